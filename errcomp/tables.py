@@ -1,0 +1,388 @@
+"""What goes in: the Pairs table and the one place where pairs are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from errcomp._frames import column_values, to_eager
+from errcomp.errors import InputError, describe_rows
+from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["RESERVED_KEYS", "Group", "Pairs", "Zeros", "as_pairs"]
+
+Zeros = Literal["raise", "exclude"]
+
+#: Columns with a meaning of their own; every other column is a key to group by as well.
+RESERVED_KEYS = (
+    "tool",
+    "level",
+    "device",
+    "model",
+    "mode",
+    "batch",
+    "seq_len",
+    "variant",
+    "kernel_class",
+    "version",
+    "date",
+    "repeat",
+)
+_NOT_KEYS = ("predicted", "measured", "status", "unit")
+_STATUS_OK = ("", "ok", "success", "0", "none")
+
+
+def as_pairs(
+    predicted: ArrayLike, measured: ArrayLike, *, zeros: Zeros = "raise"
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Check two arrays of predictions and measurements and return them as float64.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0, n >= 1.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    predicted, measured : ndarray, shape (m,)
+        m = n unless rows were excluded.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, nothing is left, values are not finite, or a measurement is not positive.
+
+    Examples
+    --------
+    >>> as_pairs([11.0, 90.0], [10.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: measured must be positive, got 0.0 in row 2. Exclude such rows with \
+zeros="exclude" (they will be counted), or fix the measurement.
+    """
+    p = _as_float("predicted", predicted)
+    m = _as_float("measured", measured)
+    if p.shape != m.shape:
+        raise InputError(
+            f"predicted and measured must have the same length, got {len(p)} and {len(m)}"
+        )
+    keep = check_values(p, m, zeros=zeros, rows=np.arange(1, len(p) + 1))
+    p, m = p[keep], m[keep]
+    if len(p) == 0:
+        raise InputError("no pairs: at least one prediction with its measurement is needed")
+    return p, m
+
+
+def _as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers: {error}") from error
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, got shape {array.shape}")
+    return array
+
+
+def check_values(
+    predicted: NDArray[np.float64],
+    measured: NDArray[np.float64],
+    *,
+    zeros: Zeros,
+    rows: NDArray[np.int64],
+    source: str = "",
+    word: str = "row",
+) -> NDArray[np.bool_]:
+    """Raise on values that cannot be used; return which rows to keep."""
+    if zeros not in ("raise", "exclude"):
+        raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
+    where = f"{source}: " if source else ""
+    for name, values in (("predicted", predicted), ("measured", measured)):
+        bad = ~np.isfinite(values)
+        if bad.any():
+            raise InputError(
+                f"{where}{name} must be finite, got {values[bad][0]} in "
+                f"{describe_rows(rows[bad].tolist(), word=word)}. Remove such rows or give them a "
+                "status (a failed prediction is a row with a status, not a number)."
+            )
+    bad = measured <= 0
+    if bad.any() and zeros == "raise":
+        raise InputError(
+            f"{where}measured must be positive, got {measured[bad][0]} in "
+            f"{describe_rows(rows[bad].tolist(), word=word)}. Exclude such rows with "
+            'zeros="exclude" (they will be counted), or fix the measurement.'
+        )
+    return ~bad
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows that share their key values: ``key`` names them, ``index`` are row positions."""
+
+    key: dict[str, Any]
+    index: NDArray[np.int64]
+
+
+class Pairs:
+    """One predicted quantity and its measurement in each row, with keys to group by.
+
+    Parameters
+    ----------
+    data : dataframe or mapping of columns
+        pandas, Polars, PyArrow, … with columns ``predicted`` and ``measured``. Every other column
+        is a key, except ``status`` (rows whose status is not ok are failures: counted, not used)
+        and ``unit`` (must be the same in all rows).
+    columns : mapping, optional
+        Renames columns of the data: ``{"measured": "latency_ms"}`` reads measured from latency_ms.
+    unit : str, optional
+        Unit of both columns. Must agree with a ``unit`` column where there is one.
+    source : str
+        Named in messages, e.g. the file.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+    subject : str, optional
+        The tool that an audit is about when the table holds several.
+    line_offset : int, optional
+        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+
+    Raises
+    ------
+    InputError
+        Columns are missing, values are not numbers, not finite or not positive, units are mixed,
+        or no row is left.
+
+    Examples
+    --------
+    >>> pairs = Pairs({"predicted": [11.0, 90.0], "measured": [10.0, 100.0], "device": ["A", "B"]})
+    >>> pairs.n, pairs.keys
+    (2, ('device',))
+    >>> [(g.key, g.index.tolist()) for g in pairs.groups(["device"])]
+    [({'device': 'A'}, [0]), ({'device': 'B'}, [1])]
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+        zeros: Zeros = "raise",
+        subject: str | None = None,
+        line_offset: int | None = None,
+    ) -> None:
+        frame = _rename(to_eager(data), columns or {}, source)
+        word, offset = ("row", 1) if line_offset is None else ("line", line_offset)
+        rows = np.arange(len(frame), dtype=np.int64) + offset
+        self.source, self.subject = source, subject
+        self.dropped: tuple[Dropped, ...] = ()
+        keep = np.ones(len(frame), dtype=bool)
+        if "status" in frame.columns:
+            keep = self._drop(_status_ok(frame), "the prediction failed (status)", rows)
+        p, m = (_numeric(frame, c, rows, keep, source, word) for c in ("predicted", "measured"))
+        good = np.ones(len(frame), dtype=bool)
+        good[keep] = check_values(
+            p[keep], m[keep], zeros=zeros, rows=rows[keep], source=source, word=word
+        )
+        keep &= self._drop(good, "measured is not positive", rows)
+        if not keep.any():
+            why = (
+                "; ".join(f"{d.n} dropped: {d.reason}" for d in self.dropped)
+                or "the table is empty"
+            )
+            raise InputError(f"{source + ': ' if source else ''}no pairs to work on ({why})")
+        self.unit = _one_unit(frame, unit, keep, rows, source, word)
+        self.predicted: NDArray[np.float64] = p[keep]
+        self.measured: NDArray[np.float64] = m[keep]
+        self.rows: NDArray[np.int64] = rows[keep]
+        self._native = frame.to_native()
+        self._columns: dict[str, NDArray[Any]] = {
+            name: column_values(frame, name)[keep]
+            for name in frame.columns
+            if name not in _NOT_KEYS
+        }
+
+    def _drop(
+        self, good: NDArray[np.bool_], reason: str, rows: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        if not good.all():
+            bad = rows[~good]
+            self.dropped = (
+                *self.dropped,
+                Dropped(reason, len(bad), tuple(bad[:3].tolist())),
+            )
+        return good
+
+    def __len__(self) -> int:
+        return len(self.predicted)
+
+    def __repr__(self) -> str:
+        return f"Pairs(n={self.n}, keys={self.keys}, unit={self.unit!r}, source={self.source!r})"
+
+    @property
+    def n(self) -> int:
+        """Number of pairs in use."""
+        return len(self.predicted)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the columns to group by."""
+        return tuple(self._columns)
+
+    @property
+    def native(self) -> Any:
+        """The frame that went in (columns renamed, no row removed); says which library to use."""
+        return self._native
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return the values of one key for the pairs in use, shape (n,).
+
+        Raises
+        ------
+        InputError
+            There is no such column; the message lists those that exist.
+        """
+        if name not in self._columns:
+            raise InputError(
+                f"{self.source + ': ' if self.source else ''}no column {name!r}. "
+                f"Columns to group by: {', '.join(self.keys) or 'none'}"
+            )
+        return self._columns[name]
+
+    def groups(self, by: Sequence[str]) -> list[Group]:
+        """Split the rows by the values of the keys, ordered by key; all rows if ``by`` is empty."""
+        if not by:
+            return [Group({}, np.arange(self.n))]
+        columns = [self.column(name) for name in by]
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for i, values in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+            found.setdefault(values, []).append(i)
+        ordered = sorted(found, key=lambda values: [_sort_key(v) for v in values])
+        return [
+            Group(dict(zip(by, values, strict=True)), np.asarray(found[values], dtype=np.int64))
+            for values in ordered
+        ]
+
+    def take(self, index: NDArray[Any]) -> Pairs:
+        """Return the pairs at these positions (or under this mask) as a table of their own."""
+        part = object.__new__(Pairs)
+        part.source, part.subject, part.unit = self.source, self.subject, self.unit
+        part.dropped = ()
+        part.predicted, part.measured = self.predicted[index], self.measured[index]
+        part.rows = self.rows[index]
+        part._native = self._native
+        part._columns = {name: values[index] for name, values in self._columns.items()}
+        return part
+
+    def where(self, conditions: Mapping[str, Any]) -> Pairs:
+        """Keep the pairs whose key has the value given, or one of the values given.
+
+        Raises
+        ------
+        InputError
+            A key or a value does not occur; the message lists those that do.
+        """
+        mask = np.ones(self.n, dtype=bool)
+        for name, wanted in conditions.items():
+            values = self.column(name)
+            options = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
+            texts = np.asarray([str(v) for v in values])
+            for option in options:
+                if not (texts == str(option)).any():
+                    known = ", ".join(sorted(set(texts.tolist())))
+                    raise InputError(f"no row has {name}={option}. Values of {name}: {known}")
+            mask &= np.isin(texts, [str(o) for o in options])
+        if not mask.any():
+            wanted_text = ", ".join(f"{k}={v}" for k, v in conditions.items())
+            raise InputError(f"no row satisfies all of: {wanted_text}")
+        return self.take(mask)
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        return iter(zip(self.predicted.tolist(), self.measured.tolist(), strict=True))
+
+
+def _sort_key(value: Any) -> tuple[int, float, str]:
+    if value is None:
+        return (2, 0.0, "")
+    if isinstance(value, int | float | np.number):
+        return (0, float(value), "")
+    return (1, 0.0, str(value))
+
+
+def _rename(frame: nw.DataFrame[Any], columns: Mapping[str, str], source: str) -> nw.DataFrame[Any]:
+    where = f"{source}: " if source else ""
+    missing = [c for c in columns.values() if c not in frame.columns]
+    missing += [c for c in ("predicted", "measured") if c not in columns and c not in frame.columns]
+    if missing:
+        raise InputError(
+            f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
+            f"Columns found: {', '.join(frame.columns) or 'none'}. "
+            "Name yours with --predicted COLUMN --measured COLUMN (columns={...} in Python)."
+        )
+    # A column that a rename would collide with is not what the user asked for: it makes way.
+    clash = [new for new, old in columns.items() if new != old and new in frame.columns]
+    return frame.drop(clash).rename({old: new for new, old in columns.items() if old != new})
+
+
+def _status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
+    values = column_values(frame, "status")
+    return np.asarray(
+        [v is None or v != v or str(v).strip().lower() in _STATUS_OK for v in values], dtype=bool
+    )
+
+
+def _numeric(
+    frame: nw.DataFrame[Any],
+    name: str,
+    rows: NDArray[np.int64],
+    keep: NDArray[np.bool_],
+    source: str,
+    word: str,
+) -> NDArray[np.float64]:
+    values = column_values(frame, name)
+    if values.dtype != object and values.dtype.kind in "fiu":
+        return values.astype(np.float64)
+    numbers = np.full(len(values), np.nan)
+    bad = []
+    for i in np.flatnonzero(keep):
+        try:
+            numbers[i] = np.nan if values[i] is None else float(values[i])
+        except (TypeError, ValueError):
+            bad.append(i)
+    if bad:
+        raise InputError(
+            f"{source + ': ' if source else ''}{name} must be a number, got {values[bad[0]]!r} in "
+            f"{describe_rows(rows[bad].tolist(), word=word)}. Fix the value, or give the row a "
+            "status if the prediction failed."
+        )
+    return numbers
+
+
+def _one_unit(
+    frame: nw.DataFrame[Any],
+    unit: str | None,
+    keep: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+    source: str,
+    word: str,
+) -> str | None:
+    if "unit" not in frame.columns:
+        return unit
+    values = column_values(frame, "unit")[keep]
+    expected = unit if unit is not None else values[0]
+    other = np.asarray([v != expected for v in values], dtype=bool)
+    if other.any():
+        raise InputError(
+            f"{source + ': ' if source else ''}mixed units: {expected!r} and {values[other][0]!r} "
+            f"(the second in {describe_rows(rows[keep][other].tolist(), word=word)}). "
+            "Convert all rows to one unit first."
+        )
+    return None if expected is None else str(expected)
