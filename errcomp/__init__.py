@@ -1,3 +1,52 @@
-"""errcomp: how wrong is a performance prediction, why, and is the published figure true?"""
+"""Tells how wrong a performance prediction is, why, and whether the published figure is true."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from errcomp import datasets as datasets
+    from errcomp import metrics as metrics
+    from errcomp import readers as readers
+    from errcomp.claims.audit import audit as audit
+    from errcomp.claims.registry import claims as claims
+    from errcomp.claims.replicate import replicate_survey as replicate_survey
+    from errcomp.claims.search import search_claim as search_claim
+    from errcomp.drivers import drivers as drivers
+    from errcomp.readers import read as read
+    from errcomp.results import Caveat as Caveat
+    from errcomp.results import Estimate as Estimate
+    from errcomp.summary import summarize as summarize
+    from errcomp.tables import Pairs as Pairs
 
 __version__ = "0.1.0"
+
+#: Public names and the module each lives in; imported at first use, so that `import errcomp` is quick.
+_HOMES = {
+    "Caveat": "errcomp.results",
+    "Estimate": "errcomp.results",
+    "Pairs": "errcomp.tables",
+    "audit": "errcomp.claims.audit",
+    "claims": "errcomp.claims.registry",
+    "drivers": "errcomp.drivers",
+    "read": "errcomp.readers",
+    "replicate_survey": "errcomp.claims.replicate",
+    "search_claim": "errcomp.claims.search",
+    "summarize": "errcomp.summary",
+}
+_MODULES = ("datasets", "metrics", "readers")
+
+__all__ = [*_HOMES, *_MODULES]  # noqa: PLE0604  # strings all
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"errcomp.{name}")
+    raise AttributeError(f"module 'errcomp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -17,7 +17,7 @@ __all__ = ["column_values", "frame_from_columns", "to_eager"]
 
 
 def to_eager(native: Any) -> nw.DataFrame[Any]:
-    """Wrap a dataframe of any supported library; lazy ones are collected, mappings become Polars."""
+    """Wrap a dataframe of any supported library; collect lazy ones; mappings become Polars."""
     import narwhals as nw
 
     if isinstance(native, Mapping):
@@ -35,12 +35,12 @@ def to_eager(native: Any) -> nw.DataFrame[Any]:
 
 
 def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
-    """Return one column as an array: float64 for numbers, objects (None for missing) otherwise."""
+    """Return one column as an array; missing is NaN among floats, None among everything else."""
     series = frame[name]
-    if series.dtype.is_numeric():
-        if series.null_count() == 0:
-            return np.asarray(series.to_numpy())
-        return np.asarray([np.nan if v is None else float(v) for v in series.to_list()])
+    if series.dtype.is_numeric() and series.null_count() == 0:
+        return np.asarray(series.to_numpy())
+    if series.dtype.is_float():
+        return np.asarray([np.nan if v is None else v for v in series.to_list()])
     values = np.empty(len(series), dtype=object)
     values[:] = [None if v is None or v != v else v for v in series.to_list()]
     return values

@@ -183,21 +183,20 @@ class Pairs:
         word, offset = ("row", 1) if line_offset is None else ("line", line_offset)
         rows = np.arange(len(frame), dtype=np.int64) + offset
         self.source, self.subject = source, subject
-        self.dropped: tuple[Dropped, ...] = ()
-        keep = np.ones(len(frame), dtype=bool)
-        if "status" in frame.columns:
-            keep = self._drop(_status_ok(frame), "the prediction failed (status)", rows)
-        p, m = (_numeric(frame, c, rows, keep, source, word) for c in ("predicted", "measured"))
-        good = np.ones(len(frame), dtype=bool)
-        good[keep] = check_values(
-            p[keep], m[keep], zeros=zeros, rows=rows[keep], source=source, word=word
+        ok = _status_ok(frame)
+        p, m = (_numeric(frame, c, rows, ok, source, word) for c in ("predicted", "measured"))
+        positive = np.ones(len(frame), dtype=bool)
+        positive[ok] = check_values(
+            p[ok], m[ok], zeros=zeros, rows=rows[ok], source=source, word=word
         )
-        keep &= self._drop(good, "measured is not positive", rows)
+        keep = ok & positive
+        self.dropped: tuple[Dropped, ...] = (
+            *_dropped("the prediction failed (status)", rows[~ok]),
+            *_dropped("measured is not positive", rows[~positive]),
+        )
         if not keep.any():
-            why = (
-                "; ".join(f"{d.n} dropped: {d.reason}" for d in self.dropped)
-                or "the table is empty"
-            )
+            reasons = [f"{d.n} dropped: {d.reason}" for d in self.dropped]
+            why = "; ".join(reasons) or "the table is empty"
             raise InputError(f"{source + ': ' if source else ''}no pairs to work on ({why})")
         self.unit = _one_unit(frame, unit, keep, rows, source, word)
         self.predicted: NDArray[np.float64] = p[keep]
@@ -209,17 +208,6 @@ class Pairs:
             for name in frame.columns
             if name not in _NOT_KEYS
         }
-
-    def _drop(
-        self, good: NDArray[np.bool_], reason: str, rows: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        if not good.all():
-            bad = rows[~good]
-            self.dropped = (
-                *self.dropped,
-                Dropped(reason, len(bad), tuple(bad[:3].tolist())),
-            )
-        return good
 
     def __len__(self) -> int:
         return len(self.predicted)
@@ -261,9 +249,9 @@ class Pairs:
         """Split the rows by the values of the keys, ordered by key; all rows if ``by`` is empty."""
         if not by:
             return [Group({}, np.arange(self.n))]
-        columns = [self.column(name) for name in by]
+        columns = [_hashable(self.column(name)) for name in by]
         found: dict[tuple[Any, ...], list[int]] = {}
-        for i, values in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        for i, values in enumerate(zip(*columns, strict=True)):
             found.setdefault(values, []).append(i)
         ordered = sorted(found, key=lambda values: [_sort_key(v) for v in values])
         return [
@@ -305,8 +293,42 @@ class Pairs:
             raise InputError(f"no row satisfies all of: {wanted_text}")
         return self.take(mask)
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names in the column ``tool``; empty when there is no such column."""
+        if "tool" not in self._columns:
+            return ()
+        return tuple(sorted({str(name) for name in self._columns["tool"]}))
+
+    def of_tool(self, name: str | None = None) -> Pairs:
+        """Return the pairs of one tool, or of the table's subject when no name is given.
+
+        A table without a column ``tool``, or without a subject, is returned whole when no name is
+        given; ``"all"`` always returns the whole table.
+
+        Raises
+        ------
+        InputError
+            There is no such tool; the message lists those that are there.
+        """
+        wanted = self.subject if name is None else name
+        if wanted is None or wanted == "all":
+            return self
+        found = [tool for tool in self.tools if tool.lower() == wanted.lower()]
+        if not found:
+            raise InputError(
+                f"{self.source + ': ' if self.source else ''}no tool {wanted!r}. "
+                f"Tools in the table: {', '.join(self.tools) or 'there is no column tool'}"
+            )
+        return self if len(self.tools) == 1 else self.where({"tool": found[0]})
+
     def __iter__(self) -> Iterator[tuple[float, float]]:
         return iter(zip(self.predicted.tolist(), self.measured.tolist(), strict=True))
+
+
+def _hashable(values: NDArray[Any]) -> list[Any]:
+    """Missing is None in every key: NaN is not equal to itself and would split a group."""
+    return [None if v != v else v for v in values.tolist()]
 
 
 def _sort_key(value: Any) -> tuple[int, float, str]:
@@ -333,10 +355,16 @@ def _rename(frame: nw.DataFrame[Any], columns: Mapping[str, str], source: str) -
 
 
 def _status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
+    if "status" not in frame.columns:
+        return np.ones(len(frame), dtype=bool)
     values = column_values(frame, "status")
     return np.asarray(
         [v is None or v != v or str(v).strip().lower() in _STATUS_OK for v in values], dtype=bool
     )
+
+
+def _dropped(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
+    return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
 
 
 def _numeric(

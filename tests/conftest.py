@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder of third-party data beside the checkout: mandatory under CI, else skipped with a line."""
+    """Folder of third-party data beside the checkout: mandatory under CI, else skipped."""
     path = Path(__file__).resolve().parents[2] / "shared" / "data"
     if path.is_dir():
         return path

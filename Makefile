@@ -1,0 +1,54 @@
+# Two commands need nothing but Python (3.11 or newer) and make:
+#   make demo    environment, install, audit of the embedded NeuSight table
+#   make test    the same for the test suite
+.PHONY: demo test install lint types docs core coverage clean help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUN := $(VENV)/.run-installed
+DEV := $(VENV)/.dev-installed
+CORE := .venv-core
+PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
+
+demo: $(RUN)
+	$(BIN)/errcomp audit neusight --by device,mode
+	$(BIN)/errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4% --figure micro=30.8% --top 3
+
+test: $(DEV)
+	$(PYTEST) -n 2 --dist worksteal tests --doctest-modules errcomp \
+	    --cov --cov-report=term --cov-fail-under=95
+
+install: $(DEV)
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV)
+	$(BIN)/mypy
+
+# Every command shown in the README and the docs is run, and its output compared.
+docs: $(DEV)
+	$(PYTEST) -q tests/docs
+
+# The core dependencies alone must do: a second environment without any extra.
+core:
+	$(PYTHON) -m venv $(CORE)
+	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . pytest
+	$(CORE)/bin/python -m pytest -p no:cacheprovider -q -m "not slow" tests
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt -e .
+	touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@ $(RUN)
+
+clean:
+	rm -rf $(VENV) $(CORE) .coverage* .mypy_cache .ruff_cache .hypothesis dist build

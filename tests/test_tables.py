@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.tables import Pairs, as_pairs
+
+GOOD = {"predicted": [11.0, 90.0, 7.0], "measured": [10.0, 100.0, 10.0], "device": ["B", "A", "B"]}
+
+
+def with_value(column: str, value: object) -> dict[str, list[object]]:
+    data: dict[str, list[object]] = {k: list(v) for k, v in GOOD.items()}
+    data[column][1] = value
+    return data
+
+
+def test_as_pairs_returns_float_arrays() -> None:
+    p, m = as_pairs([1, 2], [3, 4])
+    assert p.dtype == m.dtype == np.float64
+    assert p.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "message"),
+    [
+        ([1.0], [1.0, 2.0], "same length, got 1 and 2"),
+        ([], [], "no pairs"),
+        ([[1.0]], [[1.0]], "one-dimensional"),
+        (["x"], [1.0], "predicted must be numbers"),
+        ([np.nan], [1.0], "predicted must be finite, got nan in row 1"),
+        ([1.0], [np.inf], "measured must be finite, got inf in row 1"),
+        ([1.0, 1.0], [1.0, -2.0], "measured must be positive, got -2.0 in row 2"),
+    ],
+)
+def test_as_pairs_says_what_is_wrong(predicted: object, measured: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        as_pairs(predicted, measured)  # type: ignore[arg-type]
+
+
+def test_as_pairs_excludes_only_when_asked() -> None:
+    p, m = as_pairs([1.0, 2.0, 3.0], [0.0, 2.0, -1.0], zeros="exclude")
+    assert (p.tolist(), m.tolist()) == ([2.0], [2.0])
+    with pytest.raises(InputError, match='zeros must be "raise" or "exclude"'):
+        as_pairs([1.0], [1.0], zeros="drop")  # type: ignore[arg-type]
+
+
+def test_unknown_columns_become_keys() -> None:
+    pairs = Pairs({**GOOD, "compiler": ["x", "y", "x"]})
+    assert pairs.keys == ("device", "compiler")
+    assert [(g.key, g.index.tolist()) for g in pairs.groups(["device", "compiler"])] == [
+        ({"device": "A", "compiler": "y"}, [1]),
+        ({"device": "B", "compiler": "x"}, [0, 2]),
+    ]
+
+
+def test_groups_order_numbers_as_numbers_and_missing_last() -> None:
+    pairs = Pairs({"predicted": [1.0] * 4, "measured": [1.0] * 4, "batch": [16, None, 2, 8]})
+    assert [g.key["batch"] for g in pairs.groups(["batch"])][:3] == [2, 8, 16]
+
+
+@pytest.mark.parametrize("library", ["polars", "lazy", "pandas", "pyarrow", "narwhals"])
+def test_any_frame_goes_in(library: str) -> None:
+    if library == "pandas":
+        frame = pytest.importorskip("pandas").DataFrame(GOOD)
+    elif library == "pyarrow":
+        frame = pytest.importorskip("pyarrow").table(GOOD)
+    else:
+        frame = pl.DataFrame(GOOD)
+        if library == "lazy":
+            frame = frame.lazy()
+        elif library == "narwhals":
+            import narwhals as nw
+
+            frame = nw.from_native(frame)
+    pairs = Pairs(frame)
+    assert pairs.n == 3
+    assert pairs.predicted.tolist() == GOOD["predicted"]
+    assert pairs.column("device").tolist() == GOOD["device"]
+
+
+def test_something_else_does_not() -> None:
+    with pytest.raises(InputError, match="expected a dataframe .* got int"):
+        Pairs(3)
+
+
+def test_columns_are_renamed_and_make_way() -> None:
+    data = {"p": [1.0], "m": [2.0], "measured": ["a note"]}
+    pairs = Pairs(data, columns={"predicted": "p", "measured": "m"})
+    assert pairs.measured.tolist() == [2.0]
+    assert pairs.keys == ()
+
+
+@pytest.mark.parametrize("columns", [None, {"predicted": "nope"}])
+def test_missing_columns_name_what_is_there(columns: dict[str, str] | None) -> None:
+    with pytest.raises(InputError, match=r"t\.csv: missing columns? .*Columns found: measured, x"):
+        Pairs({"measured": [1.0], "x": [1]}, columns=columns, source="t.csv")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("predicted", float("nan"), "predicted must be finite, got nan in row 2"),
+        ("measured", float("inf"), "measured must be finite, got inf in row 2"),
+        ("measured", 0.0, "measured must be positive, got 0.0 in row 2"),
+        ("measured", -1.0, "measured must be positive, got -1.0 in row 2"),
+        ("predicted", None, "predicted must be finite, got nan in row 2"),
+    ],
+)
+def test_values_that_cannot_be_used_name_the_row(column: str, value: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Pairs(with_value(column, value))
+
+
+def test_text_in_a_number_column_names_the_line() -> None:
+    data = {"predicted": ["1.0", "fast", "2"], "measured": ["1", "2", "3"]}
+    with pytest.raises(
+        InputError, match=r"x\.csv: predicted must be a number, got 'fast' in line 3"
+    ):
+        Pairs(data, source="x.csv", line_offset=2)
+    data["predicted"][1] = "2.5"
+    assert Pairs(data).predicted.tolist() == [1.0, 2.5, 2.0]
+
+
+def test_failures_are_counted_not_used() -> None:
+    data = {**GOOD, "status": ["ok", "timeout", None]}
+    data["predicted"] = [11.0, float("nan"), 7.0]
+    pairs = Pairs(data)
+    assert pairs.n == 2
+    assert [d.to_dict() for d in pairs.dropped] == [
+        {"reason": "the prediction failed (status)", "n": 1, "rows": [2]}
+    ]
+
+
+def test_zeros_are_excluded_only_when_asked_and_counted() -> None:
+    pairs = Pairs(with_value("measured", 0.0), zeros="exclude")
+    assert pairs.n == 2
+    assert pairs.dropped[0].reason == "measured is not positive"
+    assert pairs.rows.tolist() == [1, 3]
+
+
+def test_nothing_left_says_why() -> None:
+    with pytest.raises(InputError, match="1 dropped: the prediction failed"):
+        Pairs({"predicted": [1.0], "measured": [1.0], "status": ["crash"]})
+    with pytest.raises(InputError, match="the table is empty"):
+        Pairs({"predicted": [], "measured": []})
+
+
+def test_units_must_agree() -> None:
+    assert Pairs({**GOOD, "unit": ["ms"] * 3}).unit == "ms"
+    assert Pairs(GOOD, unit="us").unit == "us"
+    with pytest.raises(InputError, match=r"mixed units: 'ms' and 's' \(the second in row 3\)"):
+        Pairs({**GOOD, "unit": ["ms", "ms", "s"]})
+    with pytest.raises(InputError, match="mixed units: 'us' and 'ms'"):
+        Pairs({**GOOD, "unit": ["ms"] * 3}, unit="us")
+
+
+def test_where_selects_and_explains() -> None:
+    pairs = Pairs({**GOOD, "batch": [1, 2, 1]})
+    assert pairs.where({"device": "B", "batch": "1"}).n == 2
+    assert pairs.where({"device": ["A", "B"]}).n == 3
+    with pytest.raises(InputError, match="no row has device=C. Values of device: A, B"):
+        pairs.where({"device": "C"})
+    with pytest.raises(InputError, match="no row satisfies all of: device=A, batch=1"):
+        pairs.where({"device": "A", "batch": 1})
+    with pytest.raises(InputError, match="no column 'colour'. Columns to group by: device, batch"):
+        pairs.where({"colour": "red"})
+
+
+def test_tools_and_subject() -> None:
+    data = {**GOOD, "tool": ["x", "y", "x"]}
+    pairs = Pairs(data, subject="x")
+    assert pairs.tools == ("x", "y")
+    assert (pairs.of_tool().n, pairs.of_tool("Y").n, pairs.of_tool("all").n) == (2, 1, 3)
+    assert Pairs(data).of_tool().n == 3
+    assert Pairs(GOOD).of_tool().n == 3
+    with pytest.raises(InputError, match="no tool 'z'. Tools in the table: x, y"):
+        pairs.of_tool("z")
+
+
+def test_take_keeps_rows_together() -> None:
+    part = Pairs(GOOD, unit="ms").take(np.asarray([2, 0]))
+    assert list(part) == [(7.0, 10.0), (11.0, 10.0)]
+    assert part.unit == "ms"
+    assert part.rows.tolist() == [3, 1]
+    assert "n=2" in repr(part)
+    assert len(part) == 2
