@@ -83,8 +83,15 @@ zeros="exclude" (they will be counted), or fix the measurement.
 
 
 def _as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values: remove these rows or give them a status")
+    raw = np.asarray(values)
+    # Text that looks like numbers, complex numbers and dates would be converted without a word.
+    if raw.dtype.kind not in "biufO":
+        example = f" such as {raw.ravel().tolist()[0]!r}" if raw.size else ""
+        raise InputError(f"{name} must be numbers, got {raw.dtype} values{example}")
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = raw.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be numbers: {error}") from error
     if array.ndim != 1:

@@ -1,0 +1,391 @@
+"""Means of the error over pairs: arithmetic, geometric, weighted by size, signed, symmetric."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.metrics._numeric import (
+    checked,
+    difference,
+    finite,
+    geometric_mean_ratio,
+    mean,
+    relative_error,
+    require_positive_predictions,
+)
+from errcomp.tables import Zeros
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["bias", "exact_predictions", "gm_ratio", "gmape", "mape", "smape", "wape"]
+
+
+def mape(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Mean absolute percentage error: the average over pairs of the error as a share of each.
+
+    .. math:: \mathrm{MAPE} = \sum_i w_i\,|p_i - m_i| / m_i \,\Big/ \sum_i w_i
+
+    Definition: one denominator per pair, its measurement; arithmetic mean, every pair counts the
+    same however small it is (w = 1 without weights).
+    Misleads where small quantities are off by large factors, where few pairs carry the mean, and in
+    the choice between predictors: it favours the one that predicts too low.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: 0.1 is 10 %.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, values or weights cannot be used, a measurement is not positive, or an error
+        is beyond the largest float64 (names the first three rows).
+
+    References
+    ----------
+    Hyndman and Koehler (2006), "Another look at measures of forecast accuracy", International
+    Journal of Forecasting 22(4), 679-688, doi:10.1016/j.ijforecast.2006.03.001.
+    Foss et al. (2003), "A simulation study of the model evaluation criterion MMRE", IEEE
+    Transactions on Software Engineering 29(11), 985-995 (on favouring low predictions).
+
+    Examples
+    --------
+    >>> mape(predicted=[11.0, 90.0], measured=[10.0, 100.0])
+    0.1
+    >>> mape(predicted=[11.0, 80.0], measured=[10.0, 100.0], weights=[3, 1])
+    0.125
+    """
+    data = checked(predicted, measured, weights, zeros)
+    return mean(np.abs(relative_error(data)), data.weights)
+
+
+def gmape(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Geometric mean of the absolute percentage errors.
+
+    .. math:: \mathrm{GMAPE} = \exp\Big(\sum_i w_i \ln\big(|p_i - m_i| / m_i\big) \Big/
+        \sum_i w_i\Big)
+
+    Definition: one denominator per pair, its measurement; geometric mean.
+
+    Zero rule: an exact prediction has an APE of 0, so one of them makes the geometric mean 0.0,
+    whatever the others are. That is returned as it is: nothing is added to the errors and no pair
+    is left out. ``exact_predictions`` counts these pairs, so that a 0.0 can be explained.
+
+    Misleads because it is never above the MAPE and hides large errors: one lucky pair with a
+    hundredth of the typical error pulls it down as far as a hundred times that error pulls it up.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: 0.1 is 10 %.
+
+    Raises
+    ------
+    InputError
+        As for ``mape``.
+
+    References
+    ----------
+    Hardy, Littlewood and Pólya (1952), "Inequalities", 2nd ed., Cambridge University Press, ch. 2
+    (geometric and arithmetic mean).
+
+    Examples
+    --------
+    >>> round(gmape(predicted=[11.0, 60.0], measured=[10.0, 100.0]), 12)
+    0.2
+    >>> gmape(predicted=[10.0, 60.0], measured=[10.0, 100.0])
+    0.0
+    """
+    data = checked(predicted, measured, weights, zeros)
+    error = np.abs(difference(data))
+    if not error.all():
+        return 0.0
+    return geometric_mean_ratio(error, data.measured, data.weights, "the geometric mean of APE")
+
+
+def exact_predictions(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> int:
+    r"""Count the pairs whose prediction equals the measurement: those that make ``gmape`` zero.
+
+    .. math:: \#\{i : p_i = m_i,\ w_i > 0\}
+
+    Definition: equality of the two numbers as given, without tolerance.
+    Misleads where numbers were rounded before they were written down: equal figures are then not
+    exact predictions.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        As for ``gmape``; pairs of weight zero are not counted.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InputError
+        As for ``mape``.
+
+    References
+    ----------
+    None: a count.
+
+    Examples
+    --------
+    >>> exact_predictions(predicted=[10.0, 60.0], measured=[10.0, 100.0])
+    1
+    """
+    data = checked(predicted, measured, weights, zeros)
+    return int(np.count_nonzero(data.predicted == data.measured))
+
+
+def gm_ratio(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Geometric mean of predicted / measured: the typical factor between the two.
+
+    .. math:: \exp\Big(\sum_i w_i \ln (p_i / m_i) \Big/ \sum_i w_i\Big)
+
+    Definition: one denominator per pair, its measurement; geometric mean. 1 is unbiased, 1.1 is
+    10 % too high. Dividing all predictions by it removes the bias in the logarithm.
+    Misleads as a measure of accuracy: factors of 2 and 1/2 average to 1. It says how far the
+    predictions are off together, not each.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, both > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive. Predictions that are not always raise.
+
+    Returns
+    -------
+    float
+        A ratio.
+
+    Raises
+    ------
+    InputError
+        As for ``mape``, or a prediction is not positive (names the first three rows).
+
+    References
+    ----------
+    Fleming and Wallace (1986), "How not to lie with statistics: the correct way to summarize
+    benchmark results", Communications of the ACM 29(3), 218-221, doi:10.1145/5666.5673.
+
+    Examples
+    --------
+    >>> gm_ratio(predicted=[20.0, 800.0], measured=[10.0, 100.0])
+    4.0
+    """
+    data = checked(predicted, measured, weights, zeros)
+    require_positive_predictions(data)
+    return geometric_mean_ratio(
+        data.predicted, data.measured, data.weights, "the geometric mean of predicted / measured"
+    )
+
+
+def wape(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Weighted absolute percentage error: the share of all measured time that was mispredicted.
+
+    .. math:: \mathrm{WAPE} = \sum_i w_i\,|p_i - m_i| \Big/ \sum_i w_i\,m_i
+
+    Definition: one denominator for all pairs, the total measurement; equal to a MAPE weighted by
+    the measurements. ``weights`` come on top of that (w = 1 without).
+    Misleads where small quantities matter: large ones dominate. It also bounds the error of the
+    total only from above, because errors of opposite sign cancel in a total.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: 0.1 is 10 %.
+
+    Raises
+    ------
+    InputError
+        As for ``mape``.
+
+    References
+    ----------
+    Kolassa and Schütz (2007), "Advantages of the MAD/Mean ratio over the MAPE", Foresight 6, 40-43.
+
+    Examples
+    --------
+    >>> wape(predicted=[11.0, 90.0], measured=[10.0, 100.0])
+    0.1
+    """
+    data = checked(predicted, measured, weights, zeros)
+    error = mean(np.abs(difference(data)), data.weights)
+    return finite(error / mean(data.measured, data.weights), "the weighted percentage error")
+
+
+def bias(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Mean signed percentage error: positive if predictions are too high on average.
+
+    .. math:: \sum_i w_i\,(p_i - m_i) / m_i \,\Big/ \sum_i w_i
+
+    Definition: one denominator per pair, its measurement; arithmetic mean with sign.
+    Misleads as a measure of accuracy, because errors of opposite sign cancel, and as a measure of
+    direction: being twice too high (+100 %) outweighs being twice too low (-50 %). ``gm_ratio``
+    treats the two alike.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: -0.1 is 10 % too low. Rounding is about 1e-15 of the mean absolute error; where
+        errors cancel almost completely, the last digits of what remains are rounding.
+
+    Raises
+    ------
+    InputError
+        As for ``mape``.
+
+    References
+    ----------
+    Morley, Brito and Welling (2018), "Measures of model performance based on the log accuracy
+    ratio", Space Weather 16(1), 69-88, doi:10.1002/2017SW001669 (mean percentage error).
+
+    Examples
+    --------
+    >>> bias(predicted=[12.0, 90.0], measured=[10.0, 100.0])
+    0.05
+    """
+    data = checked(predicted, measured, weights, zeros)
+    return mean(relative_error(data), data.weights)
+
+
+def smape(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Symmetric mean absolute percentage error, with the mean of the two values as denominator.
+
+    .. math:: \mathrm{sMAPE} = \sum_i w_i\,\frac{|p_i - m_i|}{(|p_i| + |m_i|)/2} \Big/ \sum_i w_i
+
+    Definition: of the several in use, the one with half the sum of absolute values as denominator
+    of each pair; it lies between 0 and 2 (200 %). Others leave out the factor 1/2 (0 to 1) or the
+    absolute values. Arithmetic mean.
+    Misleads because it is symmetric only in swapping the two values: the same absolute error counts
+    more when the prediction is too low. Predictions of zero or below all count 200 %.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction between 0 and 2.
+
+    Raises
+    ------
+    InputError
+        As for ``mape``.
+
+    References
+    ----------
+    Makridakis (1993), "Accuracy measures: theoretical and practical concerns", International
+    Journal of Forecasting 9(4), 527-529, doi:10.1016/0169-2070(93)90079-3.
+    Goodwin and Lawton (1999), "On the asymmetry of the symmetric MAPE", International Journal of
+    Forecasting 15(4), 405-408 (on the remaining asymmetry).
+
+    Examples
+    --------
+    >>> smape(predicted=[30.0, 100.0], measured=[10.0, 100.0])
+    0.5
+    """
+    data = checked(predicted, measured, weights, zeros)
+    size = np.abs(data.predicted)
+    large, small = np.maximum(size, data.measured), np.minimum(size, data.measured)
+    # Divided by the larger first: the sum of the two may overflow. A p below 0 always gives 2.
+    error = np.where(
+        data.predicted > 0, 2 * (np.abs(difference(data)) / large) / (1 + small / large), 2.0
+    )
+    return mean(error, data.weights)

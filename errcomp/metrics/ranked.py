@@ -1,0 +1,283 @@
+"""Figures of the ordered percentage errors: median, quantiles, maximum, share within a limit."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.metrics._numeric import checked, mean, relative_error
+from errcomp.tables import Zeros
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["QuantileRule", "ape_quantile", "max_ape", "median_ape", "share_within"]
+
+QuantileRule = Literal[
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+]
+
+
+def median_ape(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Median absolute percentage error: half of the pairs err by no more.
+
+    .. math:: \operatorname{median}_i \big(|p_i - m_i| / m_i\big)
+
+    Definition: one denominator per pair, its measurement; with an even number of pairs the mean of
+    the middle two. Weighted: the error up to which half of the weight lies, and the mean of the two
+    neighbours where exactly half lies.
+    Misleads because it says nothing about the other half of the pairs, however large their errors.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: 0.1 is 10 %.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, values or weights cannot be used, a measurement is not positive, or an error
+        is beyond the largest float64 (names the first three rows).
+
+    References
+    ----------
+    Hyndman and Koehler (2006), "Another look at measures of forecast accuracy", International
+    Journal of Forecasting 22(4), 679-688, doi:10.1016/j.ijforecast.2006.03.001.
+
+    Examples
+    --------
+    >>> median_ape(predicted=[11.0, 75.0, 9.0], measured=[10.0, 100.0, 10.0])
+    0.1
+    """
+    data = checked(predicted, measured, weights, zeros)
+    error = np.abs(relative_error(data))
+    if data.weights is not None:
+        lower, upper = _weighted_neighbours(error, data.weights, 0.5)
+    else:
+        middle = (len(error) - 1) // 2, len(error) // 2
+        ordered = np.partition(error, middle)
+        lower, upper = float(ordered[middle[0]]), float(ordered[middle[1]])
+    return lower / 2 + upper / 2
+
+
+def ape_quantile(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    q: float,
+    rule: QuantileRule = "linear",
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Quantile of the absolute percentage errors: a share q of the pairs errs by no more.
+
+    .. math:: Q_q\big(|p_i - m_i| / m_i\big)
+
+    Definition: one denominator per pair, its measurement; the quantile by the rule given (the names
+    of ``numpy.quantile``). ``"linear"`` interpolates between the two nearest errors, and
+    ``"inverted_cdf"`` is the smallest error that a share of at least q does not exceed.
+    Misleads with few pairs: the 0.99 quantile of fewer than 100 is in effect the maximum, and the
+    rules then differ by as much as the largest two errors do.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    q : float
+        A fraction from 0 to 1: 0.95 is the 95th percentile.
+    rule : str
+        Method of ``numpy.quantile``. State it with the figure.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair. Only with
+        ``rule="inverted_cdf"``: the rules that interpolate have no agreed weighted form.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: 0.1 is 10 %.
+
+    Raises
+    ------
+    InputError
+        As for ``median_ape``, or q, the rule or its combination with weights is not defined.
+
+    References
+    ----------
+    Hyndman and Fan (1996), "Sample quantiles in statistical packages", The American Statistician
+    50(4), 361-365, doi:10.1080/00031305.1996.10473566.
+
+    Examples
+    --------
+    >>> p, m = [11.0, 75.0, 10.5], [10.0, 100.0, 10.0]
+    >>> ape_quantile(predicted=p, measured=m, q=0.75)
+    0.175
+    >>> ape_quantile(predicted=p, measured=m, q=0.75, rule="inverted_cdf")
+    0.25
+    """
+    if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
+        raise InputError(
+            f"q must be a fraction from 0 to 1, got {q!r}. The 95th percentile is 0.95."
+        )
+    if rule not in get_args(QuantileRule):
+        raise InputError(f"no quantile rule {rule!r}. Rules: {', '.join(get_args(QuantileRule))}")
+    if weights is not None and rule != "inverted_cdf":
+        raise InputError(
+            f'weights are not defined for the quantile rule {rule!r}. Give rule="inverted_cdf", or '
+            "leave the weights out."
+        )
+    data = checked(predicted, measured, weights, zeros)
+    error = np.abs(relative_error(data))
+    if data.weights is not None:
+        return _weighted_neighbours(error, data.weights, float(q))[0]
+    return float(np.quantile(error, q, method=rule))
+
+
+def max_ape(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
+    r"""Largest absolute percentage error of all pairs.
+
+    .. math:: \max_i |p_i - m_i| / m_i
+
+    Definition: one denominator per pair, its measurement; the maximum. Weights would not change it.
+    Misleads because it is a property of the sample: it grows with every pair added, so that
+    maxima over different numbers of pairs do not compare, and it bounds no future error.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: 0.1 is 10 %.
+
+    Raises
+    ------
+    InputError
+        As for ``median_ape``.
+
+    References
+    ----------
+    Wilks (1941), "Determination of sample sizes for setting tolerance limits", Annals of
+    Mathematical Statistics 12(1), 91-96 (what the largest of n values does say).
+
+    Examples
+    --------
+    >>> max_ape(predicted=[11.0, 75.0], measured=[10.0, 100.0])
+    0.25
+    """
+    return float(np.abs(relative_error(checked(predicted, measured, None, zeros))).max())
+
+
+def share_within(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    threshold: float,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Share of the pairs whose absolute percentage error does not exceed a threshold.
+
+    .. math:: \sum_i w_i\,[\,|p_i - m_i| / m_i \le t\,] \Big/ \sum_i w_i
+
+    Definition: one denominator per pair, its measurement; a pair on the threshold counts as within.
+    Decimal numbers are rounded when they become floats, so that 1.05 against 1.00 is off by
+    0.05000000000000004: an excess no larger than this rounding, 4 (1 + t) machine epsilons, counts
+    as none.
+    Misleads because it says nothing about how far off the rest is, and a threshold can be chosen
+    after the fact.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    threshold : float
+        A fraction, 0 or more: 0.1 is 10 %.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        A fraction: 0.9 means that 90 % of the pairs are within the threshold.
+
+    Raises
+    ------
+    InputError
+        As for ``median_ape``, or the threshold is negative or not finite.
+
+    References
+    ----------
+    Conte, Dunsmore and Shen (1986), "Software Engineering Metrics and Models",
+    Benjamin/Cummings (there called PRED).
+
+    Examples
+    --------
+    >>> share_within(predicted=[1.05, 75.0], measured=[1.0, 100.0], threshold=0.05)
+    0.5
+    """
+    numeric = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
+    if not numeric or not math.isfinite(threshold) or threshold < 0:
+        raise InputError(
+            f"threshold must be a fraction, 0 or more, got {threshold!r}. 0.1 stands for 10 %."
+        )
+    data = checked(predicted, measured, weights, zeros)
+    rounding = 4 * np.finfo(np.float64).eps * (1 + threshold)
+    within = np.abs(relative_error(data)) <= threshold + rounding
+    return mean(within.astype(np.float64), data.weights)
+
+
+def _weighted_neighbours(
+    values: NDArray[np.float64], weights: NDArray[np.float64], q: float
+) -> tuple[float, float]:
+    """Return the smallest values at which the cumulative weight reaches, and exceeds, the share q.
+
+    The two differ only where the cumulative weight is q of the total. Sums of weights such as 0.1
+    carry rounding, so that "is" means: up to the rounding of the sum.
+    """
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(weights[order])
+    slack = len(values) * np.finfo(np.float64).eps * cumulative[-1]
+    target = q * cumulative[-1]
+    reached = np.searchsorted(cumulative, target - slack, side="left")
+    exceeded = np.searchsorted(cumulative, target + slack, side="right")
+    last = len(values) - 1
+    lower, upper = values[order[[min(reached, last), min(exceeded, last)]]]
+    return float(lower), float(upper)
