@@ -1,0 +1,313 @@
+"""The tables that come with errcomp: what they are, where they came from, how to rebuild them.
+
+Each dataset is a folder of CSV files with a README and a ``SHA256SUMS``, and a module here that
+says what the columns mean and builds the files from the original. To add one, write that module
+and name it in ``_MODULES``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
+from errcomp.errors import InputError
+from errcomp.tables import Pairs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["build", "export", "folder", "info", "list", "load", "names", "tables"]
+
+#: Dataset name to the module that holds its ``SPEC``.
+_MODULES = {
+    "neusight": "errcomp.datasets.neusight",
+    "survey": "errcomp.datasets.survey",
+}
+_SUMS = "SHA256SUMS"
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that ``load``, ``tables`` and ``info`` accept.
+
+    Examples
+    --------
+    >>> "neusight" in names()
+    True
+    """
+    return tuple(_MODULES)
+
+
+def list() -> tuple[DatasetInfo, ...]:  # noqa: A001 - the name the design gives it
+    """Return what is known about every embedded dataset."""
+    return tuple(info(name) for name in names())
+
+
+def info(name: str) -> DatasetInfo:
+    """Return source, commit, licence, columns with units, rows and checksum of a dataset.
+
+    Parameters
+    ----------
+    name : str
+        One of ``names()``.
+
+    Returns
+    -------
+    DatasetInfo
+
+    Raises
+    ------
+    InputError
+        There is no such dataset, or its files are missing or were modified.
+
+    Examples
+    --------
+    >>> info("neusight").rows
+    386
+    """
+    spec = _spec(name)
+    found = []
+    for file, columns in spec.tables.items():
+        content, digest = _verified(name, file)
+        found.append(TableInfo(file, content.count(b"\n") - 1, digest, columns))
+    return DatasetInfo(
+        name,
+        spec.title,
+        spec.source,
+        spec.commit,
+        spec.licence,
+        spec.reference,
+        spec.unit,
+        tuple(found),
+    )
+
+
+def load(name: str) -> Pairs:
+    """Load an embedded dataset of predictions and measurements.
+
+    Parameters
+    ----------
+    name : str
+        ``"neusight"``: the ASPLOS'25 artifact of NeuSight, 146 configurations, four predictors.
+
+    Returns
+    -------
+    Pairs
+        Unit and subject are set; ``source`` names the dataset.
+
+    Raises
+    ------
+    InputError
+        There is no such dataset, it holds no pairs, or its file was modified (SHA-256 differs).
+
+    Examples
+    --------
+    >>> pairs = load("neusight")
+    >>> pairs.n, pairs.unit, pairs.where({"tool": "neusight"}).n
+    (386, 'ms', 146)
+    """
+    spec = _spec(name)
+    if not spec.pairs:
+        raise InputError(
+            f"dataset {name!r} holds tables, not pairs. Use errcomp.datasets.tables({name!r})."
+        )
+    (file,) = spec.tables
+    return Pairs(
+        _frame(name, file, spec.tables[file]),
+        columns=spec.pairs,
+        unit=spec.unit,
+        source=f"dataset {name}",
+        subject=spec.subject,
+        line_offset=2,
+    )
+
+
+def tables(name: str) -> dict[str, pl.DataFrame]:
+    """Load every table of a dataset as it is in its file.
+
+    Parameters
+    ----------
+    name : str
+        One of ``names()``.
+
+    Returns
+    -------
+    dict of str to polars.DataFrame
+        File name without suffix to its table; missing values are null.
+
+    Raises
+    ------
+    InputError
+        There is no such dataset, or a file was modified (SHA-256 differs).
+
+    Examples
+    --------
+    >>> tables("neusight")["neusight"].height
+    386
+    """
+    spec = _spec(name)
+    return {Path(file).stem: _frame(name, file, columns) for file, columns in spec.tables.items()}
+
+
+def build(
+    name: str, source: str | os.PathLike[str], out_dir: str | os.PathLike[str]
+) -> tuple[Path, ...]:
+    """Derive a dataset from the original files; the same original gives the same bytes.
+
+    Parameters
+    ----------
+    name : str
+        One of ``names()``.
+    source : path
+        The original, e.g. the root of the NeuSight artifact.
+    out_dir : path
+        Made if missing. Gets the CSV files and their ``SHA256SUMS``, each complete or not at all.
+
+    Returns
+    -------
+    tuple of Path
+        The files written.
+
+    Raises
+    ------
+    InputError
+        There is no such dataset, the source cannot be read as one, or the folder is not writable.
+    """
+    contents = dict(_spec(name).build(Path(source)))
+    sums = "".join(f"{_sha256(content)}  {file}\n" for file, content in contents.items())
+    # The checksums come last: a build that was interrupted does not verify.
+    contents[_SUMS] = sums.encode()
+    for file, content in contents.items():
+        _write(Path(out_dir) / file, content)
+    return tuple(Path(out_dir) / file for file in contents)
+
+
+def export(name: str, path: str | os.PathLike[str]) -> Path:
+    """Write a dataset to a file of the user's: ``.csv``, ``.parquet``, ``.json`` or ``.jsonl``.
+
+    Parameters
+    ----------
+    name : str
+        One of ``names()``. A dataset of several tables goes to a folder (a path without suffix),
+        one CSV file for each.
+    path : path
+        Replaced if it exists.
+
+    Returns
+    -------
+    Path
+        ``path``.
+
+    Raises
+    ------
+    InputError
+        There is no such dataset, the suffix is unknown or the place is not writable.
+    """
+    spec, target = _spec(name), Path(path)
+    if target.suffix == "":
+        for file in spec.tables:
+            _write(target / file, _verified(name, file)[0])
+        return target
+    if len(spec.tables) > 1:
+        raise InputError(
+            f"{target}: dataset {name!r} has {len(spec.tables)} tables, one file cannot hold them. "
+            "Give a folder (a path without suffix)."
+        )
+    (file,) = spec.tables
+    _write(target, _as_bytes(name, file, spec.tables[file], target))
+    return target
+
+
+def folder(name: str) -> Path:
+    """Return the folder with the files of a dataset, its README and its checksums."""
+    _spec(name)
+    package = Path(__file__).resolve().parents[1]
+    # In a wheel the tables are inside the package; in a checkout they are beside it.
+    inside = package / "_datasets"
+    return (inside if inside.is_dir() else package.parent / "datasets") / name
+
+
+def _spec(name: str) -> DatasetSpec:
+    if name not in _MODULES:
+        raise InputError(f"there is no dataset {name!r}. Datasets: {', '.join(_MODULES)}")
+    spec = importlib.import_module(_MODULES[name]).SPEC
+    assert isinstance(spec, DatasetSpec)
+    return spec
+
+
+def _verified(name: str, file: str) -> tuple[bytes, str]:
+    """Read a file of a dataset and compare it with its checksum."""
+    path = folder(name) / file
+    try:
+        content = path.read_bytes()
+        sums = (path.parent / _SUMS).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{error.filename}: cannot be read ({error.strerror}). The installation is incomplete: "
+            "reinstall errcomp."
+        ) from error
+    digest = _sha256(content)
+    if f"{digest}  {file}" not in sums.splitlines():
+        raise InputError(
+            f"{path}: its SHA-256 ({digest[:12]}…) is not the one in {_SUMS}: the table was "
+            f"modified. Reinstall errcomp, or rebuild it with: errcomp datasets build {name}"
+        )
+    return content, digest
+
+
+def _frame(name: str, file: str, columns: Mapping[str, Column]) -> pl.DataFrame:
+    import polars as pl
+
+    types = {
+        "text": pl.String(),
+        "integer": pl.Int64(),
+        "number": pl.Float64(),
+        "boolean": pl.Boolean(),
+    }
+    content, _ = _verified(name, file)
+    return pl.read_csv(content, schema={key: types[c.type] for key, c in columns.items()})
+
+
+def _as_bytes(name: str, file: str, columns: Mapping[str, Column], target: Path) -> bytes:
+    import io
+
+    if target.suffix == ".csv":
+        return _verified(name, file)[0]
+    frame, buffer = _frame(name, file, columns), io.BytesIO()
+    if target.suffix == ".parquet":
+        frame.write_parquet(buffer)
+    elif target.suffix == ".json":
+        frame.write_json(buffer)
+    elif target.suffix in (".jsonl", ".ndjson"):
+        frame.write_ndjson(buffer)
+    else:
+        raise InputError(
+            f"{target}: unknown suffix {target.suffix!r}. Use .csv, .parquet, .json or .jsonl."
+        )
+    return buffer.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write under a temporary name, then rename: a file is complete or it is not there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

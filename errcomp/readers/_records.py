@@ -1,0 +1,105 @@
+"""JSON and JSON lines to a frame."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.errors import InputError, describe_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["json_frame", "json_lines_frame"]
+
+
+def json_lines_frame(path: Path, text: str) -> pl.DataFrame:
+    """Read one JSON object per line."""
+    lines = text.rstrip("\n").split("\n")
+    try:
+        # All lines at once are parsed three times as fast as one by one.
+        records = json.loads(f"[{','.join(lines)}]")
+    except (ValueError, RecursionError):
+        records = []
+    if len(records) != len(lines):
+        records = [_line(path, number, line) for number, line in enumerate(lines, start=1)]
+    return _frame(path, records, "line")
+
+
+def _line(path: Path, number: int, line: str) -> Any:
+    if not line.strip():
+        raise InputError(f"{path}: line {number} is empty. Remove it.")
+    return _loads(path, line, first_line=number)
+
+
+def json_frame(path: Path, text: str) -> pl.DataFrame:
+    """Read a list of records, or an object whose ``rows`` are one."""
+    content = _loads(path, text, first_line=1)
+    if isinstance(content, dict):
+        content = content.get("rows")
+    if not isinstance(content, list):
+        raise InputError(
+            f'{path}: expected a list of records, or an object with such a list as "rows". '
+            "Write one object per pair."
+        )
+    if not content:
+        raise InputError(f"{path}: the list of records is empty. Add rows.")
+    return _frame(path, content, "row")
+
+
+def _loads(path: Path, text: str, *, first_line: int) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}: line {first_line + error.lineno - 1}: not valid JSON ({error.msg}). The file "
+            "may be cut off; JSON lines hold one object per line."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: line {first_line}: {error}. Fix the record.") from error
+
+
+def _frame(path: Path, records: list[Any], word: str) -> pl.DataFrame:
+    import polars as pl
+
+    bad = [i for i, record in enumerate(records, start=1) if not isinstance(record, dict)]
+    if bad:
+        raise InputError(
+            f"{path}: expected an object, got {_short(records[bad[0] - 1])} in "
+            f"{describe_rows(bad, word=word)}. Write one object per pair."
+        )
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = []
+    for name in names:
+        values = [record.get(name) for record in records]
+        nested = [i for i, value in enumerate(values, start=1) if isinstance(value, list | dict)]
+        if nested:
+            raise InputError(
+                f"{path}: {name} must be one value per row, got {_short(values[nested[0] - 1])} in "
+                f"{describe_rows(nested, word=word)}. Leave it out, or give each part a column."
+            )
+        columns.append(_column(name, values))
+    return pl.DataFrame(columns)
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    """Choose one type for a column; a mixture becomes text, so that no value is lost."""
+    import polars as pl
+
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds <= {int} and all(v is None or abs(v) < 2**63 for v in values):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds <= {int, float}:
+        with contextlib.suppress(OverflowError):  # an integer that no float can hold
+            floats = [None if v is None else float(v) for v in values]
+            return pl.Series(name, floats, dtype=pl.Float64)
+    if kinds == {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    return pl.Series(name, [None if v is None else str(v) for v in values], dtype=pl.String)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."

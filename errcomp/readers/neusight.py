@@ -1,0 +1,266 @@
+"""The artifact of NeuSight (ASPLOS'25): configurations and operators, measured and predicted."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.errors import InputError
+from errcomp.readers._neusight_files import (
+    MODES,
+    Configuration,
+    device_of,
+    find_root,
+    parse_stem,
+    read_total,
+)
+from errcomp.readers._neusight_operators import OperatorTable
+from errcomp.readers._neusight_report import FailedCheck, Report, agree
+from errcomp.tables import Pairs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FailedCheck", "NeusightArtifact", "Report", "read"]
+
+_Totals = dict[Configuration, dict[str, float]]
+_Summary = dict[tuple[str, ...], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class NeusightArtifact:
+    """The artifact as tables.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        One row per configuration and predictor, unit ms; the columns are those of the embedded
+        dataset (``errcomp.datasets.info("neusight")``).
+    kernels : polars.DataFrame
+        One row per traced operator, configuration and predictor: ``run``, ``tool``, ``device``,
+        ``model``, ``mode``, ``seq_len``, ``batch``, ``variant``, ``kernel`` (name),
+        ``kernel_class``, ``count`` (how often it runs), ``measured`` and ``predicted`` (ms, one
+        instance, forward and backward), ``measured_forward``, ``predicted_forward`` (ms) and
+        ``shape`` (of the output). ``measured`` is null where operators were not measured. Most
+        operators only rearrange memory (class ``misc``): predicted 0, measured about 10 µs.
+    report : Report
+        What was read, what has no partner and what did not check out.
+    """
+
+    pairs: Pairs
+    kernels: pl.DataFrame
+    report: Report
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    predictors: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> NeusightArtifact:
+    r"""Read the NeuSight artifact: every configuration and every operator, and check them.
+
+    A trace holds one transformer layer; its operators run ``num_layer`` times, the others once:
+
+    .. math:: p = \sum_o c_o \, p_o + w, \qquad c_o \in \{1, L\}
+
+    with predicted latency p, operators o, layers L, and w the time that communication adds:
+    nothing on one device; all of it for tensor parallelism; what the backward pass does not hide
+    for data parallelism; 11 one-way transfers for four pipeline stages and one micro-batch. Every
+    prediction is compared with that (relative difference ≤ 1e-9).
+
+    Parameters
+    ----------
+    path : path
+        Root of the artifact, or its ``scripts/asplos``.
+    predictors : sequence of str, optional
+        Which of the predictors; all by default.
+    progress : callable, optional
+        Called with the number of pairs read and of all of them.
+
+    Returns
+    -------
+    NeusightArtifact
+        ``pairs``, ``kernels`` and ``report``. A configuration without partner is in the report.
+
+    Raises
+    ------
+    InputError
+        The folder is not the artifact, a device or predictor is unknown, or a file cannot be used.
+
+    Notes
+    -----
+    Misleads where the sum of measured operators is taken for a measured latency: operators were
+    timed one by one, and their sum ranges from 0.59 to 1.54 of the latency.
+
+    References
+    ----------
+    Lee, Phanishayee and Mahajan (2025), "Forecasting GPU Performance for Deep Learning Training
+    and Inference", ASPLOS 2025, doi:10.1145/3669940.3707265.
+    """
+    root = find_root(Path(path))
+    failed: list[FailedCheck] = []
+    ignored: list[str] = []
+    labels = _totals(root, root / "label", "*.json", failed, ignored)
+    predictions = {
+        tool: _totals(root, root / "results" / "prediction", f"{tool}/*.json", failed, ignored)
+        for tool in _tools(root, predictors)
+    }
+    todo = [(tool, c) for tool, found in predictions.items() for c in found if c in labels]
+    if not todo:
+        raise InputError(f"{root}: no configuration was both measured and predicted")
+    summary, operators = _summary(root), OperatorTable(root)
+    rows = []
+    for done, (tool, configuration) in enumerate(todo, start=1):
+        label, total = labels[configuration], predictions[tool][configuration]
+        known = _check_pair(tool, configuration, label, total, summary, failed)
+        row = _row(root, tool, configuration, label, total) | {"in_distribution": known}
+        rows.append(row | operators.add(row, configuration))
+        if progress is not None:
+            progress(done, len(todo))
+    report = Report(
+        root=str(root),
+        labels=len(labels),
+        predictions={tool: len(found) for tool, found in predictions.items()},
+        pairs={tool: len(found.keys() & labels.keys()) for tool, found in predictions.items()},
+        without_prediction={t: _only_in(labels, found) for t, found in predictions.items()},
+        without_label={t: _only_in(found, labels) for t, found in predictions.items()},
+        without_operators={t: tuple(operators.missing.get(t, ())) for t in predictions},
+        without_measured_operators=tuple(operators.unmeasured),
+        ignored=tuple(ignored),
+        failed_checks=(*failed, *operators.failed),
+    )
+    return NeusightArtifact(_pairs(root, rows), operators.frame(), report)
+
+
+def _tools(root: Path, wanted: Sequence[str] | None) -> list[str]:
+    folders = (root / "results" / "prediction").glob("*/*")
+    found = sorted({folder.name for folder in folders if folder.is_dir()})
+    missing = [tool for tool in wanted or () if tool not in found]
+    if missing:
+        raise InputError(
+            f"{root}: no predictions of {', '.join(missing)}. Predictors: {', '.join(found)}"
+        )
+    return found if wanted is None else sorted(wanted)
+
+
+def _totals(
+    root: Path, folder: Path, pattern: str, failed: list[FailedCheck], ignored: list[str]
+) -> _Totals:
+    """Read the JSON file of every configuration and check it against itself."""
+    found: _Totals = {}
+    for device in sorted(p for p in folder.iterdir() if p.is_dir()):
+        device_of(root, device.name)
+        for path in sorted(device.glob(pattern)):
+            where = path.relative_to(root).as_posix()
+            configuration = parse_stem(device.name, path.stem)
+            if configuration is None:
+                ignored.append(where)
+                continue
+            total = found[configuration] = read_total(path)
+            parts = total["fw_latency"] + total["bwall_latency"]
+            # Distributed configurations give only the whole; their parts are 0.
+            if configuration.devices == 1 and not agree(parts, total["e2e_latency"]):
+                detail = f"{parts!r} and {total['e2e_latency']!r} ms"
+                failed.append(FailedCheck(where, "forward + backward = end to end", detail))
+    return dict(sorted(found.items()))
+
+
+def _summary(root: Path) -> _Summary:
+    """Read the authors' own summary: a second copy of every latency, and their split."""
+    path = root / "summary" / "summary.csv"
+    if not path.is_file():
+        return {}
+    found: _Summary = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            for row in csv.DictReader(stream):
+                key = (row["device"], row["model_name"], MODES[row["mode"]], row["seqlen"])
+                found[*key, row["batch"], row["option"] or "base"] = row
+    except (KeyError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{path}: not the summary of the artifact ({error!r}). Copy it again, or remove it: it "
+            "is only compared with."
+        ) from error
+    return found
+
+
+def _check_pair(
+    tool: str,
+    c: Configuration,
+    label: Mapping[str, float],
+    total: Mapping[str, float],
+    summary: _Summary,
+    failed: list[FailedCheck],
+) -> bool | None:
+    """Check a pair against the authors' summary; return whether they call it in distribution."""
+    where = f"{tool}: {c.run}"
+    # Labels of fused, distributed and Switch configurations give 0 layers.
+    if label["num_layer"] not in (0, total["num_layer"]):
+        detail = f"{label['num_layer']:g} measured, {total['num_layer']:g} predicted"
+        failed.append(FailedCheck(where, "same number of layers", detail))
+    row = summary.get((c.device_name, c.model, c.mode, str(c.seq_len), str(c.batch), c.variant), {})
+    for column, latency in (
+        ("label_all_e2e_latency", label["e2e_latency"]),
+        (f"{tool}_all_e2e_latency", total["e2e_latency"]),
+    ):
+        other = row.get(column) or "nothing"
+        if summary and not (_is_number(other) and agree(float(other), latency)):
+            detail = f"{other} there, {latency!r} ms here"
+            failed.append(FailedCheck(where, f"same {column} as summary.csv", detail))
+    return {"True": False, "False": True}.get(row.get("OOD", ""))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _row(
+    root: Path,
+    tool: str,
+    configuration: Configuration,
+    label: Mapping[str, float],
+    total: Mapping[str, float],
+) -> dict[str, Any]:
+    device = device_of(root, configuration.device_name)
+    return {
+        "tool": tool,
+        "level": "model",
+        "device": device.name,
+        "vendor": device.vendor,
+        "model": configuration.model,
+        "mode": configuration.mode,
+        "seq_len": configuration.seq_len,
+        "batch": configuration.batch,
+        "variant": configuration.variant,
+        "devices": configuration.devices,
+        "layers": int(total["num_layer"]),
+        "in_training": device.in_training if tool == "neusight" else None,
+        "measured": label["e2e_latency"],
+        "predicted": total["e2e_latency"],
+        "device_name": configuration.device_name,
+    }
+
+
+def _only_in(first: _Totals, second: _Totals) -> tuple[str, ...]:
+    return tuple(c.run for c in first if c not in second)
+
+
+def _pairs(root: Path, rows: list[dict[str, Any]]) -> Pairs:
+    import polars as pl
+
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return Pairs(
+        frame,
+        unit="ms",
+        source=str(root),
+        subject="neusight" if "neusight" in frame["tool"] else None,
+    )

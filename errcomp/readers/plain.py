@@ -1,0 +1,153 @@
+"""Tables of pairs that people write themselves: CSV, Parquet, JSON and JSON lines."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errcomp.errors import InputError
+from errcomp.readers._csv import csv_frame, decimal_commas
+from errcomp.readers._decode import FORMATS, Format, decode, detect, load_bytes
+from errcomp.readers._records import json_frame, json_lines_frame
+from errcomp.tables import Pairs, Zeros
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["read_pairs"]
+
+#: Columns of names: version "1.10" is not version 1.1.
+_NAMES = frozenset(
+    (
+        "tool",
+        "level",
+        "device",
+        "model",
+        "mode",
+        "variant",
+        "kernel_class",
+        "version",
+        "date",
+        "status",
+        "unit",
+    )
+)
+
+
+def read_pairs(
+    path: str | PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    zeros: Zeros = "raise",
+    format: Format | None = None,  # noqa: A002 - what other readers call it
+) -> Pairs:
+    r"""Read predictions and measurements from a CSV, Parquet, JSON or JSON lines file.
+
+    CSV is separated by comma, tab or semicolon (whichever its header has) and may be gzipped. A
+    column is one of numbers if all its values are; columns of names (device, version, …) stay
+    text. JSON is a list of records, or an object whose ``rows`` are one.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    columns : mapping of str to str, optional
+        ``{"predicted": "pred_ms", "measured": "real_ms"}``: which of its columns is what.
+    unit : str, optional
+        Unit of both, e.g. ``"ms"``; if there is a column ``unit`` it must agree.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+    format : {"csv", "parquet", "jsonl", "json"}, optional
+        Recognised by content when not given.
+
+    Returns
+    -------
+    Pairs
+        Its messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file.
+
+    Raises
+    ------
+    InputError
+        The file is missing, cut off, not text, has no rows, rows of unequal length, two columns of
+        one name or nested values; or its values cannot be used (see ``Pairs``).
+
+    Notes
+    -----
+    Misleads where an identifier looks like a number (``gpu`` 1.10 and 1.1 are then the same):
+    name such a column ``device`` or ``version``, or give Parquet or JSON, which have types.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> _ = path.write_text("device,pred,real\nA,11,10\nB,90,100\n")
+    >>> pairs = read_pairs(path, columns={"predicted": "pred", "measured": "real"}, unit="ms")
+    >>> pairs.n, pairs.keys, pairs.unit
+    (2, ('device',), 'ms')
+    """
+    file, wanted = Path(path), dict(columns or {})
+    if format is not None and format not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    content = load_bytes(file)
+    kind = format or detect(file, content)
+    line_offset: int | None = None
+    if kind == "parquet":
+        frame = _parquet_frame(file, content)
+    elif kind == "csv":
+        names = _NAMES | {old for new, old in wanted.items() if new in _NAMES}
+        frame, line_offset = csv_frame(file, decode(file, content), names)
+    elif kind == "jsonl":
+        frame, line_offset = json_lines_frame(file, decode(file, content)), 1
+    else:
+        frame = json_frame(file, decode(file, content))
+    for new in ("predicted", "measured"):
+        _check_numbers(file, frame, wanted.get(new, new), line_offset)
+    return Pairs(
+        frame,
+        columns=wanted,
+        unit=unit,
+        source=str(path),
+        zeros=zeros,
+        line_offset=line_offset,
+    )
+
+
+def _check_numbers(path: Path, frame: pl.DataFrame, name: str, line_offset: int | None) -> None:
+    """Refuse a column that can only be read as numbers by mistake; missing ones are for Pairs."""
+    import polars as pl
+
+    if name not in frame.columns:
+        return
+    dtype = frame.schema[name]
+    if not (dtype.is_numeric() or dtype in (pl.String, pl.Null, pl.Categorical, pl.Enum)):
+        raise InputError(
+            f"{path}: {name} must be a column of numbers, but its type is {dtype}. Convert it."
+        )
+    decimal_commas(path, frame[name], line_offset)
+
+
+def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
+    import polars as pl
+
+    if not content.startswith(b"PAR1"):
+        raise InputError(f"{path}: not Parquet: it does not begin with PAR1. Write it again.")
+    if not content.endswith(b"PAR1"):
+        raise InputError(f"{path}: Parquet that does not end with PAR1: cut off. Copy it again.")
+    try:
+        frame = pl.read_parquet(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"{path}: broken Parquet ({reason}). Write it again.") from error
+    if frame.height == 0:
+        raise InputError(f"{path}: the table has no rows. Add rows.")
+    for name, dtype in frame.schema.items():
+        if dtype.is_nested() or dtype == pl.Binary:
+            raise InputError(
+                f"{path}: {name} must be one value per row, but its type is {dtype}. Leave it "
+                "out, or give each part a column."
+            )
+    return frame.with_columns(pl.col(pl.Decimal).cast(pl.Float64))

@@ -1,0 +1,301 @@
+"""Tables that people write: what is read, and what each kind of bad file is told."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers import read
+from errcomp.readers.plain import read_pairs
+from errcomp.tables import Pairs
+
+TABLE = {"device": ["A", "B"], "batch": [1, 2], "predicted": [11.0, 90.5], "measured": [10.0, 99.0]}
+CSV = "device,batch,predicted,measured\nA,1,11.0,10.0\nB,2,90.5,99.0\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write_file
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def records() -> list[dict[str, Any]]:
+    return pl.DataFrame(TABLE).to_dicts()
+
+
+def lines(rows: list[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+GOOD = {
+    "plain.csv": CSV,
+    "windows.csv": CSV.replace("\n", "\r\n"),
+    "mac.csv": CSV.replace("\n", "\r"),
+    "bom.csv": b"\xef\xbb\xbf" + CSV.encode(),
+    "cut.csv": CSV.rstrip("\n"),
+    "blank.csv": CSV + "\n \n\n",
+    "spaces.csv": CSV.replace(",", " , "),
+    "tabs.tsv": CSV.replace(",", "\t"),
+    "semicolons.csv": CSV.replace(",", ";"),
+    "quoted.csv": re.sub(r"([^,\n]+)", r'"\1"', CSV),
+    "small.csv.gz": gzip.compress(CSV.encode()),
+    "no_suffix": CSV,
+    "table.parquet": parquet(pl.DataFrame(TABLE)),
+    "parquet_by_content": parquet(pl.DataFrame(TABLE)),
+    "rows.jsonl": lines(records()),
+    "rows.ndjson": lines(records()),
+    "lines_by_content.json": lines(records()),
+    "list.json": json.dumps(records()),
+    "pretty.json": json.dumps(records(), indent=2),
+    "rows.json": json.dumps({"schema": "any", "rows": records()}),
+    "rows_one_line": json.dumps({"rows": records()}) + "\n",
+    "rows_pretty.json": json.dumps({"rows": records()}, indent=1),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_one_table_in_every_form(write: Any, name: str) -> None:
+    path = write(name, GOOD[name])
+    pairs = read(path, unit="ms")
+    assert isinstance(pairs, Pairs)
+    assert pairs.predicted.tolist() == TABLE["predicted"]
+    assert pairs.measured.tolist() == TABLE["measured"]
+    assert pairs.keys == ("device", "batch")
+    assert pairs.column("device").tolist() == ["A", "B"]
+    assert pairs.column("batch").tolist() == [1, 2]
+    assert (pairs.unit, pairs.source, pairs.subject) == ("ms", str(path), None)
+
+
+def test_rows_are_lines_where_a_file_has_them(write: Any) -> None:
+    assert read_pairs(write("a.csv", CSV)).rows.tolist() == [2, 3]
+    assert read_pairs(write("a.jsonl", lines(records()))).rows.tolist() == [1, 2]
+    assert read_pairs(write("a.json", json.dumps(records()))).rows.tolist() == [1, 2]
+    broken = 'note,predicted,measured\n"two\nlines",1,0\n'
+    with pytest.raises(InputError, match=r"got 0.0 in row 1\."):
+        read_pairs(write("b.csv", broken))
+
+
+def test_columns_are_renamed_and_units_kept(write: Any) -> None:
+    path = write("a.csv", "gpu,p,m,unit\nA,1,2,us\n")
+    pairs = read_pairs(path, columns={"predicted": "p", "measured": "m", "device": "gpu"})
+    assert (pairs.keys, pairs.unit) == (("device",), "us")
+
+
+def test_names_stay_text_and_numbers_become_numbers(write: Any) -> None:
+    text = (
+        "version,release,run,score,big,empty,predicted,measured\n"
+        "1.10,1.10,007,1e3,99999999999999999999,,1,2\n"
+        "1.1,1.1,008,-.5,1,,1,2\n"
+    )
+    path = write("a.csv", text)
+    pairs = read_pairs(path)
+    assert pairs.column("version").tolist() == ["1.10", "1.1"]
+    assert pairs.column("release").tolist() == [1.1, 1.1]
+    assert pairs.column("run").tolist() == ["007", "008"]
+    assert pairs.column("score").tolist() == [1000.0, -0.5]
+    assert pairs.column("big").tolist() == [1e20, 1.0]
+    assert np.isnan(pairs.column("empty").astype(float)).all()
+    renamed = read_pairs(path, columns={"version": "release"})
+    assert renamed.column("version").tolist() == ["1.10", "1.1"]
+
+
+def test_a_column_without_a_name_gets_one(write: Any) -> None:
+    pairs = read_pairs(write("a.csv", ",predicted,measured\n0,1,2\n1,1,2\n"))
+    assert pairs.keys == ("column_1",)
+
+
+def test_a_failed_prediction_is_a_row_with_a_status(write: Any) -> None:
+    pairs = read_pairs(write("a.csv", "predicted,measured,status\n1,2,ok\n-,2,out of memory\n"))
+    assert pairs.n == 1
+    assert [(d.reason, d.rows) for d in pairs.dropped] == [("the prediction failed (status)", (3,))]
+
+
+def test_zeros_are_excluded_on_request(write: Any) -> None:
+    path = write("a.csv", "predicted,measured\n1,2\n1,0\n")
+    assert read_pairs(path, zeros="exclude").dropped[0].rows == (3,)
+
+
+def test_the_format_can_be_given(write: Any) -> None:
+    path = write("a.txt", "[x],predicted,measured\n1,2,3\n")
+    assert read_pairs(path, format="csv").keys == ("[x]",)
+    with pytest.raises(
+        InputError, match=r"format must be one of csv, parquet, jsonl, json, got 'x"
+    ):
+        read_pairs(path, format="xlsx")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"a.txt: not Parquet: it does not begin with PAR1"):
+        read_pairs(path, format="parquet")
+
+
+BAD_TEXT = [
+    # name, content, message
+    ("a.csv", "", r"the file is empty. A header and one row at least are needed"),
+    ("a.csv", "\n\n", r"the file is empty"),
+    ("a.csv", "predicted,measured\n", r"there is a header but no row below it. Add rows"),
+    (
+        "a.csv",
+        "p,m\n1,2\n",
+        r"missing columns predicted, measured. Columns found: p, m. Name yours",
+    ),
+    ("a.csv", CSV + "C,1,2\n", r"line 4: 3 fields, the header has 4. A row may be cut off"),
+    ("a.csv", CSV + "C", r"line 4: 1 field, the header has 4. A row may be cut off"),
+    ("a.csv", CSV + "\n" + "C,1,2,3\n", r"line 4 is empty. Remove it"),
+    ("a.csv", CSV + "C,1,1,5,2\n", r"line 4: 5 fields, .* decimal comma \(1,5\) must be written"),
+    ("a.tsv", "predicted\tmeasured\n1\t2\t3\n", r"line 2: 3 fields, the header has 2. A row may"),
+    ("a.csv", CSV + 'C,"1,2,3\nD,1,2,3\n', r"line 4: a quote is not closed"),
+    ("a.csv", 'predicted,measured\n1,"2"x\n', r"line 2: a quote is not closed, or stands within"),
+    (
+        "a.csv",
+        "predicted,measured,predicted\n1,2,3\n",
+        r"line 1: the header names 'predicted' more",
+    ),
+    (
+        "a.csv",
+        "predicted;measured\n1,5;2,25\n1;2\n",
+        r"predicted must be .* '1,5' in line 2: a com",
+    ),
+    ("a.csv", 'predicted,measured\n1,"1,234"\n', r"measured must be .* got '1,234' in line 2"),
+    (
+        "a.csv",
+        "predicted,measured\n1,x\n2,y\n",
+        r"measured must be a number, got 'x' in lines 2, 3",
+    ),
+    ("a.csv", "predicted,measured\n1,\n", r"measured must be finite, got nan in line 2"),
+    ("a.csv", "predicted,measured\ninf,1\n", r"predicted must be finite, got inf in line 2"),
+    ("a.csv", "predicted,measured\n1,nan\n", r"measured must be finite, got nan in line 2"),
+    ("a.csv", "predicted,measured\n1,0\n", r"measured must be positive, got 0.0 in line 2"),
+    ("a.csv", "predicted,measured\n1,-3\n", r"measured must be positive, got -3.0 in line 2"),
+    ("a.csv", "predicted,measured,unit\n1,2,ms\n1,2,us\n", r"mixed units: 'ms' and 'us' .* line 3"),
+    ("a.csv", "dévice,predicted\nA,1\n".encode("latin-1"), r"line 1: byte 0xe9 is not UTF-8"),
+    ("a.csv", b"\xef\xbb\xbfa,b\n\xff,1\n", r"line 2: byte 0xff is not UTF-8. Save the file as"),
+    ("a.csv", CSV.encode("utf-16"), r"the text is UTF-16, not UTF-8. Save it as UTF-8"),
+    ("a.csv", b"predicted,measured\n1,\x00\n", r"line 2: a zero byte: this is not a text file"),
+    ("a.csv.gz", gzip.compress(CSV.encode() * 99)[:60], r"broken gzip .* may be cut off"),
+    ("a.parquet", CSV, r"not Parquet: it does not begin with PAR1"),
+    ("a.parquet", b"PAR1" + b"\x00" * 50, r"does not end with PAR1: cut off"),
+    ("a.parquet", b"PAR1" + b"\x01" * 50 + b"PAR1", r"broken Parquet \(.+\). Write it again"),
+    ("a.jsonl", '{"predicted": 1, "measured": 2}\n{"pred', r"line 2: not valid JSON .* cut off"),
+    ("a.jsonl", '{"predicted": 1}\n\n{"predicted": 1}\n', r"line 2 is empty. Remove it"),
+    (
+        "a.jsonl",
+        '{"a": 1}\n[2]\n3\n',
+        r"expected an object, got \[2\] in lines 2, 3. Write one obj",
+    ),
+    ("a.jsonl", '{"a": 1},{"a": 2}\n', r"line 1: not valid JSON \(Extra data\)"),
+    ("a.jsonl", '{"a": [1]}\n', r"a must be one value per row, got \[1\] in line 1. Leave it out"),
+    ("a.json", '[{"a": {"b": "' + 50 * "x" + '"}}]', r'got {"b": "x+\.\.\. in row 1. Leave it'),
+    ("a.json", '[\n{"predicted": 1,\n', r"line 3: not valid JSON"),
+    ("a.json", "[]", r"the list of records is empty"),
+    ("a.json", '{\n"predicted": [1]\n}', r'expected a list of records, .* such a list as "rows"'),
+    ("a.json", '{"rows": 3}', r"expected a list of records"),
+    ("a.json", "[" * 100_000, r"line 1: .*recursion"),
+    ("a.json", "[" + 5000 * "1" + "]", r"line 1: Exceeds the limit"),
+    (
+        "a.jsonl",
+        '{"predicted": true, "measured": 2}\n',
+        r"predicted must be a column of numbers, but",
+    ),
+    ("a.jsonl", '{"predicted": 1, "measured": "2,5"}\n', r"measured must be .* '2,5' in line 1"),
+    ("a.json", '[{"predicted": 1, "measured": NaN}]', r"measured must be finite, got nan in row 1"),
+    ("a.json", '[{"predicted": 1, "measured": 2}, {"predicted": 1}]', r"got nan in row 2"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "expected"), BAD_TEXT)
+def test_bad_files_are_told_what_is_wrong(
+    write: Any, name: str, content: str | bytes, expected: str
+) -> None:
+    path = write(name, content)
+    with pytest.raises(InputError, match=expected) as caught:
+        read(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    assert message.endswith(".") or message.endswith(")")
+
+
+def test_a_binary_file_is_not_a_table(write: Any) -> None:
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    with pytest.raises(InputError, match=r"line 3: a zero byte: this is not a text file"):
+        read_pairs(write("a.png", picture))
+
+
+def test_a_folder_a_missing_file_and_one_that_is_closed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is a folder, not a file of pairs"):
+        read_pairs(tmp_path)
+    with pytest.raises(InputError, match=r"not the NeuSight artifact"):
+        read(tmp_path)
+    with pytest.raises(InputError, match=r"none.csv: there is no such file. Check the path"):
+        read(tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"cannot be read \(.+\)"):
+        read_pairs(tmp_path / ("x" * 300 + ".csv"))
+
+
+def test_rows_that_two_readers_count_differently_are_refused(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pl.read_csv
+    monkeypatch.setattr(pl, "read_csv", lambda *a, **k: real(*a, **k).head(2))
+    with pytest.raises(InputError, match=r"2 rows or 1, depending on how quotes are read"):
+        read_pairs(write("a.csv", CSV))
+
+
+def test_parquet_without_rows_or_with_nested_values(write: Any) -> None:
+    frame = pl.DataFrame(TABLE)
+    with pytest.raises(InputError, match=r"the table has no rows"):
+        read_pairs(write("a.parquet", parquet(frame.clear())))
+    for name, values in (("list", [[1], [2]]), ("bytes", [b"a", b"b"])):
+        nested = frame.with_columns(pl.Series(name, values))
+        with pytest.raises(InputError, match=f"{name} must be one value per row, but its type is"):
+            read_pairs(write("a.parquet", parquet(nested)))
+
+
+def test_parquet_types(write: Any) -> None:
+    frame = pl.DataFrame(TABLE).with_columns(
+        pl.Series("measured", [Decimal("1.5"), Decimal("2.5")]),
+        pl.col("device").cast(pl.Categorical),
+        date=datetime.date(2025, 3, 30),
+    )
+    pairs = read_pairs(write("a.parquet", parquet(frame)))
+    assert pairs.measured.tolist() == [1.5, 2.5]
+    assert pairs.column("device").tolist() == ["A", "B"]
+    assert pairs.column("date").tolist() == [datetime.date(2025, 3, 30)] * 2
+    late = frame.with_columns(measured=pl.duration(milliseconds=pl.Series([1, 2])))
+    with pytest.raises(
+        InputError, match=r"measured must be a column of numbers, but its type is D"
+    ):
+        read_pairs(write("a.parquet", parquet(late)))
+
+
+def test_columns_of_json_keep_every_value(write: Any) -> None:
+    rows = [
+        {"mixed": 1, "flag": True, "huge": 10**400, "wide": 2**70, "predicted": 1, "measured": 1},
+        {"mixed": "a", "flag": None, "huge": 1, "wide": 1.5, "predicted": 2.5, "measured": 1},
+        {"mixed": None, "predicted": 3, "measured": 1},
+    ]
+    pairs = read_pairs(write("a.jsonl", lines(rows)))
+    assert pairs.predicted.tolist() == [1.0, 2.5, 3.0]
+    assert pairs.column("mixed").tolist() == ["1", "a", None]
+    assert pairs.column("flag").tolist() == [True, None, None]
+    assert pairs.column("huge").tolist() == [str(10**400), "1", None]
+    assert pairs.column("wide")[:2].tolist() == [2.0**70, 1.5]
