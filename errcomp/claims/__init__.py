@@ -1,0 +1,33 @@
+"""What tools say of themselves, and whether it is true."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+#: Public name to the module that has it; imported at first use, to keep ``import errcomp`` quick.
+_LAZY = {
+    "Claim": "errcomp.claims.registry",
+    "Printed": "errcomp.claims.printed",
+    "Replication": "errcomp.claims.replicate",
+    "audit": "errcomp.claims.auditing",
+    "claims": "errcomp.claims.registry",
+    "claims_of": "errcomp.claims.registry",
+    "find": "errcomp.claims.registry",
+    "parse_printed": "errcomp.claims.printed",
+    "replicate_survey": "errcomp.claims.replicate",
+    "search_claim": "errcomp.claims.search",
+    "user_claim": "errcomp.claims.registry",
+}
+
+__all__ = sorted(_LAZY)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

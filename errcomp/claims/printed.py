@@ -1,0 +1,180 @@
+"""Figures as people print them: what a printed number says about the number behind it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from errcomp.errors import InputError
+
+__all__ = ["Printed", "parse_printed"]
+
+_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_UNIT = r"\s*(?P<{0}>%|×|x)?\s*"
+_VALUE = re.compile(rf"[~≈]?\s*(?P<a>{_NUMBER}){_UNIT.format('unit')}")
+_BOUND = re.compile(rf"(?P<sign><=|>=|[<>≤≥])\s*(?P<a>{_NUMBER}){_UNIT.format('unit')}")
+_RANGE = re.compile(
+    rf"(?P<a>{_NUMBER}){_UNIT.format('first')}(?:–|-|to)\s*(?P<b>{_NUMBER}){_UNIT.format('unit')}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A published figure and the interval of numbers that would be printed like it.
+
+    Attributes
+    ----------
+    text : str
+        As printed.
+    value : float or None
+        The number itself, as a fraction; None for a bound or a range, which name no number.
+    low, high : float
+        Fractions. The interval is half-open, ``[low, high)``, except that a range and a bound
+        written with ≤ or ≥ include the end they print.
+    kind : {"value", "bound", "range"}
+        What was printed.
+    decimals : int
+        Decimals behind the point as printed (in percent where a percent sign was printed).
+    percent : bool
+        Whether a percent sign was printed.
+    closed : bool
+        Whether ``high`` belongs to the interval.
+    """
+
+    text: str
+    value: float | None
+    low: float
+    high: float
+    kind: Literal["value", "bound", "range"]
+    decimals: int
+    percent: bool
+    closed: bool = False
+
+    def contains(self, value: float) -> bool:
+        """Say whether this number, a fraction, would be printed so (or lies in the range).
+
+        Examples
+        --------
+        >>> parse_printed("2.3%").contains(0.02349), parse_printed("2.3%").contains(0.0235)
+        (True, False)
+        """
+        return self.low <= value < self.high or (self.closed and value == self.high)
+
+
+def parse_printed(text: str | float) -> Printed:
+    """Read a printed figure: ``2.3%``, ``~15%``, ``<5%``, ``≤5%``, ``5–10%``, ``2–4×``, ``0.97``.
+
+    Definition: a value stands for every number that rounds to it at the decimals printed, so
+    ``2.3%`` is [2.25 %, 2.35 %). A tie counts as rounded up. An upper bound starts at 0, because an
+    error magnitude cannot be negative; a lower bound ends at infinity. A range has the ends it
+    prints, both included. A tilde is not more than a value: what "about" meant is not known.
+
+    A number without a percent sign is a fraction, as everywhere in errcomp: 0.023 is 2.3 %, and 2.3
+    is 230 %. A factor (``3.8×``) is the number itself.
+
+    Parameters
+    ----------
+    text : str or float
+        One figure without words. A float is read at the digits with which Python prints it.
+
+    Returns
+    -------
+    Printed
+        Fractions.
+
+    Raises
+    ------
+    InputError
+        The text is not one figure, is not finite, or a range whose ends are in the wrong order.
+
+    Examples
+    --------
+    >>> p = parse_printed("2.3%")
+    >>> p.value, p.low, p.high, p.kind, p.decimals
+    (0.023, 0.0225, 0.0235, 'value', 1)
+    >>> p = parse_printed("<5%")
+    >>> p.value, p.low, p.high, p.kind
+    (None, 0.0, 0.05, 'bound')
+    >>> p = parse_printed("5–10%")
+    >>> p.low, p.high, p.contains(0.10)
+    (0.05, 0.1, True)
+    >>> parse_printed(0.97).high
+    0.975
+    """
+    written = text.strip() if isinstance(text, str) else repr(float(text))
+    if found := _VALUE.fullmatch(written):
+        return _value(written, found)
+    if found := _BOUND.fullmatch(written):
+        return _bound(written, found)
+    if found := _RANGE.fullmatch(written):
+        return _range(written, found)
+    raise InputError(
+        f"cannot read the figure {text!r}. Write one number as it was printed, without words: "
+        '"2.3%", "<5%", "5–10%", or a fraction such as 0.023.'
+    )
+
+
+def _value(text: str, found: re.Match[str]) -> Printed:
+    number, scale = Decimal(found["a"]), _scale(found)
+    decimals = _decimals(number)
+    half = Decimal(1).scaleb(-decimals) / 2
+    return Printed(
+        text,
+        float(number * scale),
+        float((number - half) * scale),
+        float((number + half) * scale),
+        "value",
+        decimals,
+        found["unit"] == "%",
+    )
+
+
+def _bound(text: str, found: re.Match[str]) -> Printed:
+    number, sign = Decimal(found["a"]), found["sign"]
+    edge = float(number * _scale(found))
+    below = sign in ("<", "<=", "≤")
+    low, high = (0.0, edge) if below else (edge, math.inf)
+    # "more than 5 %" excludes 5 % itself; the smallest number above it begins the interval.
+    if sign == ">":
+        low = math.nextafter(edge, math.inf)
+    return Printed(
+        text,
+        None,
+        low,
+        high,
+        "bound",
+        _decimals(number),
+        found["unit"] == "%",
+        closed=sign in ("<=", "≤"),
+    )
+
+
+def _range(text: str, found: re.Match[str]) -> Printed:
+    a, b = Decimal(found["a"]), Decimal(found["b"])
+    if a > b:
+        raise InputError(f"the range {text!r} ends before it begins. Write the smaller end first.")
+    if found["first"] not in (None, found["unit"]):
+        raise InputError(f"the ends of the range {text!r} have different units. Write both alike.")
+    scale = _scale(found)
+    return Printed(
+        text,
+        None,
+        float(a * scale),
+        float(b * scale),
+        "range",
+        max(_decimals(a), _decimals(b)),
+        found["unit"] == "%",
+        closed=True,
+    )
+
+
+def _scale(found: re.Match[str]) -> Decimal:
+    return Decimal("0.01") if found["unit"] == "%" else Decimal(1)
+
+
+def _decimals(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0

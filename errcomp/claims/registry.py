@@ -1,0 +1,278 @@
+"""What each tool says of its own accuracy, and whether anybody could check it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from errcomp.claims.printed import parse_printed
+from errcomp.errors import InputError
+
+__all__ = ["VERIFIABLE", "Claim", "claims", "claims_of", "find", "tools", "user_claim"]
+
+Kind = Literal["error", "correlation", "share", "none"]
+Verifiable = Literal["verifiable", "no output", "no hardware", "no pairs"]
+
+#: What the four words mean.
+VERIFIABLE: Mapping[str, str] = {
+    "verifiable": "predictions and measurements of what the claim is about are published",
+    "no output": "the tool produces no predictions any more",
+    "no hardware": "predictions can be produced, but measuring needs hardware that is not at hand",
+    "no pairs": "nobody publishes predictions together with the measurements",
+}
+
+#: Metrics that say how much is right; the error is what is left to 100 %.
+_COMPLEMENTS = ("accuracy", "alignment")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One published figure with everything that its source says, or does not say, about it.
+
+    Attributes
+    ----------
+    tool : str
+        Name of the tool, as in `tools`.
+    quantity : str
+        What was predicted.
+    printed : str
+        The figure as printed; empty where the source gives none.
+    metric : str
+        As the source names it: MAPE, error, RMSE, accuracy, Kendall tau, share within 10%, …
+    kind : {"error", "correlation", "share", "none"}
+        What sort of figure it is. Figures of different kinds cannot be compared, let alone ranked.
+    level : str
+        kernel, basic block, model, collective, system, or design point.
+    reference : str
+        What the prediction was compared with: hardware, RTL simulation, simulator, unclear, none.
+    aggregation : str
+        How many errors became one figure; ``"not stated"`` where the source does not say.
+    workloads, scope : str
+        What the figure is about and what it is said to hold for.
+    subset : mapping of str to str
+        The same as keys of a pairs table, e.g. ``{"device": "V100", "mode": "inference"}``; empty
+        where the source claims it for the tool as a whole or does not say.
+    source, edition, claimed_by : str
+        Where it stands, in which edition of the survey, and who says so.
+    verifiable : {"verifiable", "no output", "no hardware", "no pairs"}
+        Whether anybody could check it; `VERIFIABLE` says what each word means.
+    reason : str
+        Why, in a sentence.
+    survey_verdict : str
+        The survey's own word, unjudged; empty where it gives none.
+    note : str
+        What a reader should know besides.
+
+    Examples
+    --------
+    >>> claim = find(tool="neusight", device="V100", mode="inference")[0]
+    >>> claim.printed, claim.interval, claim.aggregation
+    ('5.2%', (0.0515, 0.0525), 'not stated')
+    """
+
+    tool: str
+    quantity: str
+    printed: str
+    metric: str
+    kind: Kind
+    level: str
+    reference: str
+    verifiable: Verifiable
+    reason: str
+    aggregation: str = "not stated"
+    workloads: str = "not stated"
+    scope: str = "not stated"
+    subset: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    edition: str = ""
+    claimed_by: str = "the tool's authors"
+    survey_verdict: str = ""
+    note: str = ""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Fractions that would be printed like the figure, half-open; None without a figure.
+
+        An accuracy or alignment is turned into the error that it leaves: 97.6 % is 2.4 %.
+        """
+        if not self.printed:
+            return None
+        figure = parse_printed(self.printed)
+        if self.metric not in _COMPLEMENTS:
+            return figure.low, figure.high
+        # Through whole multiples of the printed digit, so that 1 - 0.9765 is 0.0235 exactly.
+        digits = figure.decimals + 3
+        return round(1 - figure.high, digits), round(1 - figure.low, digits)
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of `interval`."""
+        return None if self.interval is None else self.interval[0]
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of `interval`."""
+        return None if self.interval is None else self.interval[1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; the interval as two fractions or None."""
+        return {**asdict(self), "subset": dict(self.subset), "low": self.low, "high": self.high}
+
+
+@cache
+def _registry() -> tuple[tuple[Claim, ...], Mapping[str, str]]:
+    """Read the data file beside this module: the claims, and other names of tools."""
+    text = (files("errcomp.claims") / "tools.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    entries = tuple(Claim(**entry) for entry in document["claims"])
+    names = {_plain(entry.tool): entry.tool for entry in entries}
+    return entries, {**names, **{_plain(k): v for k, v in document["aliases"].items()}}
+
+
+def claims() -> tuple[Claim, ...]:
+    """Return every claim known, in the order of the survey's table of tools.
+
+    Examples
+    --------
+    >>> len({claim.tool for claim in claims()})
+    32
+    """
+    return _registry()[0]
+
+
+def tools() -> tuple[str, ...]:
+    """Return the names of the tools with at least one entry, in the order of the survey's table.
+
+    Examples
+    --------
+    >>> tools()[:3]
+    ('Timeloop', 'MAESTRO', 'Sparseloop')
+    """
+    return tuple(dict.fromkeys(claim.tool for claim in claims()))
+
+
+def claims_of(tool: str) -> tuple[Claim, ...]:
+    """Return what is claimed of one tool; nothing for a tool that is not in the registry.
+
+    Case and punctuation do not matter, and ``micro`` is Li et al., as the NeuSight artifact has it.
+    Use `find` where an unknown tool is a mistake.
+
+    Examples
+    --------
+    >>> [claim.printed for claim in claims_of("micro")]
+    ['7%', '15.2%', '30.8%']
+    >>> claims_of("my own predictor")
+    ()
+    """
+    entries, names = _registry()
+    name = names.get(_plain(tool))
+    return tuple(claim for claim in entries if claim.tool == name)
+
+
+def find(
+    tool: str | None = None, *, device: str | None = None, mode: str | None = None
+) -> tuple[Claim, ...]:
+    """Return the claims made of a tool, a device, a mode, or of their combination.
+
+    Parameters
+    ----------
+    tool : str, optional
+        Name of a tool; all tools where left out.
+    device, mode : str, optional
+        Only claims that are made for this device or mode.
+
+    Returns
+    -------
+    tuple of Claim
+        Never empty.
+
+    Raises
+    ------
+    InputError
+        The tool is not in the registry (the closest names are listed), or nothing is claimed of it
+        for that device or mode (those with a claim are listed).
+
+    Examples
+    --------
+    >>> [claim.printed for claim in find("NeuSight", device="H100")]
+    ['2.3%', '4.1%']
+    >>> find("neusigth")
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: no claim is known of 'neusigth'. Did you mean: NeuSight?
+    """
+    found = claims() if tool is None else claims_of(tool)
+    if not found:
+        raise InputError(f"no claim is known of {tool!r}. {_suggest(str(tool))}")
+    for key, wanted in (("device", device), ("mode", mode)):
+        if wanted is None:
+            continue
+        known = sorted({claim.subset[key] for claim in found if key in claim.subset})
+        found = tuple(c for c in found if _plain(c.subset.get(key, "")) == _plain(wanted))
+        if not found:
+            raise InputError(
+                f"no claim{f' of {tool}' if tool else ''} is made for {key} {wanted!r}. "
+                f"There are claims for: {', '.join(known) or f'no {key} at all'}."
+            )
+    return found
+
+
+def user_claim(printed: str, *, aggregation: str | None = None, tool: str = "") -> Claim:
+    """Make a claim of the user's own from a figure, to judge pairs by.
+
+    Parameters
+    ----------
+    printed : str
+        The figure as printed, e.g. ``"2.3%"`` or ``"<5%"``.
+    aggregation : str, optional
+        How it was aggregated, if its source says so.
+    tool : str
+        Whose figure it is.
+
+    Returns
+    -------
+    Claim
+        Of kind error and of no stated level: it is judged against whatever pairs it is given.
+
+    Raises
+    ------
+    InputError
+        The text is not one figure.
+
+    Examples
+    --------
+    >>> user_claim("2.3%", aggregation="mean").interval
+    (0.0225, 0.0235)
+    """
+    parse_printed(printed)
+    return Claim(
+        tool=tool,
+        quantity="as in the pairs",
+        printed=printed,
+        metric="error",
+        kind="error",
+        level="not stated",
+        reference="not stated",
+        verifiable="verifiable",
+        reason="The pairs given are taken to be those that the figure is about.",
+        aggregation=aggregation or "not stated",
+        source="given by the user",
+        claimed_by="the user",
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def _suggest(tool: str) -> str:
+    names = _registry()[1]
+    close = difflib.get_close_matches(_plain(tool), names, n=3, cutoff=0.6)
+    if close:
+        return f"Did you mean: {', '.join(dict.fromkeys(names[c] for c in close))}?"
+    return f"Tools with a claim: {', '.join(tools())}."

@@ -1,0 +1,181 @@
+"""Table 7 (ASTRA-sim), Table 8 (VIDUR) and the Timeloop figures, from what the tools put out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from errcomp.claims.replicate.judging import Candidate, PrintedCell, Source, judge, no_data
+from errcomp.claims.replicate.results import Cell
+from errcomp.readers.survey_runs import QUANTILE_RULES
+
+__all__ = ["same_load", "table7", "table8"]
+
+_PRINTED = "Computed from printed figures: a check of consistency, not of their truth."
+_ALL_REDUCE = "All-Reduce, 8 NPUs 1 MB"
+_RING_STEPS = "2(N-1)/N"
+
+
+def table7(source: Source) -> Iterator[Cell]:
+    """Recompute cycles from logs where there are any, and every ratio."""
+    for cell in source.cells["table7_astrasim"]:
+        if cell.column == "cycles":
+            yield _cycles(source, cell)
+        elif cell.row.startswith("ResNet-50"):
+            yield _overhead(source, cell)
+        else:
+            yield judge(cell, [_ratio(source, cell)], _PRINTED)
+
+
+def _log(row: str) -> str:
+    """Return the name of the log behind a row; empty where the survey's repository has none."""
+    if row == _ALL_REDUCE:
+        return "microbench_all_reduce_8npus_1MB"
+    gpus = row.rpartition(", ")[2].removesuffix(" GPUs")
+    return f"resnet50_hgx_h100_{gpus}gpu_{gpus}npus" if row.startswith("ResNet-50") else ""
+
+
+def _cycles(source: Source, cell: PrintedCell) -> Cell:
+    log = _log(cell.row)
+    value = source.run("ASTRA-sim", log, "exposed communication")
+    if value is None:
+        return no_data(cell, "The survey's repository holds no log of this run.")
+    spread = source.need("ASTRA-sim", log, "exposed communication", "standard deviation")
+    npus = source.need("ASTRA-sim", log, "NPUs finished", "count")
+    rule = f"exposed communication in the log, mean of {npus:g} NPUs"
+    return judge(
+        cell,
+        [Candidate(rule, value, stated=True)],
+        f"Standard deviation across NPUs {spread:g}. Simulated, not measured.",
+    )
+
+
+def _overhead(source: Source, cell: PrintedCell) -> Cell:
+    exposed = source.run("ASTRA-sim", _log(cell.row), "exposed communication")
+    if exposed is not None:
+        wall = source.need("ASTRA-sim", _log(cell.row), "wall time")
+        rule = "exposed communication over wall time, both from the log"
+        return judge(cell, [Candidate(rule, exposed / wall, stated=True)])
+    compute = source.need("ASTRA-sim", _log("ResNet-50, 8 GPUs"), "compute time")
+    printed = source.number("table7_astrasim", cell.row, "cycles")
+    rule = "printed cycles over themselves plus the compute time of the 4 and 8 GPU logs"
+    return judge(
+        cell,
+        [Candidate(rule, printed / (printed + compute))],
+        "There is no log of this run; the compute time is the same in both others. "
+        "Computed from a printed figure.",
+    )
+
+
+def _ratio(source: Source, cell: PrintedCell) -> Candidate:
+    def cycles(row: str) -> float:
+        return source.number("table7_astrasim", row, "cycles")
+
+    if cell.row.startswith("ring formula"):
+        # A ring all-reduce of one message over N devices sends 2(N - 1)/N of it per device.
+        return Candidate(
+            f"{_RING_STEPS} at 8 over {_RING_STEPS} at 4", (14 / 8) / (6 / 4), stated=True
+        )
+    if cell.row.startswith("communication scaling"):
+        eight, four = (cycles(f"ResNet-50 data parallel, {n} GPUs") for n in (8, 4))
+        return Candidate("cycles at 8 GPUs over cycles at 4", eight / four, stated=True)
+    return Candidate(
+        "cycles over those of all-reduce", cycles(cell.row) / cycles(_ALL_REDUCE), stated=True
+    )
+
+
+_MEANS = {"Avg E2E latency": "E2E latency", "Avg TTFT": "TTFT", "Avg TPOT": "TPOT"}
+_PREEMPTED = "requests with preemption time above 0"
+
+
+def table8(source: Source) -> Iterator[Cell]:
+    """Recompute the serving metrics from the requests of the two simulated runs."""
+    for cell in source.cells["table8_vidur"]:
+        run = cell.column
+        if cell.row.startswith("E2E lower"):
+            yield judge(cell, _difference(source), same_load(source))
+        elif cell.row == "P99 E2E latency":
+            yield judge(cell, _quantiles(source, run), _quantile_note(source, run))
+        elif cell.row == "P99/mean":
+            mean = source.need("VIDUR", run, "E2E latency")
+            yield judge(cell, _quantiles(source, run, over=mean))
+        else:
+            yield judge(cell, [_serving(source, cell)], _serving_note(source, cell))
+
+
+def _serving(source: Source, cell: PrintedCell) -> Candidate:
+    run = cell.column
+    if cell.row in _MEANS:
+        name = _MEANS[cell.row]
+        return Candidate(f"mean {name} of the requests", source.need("VIDUR", run, name), True)
+    if cell.row == "Requests":
+        return Candidate("requests", source.need("VIDUR", run, "requests", "count"), True)
+    count = source.need("VIDUR", run, _PREEMPTED, "count")
+    if cell.row == "Preempted requests":
+        return Candidate(_PREEMPTED, count, True)
+    share = count / source.need("VIDUR", run, "requests", "count")
+    return Candidate(f"{_PREEMPTED}, as a share of all", share, True)
+
+
+def _serving_note(source: Source, cell: PrintedCell) -> str:
+    if cell.row == "Requests" and cell.column == "sarathi":
+        return same_load(source)
+    if not cell.row.startswith("Preempted"):
+        return "Simulated, not measured."
+    restarted = source.need("VIDUR", cell.column, "requests restarted", "count")
+    return f"Requests that were restarted: {restarted:g}. Simulated, not measured."
+
+
+def _quantiles(source: Source, run: str, *, over: float = 1.0) -> list[Candidate]:
+    """Return the P99 under every rule of numpy.quantile; its default is what is implied."""
+    name = "P99 of the requests" if over == 1 else "P99 over mean of the requests"
+    return [
+        Candidate(
+            f"{name}, quantile rule {rule!r}",
+            source.need("VIDUR", run, "P99 E2E latency", rule) / over,
+            stated=rule == QUANTILE_RULES[0],
+        )
+        for rule in QUANTILE_RULES
+    ]
+
+
+def _quantile_note(source: Source, run: str) -> str:
+    values = [source.need("VIDUR", run, "P99 E2E latency", rule) for rule in QUANTILE_RULES]
+    n = source.need("VIDUR", run, "requests", "count")
+    return (
+        f"The largest few of {n:g} requests decide: the {len(values)} rules of numpy.quantile give "
+        f"{min(values):.3f} to {max(values):.3f} s."
+    )
+
+
+def _difference(source: Source) -> list[Candidate]:
+    def printed(run: str) -> float:
+        return source.number("table8_vidur", "Avg E2E latency", run)
+
+    below = {
+        run: source.need("VIDUR", "sarathi below vllm", "E2E latency", f"share of {run}")
+        for run in ("vllm", "sarathi")
+    }
+    vllm, sarathi = printed("vllm"), printed("sarathi")
+    return [
+        Candidate("difference of the means over that of vLLM", below["vllm"], stated=True),
+        Candidate(
+            "difference of the means, each rounded as printed first, over that of vLLM",
+            1 - sarathi / vllm,
+        ),
+        Candidate("other base: difference of the means over that of Sarathi", below["sarathi"]),
+        Candidate("other base, from the means rounded as printed", vllm / sarathi - 1),
+    ]
+
+
+def same_load(source: Source) -> str:
+    """Say by how much Sarathi is faster on the requests that both runs served."""
+    shared = source.need("VIDUR", "sarathi", "requests", "count")
+    first = f"vllm, its first {shared:g} requests"
+    vllm = source.need("VIDUR", first, "E2E latency")
+    sarathi = source.need("VIDUR", "sarathi", "E2E latency")
+    same = source.need("VIDUR", first, "requests as long as those of sarathi", "count")
+    return (
+        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of vLLM's "
+        f"run ({same:g} of equal length), shorter ones. On those {shared:g} its mean is "
+        f"{100 * (1 - sarathi / vllm):.1f} % lower."
+    )

@@ -1,0 +1,41 @@
+"""The survey's tables, a row per printed cell, and figures derived from the runs behind them."""
+
+from __future__ import annotations
+
+from errcomp.datasets._spec import Column, DatasetSpec
+from errcomp.readers.survey import LAYOUTS, build
+
+__all__ = ["SPEC"]
+
+_CELLS = {
+    "table": Column("text", "file of the transcription; holds the table's number"),
+    "where": Column("text", "where it is printed; numbers are those of the second edition"),
+    "edition": Column("text", "second, or first where the figure is only in that one"),
+    "row": Column("text", "row of the table, or what the figure in the text is about"),
+    "column": Column("text", "column of the table"),
+    "printed": Column("text", "as printed, without unit"),
+    "value": Column("number", "the same as a number; missing where words are printed", "as unit"),
+    "unit": Column("text", "unit of value; empty where words are printed"),
+}
+_RUNS = {
+    "tool": Column("text", "VIDUR, ASTRA-sim or Timeloop"),
+    "run": Column("text", "which run, or which log"),
+    "quantity": Column("text", "what was simulated"),
+    "statistic": Column("text", "mean, count, quantile rule or component"),
+    "value": Column("number", "the figure, 12 significant digits", "as unit"),
+    "unit": Column("text", "unit of value"),
+}
+
+SPEC = DatasetSpec(
+    title="Tables of a survey of performance models, cell by cell, and the runs behind them",
+    source="A Survey of High-Level Modeling and Simulation Methods for Modern Machine Learning "
+    "Workloads (anonymous, two editions); https://github.com/sarchlab/ml-perf-survey; "
+    "https://github.com/Accelergy-Project/timeloop-accelergy-exercises",
+    commit="sarchlab/ml-perf-survey ad7cdaacad6a2285f2032e9180fa8e4ff2749734, "
+    "timeloop-accelergy-exercises 2d5510807128e9bd5f1cad0705cdf2ec4612fd4e",
+    licence="figures only: the survey and its repository state no licence; "
+    "timeloop-accelergy-exercises is MIT",
+    reference="no published version; tables are numbered as in the second edition",
+    tables={**{f"{stem}.csv": _CELLS for stem in LAYOUTS}, "runs.csv": _RUNS},
+    build=build,
+)

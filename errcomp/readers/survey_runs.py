@@ -1,0 +1,211 @@
+"""Figures behind the survey's tables, derived from the outputs of the tools it ran."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from errcomp.errors import InputError
+
+__all__ = ["QUANTILE_RULES", "RUN_COLUMNS", "read_runs"]
+
+RUN_COLUMNS = ("tool", "run", "quantity", "statistic", "value", "unit")
+
+#: Every rule that numpy.quantile knows, its default first (nine of them are in Hyndman and Fan).
+QUANTILE_RULES = (
+    "linear",
+    "lower",
+    "higher",
+    "nearest",
+    "midpoint",
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "median_unbiased",
+    "normal_unbiased",
+)
+
+_VIDUR = {
+    "E2E latency": "request_e2e_time",
+    "TTFT": "prefill_e2e_time",
+    "TPOT": "decode_time_execution_plus_preemption_normalized",
+    "prefill tokens": "request_num_prefill_tokens",
+    "decode tokens": "request_num_decode_tokens",
+}
+_FINISHED = re.compile(r"sys\[(\d+)\] finished, (\d+) cycles, exposed communication (\d+) cycles")
+_COMPUTE = re.compile(r"sys\[(\d+)\], GPU time: (\d+)")
+_Line = tuple[str, ...]
+_Table = Mapping[str, list[float]]
+
+
+def read_runs(tools: Path) -> list[_Line]:
+    """Summarise the outputs of VIDUR, ASTRA-sim and Timeloop; no row of theirs is kept.
+
+    Parameters
+    ----------
+    tools : Path
+        Folder with ``vidur/{vllm,sarathi}/request_metrics.csv``,
+        ``astra-sim/survey_astra_sim_results.json`` and
+        ``timeloop/eyeriss_like/timeloop-mapper.stats.txt``.
+
+    Returns
+    -------
+    list of tuple of str
+        In the order of `RUN_COLUMNS`; numbers with 12 significant digits.
+
+    Raises
+    ------
+    InputError
+        A file is missing or is not what it should be.
+    """
+    requests = {
+        name: _read_requests(tools / "vidur" / name / "request_metrics.csv")
+        for name in ("vllm", "sarathi")
+    }
+    return [
+        *_vidur(requests),
+        *_astrasim(tools / "astra-sim" / "survey_astra_sim_results.json"),
+        *_timeloop(tools / "timeloop" / "eyeriss_like" / "timeloop-mapper.stats.txt"),
+    ]
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}). Give the folder that holds survey/ and tools/."
+        ) from error
+
+
+def _read_requests(path: Path) -> _Table:
+    rows = list(csv.DictReader(_read_text(path).splitlines()))
+    needed = [*_VIDUR.values(), "request_preemption_time", "request_num_restarts"]
+    missing = [name for name in needed if not rows or name not in rows[0]]
+    if missing:
+        raise InputError(f"{path}: missing column {missing[0]}: not a VIDUR table of requests")
+    try:
+        return {name: [float(row[name]) for row in rows] for name in needed}
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: a value is not a number ({error})") from error
+
+
+def _vidur(runs: Mapping[str, _Table]) -> list[_Line]:
+    lines: list[_Line] = []
+    for name, table in runs.items():
+        lines += _requests(name, table, table)
+        latency = np.sort(table[_VIDUR["E2E latency"]])
+        lines += [
+            _line("VIDUR", name, "P99 E2E latency", rule, _quantile(latency, rule), "s")
+            for rule in QUANTILE_RULES
+        ]
+    vllm, sarathi = (_mean(table[_VIDUR["E2E latency"]]) for table in runs.values())
+    lines += [
+        _line("VIDUR", "sarathi below vllm", "E2E latency", f"share of {name}", share, "fraction")
+        for name, share in (("vllm", 1 - sarathi / vllm), ("sarathi", vllm / sarathi - 1))
+    ]
+    # The schedulers were not given the same load: the requests that both served are the first ones.
+    shared = _shared(runs["vllm"], runs["sarathi"])
+    first = {key: values[:shared] for key, values in runs["vllm"].items()}
+    lines += _requests(f"vllm, its first {shared} requests", first, runs["sarathi"])
+    return lines
+
+
+def _requests(run: str, table: _Table, other: _Table) -> list[_Line]:
+    lines = [_line("VIDUR", run, "requests", "count", len(table["request_e2e_time"]), "count")]
+    for quantity, column in _VIDUR.items():
+        unit = "tokens" if "tokens" in quantity else "s"
+        lines.append(_line("VIDUR", run, quantity, "mean", _mean(table[column]), unit))
+    preempted = sum(seconds > 0 for seconds in table["request_preemption_time"])
+    lines.append(
+        _line("VIDUR", run, "requests with preemption time above 0", "count", preempted, "count")
+    )
+    restarted = sum(times > 0 for times in table["request_num_restarts"])
+    lines.append(_line("VIDUR", run, "requests restarted", "count", restarted, "count"))
+    if table is not other:
+        tokens = [_VIDUR["prefill tokens"], _VIDUR["decode tokens"]]
+        same = sum(
+            all(table[t][i] == other[t][i] for t in tokens) for i in range(len(table[tokens[0]]))
+        )
+        lines.append(
+            _line("VIDUR", run, "requests as long as those of sarathi", "count", same, "count")
+        )
+    return lines
+
+
+def _shared(a: _Table, b: _Table) -> int:
+    return min(len(a["request_e2e_time"]), len(b["request_e2e_time"]))
+
+
+def _astrasim(path: Path) -> list[_Line]:
+    try:
+        logs = json.loads(_read_text(path))["log_files"]
+        texts = {log["file"].removesuffix(".log"): "\n".join(log["raw_lines"]) for log in logs}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the survey's collection of ASTRA-sim logs") from error
+    lines: list[_Line] = []
+    for run, text in texts.items():
+        found = _FINISHED.findall(text)
+        lines.append(_line("ASTRA-sim", run, "NPUs finished", "count", len(found), "count"))
+        # A log in which an NPU finishes twice is several runs in one file.
+        if not found or len({npu for npu, _, _ in found}) < len(found):
+            continue
+        columns = {
+            "wall time": [float(wall) for _, wall, _ in found],
+            "exposed communication": [float(exposed) for _, _, exposed in found],
+            "compute time": [float(cycles) for _, cycles in _COMPUTE.findall(text)],
+        }
+        for quantity, cycles in columns.items():
+            if cycles:
+                lines += _spread("ASTRA-sim", run, quantity, cycles, "cycles")
+    return lines
+
+
+def _spread(tool: str, run: str, quantity: str, values: Sequence[float], unit: str) -> list[_Line]:
+    return [
+        _line(tool, run, quantity, "mean", _mean(values), unit),
+        _line(tool, run, quantity, "standard deviation", float(np.std(values)), unit),
+    ]
+
+
+def _timeloop(path: Path) -> list[_Line]:
+    run, text = "eyeriss_like, reference output of the example", _read_text(path)
+    single = {
+        ("energy", "uJ"): r"^Energy: (\S+) uJ",
+        ("MACs", "count"): r"^Computes = (\d+)",
+        ("cycles", "cycles"): r"^Cycles: (\d+)",
+        ("utilisation", "%"): r"^Utilization: (\S+)%",
+        ("processing elements", "count"): r"Instances\s+: (\d+)",
+    }
+    lines: list[_Line] = []
+    for (quantity, unit), pattern in single.items():
+        found = re.search(pattern, text, re.MULTILINE)
+        if found is None:
+            raise InputError(f"{path}: no line like {pattern!r}: not a Timeloop stats file")
+        lines.append(_line("Timeloop", run, quantity, "total", float(found[1]), unit))
+    _, _, shares = text.partition("fJ/Compute")
+    for name, value in re.findall(r"^ +(\w+) += (\S+)$", shares, re.MULTILINE):
+        lines.append(_line("Timeloop", run, "energy per MAC", name, float(value), "fJ"))
+    return lines
+
+
+def _quantile(ordered: np.ndarray[tuple[int, ...], np.dtype[np.float64]], rule: str) -> float:
+    return float(np.quantile(ordered, 0.99, method=rule))  # type: ignore[call-overload]  # a str
+
+
+def _mean(values: Sequence[float]) -> float:
+    # fsum does not depend on the order or the width of vector instructions: same bytes everywhere.
+    return math.fsum(values) / len(values)
+
+
+def _line(tool: str, run: str, quantity: str, statistic: str, value: float, unit: str) -> _Line:
+    return (tool, run, quantity, statistic, f"{value:.12g}", unit)

@@ -1,0 +1,151 @@
+"""What the registry knows of each tool, and that it says nothing it does not know."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from errcomp.claims import Claim, claims, claims_of, find, user_claim
+from errcomp.claims.registry import VERIFIABLE, tools
+from errcomp.errors import InputError
+
+_KINDS = {"error", "correlation", "share", "none"}
+_LEVELS = {"kernel", "basic block", "model", "collective", "system", "design point"}
+_REFERENCES = {"hardware", "RTL simulation", "simulator", "unclear", "none"}
+
+
+@pytest.mark.parametrize("claim", claims(), ids=lambda c: f"{c.tool} {c.printed or 'none'}")
+def test_every_claim_says_what_can_be_said(claim: Claim):
+    assert claim.verifiable in VERIFIABLE
+    assert claim.kind in _KINDS
+    assert claim.level in _LEVELS
+    assert claim.reference in _REFERENCES
+    assert claim.aggregation in {"not stated", "geometric mean"}
+    assert claim.reason.endswith(".")
+    assert claim.source
+    assert claim.edition
+    assert (claim.interval is None) == (claim.printed == "") == (claim.kind == "none")
+    if claim.interval:
+        assert 0 <= claim.interval[0] < claim.interval[1] < 2
+    assert json.loads(json.dumps(claim.to_dict()))["tool"] == claim.tool
+
+
+def test_the_tools_of_the_survey_are_all_there():
+    assert len(tools()) == 32
+    assert {"Timeloop", "nn-Meter", "gem5", "Omniverse"} <= set(tools())
+
+
+@pytest.mark.shared
+def test_claims_agree_with_the_transcribed_table(shared_data):
+    with (shared_data / "survey" / "tools.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["tool"] for row in rows} == set(tools())
+    for row in rows:
+        printed = row["claimed_accuracy_as_printed"].split(" ")[0].replace("—", "")
+        own = claims_of(row["tool"])
+        assert printed.replace("N/A", "") in {claim.printed for claim in own}, row["tool"]
+        first = own[0]
+        assert row["reference"].startswith(first.reference)
+        if row["claimed_low_pct"] and first.kind == "error":
+            low, high = (float(row[f"claimed_{end}_pct"]) / 100 for end in ("low", "high"))
+            assert first.low <= low + 1e-12
+            assert high <= first.high + 1e-12
+
+
+def test_intervals_are_those_of_the_printed_precision():
+    by_print = {(c.tool, c.printed): c.interval for c in claims()}
+    assert by_print["AMALI", "23.6%"] == (0.2355, 0.2365)
+    assert by_print["VIDUR", "<5%"] == (0.0, 0.05)
+    assert by_print["Timeloop", "5–10%"] == (0.05, 0.10)
+    # Accuracy and alignment say how much is right.
+    assert by_print["ESM", "97.6%"] == (0.0235, 0.0245)
+    assert by_print["SimAI", "98.1%"] == by_print["SimAI", "1.9%"] == (0.0185, 0.0195)
+    assert by_print["LitePred", "99.3%"] == by_print["LitePred", "0.7%"]
+
+
+def test_a_correlation_or_a_share_is_no_error():
+    kinds = {(c.tool, c.metric): c.kind for c in claims()}
+    assert kinds["GRANITE", "Kendall tau"] == "correlation"
+    assert kinds["Accel-Sim", "IPC correlation"] == "correlation"
+    assert kinds["Omniverse", "share within 10%"] == "share"
+
+
+def test_what_neusight_claims():
+    own = claims_of("neusight")
+    per_device = [c for c in own if c.subset]
+    assert {(c.subset["device"], c.subset["mode"]): c.printed for c in per_device} == {
+        ("V100", "inference"): "5.2%",
+        ("V100", "training"): "7.4%",
+        ("H100", "inference"): "2.3%",
+        ("H100", "training"): "4.1%",
+        ("A100-80G", "training"): "5.8%",
+        ("L4", "inference"): "3.8%",
+        ("T4", "inference"): "6.1%",
+    }
+    assert {c.survey_verdict for c in per_device} == {"Match", "Close", "Mismatch"}
+    assert all(c.verifiable == "verifiable" and c.level == "model" for c in own)
+    assert [c.printed for c in own if not c.subset] == ["2.3%", "8.9%"]
+    by_neusight = [c for c in claims() if "baseline" in c.claimed_by]
+    assert {(c.tool, c.printed) for c in by_neusight} == {
+        ("Habitat", "121.4%"),
+        ("Path Forward (Li et al.)", "30.8%"),
+    }
+
+
+@pytest.mark.parametrize("name", ["NeuSight", "neusight", "NEU-SIGHT", "neu sight"])
+def test_case_and_punctuation_do_not_matter(name):
+    assert claims_of(name) == claims_of("NeuSight") != ()
+
+
+def test_other_names_are_known():
+    assert claims_of("micro") == claims_of("Li et al.") == claims_of("Path Forward (Li et al.)")
+
+
+def test_a_tool_of_the_users_own_has_no_claim_and_that_is_no_error():
+    assert claims_of("roofline") == ()
+
+
+def test_find_narrows():
+    assert [c.printed for c in find("neusight", device="h100", mode="training")] == ["4.1%"]
+    assert {c.tool for c in find(device="V100")} == {"NeuSight"}
+    assert find() == claims()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tool": "neusigth"}, "Did you mean: NeuSight"),
+        ({"tool": "vidor"}, "VIDUR"),
+        ({"tool": "zzzzzz"}, "Tools with a claim: Timeloop"),
+        ({"tool": "neusight", "device": "A10"}, r"There are claims for: .*V100"),
+        ({"tool": "vidur", "mode": "training"}, "no mode at all"),
+        ({"device": "A10"}, "no claim is made for device 'A10'"),
+    ],
+)
+def test_find_says_what_there_is(arguments, message):
+    with pytest.raises(InputError, match=message):
+        find(**arguments)
+
+
+def test_a_claim_of_the_users_own():
+    claim = user_claim("<5%", aggregation="median", tool="mine")
+    assert claim.interval == (0.0, 0.05)
+    assert (claim.tool, claim.aggregation, claim.kind) == ("mine", "median", "error")
+    assert user_claim("2%").aggregation == "not stated"
+    with pytest.raises(InputError, match="cannot read"):
+        user_claim("about two percent")
+
+
+def test_no_figure_has_no_interval():
+    claim = claims_of("PRISM")[0]
+    assert (claim.interval, claim.low, claim.high) == (None, None, None)
+
+
+def test_the_package_names_everything_it_offers():
+    import errcomp.claims
+
+    assert "find" in dir(errcomp.claims)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = errcomp.claims.nothing

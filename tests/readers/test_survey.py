@@ -1,0 +1,224 @@
+"""The transcribed tables as cells, the runs as figures, and bad input refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+
+import pytest
+
+from errcomp import datasets
+from errcomp.errors import InputError
+from errcomp.readers.survey import CELL_COLUMNS, LAYOUTS, build
+from errcomp.readers.survey_runs import QUANTILE_RULES, read_runs
+
+REQUEST_COLUMNS = (
+    "request_e2e_time",
+    "prefill_e2e_time",
+    "decode_time_execution_plus_preemption_normalized",
+    "request_num_prefill_tokens",
+    "request_num_decode_tokens",
+    "request_preemption_time",
+    "request_num_restarts",
+)
+STATS = """\
+    Instances             : 4 (2*2)
+Utilization: 75.00%
+Cycles: 100
+Energy: 1.5 uJ
+Computes = 300
+fJ/Compute
+    mac        = 1.0
+    Total      = 5.0
+"""
+
+
+def _log(cycles, npus=2, compute=None):
+    lines = []
+    for npu in range(npus):
+        lines.append(
+            f"[x] sys[{npu}] finished, {cycles} cycles, exposed communication {cycles} cycles."
+        )
+        if compute:
+            lines.append(f"[x] [info] sys[{npu}], GPU time: {compute}")
+    return lines
+
+
+@pytest.fixture
+def tools(tmp_path):
+    folder = tmp_path / "tools"
+    for name, times in (("vllm", (1.0, 2.0, 6.0)), ("sarathi", (0.5, 1.5))):
+        rows = [(t, t / 2, t / 4, 8 + i, 2, float(t > 1.9), 0) for i, t in enumerate(times)]
+        target = folder / "vidur" / name / "request_metrics.csv"
+        target.parent.mkdir(parents=True)
+        with target.open("w", newline="") as file:
+            csv.writer(file).writerows([REQUEST_COLUMNS, *rows])
+    logs = {
+        "one.log": _log(10),
+        "resnet.log": _log(7, compute=90),
+        "empty.log": [],
+        "twice.log": _log(10) + _log(12),
+    }
+    document = {"log_files": [{"file": k, "raw_lines": v} for k, v in logs.items()]}
+    (folder / "astra-sim").mkdir()
+    (folder / "astra-sim" / "survey_astra_sim_results.json").write_text(json.dumps(document))
+    stats = folder / "timeloop" / "eyeriss_like" / "timeloop-mapper.stats.txt"
+    stats.parent.mkdir(parents=True)
+    stats.write_text(STATS)
+    return folder
+
+
+def _figures(tools):
+    return {line[:4]: (float(line[4]), line[5]) for line in read_runs(tools)}
+
+
+def test_requests_become_figures(tools):
+    found = _figures(tools)
+    assert found["VIDUR", "vllm", "E2E latency", "mean"] == (3.0, "s")
+    assert found["VIDUR", "vllm", "TTFT", "mean"] == (1.5, "s")
+    assert found["VIDUR", "vllm", "requests with preemption time above 0", "count"][0] == 2
+    assert found["VIDUR", "vllm", "requests restarted", "count"][0] == 0
+    assert found["VIDUR", "vllm", "P99 E2E latency", "lower"][0] == 2.0
+    assert found["VIDUR", "vllm", "P99 E2E latency", "higher"][0] == 6.0
+    assert found["VIDUR", "vllm", "P99 E2E latency", "linear"][0] == pytest.approx(5.92)
+    rules = {statistic for _, run, what, statistic in found if run == "vllm" and "P99" in what}
+    assert rules == set(QUANTILE_RULES)
+
+
+def test_the_load_that_both_served_is_compared(tools):
+    found = _figures(tools)
+    below = [
+        found["VIDUR", "sarathi below vllm", "E2E latency", f"share of {name}"][0]
+        for name in ("vllm", "sarathi")
+    ]
+    assert below == pytest.approx([2 / 3, 2.0])
+    run = "vllm, its first 2 requests"
+    assert found["VIDUR", run, "E2E latency", "mean"][0] == 1.5
+    assert found["VIDUR", run, "requests as long as those of sarathi", "count"][0] == 2
+
+
+def test_logs_become_figures_and_failed_runs_are_counted(tools):
+    found = _figures(tools)
+    assert found["ASTRA-sim", "resnet", "compute time", "mean"] == (90, "cycles")
+    assert found["ASTRA-sim", "one", "wall time", "standard deviation"][0] == 0
+    assert found["ASTRA-sim", "empty", "NPUs finished", "count"][0] == 0
+    assert found["ASTRA-sim", "twice", "NPUs finished", "count"][0] == 4
+    assert ("ASTRA-sim", "twice", "wall time", "mean") not in found
+
+
+def test_timeloop_summary(tools):
+    run = "eyeriss_like, reference output of the example"
+    found = _figures(tools)
+    assert found["Timeloop", run, "energy", "total"] == (1.5, "uJ")
+    assert found["Timeloop", run, "energy per MAC", "mac"] == (1.0, "fJ")
+    assert found["Timeloop", run, "processing elements", "total"][0] == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("vidur/vllm/request_metrics.csv", "a,b\n1,2\n", "missing column request_e2e_time"),
+        ("vidur/vllm/request_metrics.csv", "", "missing column"),
+        (
+            "vidur/sarathi/request_metrics.csv",
+            ",".join(REQUEST_COLUMNS) + "\n1,2,3,4,5,6,x\n",
+            "not a number",
+        ),
+        (
+            "vidur/sarathi/request_metrics.csv",
+            ",".join(REQUEST_COLUMNS) + "\n1,2\n",
+            "not a number",
+        ),
+        ("astra-sim/survey_astra_sim_results.json", "{", "not the survey's collection"),
+        ("astra-sim/survey_astra_sim_results.json", "[]", "not the survey's collection"),
+        ("timeloop/eyeriss_like/timeloop-mapper.stats.txt", "x", "not a Timeloop stats file"),
+    ],
+)
+def test_outputs_that_are_something_else_are_refused(tools, path, text, message):
+    (tools / path).write_text(text)
+    with pytest.raises(InputError, match=message) as error:
+        read_runs(tools)
+    assert path in str(error.value)
+
+
+def test_a_missing_output_is_named(tools):
+    (tools / "vidur" / "vllm" / "request_metrics.csv").unlink()
+    with pytest.raises(InputError, match=r"request_metrics\.csv: cannot be read .*survey/ and"):
+        read_runs(tools)
+
+
+@pytest.mark.shared
+def test_the_same_source_gives_the_same_bytes(shared_data):
+    contents = build(shared_data)
+    folder = datasets.folder("survey")
+    assert set(contents) == {path.name for path in folder.glob("*.csv")}
+    for name, content in contents.items():
+        assert content == (folder / name).read_bytes(), name
+
+
+@pytest.mark.shared
+def test_every_figure_transcribed_is_a_cell(shared_data):
+    for name, content in build(shared_data).items():
+        if name == "runs.csv":
+            continue
+        rows = list(csv.DictReader(io.StringIO(content.decode())))
+        assert tuple(rows[0]) == CELL_COLUMNS
+        assert len({(row["row"], row["column"]) for row in rows}) == len(rows)
+        assert all(row["printed"] and row["where"] for row in rows)
+        assert all(bool(row["unit"]) == bool(row["value"]) for row in rows)
+        with (shared_data / "survey" / name).open(encoding="utf-8") as file:
+            source = list(csv.DictReader(file))
+        columns = LAYOUTS[name.removesuffix(".csv")].values
+        filled = sum(bool(line[column]) for line in source for column in columns)
+        assert len(rows) == filled
+
+
+@pytest.fixture
+def copy(shared_data, tmp_path):
+    for part in ("survey", "tools/vidur", "tools/astra-sim", "tools/timeloop"):
+        shutil.copytree(shared_data / part, tmp_path / part, copy_function=shutil.copyfile)
+        (tmp_path / part).chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "survey_pct",
+            "ours",
+            "table6_neusight.csv: missing column survey_pct. Columns found: dev",
+        ),
+        ("5.87", "five", r"table6_neusight.csv, line 2: survey_pct must be a number, got 'five'"),
+    ],
+)
+def test_bad_tables_are_refused(copy, old, new, message):
+    path = copy / "survey" / "table6_neusight.csv"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError, match=message):
+        build(copy)
+
+
+@pytest.mark.shared
+def test_a_line_that_ends_early_has_no_more_cells(copy):
+    path = copy / "survey" / "table6_neusight.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(["V100,inference" if "Match" in line else line for line in lines]))
+    cells = build(copy)["table6_neusight.csv"].decode()
+    assert "V100, inference" not in cells
+
+
+def test_a_folder_without_the_tables_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"tools\.csv: cannot be read"):
+        build(tmp_path)
+
+
+def test_what_is_stored_describes_itself():
+    info = datasets.info("survey")
+    assert info.rows == 383
+    assert {table.file for table in info.tables} == {f"{n}.csv" for n in (*LAYOUTS, "runs")}
+    with pytest.raises(InputError, match="holds tables, not pairs"):
+        datasets.load("survey")
