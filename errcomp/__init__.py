@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from errcomp import claims as claims
     from errcomp import datasets as datasets
     from errcomp import metrics as metrics
     from errcomp import readers as readers
-    from errcomp.claims.audit import audit as audit
-    from errcomp.claims.registry import claims as claims
+    from errcomp.claims.auditing import audit as audit
     from errcomp.claims.replicate import replicate_survey as replicate_survey
     from errcomp.claims.search import search_claim as search_claim
-    from errcomp.drivers import drivers as drivers
+    from errcomp.drivers import error_drivers as error_drivers
     from errcomp.readers import read as read
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
@@ -22,22 +22,21 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: Public names and the module each lives in; imported at first use, so that `import errcomp` is quick.
+#: Public names and the module each lives in; imported at first use: `import errcomp` is quick.
 _HOMES = {
     "Caveat": "errcomp.results",
     "Estimate": "errcomp.results",
     "Pairs": "errcomp.tables",
-    "audit": "errcomp.claims.audit",
-    "claims": "errcomp.claims.registry",
-    "drivers": "errcomp.drivers",
+    "audit": "errcomp.claims.auditing",
+    "error_drivers": "errcomp.drivers",
     "read": "errcomp.readers",
     "replicate_survey": "errcomp.claims.replicate",
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
 }
-_MODULES = ("datasets", "metrics", "readers")
+_MODULES = ("claims", "datasets", "metrics", "readers")
 
-__all__ = [*_HOMES, *_MODULES]  # noqa: PLE0604  # strings all
+__all__ = [*_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -165,7 +165,9 @@ class Estimate:
         if self.unit == "fraction":
             text = format_fraction(self.value)
             if self.low is not None and self.high is not None:
-                text += f" [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+                # Beyond ten times the measurement a bound says "unknown", and no digit is true.
+                high = f"{100 * self.high:.1f}" if self.high < 10 else ">999"
+                text += f" [{100 * self.low:.1f}, {high}]"
             return text
         text = format_number(self.value)
         if self.unit not in ("ratio", "log", "correlation", "count"):

@@ -1,0 +1,198 @@
+"""One claim judged against recomputed figures: the word follows from the interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from errcomp.claims.printed import parse_printed
+from errcomp.results import Estimate
+
+if TYPE_CHECKING:
+    from errcomp.claims.registry import Claim
+    from errcomp.tables import Pairs
+
+__all__ = ["AGGREGATIONS", "Verdict", "Word", "judge"]
+
+Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
+
+#: Aggregation of absolute percentage errors and the figure that computes it.
+AGGREGATIONS: Mapping[str, str] = {
+    "mean": "mape",
+    "median": "median_ape",
+    "geometric mean": "gmape",
+    "weighted": "wape",
+}
+#: Metrics whose name fixes the figure, whatever the aggregation of the others.
+_BY_METRIC = {"share within 10%": "within_10"}
+_ERROR_METRICS = ("MAPE", "error", "accuracy", "alignment")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the pairs say of a claim.
+
+    Attributes
+    ----------
+    word : {"consistent", "overstated", "understated", "not verifiable", "no claim"}
+        The verdict.
+    reason : str
+        One sentence.
+    claim : Claim or None
+        What was judged.
+    recomputed : Estimate or None
+        The figure under the claim's own definition (the mean where it states none).
+    ratio : float or None
+        Recomputed over claimed; over the nearer end for a bound or a range.
+    aggregations : mapping of str to float
+        The same pairs under every aggregation.
+    agreeing : tuple of str
+        Aggregations under which the pairs give a number that would be printed as the claim was.
+    """
+
+    word: Word
+    reason: str
+    claim: Claim | None = None
+    recomputed: Estimate | None = None
+    ratio: float | None = None
+    aggregations: Mapping[str, float] = field(default_factory=dict)
+    agreeing: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns of a row: what was claimed, the verdict, and what it rests on.
+
+        ``claimed`` is a fraction: the figure itself, or the upper end of a bound or a range.
+        """
+        claim = self.claim
+        return {
+            "claimed": None if claim is None else _central(claim),
+            "claimed_printed": None if claim is None else claim.printed,
+            "claimed_low": None if claim is None else claim.low,
+            "claimed_high": None if claim is None else claim.high,
+            "claim_source": None if claim is None else claim.source,
+            "verdict": self.word,
+            "reason": self.reason,
+            "ratio": self.ratio,
+            "aggregations": dict(self.aggregations),
+            "agreeing_aggregations": list(self.agreeing),
+            "survey_verdict": None if claim is None else (claim.survey_verdict or None),
+        }
+
+
+def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) -> Verdict:
+    """Judge one claim.
+
+    Definition: let [L, H] be the interval of the figure that the claim names and [a, b) the
+    numbers that would be printed like the claim. *Overstated* when L ≥ b (the error is larger than
+    claimed), *understated* when H < a, *consistent* when they overlap.
+
+    Parameters
+    ----------
+    claim : Claim or None
+        None gives "no claim".
+    figures : mapping of str to Estimate
+        At least those in `AGGREGATIONS` and ``within_10``, all of the same pairs.
+    pairs : Pairs
+        The pairs behind the figures; their ``level`` must be the claim's.
+
+    Returns
+    -------
+    Verdict
+    """
+    if claim is None:
+        return Verdict("no claim", "No figure is claimed for exactly these pairs.")
+    aggregations = {name: figures[key].value for name, key in AGGREGATIONS.items()}
+    obstacle = _obstacle(claim, pairs)
+    name = _figure_name(claim)
+    if obstacle or name is None or claim.interval is None:
+        reason = obstacle or f"{claim.metric or 'No metric'} is not an error figure of these pairs."
+        return Verdict("not verifiable", reason, claim, aggregations=aggregations)
+    recomputed = figures[name]
+    low, high = claim.interval
+    agreeing = tuple(
+        name
+        for name, value in aggregations.items()
+        if claim.kind == "error" and low <= value < high
+    )
+    if recomputed.low is None or recomputed.high is None:
+        reason = f"No interval from {recomputed.n} pairs ({recomputed.method})."
+        return Verdict("not verifiable", reason, claim, recomputed, None, aggregations, agreeing)
+    # More is worse for an error and better for a share.
+    above: Word = "overstated" if claim.kind == "error" else "understated"
+    below: Word = "understated" if claim.kind == "error" else "overstated"
+    word: Word = "consistent"
+    if recomputed.low >= high:
+        word = above
+    elif recomputed.high < low:
+        word = below
+    ratio = _ratio(recomputed.value, low, high, claim)
+    reason = _sentence(word, claim, recomputed, ratio, agreeing)
+    return Verdict(word, reason, claim, recomputed, ratio, aggregations, agreeing)
+
+
+def _central(claim: Claim) -> float | None:
+    if claim.interval is None:
+        return None
+    low, high = claim.interval
+    if parse_printed(claim.printed).kind != "value":
+        return high
+    return round((low + high) / 2, 12)
+
+
+def _figure_name(claim: Claim) -> str | None:
+    if claim.metric in _BY_METRIC:
+        return _BY_METRIC[claim.metric]
+    if claim.kind != "error" or claim.metric not in _ERROR_METRICS:
+        return None
+    return AGGREGATIONS.get(claim.aggregation, "mape")
+
+
+def _obstacle(claim: Claim, pairs: Pairs) -> str:
+    """Say why these pairs cannot decide this claim; empty when they can."""
+    if not claim.printed:
+        return "The source gives no figure."
+    if claim.kind == "correlation":
+        return f"The claim is a correlation ({claim.metric}), not an error."
+    if not claim.subset and not claim.scope.startswith("not stated"):
+        return (
+            f"The claim is about {claim.scope}, and nothing in the table says which rows are. "
+            f"Select them with --where and judge them with --claim {claim.printed}."
+        )
+    if "level" in pairs.keys and claim.level != "not stated":
+        levels = sorted({str(level) for level in pairs.column("level")})
+        if not any(level in claim.level for level in levels):
+            return (
+                f"The claim is about the {claim.level} level, the pairs are of the "
+                f"{' and '.join(levels)} level: such figures are never ranked together."
+            )
+    return ""
+
+
+def _ratio(value: float, low: float, high: float, claim: Claim) -> float | None:
+    printed = parse_printed(claim.printed)
+    nearest = (low + high) / 2 if printed.kind == "value" else min(max(value, low), high)
+    return value / nearest if nearest > 0 else None
+
+
+def _sentence(
+    word: Word,
+    claim: Claim,
+    recomputed: Estimate,
+    ratio: float | None,
+    agreeing: tuple[str, ...],
+) -> str:
+    overall = "" if claim.subset or not claim.tool else "Read as an overall figure: "
+    figure = f"{overall}{recomputed.format()} from {recomputed.n} pairs"
+    if word == "consistent":
+        text = f"{figure}: {claim.printed} is within the interval."
+    else:
+        side = "above" if recomputed.value > (claim.high or 0.0) else "below"
+        times = "" if ratio is None else f", {ratio:.1f} times what is claimed"
+        text = f"{figure}: the whole interval is {side} {claim.printed}{times}."
+    others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
+    if others and word != "consistent":
+        text += f" The {' and the '.join(others)} of the same pairs would be printed so."
+    elif word != "consistent" and claim.aggregation == "not stated" and claim.kind == "error":
+        text += " The source does not state the aggregation; none of the usual four agrees."
+    return text

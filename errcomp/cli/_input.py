@@ -1,0 +1,102 @@
+"""Arguments that say which table to work on, shared by several commands."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from errcomp.tables import Pairs
+
+__all__ = ["add_table_arguments", "load_table", "parse_keys", "parse_where"]
+
+
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add TABLE and how to read it."""
+    parser.add_argument(
+        "table",
+        nargs="?",
+        default="neusight",
+        metavar="TABLE",
+        help="file of pairs (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of an "
+        "embedded table (default: neusight)",
+    )
+    group = parser.add_argument_group("reading the table")
+    group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
+    group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
+    group.add_argument("--unit", help="unit of both columns, e.g. ms")
+    group.add_argument(
+        "--zeros",
+        choices=("raise", "exclude"),
+        default="raise",
+        help="measurements that are not positive: raise (default) or exclude and count them",
+    )
+    group.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE[,VALUE]",
+        help="only these rows; may be repeated",
+    )
+
+
+def load_table(args: argparse.Namespace) -> Pairs:
+    """Read the table that the arguments name."""
+    from errcomp import datasets, readers
+    from errcomp.errors import InputError
+    from errcomp.tables import Pairs
+
+    columns = {
+        name: given
+        for name, given in (("predicted", args.predicted), ("measured", args.measured))
+        if given
+    }
+    path = Path(args.table)
+    if path.exists():
+        options = {"columns": columns or None, "unit": args.unit, "zeros": args.zeros}
+        found = readers.read(path, **options)
+        pairs = found if isinstance(found, Pairs) else found.pairs
+    elif args.table in datasets.names():
+        if columns or args.unit:
+            raise InputError(
+                f"{args.table} is an embedded table: its columns and unit are known, "
+                "leave out --predicted, --measured and --unit"
+            )
+        pairs = datasets.load(args.table)
+    else:
+        raise InputError(
+            f"{args.table}: no such file, and no embedded table of that name. "
+            f"Embedded tables: {', '.join(datasets.names())}"
+        )
+    return pairs.where(parse_where(args.where)) if args.where else pairs
+
+
+def parse_where(items: list[str]) -> dict[str, list[str]]:
+    """Turn ``["device=H100,L4", "mode=inference"]`` into key → values.
+
+    Examples
+    --------
+    >>> parse_where(["device=H100,L4", "mode=inference"])
+    {'device': ['H100', 'L4'], 'mode': ['inference']}
+    """
+    from errcomp.errors import InputError
+
+    where: dict[str, list[str]] = {}
+    for item in items:
+        key, sign, values = item.partition("=")
+        if not sign or not key or not values:
+            raise InputError(f"--where takes KEY=VALUE[,VALUE], got {item!r}")
+        where.setdefault(key, []).extend(values.split(","))
+    return where
+
+
+def parse_keys(text: str | None) -> tuple[str, ...]:
+    """Turn ``"device,mode"`` into its keys.
+
+    Examples
+    --------
+    >>> parse_keys("device, mode"), parse_keys(None)
+    (('device', 'mode'), ())
+    """
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

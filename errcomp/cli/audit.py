@@ -1,0 +1,161 @@
+"""``errcomp audit``: is the claimed accuracy true, for what, and what does the figure hide?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._input import add_table_arguments, load_table, parse_keys
+from errcomp.cli._output import Column, Table, add_output_arguments, emit
+
+if TYPE_CHECKING:
+    from errcomp.claims.auditing import Audit, AuditRow
+    from errcomp.claims.registry import Claim
+    from errcomp.claims.verdict import Verdict
+
+__all__ = ["add_parser"]
+
+_VERDICTS = ("overstated", "understated", "not verifiable")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``audit``."""
+    parser = commands.add_parser(
+        "audit",
+        help="claimed against recomputed accuracy, with intervals, verdicts and caveats",
+        description="Compare what a tool claims of itself with what its pairs of prediction and "
+        "measurement say.",
+    )
+    add_table_arguments(parser)
+    parser.add_argument(
+        "--by",
+        metavar="KEYS",
+        help="keys to group by (default: device,mode as far as the table has them)",
+    )
+    parser.add_argument("--tool", help="only this tool; `all` for every tool in the table")
+    parser.add_argument(
+        "--claim",
+        metavar="FIGURE",
+        help='a figure to judge instead of the known ones, e.g. "2.3%%"',
+    )
+    parser.add_argument(
+        "--aggregation",
+        default="not stated",
+        help="of --claim: mean, median, geometric mean, weighted (default: not stated)",
+    )
+    parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
+    parser.add_argument("--method", default="default", help="how intervals are made")
+    parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="VERDICT",
+        choices=_VERDICTS,
+        help="exit with 1 when a verdict is this; may be repeated",
+    )
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Audit, print, and fail if a verdict asked for was found."""
+    from errcomp.claims.auditing import audit
+    from errcomp.claims.registry import user_claim
+
+    pairs = load_table(args)
+    claims: list[Claim] | None = None
+    if args.claim is not None:
+        claims = [user_claim(args.claim, aggregation=args.aggregation)]
+    result = audit(
+        pairs,
+        by=None if args.by is None else parse_keys(args.by),
+        tool=args.tool,
+        claims=claims,
+        level=args.level,
+        method=args.method,
+        cluster=parse_keys(args.cluster) or None,
+        seed=args.seed,
+    )
+    emit(args, {"schema": "errcomp.audit/1", **result.to_dict()}, audit_tables(result))
+    found = {row.verdict.word for row in result.rows} | {v.word for v in result.claims}
+    return 1 if found & set(args.fail_on) else 0
+
+
+def audit_tables(result: Audit) -> list[Table]:
+    """Lay the audit out for people: the groups, then what to know about them."""
+    shown = [*result.rows, *result.overall] if result.by else [*result.overall]
+    letters = _caveat_letters(shown)
+    several = len({row.tool for row in result.rows}) > 1
+    columns = [
+        *([Column("Tool", lambda r: r["row"].tool)] if several else []),
+        *(_key_column(name) for name in result.by),
+        Column("n", lambda r: str(r["row"].n), right=True),
+        Column("Claimed", lambda r: _claimed(r["row"].verdict), right=True),
+        Column(
+            f"MAPE [{100 * result.level:g} %]",
+            lambda r: r["row"].figures["mape"].format(),
+            right=True,
+        ),
+        Column("Max APE", lambda r: r["row"].figures["max_ape"].format(), right=True),
+        Column("Verdict", lambda r: r["row"].verdict.word),
+        Column("Caveats", lambda r: " ".join(letters[c.code] for c in r["row"].caveats)),
+    ]
+    title = f"Claimed and recomputed accuracy: {result.source or 'the table given'}"
+    tools = sorted({row.tool for row in result.rows} - {""})
+    if len(tools) == 1:
+        title += f", {tools[0]}"
+    notes = _notes(result, letters)
+    return [Table(title, columns, [{"row": row} for row in shown], notes)]
+
+
+def _key_column(name: str) -> Column:
+    return Column(name.capitalize(), lambda r: str(r["row"].key.get(name, "all")))
+
+
+def _claimed(verdict: Verdict) -> str:
+    return "—" if verdict.claim is None else verdict.claim.printed.replace("%", " %")
+
+
+def _caveat_letters(rows: Sequence[AuditRow]) -> Mapping[str, str]:
+    """Give each caveat a letter, the most frequent first, so that a row stays one line."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        for caveat in row.caveats:
+            counts[caveat.code] = counts.get(caveat.code, 0) + 1
+    order = sorted(counts, key=lambda code: -counts[code])
+    return {code: _LETTERS[i] for i, code in enumerate(order)}
+
+
+def _notes(result: Audit, letters: Mapping[str, str]) -> list[str]:
+    from errcomp.caveats import CHECKS
+
+    titles = {check.code: check.title for check in CHECKS}
+    notes = [f" {letter}  {titles[code]}" for code, letter in letters.items()]
+    for row in result.overall:
+        if row.caveats:
+            notes += ["", f"What the figure over all {row.n} pairs hides{_of(row.tool)}:"]
+            notes += [f" · {caveat.message}" for caveat in row.caveats]
+    if result.claims:
+        notes += ["", "Other claims about these pairs:"]
+        notes += [f" · {_claim_line(v)}" for v in result.claims]
+    notes += [f" · {caveat.message}" for caveat in result.caveats]
+    notes += [f"Not used: {d.n} rows, {d.reason}" for d in result.dropped]
+    if result.others:
+        notes += ["", f"Also in the table, audited with --tool NAME: {', '.join(result.others)}"]
+    return notes
+
+
+def _of(tool: str) -> str:
+    return f" ({tool})" if tool else ""
+
+
+def _claim_line(verdict: Verdict) -> str:
+    claim = verdict.claim
+    assert claim is not None  # these verdicts are made from claims
+    subset = "".join(f", {value}" for value in claim.subset.values())
+    source = f" ({claim.source})" if claim.source else ""
+    return f"{claim.tool} {claim.printed}{subset}{source}: {verdict.word}. {verdict.reason}"

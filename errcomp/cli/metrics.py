@@ -1,0 +1,137 @@
+"""``errcomp metrics``: figures with intervals; ``errcomp metrics drivers``: what moves them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._input import add_table_arguments, load_table, parse_keys
+from errcomp.cli._output import Column, Table, add_output_arguments, emit
+
+if TYPE_CHECKING:
+    from errcomp.drivers import DriversResult
+    from errcomp.summary import Summary
+
+__all__ = ["add_parser"]
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``metrics`` and its ``drivers``."""
+    parser = commands.add_parser(
+        "metrics",
+        help="error figures with intervals, by any keys; `metrics drivers`: what moves the error",
+        description="Error figures with intervals, by any keys. "
+        "`errcomp metrics drivers [TABLE]` asks which factors move the error; "
+        "`errcomp metrics list` explains every figure.",
+    )
+    add_table_arguments(parser)
+    # `drivers` and `list` stand where TABLE stands; their own table follows.
+    parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
+    parser.add_argument("--by", metavar="KEYS", help="keys to group by, e.g. device,mode")
+    parser.add_argument("--tool", help="only this tool (default: the table's subject, else all)")
+    parser.add_argument(
+        "--figures", metavar="NAMES", help="e.g. mape,wape,p95_ape (see: errcomp metrics list)"
+    )
+    parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
+    parser.add_argument("--method", default="default", help="how intervals are made")
+    parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
+    parser.add_argument("--seed", type=int, default=0)
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run ``metrics``, ``metrics list`` or ``metrics drivers``."""
+    if args.table == "list":
+        return _list(args)
+    if args.table == "drivers":
+        args.table = args.rest or "neusight"
+        return _drivers(args)
+    if args.rest:
+        from errcomp.errors import InputError
+
+        raise InputError(f"metrics takes one table, got {args.table} and {args.rest}")
+    from errcomp.summary import DEFAULT_FIGURES, summarize
+
+    pairs = load_table(args).of_tool(args.tool)
+    by = parse_keys(args.by)
+    if len(pairs.tools) > 1 and "tool" not in by:
+        by = ("tool", *by)  # errors of different tools are never pooled
+    figures = parse_keys(args.figures) or DEFAULT_FIGURES
+    summary = summarize(
+        pairs,
+        by=by,
+        figures=figures,
+        level=args.level,
+        method=args.method,
+        cluster=parse_keys(args.cluster) or None,
+        seed=args.seed,
+    )
+    document = {"schema": "errcomp.metrics/1", "source": pairs.source, **summary.to_dict()}
+    emit(args, document, [_summary_table(summary, figures, args.level, pairs.source)])
+    return 0
+
+
+def _summary_table(summary: Summary, figures: tuple[str, ...], level: float, source: str) -> Table:
+    from errcomp.metrics import figure
+
+    rows = [*summary.rows] if not summary.by else [*summary.rows, summary.pooled]
+    shown = [{"key": r.key, "n": r.n, "figures": r.figures} for r in rows]
+
+    def key_column(name: str) -> Column:
+        return Column(name, lambda row: str(row["key"].get(name, "all pairs")))
+
+    def figure_column(name: str) -> Column:
+        return Column(figure(name).label, lambda row: row["figures"][name].format(), right=True)
+
+    columns = [
+        *(key_column(name) for name in summary.by),
+        Column("n", lambda row: str(row["n"]), right=True),
+        *(figure_column(name) for name in figures),
+    ]
+    notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]
+    if summary.by:
+        macro = ", ".join(
+            f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
+        )
+        notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
+    notes += [f"{d.n} rows not used: {d.reason}" for d in summary.dropped]
+    return Table(f"Error figures of {source or 'the table'}", columns, shown, notes)
+
+
+def _format(name: str, value: float) -> str:
+    from errcomp.metrics import figure
+    from errcomp.results import Estimate
+
+    return Estimate(name, value, unit=figure(name).unit).format()
+
+
+def _list(args: argparse.Namespace) -> int:
+    from errcomp.metrics import FIGURES
+
+    rows = [
+        {"name": f.name, "label": f.label, "definition": f.definition, "misleads": f.misleads}
+        for f in FIGURES.values()
+    ]
+    columns = [
+        Column("Name", lambda row: row["name"]),
+        Column("Definition", lambda row: row["definition"]),
+        Column("Misleads when", lambda row: row["misleads"]),
+    ]
+    document = {"schema": "errcomp.figures/1", "rows": rows}
+    emit(args, document, [Table("Figures", columns, rows)])
+    return 0
+
+
+def _drivers(args: argparse.Namespace) -> int:
+    from errcomp.drivers import drivers
+
+    pairs = load_table(args)
+    result = drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
+    document = {"schema": "errcomp.drivers/1", "source": pairs.source, **result.to_dict()}
+    emit(args, document, _driver_tables(result))
+    return 0
+
+
+def _driver_tables(result: DriversResult) -> list[Table]:
+    raise NotImplementedError

@@ -1,0 +1,64 @@
+"""Every `$ errcomp …` in a ```console block of README and docs is run; its output must be as shown.
+
+A line `…` stands for any number of lines left out. `make` commands are run by CI itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from errcomp.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```console\n(.*?)^```", re.M | re.S)
+
+
+def shown_commands() -> list[tuple[str, str, str]]:
+    """Return file, command and the output shown below it."""
+    found = []
+    for file in FILES:
+        for block in BLOCK.findall(file.read_text(encoding="utf-8")):
+            for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+                command, _, output = part.partition("\n")
+                while command.endswith("\\"):
+                    more, _, output = output.partition("\n")
+                    command = command[:-1] + more.removeprefix("> ")
+                found.append((file.name, command.strip(), output.rstrip()))
+    return found
+
+
+SHOWN = [c for c in shown_commands() if c[1].startswith("errcomp ")]
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(SHOWN) >= 3
+
+
+@pytest.mark.parametrize(("file", "command", "output"), SHOWN, ids=[c[1][:60] for c in SHOWN])
+def test_output_is_as_shown(
+    file: str,
+    command: str,
+    output: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    argv = shlex.split(command.replace("../shared", str(ROOT.parent / "shared")))[1:]
+    if "../shared" in command and not (ROOT.parent / "shared").is_dir():
+        pytest.skip("needs the third-party data folder beside the checkout")
+    main(argv)
+    real = capsys.readouterr().out.rstrip()
+    pattern = r"\n(?:.*\n)*?".join(
+        "\n".join(re.escape(line.rstrip()) for line in piece.strip("\n").splitlines())
+        for piece in re.split(r"^…$", output, flags=re.M)
+    )
+    tail = r"(?:\n.*)*" if output.endswith("…") else ""
+    assert re.fullmatch(pattern.removesuffix(r"\n(?:.*\n)*?") + tail, real), (
+        f"{file}: `{command}` now prints:\n{real}"
+    )
