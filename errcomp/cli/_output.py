@@ -9,18 +9,18 @@ import math
 import os
 import re
 import sys
-import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from errcomp._files import replacing
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.table import Table as RichTable
 
 __all__ = [
     "Column",
@@ -40,11 +40,16 @@ SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column for people: ``show`` turns a row into text."""
+    """One column for people: ``show`` turns a row into text.
+
+    ``right`` is for figures: aligned at the right and never broken. ``key`` columns are repeated
+    when a table is too wide and continues below.
+    """
 
     header: str
     show: Callable[[Mapping[str, Any]], str]
     right: bool = False
+    key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +70,25 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
+        type=_output_path,
         help="also write to FILE; the suffix says how: csv, parquet, json, md, tex",
     )
 
 
+def _output_path(text: str) -> Path:
+    """Refuse a format before the work is done, not after."""
+    path = Path(text)
+    try:
+        _check_suffix(path, SUFFIXES)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return path
+
+
 def emit(args: argparse.Namespace, document: Mapping[str, Any], tables: Sequence[Table]) -> None:
-    """Write the file that was asked for, then print for machines or for people."""
+    """Print for machines or for people, and write the file that was asked for."""
     if args.output:
-        write(Path(args.output), document, tables)
+        write(args.output, document, tables)
         print(f"wrote {args.output}", file=sys.stderr)
     if args.json:
         print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
@@ -103,39 +119,72 @@ def plain(value: Any) -> Any:
 
 def render(table: Table) -> str:
     """Draw a table as text that needs no colour and fits the width."""
-    from rich import box
     from rich.console import Console
+    from rich.text import Text
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    stream = io.StringIO()
+    console = Console(file=stream, width=WIDTH, force_terminal=colour, highlight=False, emoji=False)
+    console.print(Text(table.title, style="bold"))
+    if table.rows:
+        for columns in _fitting(table):
+            console.print(_grid(columns, table.rows))
+    drawn = re.sub(r"\n\n+", "\n\n", re.sub(r" +$", "", stream.getvalue(), flags=re.M))
+    lines = drawn.rstrip("\n").splitlines()
+    if table.rows and table.notes:
+        lines.append("")
+    return "\n".join([*lines, *(_wrap(note) for note in table.notes)])
+
+
+def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichTable:
+    from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     drawn = RichTable(
-        title=Text(table.title),
-        title_justify="left",
-        title_style="bold",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1, 0, 0),
+        show_header=any(column.header for column in columns),
     )
-    for column in table.columns:
+    for column in columns:
+        cells = [column.show(row) for row in rows]
         drawn.add_column(
             Text(column.header),
             justify="right" if column.right else "left",
-            no_wrap=column.right,
+            min_width=max(map(len, cells)) if column.right else None,
             overflow="fold",
         )
-    for row in table.rows:
-        drawn.add_row(*(Text(column.show(row)) for column in table.columns))
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    console = Console(
-        file=io.StringIO(), width=WIDTH, force_terminal=colour, highlight=False, emoji=False
-    )
-    if table.rows:
-        console.print(drawn)
-    else:
-        console.print(Text(table.title))
-    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO given above
-    lines = [line.rstrip() for line in text.rstrip("\n").splitlines()]
-    return "\n".join([*lines, *(_wrap(note) for note in table.notes)])
+    for row in rows:
+        drawn.add_row(*(Text(column.show(row)) for column in columns))
+    return drawn
+
+
+def _fitting(table: Table) -> list[list[Column]]:
+    """Split the columns over several grids, each with the key columns, so that figures fit."""
+    keys = [column for column in table.columns if column.key]
+    grids, used = [list(keys)], 0
+    room = WIDTH - sum(_width(column, table.rows) for column in keys)
+    for column in table.columns:
+        if column.key:
+            continue
+        width = _width(column, table.rows)
+        if keys and used + width > room and len(grids[-1]) > len(keys):
+            grids.append(list(keys))
+            used = 0
+        grids[-1].append(column)
+        used += width
+    return grids
+
+
+def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Return the least width of a column with its gap; text can be broken, figures not."""
+    words = column.header.split() or [""]
+    cells = [column.show(row) for row in rows]
+    if not column.right:
+        words += [word for cell in cells for word in cell.split()]
+        cells = []
+    return max(map(len, [*words, *cells])) + 2
 
 
 def _wrap(note: str) -> str:
@@ -150,7 +199,8 @@ def _wrap(note: str) -> str:
 
 def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> None:
     """Write a result by suffix, whole or not at all."""
-    with _replacing(path, SUFFIXES) as temporary:
+    _check_suffix(path, SUFFIXES)
+    with replacing(path) as temporary:
         _WRITERS[path.suffix.lower()](temporary, document, tables)
 
 
@@ -162,39 +212,18 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
         ".json": frame.write_json,
         ".jsonl": frame.write_ndjson,
     }
-    with _replacing(path, tuple(writers)) as temporary:
+    _check_suffix(path, tuple(writers))
+    with replacing(path) as temporary:
         writers[path.suffix.lower()](temporary)
 
 
-@contextmanager
-def _replacing(path: Path, suffixes: Sequence[str]) -> Iterator[Path]:
-    """Yield a temporary name beside the target and rename it at the end: never half a file."""
+def _check_suffix(path: Path, suffixes: Sequence[str]) -> None:
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         raise InputError(
             f"{path}: cannot tell the format from {suffix or 'a name without suffix'!r}. "
             f"Use one of: {', '.join(suffixes)}"
         )
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _flat_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -42,8 +42,8 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument(
         "--aggregation",
-        default="not stated",
-        help="of --claim: mean, median, geometric mean, weighted (default: not stated)",
+        choices=("mean", "median", "geometric mean", "weighted"),
+        help="of --claim, where its source states it",
     )
     parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
     parser.add_argument("--method", default="default", help="how intervals are made")
@@ -91,9 +91,9 @@ def audit_tables(result: Audit) -> list[Table]:
     letters = _caveat_letters(shown)
     several = len({row.tool for row in result.rows}) > 1
     columns = [
-        *([Column("Tool", lambda r: r["row"].tool)] if several else []),
+        *([Column("Tool", lambda r: r["row"].tool, key=True)] if several else []),
         *(_key_column(name) for name in result.by),
-        Column("n", lambda r: str(r["row"].n), right=True),
+        Column("n", lambda r: str(r["row"].n), right=True, key=True),
         Column("Claimed", lambda r: _claimed(r["row"].verdict), right=True),
         Column(
             f"MAPE [{100 * result.level:g} %]",
@@ -113,7 +113,7 @@ def audit_tables(result: Audit) -> list[Table]:
 
 
 def _key_column(name: str) -> Column:
-    return Column(name.capitalize(), lambda r: str(r["row"].key.get(name, "all")))
+    return Column(name.capitalize(), lambda r: str(r["row"].key.get(name, "all")), key=True)
 
 
 def _claimed(verdict: Verdict) -> str:

@@ -9,7 +9,6 @@ from errcomp.cli._input import add_table_arguments, load_table, parse_keys
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
 
 if TYPE_CHECKING:
-    from errcomp.drivers import DriversResult
     from errcomp.summary import Summary
 
 __all__ = ["add_parser"]
@@ -46,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     if args.table == "drivers":
         args.table = args.rest or "neusight"
-        return _drivers(args)
+        from errcomp.cli._drivers import run_drivers
+
+        return run_drivers(args)
     if args.rest:
         from errcomp.errors import InputError
 
@@ -79,14 +80,16 @@ def _summary_table(summary: Summary, figures: tuple[str, ...], level: float, sou
     shown = [{"key": r.key, "n": r.n, "figures": r.figures} for r in rows]
 
     def key_column(name: str) -> Column:
-        return Column(name, lambda row: str(row["key"].get(name, "all pairs")))
+        return Column(
+            name.capitalize(), lambda row: str(row["key"].get(name, "all pairs")), key=True
+        )
 
     def figure_column(name: str) -> Column:
         return Column(figure(name).label, lambda row: row["figures"][name].format(), right=True)
 
     columns = [
         *(key_column(name) for name in summary.by),
-        Column("n", lambda row: str(row["n"]), right=True),
+        Column("n", lambda row: str(row["n"]), right=True, key=True),
         *(figure_column(name) for name in figures),
     ]
     notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]
@@ -121,17 +124,3 @@ def _list(args: argparse.Namespace) -> int:
     document = {"schema": "errcomp.figures/1", "rows": rows}
     emit(args, document, [Table("Figures", columns, rows)])
     return 0
-
-
-def _drivers(args: argparse.Namespace) -> int:
-    from errcomp.drivers import drivers
-
-    pairs = load_table(args)
-    result = drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
-    document = {"schema": "errcomp.drivers/1", "source": pairs.source, **result.to_dict()}
-    emit(args, document, _driver_tables(result))
-    return 0
-
-
-def _driver_tables(result: DriversResult) -> list[Table]:
-    raise NotImplementedError

@@ -1,0 +1,383 @@
+"""All factors at once: a mixed regression, or least squares where that has no solution."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from errcomp.drivers.design import (
+    NUMERIC_FACTORS,
+    determines,
+    is_complete,
+    level_text,
+    reference_level,
+)
+from errcomp.drivers.inference import MIN_CLUSTERS
+from errcomp.drivers.multiple import benjamini_hochberg, holm
+from errcomp.drivers.results import Aliased, Regression, RegressionTerm
+from errcomp.errors import InputError, MissingExtraError
+from errcomp.results import Caveat, Estimate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from errcomp.drivers.matching import Table
+
+__all__ = ["FEW_CLUSTERS", "regress"]
+
+#: Below this, cluster-robust and mixed-model intervals are known to be too narrow.
+FEW_CLUSTERS = 30
+_ROWS_PER_COLUMN = 5
+_ZERO_VARIANCE = 1e-4
+_MAX_MIXED_ROWS = 5000
+Outcome = Literal["absolute", "signed"]
+_DEFINITIONS = {
+    "absolute": "ratio of APE between the level and its reference, all other terms held fixed",
+    "signed": "difference of ln(predicted / measured) between the level and its reference, all "
+    "other terms held fixed",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """One column of the design matrix; ``factor`` is empty for what is only adjusted for."""
+
+    name: str
+    values: NDArray[np.float64]
+    factor: str = ""
+    level: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    method: str
+    coefficients: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    caveats: tuple[Caveat, ...] = ()
+
+
+def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
+    r"""Explain the absolute and the signed error by all factors at once.
+
+    .. math:: y_{gi} = \beta_0 + x_{gi}^\top \beta + u_g + \varepsilon_{gi}, \quad
+              u_g \sim N(0, \tau^2)
+
+    Definition: y is ln APE (effects are reported as ratios :math:`e^\beta`) or
+    ln(predicted / measured); labels are compared with their reference level, positive numbers enter
+    as log2, so that an effect is that of doubling. Devices have random intercepts, devices with the
+    same predictions count as one; the model (network) is adjusted for by fixed effects. Fitted by
+    restricted maximum likelihood. Where the random variance is zero, the fit fails or the table
+    has more than 5,000 rows, ordinary least squares with standard errors clustered by device takes
+    its place, with a named note.
+    Intervals use t with as many degrees of freedom as devices, less one, less the terms that do not
+    vary within any device: conservative for the other terms.
+
+    Valid where effects add up on the log scale. Misleads where levels never meet under otherwise
+    equal conditions: it then extrapolates, which the matched contrasts do not. Terms that cannot be
+    told apart from earlier ones are left out and named in ``aliased``.
+
+    Parameters
+    ----------
+    table : Table
+        One tool's pairs with outcomes and factors.
+    level : float
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    tuple of Regression
+        For the absolute and the signed error.
+
+    Raises
+    ------
+    MissingExtraError
+        statsmodels is not installed.
+    InputError
+        There are not more rows than terms.
+
+    References
+    ----------
+    Laird and Ware (1982), "Random-effects models for longitudinal data", Biometrics 38, 963-974;
+    Cameron and Miller (2015), "A practitioner's guide to cluster-robust inference", Journal of
+    Human Resources 50, 317-372.
+    """
+    _require_statsmodels()
+    groups, key = _groups(table)
+    columns, adjusted, notes = _columns(table, adjust=key != "model")
+    kept, aliased = _independent(columns)
+    x = np.column_stack([column.values for column in kept])
+    n, k = x.shape
+    if n <= k + 1:
+        raise InputError(
+            f"regression needs more rows than terms, got {n} rows for {k} terms. "
+            "Name fewer factors."
+        )
+    clusters = len(np.unique(groups)) if key else n
+    df = _degrees_of_freedom(x, groups) if key else n - k
+    if key and clusters < FEW_CLUSTERS:
+        notes += (_few_clusters(clusters, key, df),)
+    found = []
+    questions: tuple[tuple[Outcome, NDArray[np.float64]], ...] = (
+        ("absolute", table.outcomes.log_ape),
+        ("signed", table.outcomes.signed),
+    )
+    for outcome, y in questions:
+        fit = _fit(y, x, groups if key else None, key)
+        terms = _terms(kept, fit, groups if key else None, outcome, df=df, level=level)
+        found.append(
+            Regression(
+                outcome,
+                method=fit.method,
+                n=n,
+                clusters=clusters,
+                df=df,
+                cluster_key=key or "row",
+                adjusted_for=adjusted,
+                terms=terms,
+                aliased=aliased,
+                caveats=(*notes, *fit.caveats),
+            )
+        )
+    return _correct(found)
+
+
+def _require_statsmodels() -> None:
+    try:
+        import statsmodels.api  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("statsmodels", "drivers", "the regression on factors") from error
+
+
+def _columns(
+    table: Table, *, adjust: bool
+) -> tuple[list[_Column], tuple[str, ...], tuple[Caveat, ...]]:
+    """Return the intercept, the model (adjusted for), then the factors in order."""
+    pairs = table.pairs
+    columns = [_Column("constant", np.ones(pairs.n))]
+    adjusted: tuple[str, ...] = ()
+    notes: tuple[Caveat, ...] = ()
+    factors = [c for factor in table.factors for c in _factor_columns(table, factor)]
+    adjust = adjust and "model" in pairs.keys and "model" not in table.factors
+    if adjust and is_complete(pairs, "model"):
+        models = [replace(c, factor="") for c in _dummies(table, "model")]
+        room = pairs.n // _ROWS_PER_COLUMN - 1 - len(factors)
+        if models and len(models) <= room:
+            columns, adjusted = columns + models, ("model",)
+        elif models:
+            notes = (
+                Caveat(
+                    "model-not-adjusted",
+                    f"{pairs.n} rows are too few to adjust for {len(models) + 1} models: effects "
+                    "may be those of the models run at each level.",
+                    {"rows": pairs.n, "models": len(models) + 1},
+                ),
+            )
+    return columns + factors, adjusted, notes
+
+
+def _factor_columns(table: Table, factor: str) -> list[_Column]:
+    values = table.pairs.column(factor)
+    if values.dtype.kind in "iuf" and (factor in NUMERIC_FACTORS or len(np.unique(values)) > 2):
+        numbers = values.astype(float)
+        if (numbers > 0).all():
+            return [_Column(f"log2({factor})", np.log2(numbers), factor, "per doubling")]
+        return [_Column(factor, numbers, factor, "per unit")]
+    return _dummies(table, factor)
+
+
+def _dummies(table: Table, factor: str) -> list[_Column]:
+    values = table.pairs.column(factor).tolist()
+    reference = reference_level(table.pairs, factor)
+    others = sorted((v for v in set(values) if v != reference), key=level_text)
+    return [
+        _Column(
+            f"{factor}[{level_text(other)}]",
+            np.array([float(v == other) for v in values]),
+            factor,
+            level_text(other),
+            level_text(reference),
+        )
+        for other in others
+    ]
+
+
+def _independent(columns: Sequence[_Column]) -> tuple[list[_Column], tuple[Aliased, ...]]:
+    """Keep each column that the kept ones before it cannot express; name the others."""
+    kept: list[_Column] = []
+    aliased = []
+    basis = np.empty((len(columns[0].values), 0))
+    for column in columns:
+        left = column.values - basis @ (basis.T @ column.values)
+        left -= basis @ (basis.T @ left)
+        size = float(np.linalg.norm(left))
+        if size > 1e-8 * max(1.0, float(np.linalg.norm(column.values))):
+            kept.append(column)
+            basis = np.column_stack([basis, left / size])
+            continue
+        x = np.column_stack([c.values for c in kept])
+        weights = np.linalg.lstsq(x, column.values, rcond=None)[0]
+        names = [c.name for c, w in zip(kept, weights, strict=True) if abs(w) > 1e-6]
+        aliased.append(Aliased(column.name, tuple(n for n in names if n != "constant")))
+    return kept, tuple(aliased)
+
+
+def _groups(table: Table) -> tuple[NDArray[np.int64], str]:
+    """Codes of the independent units, and what they are; no name where nothing repeats."""
+    for unit in ("device", "model"):
+        usable = unit in table.pairs.keys and is_complete(table.pairs, unit)
+        if not usable or unit in table.factors:
+            continue
+        _, codes = np.unique(np.array(table.unit_labels(unit)), return_inverse=True)
+        if codes.max() > 0:
+            return codes.astype(np.int64), unit
+    return np.zeros(table.pairs.n, dtype=np.int64), ""
+
+
+def _degrees_of_freedom(x: NDArray[np.float64], groups: NDArray[np.int64]) -> int:
+    between = sum(determines(groups.tolist(), column.tolist()) for column in x.T[1:])
+    return max(1, len(np.unique(groups)) - 1 - between)
+
+
+def _few_clusters(clusters: int, key: str, df: int) -> Caveat:
+    return Caveat(
+        "few-clusters",
+        f"Only {clusters} independent {key}s: regression intervals tend to be too narrow below "
+        f"{FEW_CLUSTERS}; t with {df} degrees of freedom is used, and the matched contrasts are "
+        "the primary analysis.",
+        {"clusters": clusters, "cluster_key": key, "df": df},
+    )
+
+
+def _fit(
+    y: NDArray[np.float64], x: NDArray[np.float64], groups: NDArray[np.int64] | None, key: str
+) -> _Fit:
+    """Fit the mixed model, or fall back to least squares and say why."""
+    import statsmodels.api as sm
+
+    # statsmodels reports difficulties as warnings; here each of them ends in a named note.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if groups is None:
+            result = sm.OLS(y, x).fit(cov_type="HC3")
+            return _Fit("least squares, HC3", np.asarray(result.params), np.asarray(result.bse))
+        fit, why = _fit_mixed(y, x, groups, key)
+        if fit is not None:
+            return fit
+        kwds = {"groups": groups, "use_correction": True}
+        result = sm.OLS(y, x).fit(cov_type="cluster", cov_kwds=kwds, use_t=True)
+    note = Caveat(
+        "mixed-model-fallback",
+        f"Least squares with standard errors clustered by {key}: {why}.",
+        {"reason": why},
+    )
+    coefficients, errors = np.asarray(result.params), np.asarray(result.bse)
+    return _Fit("least squares, cluster-robust", coefficients, errors, (note,))
+
+
+def _fit_mixed(
+    y: NDArray[np.float64], x: NDArray[np.float64], groups: NDArray[np.int64], key: str
+) -> tuple[_Fit | None, str]:
+    """Return the mixed model, or None and the reason."""
+    import statsmodels.api as sm
+
+    if len(y) > _MAX_MIXED_ROWS:
+        return None, f"the mixed model takes minutes above {_MAX_MIXED_ROWS} rows"
+    failed = "the mixed model did not converge"
+    try:
+        mixed = sm.MixedLM(y, x, groups=groups).fit(reml=True)
+        random, noise = float(np.asarray(mixed.cov_re)[0, 0]), float(mixed.scale)
+        coefficients = np.asarray(mixed.fe_params, dtype=np.float64)
+        errors = np.asarray(mixed.bse_fe, dtype=np.float64)
+    except (np.linalg.LinAlgError, ValueError):
+        return None, failed
+    if not (mixed.converged and np.isfinite(errors).all() and (errors > 0).all()):
+        return None, failed
+    if random <= _ZERO_VARIANCE * noise:
+        return None, f"the variance between {key}s is zero once the factors are known"
+    return _Fit("mixed model", coefficients, errors), ""
+
+
+def _terms(
+    kept: Sequence[_Column],
+    fit: _Fit,
+    groups: NDArray[np.int64] | None,
+    outcome: Outcome,
+    *,
+    df: int,
+    level: float,
+) -> tuple[RegressionTerm, ...]:
+    from scipy import stats
+
+    quantile = float(stats.t.ppf(0.5 + level / 2, df))
+    n = len(kept[0].values)
+    terms = []
+    for column, b, se in zip(kept, fit.coefficients, fit.errors, strict=True):
+        if not column.factor:
+            continue
+        value, half, p, method = float(b), None, None, f"{fit.method}, t df={df}"
+        holders = _holders(column, groups)
+        if holders < MIN_CLUSTERS:
+            method = f"none: one side of the comparison occurs in {holders} clusters only"
+        elif not (math.isfinite(se) and se > 1e-10 * max(1.0, abs(value))):
+            method = "none: no spread"
+        else:
+            half, p = quantile * float(se), 2 * float(stats.t.sf(abs(value) / float(se), df))
+        effect = _effect(outcome, value, half, method, level, n)
+        terms.append(
+            RegressionTerm(column.name, column.factor, column.level, column.reference, effect, p)
+        )
+    return tuple(terms)
+
+
+def _holders(column: _Column, groups: NDArray[np.int64] | None) -> int:
+    """Count the clusters (or rows) on the rarer side of a label; all of them for a number.
+
+    A level that few clusters have gets a standard error that is far too small: the fit passes
+    through those clusters, and nothing is left from which to learn their scatter.
+    """
+    units = np.arange(len(column.values)) if groups is None else groups
+    if not column.reference:
+        return len(np.unique(units))
+    return min(len(np.unique(units[column.values == side])) for side in (0.0, 1.0))
+
+
+def _effect(
+    outcome: Outcome, value: float, half: float | None, method: str, level: float, n: int
+) -> Estimate:
+    def scale(v: float) -> float:
+        return math.exp(v) if outcome == "absolute" else v
+
+    return Estimate(
+        "ape_ratio" if outcome == "absolute" else "signed_log",
+        scale(value),
+        low=None if half is None else scale(value - half),
+        high=None if half is None else scale(value + half),
+        level=None if half is None else level,
+        method=method,
+        n=n,
+        unit="ratio" if outcome == "absolute" else "log",
+        definition=_DEFINITIONS[outcome],
+    )
+
+
+def _correct(regressions: Sequence[Regression]) -> tuple[Regression, ...]:
+    """Correct the p values of all terms of both regressions as one family."""
+    plain: list[Any] = [t.p_value for r in regressions for t in r.terms]
+    tested = [i for i, p in enumerate(plain) if p is not None]
+    p = [float(plain[i]) for i in tested]
+    adjusted = dict(zip(tested, zip(holm(p), benjamini_hochberg(p), strict=True), strict=True))
+    out, i = [], 0
+    for regression in regressions:
+        terms = []
+        for term in regression.terms:
+            by_holm, by_bh = adjusted.get(i, (None, None))
+            terms.append(replace(term, p_holm=by_holm, p_bh=by_bh))
+            i += 1
+        out.append(replace(regression, terms=tuple(terms)))
+    return tuple(out)

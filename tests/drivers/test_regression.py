@@ -1,0 +1,266 @@
+"""The regression against statsmodels' own formula interface, and each way it can fall back."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from errcomp.drivers import error_drivers
+from errcomp.drivers.analysis import _table_of
+from errcomp.drivers.outcomes import outcomes_of
+from errcomp.errors import InputError
+from errcomp.tables import Pairs
+
+pytestmark = pytest.mark.extras
+
+
+def simulated(seed=0, devices=10, device_spread=0.1, **more):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for d in range(devices):
+        bias = device_spread * rng.normal()
+        for model in ("m", "n"):
+            for mode in ("inference", "training"):
+                for batch in (1, 2, 4):
+                    error = bias + 0.05 * (mode == "training") + 0.05 * rng.normal()
+                    rows.append((f"d{d}", model, mode, batch, float(np.exp(error))))
+    names = ("device", "model", "mode", "batch", "predicted")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    return Pairs({**columns, "measured": [1.0] * len(rows), **more})
+
+
+def regressions_of(pairs, *, level=0.95, factors=None):
+    pytest.importorskip("statsmodels")
+    from errcomp.drivers.regression import regress
+
+    return regress(_table_of(pairs, None, factors), level=level)
+
+
+def test_mixed_model_equals_the_formula_interface():
+    formula = pytest.importorskip("statsmodels.formula.api")
+    pd = pytest.importorskip("pandas")
+    pairs = simulated()
+    frame = pd.DataFrame({k: pairs.column(k) for k in ("device", "model", "mode")})
+    frame["doublings"] = np.log2(pairs.column("batch").astype(float))
+    out = outcomes_of(pairs)
+    absolute, signed = regressions_of(pairs)
+    for got, y in ((absolute, out.log_ape), (signed, out.signed)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = formula.mixedlm(
+                "y ~ C(model) + C(mode, Treatment('inference')) + doublings",
+                frame.assign(y=y),
+                groups="device",
+            ).fit(reml=True)
+        terms = {t.name: t for t in got.terms}
+        assert got.method == "mixed model"
+        assert set(terms) == {"mode[training]", "log2(batch)"}
+        beta, doubling = fit.params.iloc[2], fit.params["doublings"]
+        if got.outcome == "absolute":
+            beta, doubling = np.exp(beta), np.exp(doubling)
+        assert terms["mode[training]"].effect.value == pytest.approx(beta, rel=1e-4)
+        assert terms["log2(batch)"].effect.value == pytest.approx(doubling, rel=1e-4)
+        effect = terms["mode[training]"].effect
+        width = effect.high - effect.low
+        if got.outcome == "absolute":
+            width = np.log(effect.high) - np.log(effect.low)
+        # t with 10 devices - 1 degrees of freedom.
+        assert width == pytest.approx(2 * 2.262157 * fit.bse.iloc[2], rel=1e-3)
+    assert (absolute.n, absolute.clusters, absolute.df) == (120, 10, 9)
+    assert absolute.adjusted_for == ("model",)
+    assert absolute.cluster_key == "device"
+
+
+@pytest.mark.parametrize(
+    "changed", [{"converged": False}, {"bse_fe": np.full(4, np.nan)}, {"bse_fe": np.zeros(4)}]
+)
+def test_a_fit_without_usable_errors_falls_back(monkeypatch, changed):
+    sm = pytest.importorskip("statsmodels.api")
+    good = {
+        "cov_re": [[1.0]],
+        "scale": 1.0,
+        "fe_params": np.ones(4),
+        "bse_fe": np.ones(4),
+        "converged": True,
+    }
+    monkeypatch.setattr(sm.MixedLM, "fit", lambda *_, **__: SimpleNamespace(**good))
+    assert {r.method for r in regressions_of(simulated())} == {"mixed model"}
+    monkeypatch.setattr(sm.MixedLM, "fit", lambda *_, **__: SimpleNamespace(**good | changed))
+    absolute, _ = regressions_of(simulated())
+    assert absolute.method == "least squares, cluster-robust"
+    assert "did not converge" in absolute.caveats[-1].message
+
+
+def test_zero_variance_between_devices_falls_back_with_a_note():
+    pairs = simulated(seed=1, device_spread=0.0)
+    found = {r.outcome: r for r in regressions_of(pairs)}
+    fallen = [r for r in found.values() if r.method == "least squares, cluster-robust"]
+    assert fallen
+    codes = [c.code for c in fallen[0].caveats]
+    assert codes == ["few-clusters", "mixed-model-fallback"]
+    assert "variance between devices is zero" in fallen[0].caveats[1].message
+
+
+def test_fallback_equals_statsmodels_least_squares_with_clustered_errors(monkeypatch):
+    sm = pytest.importorskip("statsmodels.api")
+
+    def broken(*_, **__):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(sm.MixedLM, "fit", broken)
+    pairs = simulated()
+    absolute, signed = regressions_of(pairs)
+    x = np.column_stack(
+        [
+            np.ones(pairs.n),
+            pairs.column("model") == "n",
+            pairs.column("mode") == "training",
+            np.log2(pairs.column("batch").astype(float)),
+        ]
+    ).astype(float)
+    _, groups = np.unique(pairs.column("device").astype(str), return_inverse=True)
+    fit = sm.OLS(outcomes_of(pairs).signed, x).fit(
+        cov_type="cluster", cov_kwds={"groups": groups}, use_t=True
+    )
+    term = {t.name: t for t in signed.terms}["mode[training]"]
+    assert term.effect.value == pytest.approx(fit.params[2])
+    assert (term.effect.low, term.effect.high) == pytest.approx(tuple(fit.conf_int()[2]))
+    assert term.p_value == pytest.approx(fit.pvalues[2])
+    assert "did not converge" in absolute.caveats[-1].message
+
+
+def test_large_tables_are_fitted_by_least_squares_and_this_is_said():
+    absolute, signed = regressions_of(simulated(devices=420, device_spread=0.3))
+    assert absolute.n == 5040
+    assert absolute.method == signed.method == "least squares, cluster-robust"
+    assert [c.code for c in absolute.caveats] == ["mixed-model-fallback"]
+    assert "above 5000 rows" in absolute.caveats[0].message
+    term = {t.name: t for t in signed.terms}["mode[training]"]
+    assert term.effect.low < 0.05 < term.effect.high
+
+
+def test_terms_that_say_the_same_are_reported_not_dropped_silently():
+    n = 120
+    pairs = simulated(
+        seq_len=[128 if i // 6 % 2 == 0 else 512 for i in range(n)],
+        site=["x" if i < 60 else "y" for i in range(n)],
+        country=["p" if i < 60 else "q" for i in range(n)],
+    )
+    absolute, _ = regressions_of(pairs)
+    assert [str(a) for a in absolute.aliased] == [
+        "log2(seq_len) cannot be told apart from model[n]",
+        "country[q] cannot be told apart from site[y]",
+    ]
+    assert "country[q]" not in {t.name for t in absolute.terms}
+    assert absolute.to_dict()["aliased"][1] == {"term": "country[q]", "with": ["site[y]"]}
+    # A term that never varies within a device costs a degree of freedom.
+    assert absolute.df == 10 - 1 - 1
+
+
+def test_a_level_that_two_devices_have_gets_no_interval():
+    pairs = simulated()
+    rare = ["special" if d in ("d0", "d1") else "base" for d in pairs.column("device")]
+    absolute, _ = regressions_of(simulated(variant=rare))
+    term = {t.name: t for t in absolute.terms}["variant[special]"]
+    assert (term.effect.low, term.p_value, term.p_holm) == (None, None, None)
+    assert term.effect.method == "none: one side of the comparison occurs in 2 clusters only"
+
+
+def test_with_a_single_device_the_models_are_the_clusters_and_not_adjusted_for():
+    rng = np.random.default_rng(2)
+    n = 60
+    pairs = Pairs(
+        {
+            "predicted": np.exp(0.1 * rng.normal(size=n)),
+            "measured": np.ones(n),
+            "model": [f"m{i % 10}" for i in range(n)],
+            "device": ["only one"] * n,
+            "mode": ["inference", "training", "training"] * 20,
+        }
+    )
+    absolute, _ = regressions_of(pairs)
+    assert (absolute.cluster_key, absolute.clusters, absolute.adjusted_for) == ("model", 10, ())
+
+
+def test_rows_stand_for_themselves_where_nothing_repeats():
+    rng = np.random.default_rng(3)
+    n = 40
+    pairs = Pairs(
+        {
+            "predicted": np.exp(0.1 * rng.normal(size=n)),
+            "measured": np.ones(n),
+            "mode": ["inference", "training"] * 20,
+            "load": np.arange(n) - 5.0,
+        }
+    )
+    absolute, _ = regressions_of(pairs, factors=["mode", "load"])
+    assert absolute.method == "least squares, HC3"
+    assert (absolute.cluster_key, absolute.clusters, absolute.df) == ("row", n, n - 3)
+    assert [(t.name, t.level) for t in absolute.terms] == [
+        ("mode[training]", "training"),
+        ("load", "per unit"),
+    ]
+
+
+def test_too_many_models_to_adjust_for_is_said():
+    pairs = simulated(devices=3)
+    models = [f"m{i}" for i in range(18)] * 2
+    pairs = Pairs(
+        {
+            "predicted": pairs.predicted,
+            "measured": pairs.measured,
+            "mode": pairs.column("mode"),
+            "device": pairs.column("device"),
+            "model": models,
+        }
+    )
+    absolute, _ = regressions_of(pairs)
+    assert absolute.adjusted_for == ()
+    assert absolute.caveats[0].code == "model-not-adjusted"
+
+
+def test_more_terms_than_rows_is_an_error_here_and_a_caveat_in_drivers():
+    pairs = Pairs({"predicted": [1.1, 1.2, 1.4], "measured": [1.0] * 3, "dtype": ["a", "b", "c"]})
+    with pytest.raises(InputError, match="more rows than terms, got 3 rows for 3 terms"):
+        regressions_of(pairs)
+    result = error_drivers(pairs)
+    assert result.regressions == ()
+    assert [c.code for c in result.caveats] == ["no-regression"]
+
+
+def test_a_tool_with_the_same_error_everywhere_has_no_spread():
+    pairs = simulated()
+    same = Pairs(
+        {
+            "predicted": np.full(pairs.n, 1.1),
+            "measured": np.ones(pairs.n),
+            **{k: pairs.column(k) for k in ("mode", "batch")},
+        }
+    )
+    absolute, _ = regressions_of(same)
+    assert [t.effect.method for t in absolute.terms] == ["none: no spread"] * 2
+    assert [t.p_value for t in absolute.terms] == [None, None]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_small_and_odd_tables_never_crash_or_warn(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 25))
+    columns = {
+        "device": rng.choice(list("AB"), n),
+        "model": rng.choice(list("mnop"), n),
+        "mode": rng.choice(["inference", "training"], n),
+        "batch": rng.choice([1, 2, 4], n),
+        "variant": rng.choice(["base", "fusion", "dp4"], n),
+    }
+    errors = np.where(rng.random(n) < 0.3, 0.0, 0.2 * rng.normal(size=n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = error_drivers(
+            Pairs({**columns, "predicted": np.exp(errors), "measured": np.ones(n)})
+        )
+    for row in result.rows():
+        assert row["low"] is None or row["low"] <= row["value"] <= row["high"]
