@@ -1,0 +1,147 @@
+"""What a figure hides: named checks with a stable code, evidence in numbers and one sentence.
+
+`check` looks at the pairs of one tool, and at a claim about them; `check_table` compares the tools
+of a table; `explain` says what a code means, why its threshold is what it is, and what to do.
+
+A check that rests on chance is a test with a threshold below which its effect is not worth a word.
+The tests made on one set of pairs are corrected together (Benjamini and Hochberg): of the caveats
+reported at most 5 % are expected to be false (``1 - level``), and clean pairs get any at all in at
+most 5 % of cases. Checks that state a plain fact have only the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from errcomp.caveats._case import Case, Finding
+from errcomp.caveats._registry import CHECKS, Check, explain
+from errcomp.caveats._statistics import discoveries
+from errcomp.caveats.sample import quantile_caveat
+from errcomp.caveats.tools import RelativeDifference, Tools, relative_difference
+from errcomp.errors import InputError
+from errcomp.results import Caveat
+from errcomp.tables import Pairs
+
+__all__ = [
+    "CHECKS",
+    "Check",
+    "RelativeDifference",
+    "check",
+    "check_table",
+    "explain",
+    "quantile_caveat",
+    "relative_difference",
+]
+
+
+def check(
+    pairs: Any,
+    *,
+    claim: Any = None,
+    by: Sequence[str] = (),
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[Caveat, ...]:
+    """Find what the error figure of one tool's pairs hides.
+
+    Parameters
+    ----------
+    pairs : Pairs, dataframe or mapping of columns
+        Of one tool: a group of an audit, or all of its pairs.
+    claim : object, optional
+        What is claimed of these pairs. These attributes are read, as far as it has them:
+        ``printed`` (``"2.3%"``), ``low`` and ``high`` (fractions, half-open), ``metric``, ``kind``
+        (``"error"``, …), ``aggregation`` (``"not stated"`` where the source does not say),
+        ``level`` and ``reference``.
+    by : sequence of str
+        The keys by which the reader groups; the pooled figure is compared with the mean over those
+        groups. Inside one of the groups (and without keys) device, model, mode and kernel_class are
+        looked at one by one.
+    level : float
+        One minus the share of false alarms among what is reported; also the confidence of the
+        intervals quoted.
+    seed : int
+        Of the null samples and permutations; the same seed gives the same caveats.
+
+    Returns
+    -------
+    tuple of Caveat
+        In the order of `CHECKS`: what makes the figure unusable first, what shapes it last. Where a
+        caveat rests on a test, its evidence has the ``p_value``, corrected over the keys tried.
+
+    Raises
+    ------
+    InputError
+        The pairs are of several tools, a key does not exist, or the level is not a confidence.
+
+    Examples
+    --------
+    >>> for caveat in check({"predicted": [11.0, 21.0, 33.0], "measured": [10.0, 20.0, 30.0]}):
+    ...     print(f"{caveat.code}: {caveat.message}")
+    few-configurations: Only 3 pairs: with Gaussian errors their mean is uncertain by 188 %; \
+about 36 tell the MAPE to within a quarter.
+    """
+    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    if len(table.tools) > 1:
+        raise InputError(
+            f"these pairs are of {len(table.tools)} tools ({', '.join(table.tools[:3])}, …): check "
+            'one at a time, pairs.where({"tool": ...}), or compare them with check_table'
+        )
+    for key in by:
+        table.column(key)
+    case = Case(table, claim, by, level, seed)
+    scopes = ("pairs",) if claim is None else ("pairs", "claim")
+    found = [one.function(case) for one in CHECKS if one.scope in scopes]
+    return _report([f for f in found if f is not None], level)
+
+
+def check_table(pairs: Any, *, tool_key: str = "tool", level: float = 0.95) -> tuple[Caveat, ...]:
+    """Find what a comparison of the tools in one table hides.
+
+    Parameters
+    ----------
+    pairs : Pairs, dataframe or mapping of columns
+        Of several tools; with one there is nothing to compare.
+    tool_key : str
+        The column that names them.
+    level : float
+        One minus the rate of false alarms of the tests.
+
+    Returns
+    -------
+    tuple of Caveat
+        In the order of `CHECKS`.
+
+    Raises
+    ------
+    InputError
+        There is no such column.
+
+    Examples
+    --------
+    >>> import errcomp.datasets
+    >>> for caveat in check_table(errcomp.datasets.load("neusight")):
+    ...     print(caveat.code)
+    coverage-differs
+    """
+    tools = Tools(pairs if isinstance(pairs, Pairs) else Pairs(pairs), tool_key)
+    if len(tools.names) < 2:
+        return ()
+    found = [one.function(tools) for one in CHECKS if one.scope == "tools"]
+    return _report([f for f in found if f is not None], level)
+
+
+def _report(found: Sequence[Finding], level: float) -> tuple[Caveat, ...]:
+    """Keep facts, and of the tests what remains once all that were made are corrected."""
+    tested = [f for f in found if f.p is not None]
+    report = discoveries([f.p for f in tested if f.p is not None], 1 - level)
+    chance = {id(f) for f, kept in zip(tested, report, strict=True) if not kept}
+    kept = []
+    for finding in found:
+        if finding.caveat is None or id(finding) in chance:
+            continue
+        extra = {} if finding.p is None else {"p_value": finding.p}
+        evidence = {**finding.caveat.evidence, **extra}
+        kept.append(Caveat(finding.caveat.code, finding.caveat.message, evidence))
+    return tuple(kept)

@@ -1,0 +1,238 @@
+"""What every check looks at: one set of pairs, its errors, keys, and null samples of its size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.metrics import ape, gmape, mape, median_ape, wape
+from errcomp.results import Caveat, format_fraction
+from errcomp.tables import RESERVED_KEYS, Pairs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+__all__ = [
+    "AVERAGES",
+    "GAUSS_CV",
+    "MATERIAL",
+    "NOTHING",
+    "RESAMPLES",
+    "SIMULATED",
+    "VARIANT_KEYS",
+    "Case",
+    "Finding",
+    "configuration",
+    "percent",
+    "plural",
+]
+
+#: A figure that moves by less than a quarter (8 % or 10 %) is not worth a caveat: it is what the
+#: 95 % interval of 36 pairs with Gaussian errors spans on either side, and few tables are larger.
+MATERIAL = 1.25
+#: Coefficient of variation of the absolute value of a Gaussian error: sqrt(pi / 2 - 1).
+GAUSS_CV = float(np.sqrt(np.pi / 2 - 1))
+#: Null samples and permutations: the smallest p-value, 1/2000, survives a correction for 100.
+RESAMPLES = 1999
+#: Up to this many pairs null distributions are simulated; above, their limits hold.
+SIMULATED = 500
+
+#: Keys whose values are ways of running one workload rather than other workloads.
+VARIANT_KEYS = ("devices", "variant", "mode", "precision", "dtype", "compiler", "backend", "phase")
+
+#: The four averages of the absolute percentage errors, in the words a reader knows.
+AVERAGES = {
+    "mean": mape,
+    "median": median_ape,
+    "geometric mean": gmape,
+    "weighted mean": wape,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check returns once it could be applied.
+
+    Attributes
+    ----------
+    caveat : Caveat or None
+        None when what was looked for is too small to mention.
+    p : float or None
+        p-value where a test was made (corrected over the keys tried); None for plain facts.
+    """
+
+    caveat: Caveat | None
+    p: float | None = None
+
+
+#: A test was made or could have been, and there is nothing to mention: it counts among the tests.
+NOTHING = Finding(None, 1.0)
+
+
+class Case:
+    """One set of pairs of one tool, with what several checks need, each computed once.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Of one tool.
+    claim : object or None
+        What is claimed of these pairs; see `errcomp.caveats.check`.
+    by : sequence of str
+        Keys that the reader groups by.
+    level : float
+        One minus the rate of false alarms.
+    seed : int
+        Of the null samples and permutations.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        claim: Any = None,
+        by: Sequence[str] = (),
+        level: float = 0.95,
+        seed: int = 0,
+    ) -> None:
+        if not 0.5 < level < 1:
+            raise InputError(f"level must lie between 0.5 and 1, got {level!r}. 0.95 is usual.")
+        self.pairs, self.claim, self.by = pairs, claim, tuple(by)
+        self.level, self.seed = level, seed
+        self.n = pairs.n
+        self.predicted, self.measured = pairs.predicted, pairs.measured
+        self._codes: dict[str, tuple[Ints, list[Any]]] = {}
+
+    @cached_property
+    def ape(self) -> Floats:
+        """Absolute percentage errors, shape (n,)."""
+        return ape(predicted=self.predicted, measured=self.measured)
+
+    @cached_property
+    def scaled(self) -> Floats:
+        """Errors as shares of the largest, for tests: squares of these cannot overflow."""
+        largest = self.ape.max()
+        return self.ape / largest if largest > 0 else self.ape
+
+    @cached_property
+    def averages(self) -> dict[str, float]:
+        """The four averages of the absolute percentage errors."""
+        return {
+            name: average(predicted=self.predicted, measured=self.measured)
+            for name, average in AVERAGES.items()
+        }
+
+    @property
+    def mape(self) -> float:
+        """Mean absolute percentage error."""
+        return self.averages["mean"]
+
+    def codes(self, key: str) -> tuple[Ints, list[Any]]:
+        """Return the values of a key as numbers from 0, shape (n,), and what each stands for."""
+        if key not in self._codes:
+            self._codes[key] = _encode(self.pairs.column(key))
+        return self._codes[key]
+
+    def varying(self, names: Sequence[str]) -> list[str]:
+        """Return the keys among these that the table has with at least two values."""
+        present = [name for name in names if name in self.pairs.keys]
+        return [name for name in present if len(self.codes(name)[1]) > 1]
+
+    @cached_property
+    def configuration_keys(self) -> tuple[str, ...]:
+        """Keys that tell configurations apart; see `configuration`."""
+        return configuration(self)
+
+    def cells(self, keys: Sequence[str]) -> Ints:
+        """Return numbers from 0 for the combinations of these keys that occur, shape (n,)."""
+        cell = np.zeros(self.n, dtype=np.int64)
+        for key in keys:
+            cell = refine(cell, self.codes(key)[0])
+        return cell
+
+    @cached_property
+    def permutations(self) -> NDArray[np.int16]:
+        """Random orders of the pairs, shape (RESAMPLES, n); only up to SIMULATED pairs."""
+        rows = np.tile(np.arange(self.n, dtype=np.int16), (RESAMPLES, 1))
+        return np.random.default_rng([self.seed, 1]).permuted(rows, axis=1)
+
+    @cached_property
+    def gaussian_errors(self) -> Floats:
+        """Absolute Gaussian errors of one scale, shape (RESAMPLES, n); only up to SIMULATED."""
+        rng = np.random.default_rng([self.seed, 2])
+        return np.abs(rng.standard_normal((RESAMPLES, self.n)))
+
+
+def configuration(case: Case) -> tuple[str, ...]:
+    """Find the keys that tell configurations apart.
+
+    Those are the reserved keys and the variant keys; and every other column that tells rows apart
+    which agree in all of these (a column that does not, such as a count of operators, follows from
+    the configuration and is no part of it), unless it is a measurement itself. The tool, the
+    repetition and the date are none: the same configuration can be run again.
+    """
+    not_part = ("tool", "repeat", "date", "in_training", "level", "reference")
+    known = dict.fromkeys((*RESERVED_KEYS, *VARIANT_KEYS))
+    keys = [k for k in known if k in case.pairs.keys and k not in not_part]
+    cell = case.cells(keys)
+    for name in case.pairs.keys:
+        if name in keys or name in not_part or _is_measurement(case.pairs.column(name)):
+            continue
+        finer = refine(cell, case.codes(name)[0])
+        if finer.max() > cell.max():
+            keys.append(name)
+            cell = finer
+    return tuple(keys)
+
+
+def refine(cell: Ints, code: Ints) -> Ints:
+    """Split cells by a further code; number the cells from 0."""
+    both = cell * (int(code.max()) + 1) + code
+    inverse: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return inverse
+
+
+def _is_measurement(values: NDArray[Any]) -> bool:
+    """Say whether a column holds fractions that hardly ever repeat; a parameter sweep repeats."""
+    if values.dtype.kind != "f":
+        return False
+    finite = values[np.isfinite(values)]
+    fractional = bool((finite != np.round(finite)).any())
+    return fractional and len(np.unique(finite)) > len(values) / 2
+
+
+def _encode(values: NDArray[Any]) -> tuple[Ints, list[Any]]:
+    # Values of one column may be of several types (None among words), which cannot be sorted.
+    seen: dict[Any, int] = {}
+    plain = [None if v != v else v for v in values.tolist()]
+    codes = [seen.setdefault(v, len(seen)) for v in plain]
+    return np.asarray(codes, dtype=np.int64), list(seen)
+
+
+def percent(value: float) -> str:
+    """Write a fraction as percent, as all messages do.
+
+    Examples
+    --------
+    >>> percent(0.0587)
+    '5.87 %'
+    """
+    return format_fraction(value)
+
+
+def plural(count: int, word: str) -> str:
+    """Write a count with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "pair"), plural(12, "pair")
+    ('1 pair', '12 pairs')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,320 @@
+"""Every check: its code, what it means, why its threshold is what it is, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from errcomp.caveats import claim, comparisons, sample, shape, tools
+from errcomp.caveats._case import Finding
+from errcomp.errors import InputError
+
+__all__ = ["CHECKS", "Check", "explain"]
+
+Scope = Literal["pairs", "claim", "tools"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One named check.
+
+    Attributes
+    ----------
+    code : str
+        Stable name; the same code may be found in pairs and between tools.
+    title : str
+        What it means, in a few words.
+    function : callable
+        Takes what is looked at and returns a finding, or None where the check does not apply.
+    scope : {"pairs", "claim", "tools"}
+        What it looks at: one set of pairs, a claim about them, or all tools of a table.
+    why : str
+        When it fires and why the threshold is what it is.
+    remedy : str
+        What to do about it.
+    """
+
+    code: str
+    title: str
+    function: Callable[..., Finding | None]
+    scope: Scope
+    why: str
+    remedy: str
+
+
+#: All checks, the gravest first: what makes a figure unusable, then what it stands for, then its
+#: shape. Caveats are reported in this order.
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "level-mismatch",
+        "The claim and the pairs are about different things",
+        claim.level_mismatch,
+        "pairs",
+        "Fires when the pairs mix levels (kernel, model, system, …), or when all are of another "
+        "level than the claim. A fact, no test: errors cancel or add up from level to level, so "
+        "that a kernel figure says nothing about a model.",
+        "Quote each level on its own; use propagation to get from one to the other.",
+    ),
+    Check(
+        "reference-mismatch",
+        "The claim was made against something else than these measurements",
+        claim.reference_mismatch,
+        "claim",
+        "Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
+        "predictor) is not that of the pairs (column `reference`; hardware where there is none). A "
+        "fact, no test: 1 % from a simulator that is itself 15 % off is no 1 % from hardware.",
+        "Compare only figures with the same reference, or add the reference's own error.",
+    ),
+    Check(
+        "metric-mismatch",
+        "The claim quotes a correlation, a share or a squared error, not a relative error",
+        claim.metric_mismatch,
+        "claim",
+        "Fires when the claim's metric is none of the relative errors, and sets that metric and "
+        "the MAPE of the same pairs side by side. A fact, no test: a predictor twice too high "
+        "everywhere has a correlation of 1 and a MAPE of 100 %.",
+        "Ask for the error, or compute it from the pairs; never rank one kind against the other.",
+    ),
+    Check(
+        "few-configurations",
+        "Too few pairs for a figure",
+        sample.few_configurations,
+        "pairs",
+        "Fires below 10 pairs, the size from which on the package's intervals have to reach 90 % "
+        "where they promise 95 %. The uncertainty is that of Gaussian errors (Student's interval "
+        "of the mean of their absolute values); it is a quarter of the figure at 36 pairs.",
+        "Measure more configurations, or report the errors one by one without a mean.",
+    ),
+    Check(
+        "duplicated-configurations",
+        "Rows repeat a configuration",
+        sample.duplicated_configurations,
+        "pairs",
+        "Fires when a row repeats the keys and the prediction of another one, provided that the "
+        "keys settle the prediction (at most a tenth more different predictions than "
+        "configurations); otherwise when a tenth of all rows are equal in every number, which "
+        "rounding does not explain. A fact, no test: repetitions count as one in any interval.",
+        "Average repeated measurements first, or name the repetition in a column and resample "
+        "whole configurations.",
+    ),
+    Check(
+        "failures",
+        "Rows were left out",
+        sample.failures,
+        "pairs",
+        "Fires when 1 % or more of the rows failed or had no usable measurement. A fact, no test: "
+        "from there on the P99 of the error is unknown, whatever the others say.",
+        "Report the share beside the figure; find out whether failures are the hard cases.",
+    ),
+    Check(
+        "pooled-variants",
+        "Variants that err differently are pooled",
+        comparisons.pooled_variants,
+        "pairs",
+        "Compares each variant (fused, distributed, training, another precision, …) with the most "
+        "frequent one: Wilcoxon's signed-rank test on configurations that differ in nothing else "
+        "where there are six (fewer cannot reach p < 0.05), else Mann and Whitney's test, Holm "
+        "over all of them. Fires when significant and one figure is at least 1.25 times the other.",
+        "Quote the variants apart. Unmatched variants may also differ in model or device.",
+    ),
+    Check(
+        "in-vs-out-of-distribution",
+        "Configurations that the predictor was trained on are mixed with others",
+        comparisons.in_vs_out_of_distribution,
+        "pairs",
+        "Needs a key `in_training` and five pairs on either side. Fires when Welch's interval of "
+        "the difference excludes zero and one figure is at least 1.25 times the other.",
+        "Quote the figure outside the training set: it is the one that holds for new cases.",
+    ),
+    Check(
+        "unbalanced-groups",
+        "The sizes of the groups, not their errors, set the pooled figure",
+        comparisons.unbalanced_groups,
+        "pairs",
+        "Fires when pooled figure and mean over groups differ by a factor of 1.25 or more, and by "
+        "more than they would if the group labels meant nothing (permutation test, "
+        "Holm over keys).",
+        "Quote the mean over groups as well, or the group figures themselves.",
+    ),
+    Check(
+        "clustered",
+        "Pairs of one model or device are not independent",
+        sample.clustered,
+        "pairs",
+        "One-way random effects of the absolute percentage error over model and over device: "
+        "permutation test of the F ratio (its distribution above 500 pairs), Holm over keys. Fires "
+        "when significant and the design effect is 1.56 or more, which makes an interval a quarter "
+        "wider.",
+        "Resample whole clusters: summarize(..., cluster=key), or --cluster on the command line.",
+    ),
+    Check(
+        "tail",
+        "A few errors are far larger than the mean",
+        shape.tail,
+        "pairs",
+        "Fires when the largest error is further above the mean than in 95 % of Gaussian samples "
+        "of this size, and at least 1.25 times as far as in half of them. "
+        "The share of cases below the largest error is the distribution-free tolerance limit "
+        "(1 - confidence)^(1/n).",
+        "Quote the largest error, or a quantile, beside the mean, and look at the worst cases.",
+    ),
+    Check(
+        "one-sided",
+        "Most errors have one sign",
+        shape.one_sided,
+        "pairs",
+        "Fires when at least 2 of 3 errors have one sign (twice as many as the other) and a "
+        "binomial test says that this is no chance. What a single factor would remove is measured "
+        "on pairs left out of its fit, one at a time.",
+        "Calibrate: a factor fitted on other measurements removes what the message says.",
+    ),
+    Check(
+        "aggregation-not-stated",
+        "The claim does not say how it was averaged",
+        claim.aggregation_not_stated,
+        "claim",
+        "Fires when the claim's aggregation is not stated, the four averages of these pairs are "
+        "1.25 times apart or more, and the mean does not print as the claim. A fact, no test.",
+        "Ask the source; until then a small figure may be a median or a geometric mean.",
+    ),
+    Check(
+        "aggregation-matters",
+        "Mean, median, geometric mean and weighted mean disagree",
+        shape.aggregation_matters,
+        "pairs",
+        "Fires when the largest of the four averages is at least twice the smallest and further "
+        "from it than in 95 % of Gaussian samples of this size (whose mean is 1.51 times their "
+        "geometric mean); or when a claim is printed as another average than the mean.",
+        "Name the average with every figure; compare figures of one kind only.",
+    ),
+    Check(
+        "small-quantities",
+        "The smallest quantities make the MAPE",
+        shape.small_quantities,
+        "pairs",
+        "Fires when small measurements have larger relative errors (rank correlation, one-sided "
+        "permutation test) and the MAPE is at least 1.25 times the error weighted by size.",
+        "Quote the weighted error (WAPE) for totals, and the MAPE for single cases.",
+    ),
+    Check(
+        "under-over-asymmetry",
+        "Too low is cheaper than too high",
+        shape.asymmetric_error,
+        "pairs",
+        "APE cannot exceed 100 % for predictions that are too low. Fires when counting the errors "
+        "as factors, max(p/m, m/p) - 1, gives at least 1.25 times the MAPE (all predictions 20 % "
+        "too low do), or when a prediction is not positive. A fact, no test.",
+        "Compare predictors by the log ratio of prediction to measurement.",
+    ),
+    Check(
+        "rounded-before-averaging",
+        "The claim comes out only if errors are rounded first",
+        claim.rounded_before_averaging,
+        "claim",
+        "Fires when the mean of the errors, each rounded to the decimals of the claim, prints as "
+        "the claim and the exact mean does not. A fact, no test.",
+        "Round once, at the end.",
+    ),
+    Check(
+        "p99-few-samples",
+        "A high quantile from too few values",
+        claim.quantile_claim,
+        "claim",
+        "Fires when the claim is a quantile and there are fewer pairs than a distribution-free "
+        "bound for it needs: 299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
+        "Say which of the nine sample quantiles it is, or quote a lower quantile.",
+    ),
+    Check(
+        "level-mismatch",
+        "The tools are about different things",
+        tools.level_differs,
+        "tools",
+        "Fires between tools when their pairs are not at the same levels. A fact, no test.",
+        "Rank tools of one level only.",
+    ),
+    Check(
+        "reference-mismatch",
+        "The tools were compared with different references",
+        tools.reference_differs,
+        "tools",
+        "Fires between tools when their pairs (column `reference`) have different references. A "
+        "fact, no test.",
+        "Rank tools with one reference only.",
+    ),
+    Check(
+        "coverage-differs",
+        "The tools were run on different configurations",
+        tools.coverage_differs,
+        "tools",
+        "Fires when a tool has less than 90 % of all configurations in the table, or its figure on "
+        "those that all tools share differs from its own by a factor of 1.25 or more. A fact, no "
+        "test.",
+        "Compare on the configurations that all share, and report the coverage as a figure.",
+    ),
+    Check(
+        "simpsons-paradox",
+        "Better in every group, worse over all",
+        tools.simpsons_paradox,
+        "tools",
+        "Fires when a tool has the lower MAPE in every group of a key (device, model, mode, "
+        "kernel_class) that two tools share, and the higher one over these groups together. A "
+        "fact, no test; it cannot happen when both have the same configurations.",
+        "Compare within groups, or by the mean over groups.",
+    ),
+    Check(
+        "under-over-asymmetry",
+        "The ranking depends on whether too low is cheaper",
+        tools.ranking_asymmetry,
+        "tools",
+        "Fires when one tool has the lower MAPE and the other the lower mean factor, "
+        "max(p/m, m/p) - 1, on the configurations they share, both differences significant (paired "
+        "t-tests, Holm over pairs of tools).",
+        "Rank by the log ratio of prediction to measurement, or give both rankings.",
+    ),
+    Check(
+        "other-base",
+        "A relative difference has two values, one for each base",
+        tools.other_base,
+        "tools",
+        "Fires when the difference of the two best tools, as a share of one figure and of the "
+        "other, differs by a point or more: 10 % below is 11 % above. Not above a factor of two, "
+        "which people quote as a factor. A fact, no test.",
+        "Name the base, or quote both figures.",
+    ),
+)
+
+
+def explain(code: str) -> str:
+    """Say what a caveat means, when it fires and why, and what to do.
+
+    Parameters
+    ----------
+    code : str
+        As in ``Caveat.code``.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    InputError
+        There is no such code; the message lists all.
+
+    Examples
+    --------
+    >>> print(explain("rounded-before-averaging"))
+    The claim comes out only if errors are rounded first.
+    Fires when the mean of the errors, each rounded to the decimals of the claim, prints as the \
+claim and the exact mean does not. A fact, no test.
+    What to do: Round once, at the end.
+    """
+    found = [one for one in CHECKS if one.code == code]
+    if not found:
+        codes = sorted({one.code for one in CHECKS})
+        close = get_close_matches(str(code), codes, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"no caveat {code!r}.{hint} Caveats: {', '.join(codes)}")
+    return "\n\n".join(f"{one.title}.\n{one.why}\nWhat to do: {one.remedy}" for one in found)

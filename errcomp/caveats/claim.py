@@ -1,0 +1,198 @@
+"""Checks of a claim against the pairs it is judged by: level, reference, metric, averaging, digits.
+
+A claim is any object with some of the attributes named in `errcomp.caveats.check`; what it does not
+say is not checked.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.caveats._case import MATERIAL, Finding, percent, plural
+from errcomp.caveats.sample import quantile_caveat
+from errcomp.caveats.shape import agreeing
+from errcomp.errors import InputError
+from errcomp.metrics import figure
+from errcomp.results import Caveat, format_fraction, format_number
+
+if TYPE_CHECKING:
+    from errcomp.caveats._case import Case
+
+__all__ = [
+    "aggregation_not_stated",
+    "kind_of_reference",
+    "level_mismatch",
+    "metric_mismatch",
+    "quantile_claim",
+    "reference_mismatch",
+    "rounded_before_averaging",
+]
+
+_UNSAID = ("", "none", "not stated", "unknown", "n/a")
+#: Words for figures that are no relative error, and the figure of the same pairs to set beside.
+_OTHER_METRICS = {
+    r"kendall|tau": "kendall",
+    r"spearman|rank corr": "spearman",
+    r"r2|r²|determination": "r2",
+    r"corr|pearson": "pearson",
+    r"rmspe": "rmspe",
+    r"rmsle": "rmsle",
+    r"rmse|root mean": "rmse",
+    r"within ?20\b": "within_20",
+    r"within ?10\b": "within_10",
+    r"within ?5\b": "within_5",
+}
+_QUANTILE = re.compile(
+    r"\bp(\d{1,2}(?:\.\d+)?)\b|\b(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)? ?percentile"
+)
+
+
+def _said(claim: Any, name: str) -> str:
+    text = str(getattr(claim, name, None) or "").strip()
+    return "" if text.lower() in _UNSAID else text
+
+
+def level_mismatch(case: Case) -> Finding | None:
+    """Find pairs of several levels under one figure, or of another level than the claim."""
+    if "level" not in case.pairs.keys:
+        return None
+    codes, values = case.codes("level")
+    counts = {str(v): int(c) for v, c in zip(values, np.bincount(codes), strict=True)}
+    if len(counts) > 1:
+        parts = " and ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
+        message = f"These pairs mix levels: {parts}. One figure over them means neither."
+        return Finding(Caveat("level-mismatch", message, {"levels": counts}))
+    claimed = _said(case.claim, "level")
+    (level,) = counts
+    if not claimed or level in re.split(r"\s*(?:,|/|\band\b|\bor\b)\s*", claimed.lower()):
+        return None
+    message = (
+        f"The claim is about the {claimed} level, these {plural(case.n, 'pair')} are at the "
+        f"{level} level: such figures are never ranked together."
+    )
+    return Finding(Caveat("level-mismatch", message, {"claim": claimed, "levels": counts}))
+
+
+def reference_mismatch(case: Case) -> Finding | None:
+    """Find a claim made against something else than what these pairs were measured on."""
+    claimed = _said(case.claim, "reference")
+    if not claimed:
+        return None
+    stated = "reference" in case.pairs.keys
+    found = case.codes("reference")[1] if stated else ["hardware"]
+    kinds = sorted({kind_of_reference(str(v)) for v in found})
+    if kinds == [kind_of_reference(claimed)]:
+        return None
+    what = "unclear" if claimed.lower().startswith("unclear") else claimed
+    assumed = "" if stated else " (nothing else is stated)"
+    message = (
+        f"The claim's reference is {what}, that of these pairs {' and '.join(kinds)}{assumed}: "
+        "such figures are never ranked together."
+    )
+    evidence = {"claim": claimed, "pairs": kinds, "stated_in_pairs": stated}
+    return Finding(Caveat("reference-mismatch", message, evidence))
+
+
+def kind_of_reference(text: str) -> str:
+    """Reduce what a prediction was compared with to its kind.
+
+    Examples
+    --------
+    >>> [kind_of_reference(t) for t in ("hardware serving traces", "RTL simulation", "simulator")]
+    ['hardware', 'RTL', 'simulator']
+    """
+    plain = text.lower()
+    for word, kind in (("rtl", "RTL"), ("hardware", "hardware"), ("simul", "simulator")):
+        if word in plain and not plain.startswith("unclear"):
+            return kind
+    return "another predictor" if "predict" in plain else text
+
+
+def metric_mismatch(case: Case) -> Finding | None:
+    """Find a claim whose figure is no relative error, and set both kinds side by side."""
+    metric = _said(case.claim, "metric")
+    name = next((n for words, n in _OTHER_METRICS.items() if re.search(words, metric.lower())), "")
+    if not name:
+        return None
+    spec = figure(name)
+    try:
+        value = spec.function(predicted=case.predicted, measured=case.measured)
+    except InputError:  # a correlation of constants, a log ratio of zero: not defined here
+        value = float("nan")
+    written = format_fraction(value) if spec.unit == "fraction" else format_number(value, 3)
+    if spec.unit == "measured" and case.pairs.unit:
+        written += f" {case.pairs.unit}"
+    moral = "twice too high still correlates perfectly"
+    if spec.unit != "correlation":
+        moral = "the two cannot be compared"
+    printed = _said(case.claim, "printed")
+    message = (
+        f"The claim quotes {metric}{f' ({printed})' if printed else ''}, no relative error. Here: "
+        f"{spec.label} {written}, MAPE {percent(case.mape)}; {moral}."
+    )
+    known = None if math.isnan(value) else value
+    evidence = {"metric": metric, "figure": name, "value": known, "mape": case.mape}
+    return Finding(Caveat("metric-mismatch", message, evidence))
+
+
+def aggregation_not_stated(case: Case) -> Finding | None:
+    """Find a claimed error that does not say how it was averaged, where that matters."""
+    if getattr(case.claim, "aggregation", None) != "not stated" or case.n < 2:
+        return None
+    fits = agreeing(case)
+    figures = case.averages
+    apart = max(figures.values()) > MATERIAL * min(figures.values())
+    printed = _said(case.claim, "printed")
+    if (
+        not printed
+        or "mean" in fits
+        or not apart
+        or getattr(case.claim, "kind", "error") != "error"
+    ):
+        return None
+    written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
+    verdict = f"only the {' and the '.join(fits)} fits" if fits else "none prints so"
+    message = f"The claim {printed} does not say how it was averaged. Here {written}: {verdict}."
+    evidence = {**{k.replace(" ", "_"): v for k, v in figures.items()}, "fits": fits}
+    return Finding(Caveat("aggregation-not-stated", message, evidence))
+
+
+def rounded_before_averaging(case: Case) -> Finding | None:
+    """Find a claimed mean that these pairs give only once each error is rounded as printed."""
+    printed = _said(case.claim, "printed")
+    if not re.fullmatch(r"\d+(\.\d+)?\s*%", printed):
+        return None
+    number = printed.rstrip("% ")
+    decimals = len(number.partition(".")[2])
+    rounded = float(np.round(100 * case.ape, decimals).mean()) / 100
+    texts = [f"{100 * value:.{decimals}f}" for value in (case.mape, rounded)]
+    if texts[0] == texts[1] or number != texts[1]:
+        return None
+    message = (
+        f"The mean of these pairs prints as {texts[0]} %; {texts[1]} % comes out only if every "
+        f"error is rounded to {plural(decimals, 'decimal')} first."
+    )
+    evidence = {"mape": case.mape, "mean_of_rounded": rounded, "decimals": decimals}
+    return Finding(Caveat("rounded-before-averaging", message, evidence))
+
+
+def quantile_claim(case: Case) -> Finding | None:
+    """Find a claimed quantile of the error that these pairs are too few for."""
+    found = _QUANTILE.search(_said(case.claim, "metric").lower())
+    if not found:
+        return None
+    q = float(found[1] or found[2]) / 100
+    if not 0 < q < 1:
+        return None
+    caveat = quantile_caveat(100 * case.ape, q, level=case.level, unit="%")
+    if caveat is None:
+        return None
+    fractions = ("rules_low", "rules_high", "low", "high")
+    evidence = {
+        k: v / 100 if k in fractions and v is not None else v for k, v in caveat.evidence.items()
+    }
+    return Finding(Caveat(caveat.code, caveat.message, evidence))

@@ -1,0 +1,220 @@
+"""Checks that compare parts of the pairs: variants, distributions, groups of unequal size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.caveats._case import (
+    MATERIAL,
+    NOTHING,
+    SIMULATED,
+    VARIANT_KEYS,
+    Finding,
+    percent,
+    plural,
+)
+from errcomp.caveats._statistics import (
+    MATCHED,
+    Contrast,
+    contrast,
+    grouped_means,
+    holm,
+    simulated_p,
+)
+from errcomp.results import Caveat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from errcomp.caveats._case import Case, Ints
+
+__all__ = ["in_vs_out_of_distribution", "pooled_variants", "unbalanced_groups"]
+
+#: A key with more values than this does not name variants.
+MOST_VARIANTS = 12
+#: Fewer pairs on either side give Welch's interval no tested coverage.
+LEAST_PER_SIDE = 5
+GROUP_KEYS = ("device", "model", "mode", "kernel_class")
+
+
+def pooled_variants(case: Case) -> Finding | None:
+    """Find variants (fused, distributed, another precision, …) that err differently."""
+    tried: list[tuple[str, Any, Any, Contrast]] = []
+    rows: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
+    for key in case.varying(VARIANT_KEYS):
+        for value, usual, first, second in _against_the_usual(case, key):
+            # dp4 and tp4 against base are part of distributed against single-device.
+            if any(np.all(a[first]) and np.all(b[second]) for a, b in rows):
+                continue
+            rows.append((first, second))
+            tried.append((key, value, usual, contrast(case, first, second, key)))
+    if not tried:
+        return None
+    adjusted = holm([c.p for *_, c in tried])
+    material = [(p, t) for p, t in zip(adjusted, tried, strict=True) if t[3].material]
+    if not material:
+        return NOTHING
+    p, (key, value, usual, found) = min(material, key=lambda item: item[0])
+    same = found.matched_figures
+    if found.matched >= MATCHED:
+        what = (
+            f"{value} errs {percent(same[0])} and {usual} {percent(same[1])} on the same "
+            f"{found.matched} configurations"
+        )
+    else:
+        what = (
+            f"{value} ({plural(found.sizes[0], 'pair')}) errs {percent(found.figures[0])}, "
+            f"{usual} ({found.sizes[1]:,}) {percent(found.figures[1])}"
+        )
+        if found.matched:
+            what += f" (on the same {found.matched}: {percent(same[0])}, {percent(same[1])})"
+    message = f"Pooled {key}: {what}; {percent(case.mape)} describes neither."
+    evidence = {
+        "key": key,
+        "variant": value,
+        "usual": usual,
+        "mape_variant": found.figures[0],
+        "mape_usual": found.figures[1],
+        "n_variant": found.sizes[0],
+        "n_usual": found.sizes[1],
+        "matched": found.matched,
+        "mape_variant_matched": same[0] if found.matched else None,
+        "mape_usual_matched": same[1] if found.matched else None,
+        "mape_pooled": case.mape,
+        "contrasts": len(tried),
+    }
+    return Finding(Caveat("pooled-variants", message, evidence), p)
+
+
+def _against_the_usual(
+    case: Case, key: str
+) -> Iterator[tuple[Any, Any, NDArray[np.bool_], NDArray[np.bool_]]]:
+    codes, values = case.codes(key)
+    if key == "devices":
+        codes, values = _single_or_distributed(codes, values)
+    if not 1 < len(values) <= MOST_VARIANTS:
+        return
+    usual = int(np.bincount(codes).argmax())
+    for code, value in enumerate(values):
+        if code != usual and value is not None:
+            yield value, values[usual], codes == code, codes == usual
+
+
+def _single_or_distributed(codes: Ints, values: list[Any]) -> tuple[Ints, list[Any]]:
+    distributed = np.asarray([v is not None and float(v) > 1 for v in values])[codes]
+    if distributed.all() or not distributed.any():
+        return np.zeros_like(codes), ["one kind"]
+    return distributed.astype(np.int64), ["single-device", "distributed"]
+
+
+def in_vs_out_of_distribution(case: Case) -> Finding | None:
+    """Find a figure that mixes what the predictor was trained on with what it was not."""
+    from scipy.stats import ttest_ind
+
+    if "in_training" not in case.pairs.keys:
+        return None
+    codes, values = case.codes("in_training")
+    meaning = np.asarray([_truth(v) for v in values])[codes]
+    inside, outside = case.scaled[meaning == 1], case.scaled[meaning == 0]
+    if min(len(inside), len(outside)) < LEAST_PER_SIDE:
+        return None
+    if np.ptp(inside) == 0 and np.ptp(outside) == 0:  # nothing varies: Welch's test is undefined
+        return None
+    largest = float(case.ape.max())
+    a, b = largest * float(outside.mean()), largest * float(inside.mean())
+    result = ttest_ind(outside, inside, equal_var=False)
+    if max(a, b) < MATERIAL * min(a, b):
+        return NOTHING
+    interval = result.confidence_interval(case.level)
+    low, high = largest * float(interval.low), largest * float(interval.high)
+    message = (
+        f"Outside the training set the MAPE is {percent(a)} ({plural(len(outside), 'pair')}), "
+        f"inside {percent(b)} ({len(inside):,}): {100 * (a - b):+.1f} points "
+        f"[{100 * low:.1f}, {100 * high:.1f}]."
+    )
+    evidence = {
+        "mape_out": a,
+        "mape_in": b,
+        "n_out": len(outside),
+        "n_in": len(inside),
+        "n_unknown": int(np.count_nonzero(meaning == -1)),
+        "difference": a - b,
+        "difference_low": low,
+        "difference_high": high,
+        "level": case.level,
+    }
+    return Finding(Caveat("in-vs-out-of-distribution", message, evidence), float(result.pvalue))
+
+
+def _truth(value: Any) -> int:
+    text = str(value).strip().lower()
+    return 1 if text in ("true", "1", "1.0", "yes") else 0 if text in _FALSE else -1
+
+
+_FALSE = ("false", "0", "0.0", "no")
+
+
+def unbalanced_groups(case: Case) -> Finding | None:
+    """Find groups whose unequal sizes, not their errors, set the pooled figure."""
+    tried = []
+    for keys in _groupings(case):
+        codes = case.cells(keys)
+        sizes = np.bincount(codes)
+        if sizes.min() < sizes.max() and case.mape > 0:
+            tried.append((keys, codes, _macro_p(case, codes, len(sizes))))
+    if not tried:
+        return None
+    adjusted = holm([p for *_, p in tried])
+    best = None
+    for p, (keys, codes, _) in zip(adjusted, tried, strict=True):
+        means, sizes = grouped_means(case.ape, codes, int(codes.max()) + 1)
+        ratio = max(means.mean(), case.mape) / min(means.mean(), case.mape)
+        if ratio >= MATERIAL and (best is None or p < best[0]):
+            best = p, keys, codes, means, sizes
+    if best is None:
+        return NOTHING
+    p, keys, codes, means, sizes = best
+    largest = int(sizes.argmax())
+    row = int(np.flatnonzero(codes == largest)[0])
+    name = " ".join(str(case.pairs.column(k)[row]) for k in keys)
+    message = (
+        f"Pooled {percent(case.mape)}, mean over the {len(sizes)} groups of {' × '.join(keys)} "
+        f"{percent(float(means.mean()))}: {name} alone is {sizes[largest]:,} of {case.n:,} pairs "
+        f"({percent(float(means[largest]))})."
+    )
+    evidence = {
+        "keys": list(keys),
+        "pooled": case.mape,
+        "macro": float(means.mean()),
+        "groups": len(sizes),
+        "largest": name,
+        "n_largest": int(sizes[largest]),
+        "mape_largest": float(means[largest]),
+        "n": case.n,
+    }
+    return Finding(Caveat("unbalanced-groups", message, evidence), p)
+
+
+def _groupings(case: Case) -> list[tuple[str, ...]]:
+    """Return the reader's own grouping; inside one of its groups, each usual key on its own."""
+    if case.varying(case.by):
+        return [case.by]
+    return [(key,) for key in case.varying(GROUP_KEYS)]
+
+
+def _macro_p(case: Case, codes: Ints, groups: int) -> float:
+    """P-value of the gap between pooled and macro figure if group labels meant nothing."""
+    errors = case.scaled
+    means, sizes = grouped_means(errors, codes, groups)
+    gap = abs(float(means.mean() - errors.mean()))
+    if case.n <= SIMULATED:
+        shuffled, _ = grouped_means(errors[case.permutations], codes, groups)
+        return simulated_p(gap, np.abs(shuffled.mean(axis=1) - errors.mean()))
+    # The gap is a contrast sum(c_i APE_i), sum(c_i) = 0; its permutation variance is exact.
+    weights = 1 / (groups * sizes[codes]) - 1 / case.n
+    deviation = float(errors.std(ddof=1) * np.sqrt((weights**2).sum()))
+    return math.erfc(gap / deviation / math.sqrt(2)) if deviation > 0 else 1.0

@@ -1,0 +1,321 @@
+"""Checks between the tools of one table: coverage, Simpson's paradox, rankings, bases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.caveats._case import MATERIAL, NOTHING, Case, Finding, percent
+from errcomp.caveats._statistics import holm
+from errcomp.caveats.claim import kind_of_reference
+from errcomp.caveats.comparisons import GROUP_KEYS
+from errcomp.caveats.shape import factor_errors
+from errcomp.errors import InputError
+from errcomp.results import Caveat
+
+if TYPE_CHECKING:
+    from errcomp.caveats._case import Floats, Ints
+    from errcomp.tables import Pairs
+
+__all__ = [
+    "RelativeDifference",
+    "Tools",
+    "coverage_differs",
+    "level_differs",
+    "other_base",
+    "ranking_asymmetry",
+    "reference_differs",
+    "relative_difference",
+    "simpsons_paradox",
+]
+
+#: A tool that has less than this share of all cases is compared on others than the rest.
+COVERED = 0.9
+#: Difference of the two bases that shows when percent are printed without decimals.
+POINT = 0.01
+
+
+class Tools:
+    """The tools of one table: which rows are whose, and which configuration each row is."""
+
+    def __init__(self, pairs: Pairs, tool_key: str) -> None:
+        case = Case(pairs)
+        codes, names = case.codes(tool_key)
+        self.case = case
+        self.tool_key = tool_key
+        self.names = [str(name) for name in names]
+        self.rows: list[Ints] = [np.flatnonzero(codes == i) for i in range(len(names))]
+        keys = [key for key in case.configuration_keys if key != tool_key]
+        # Without keys nothing says that two rows are one configuration.
+        self.named = bool(keys)
+        self.configurations: Ints = case.cells(keys) if keys else np.arange(case.n)
+
+    def own(self, tool: int) -> float:
+        """Return the MAPE of a tool on all its rows."""
+        return float(self.case.ape[self.rows[tool]].mean())
+
+    def on(self, tool: int, configurations: Ints) -> Ints:
+        """Return the rows of a tool that are one of these configurations."""
+        rows = self.rows[tool]
+        return rows[np.isin(self.configurations[rows], configurations)]
+
+    def common(self, tools: list[int]) -> Ints:
+        """Return the configurations that all these tools have."""
+        shared = np.unique(self.configurations)
+        for tool in tools:
+            shared = np.intersect1d(shared, self.configurations[self.rows[tool]])
+        return shared
+
+    def two(self) -> Iterator[tuple[int, int]]:
+        """Iterate over every pair of tools."""
+        return combinations(range(len(self.names)), 2)
+
+
+def coverage_differs(tools: Tools) -> Finding | None:
+    """Find tools compared by figures over different configurations."""
+    if not tools.named:
+        return None
+    everyone = list(range(len(tools.names)))
+    total = len(np.unique(tools.configurations))
+    counts = [len(np.unique(tools.configurations[tools.rows[t]])) for t in everyone]
+    shared = tools.common(everyone)
+    own = [tools.own(t) for t in everyone]
+    # Without common configurations there is no common figure: each tool keeps its own.
+    common = [_mean(tools, tools.on(t, shared)) for t in everyone] if len(shared) else own
+    moved = [max(a, b) >= MATERIAL * min(a, b) for a, b in zip(own, common, strict=True) if a != b]
+    if min(counts) >= COVERED * total and not any(moved):
+        return None
+    most = counts.index(max(counts))
+    least = max(t for t in everyone if counts[t] == min(counts))
+    message = (
+        f"Of {total:,} configurations {tools.names[most]} has {counts[most]:,} and "
+        f"{tools.names[least]} {counts[least]:,}; "
+    )
+    if len(shared):
+        message += (
+            f"on the {len(shared):,} that all share, {tools.names[most]} errs "
+            f"{percent(common[most])}, not {percent(own[most])}."
+        )
+    else:
+        message += "none is common to all, so that no two figures compare."
+    evidence = {
+        "configurations": total,
+        "common": len(shared),
+        "tools": {
+            name: {
+                "configurations": counts[t],
+                "mape_own": own[t],
+                "mape_common": common[t] if len(shared) else None,
+            }
+            for t, name in enumerate(tools.names)
+        },
+    }
+    return Finding(Caveat("coverage-differs", message, evidence))
+
+
+def _mean(tools: Tools, rows: Ints) -> float:
+    return float(tools.case.ape[rows].mean())
+
+
+def simpsons_paradox(tools: Tools) -> Finding | None:
+    """Find a tool that is better in every group and worse over all of them together."""
+    case = tools.case
+    for key in case.varying(GROUP_KEYS):
+        codes, values = case.codes(key)
+        for a, b in tools.two():
+            shared = np.intersect1d(codes[tools.rows[a]], codes[tools.rows[b]])
+            if len(shared) < 2:
+                continue
+            rows = [r[np.isin(codes[r], shared)] for r in (tools.rows[a], tools.rows[b])]
+            pooled = [float(case.ape[r].mean()) for r in rows]
+            groups = np.array([[case.ape[r[codes[r] == g]].mean() for g in shared] for r in rows])
+            better, worse = (0, 1) if pooled[0] > pooled[1] else (1, 0)
+            if pooled[0] == pooled[1] or not (groups[better] < groups[worse]).all():
+                continue
+            first, second = (tools.names[(a, b)[i]] for i in (better, worse))
+            message = (
+                f"{first} errs less than {second} in each of {len(shared)} groups of {key}, yet "
+                f"more over all ({percent(pooled[better])} against {percent(pooled[worse])}): the "
+                "groups are mixed differently."
+            )
+            evidence = {
+                "key": key,
+                "better": first,
+                "worse": second,
+                "mape_better": pooled[better],
+                "mape_worse": pooled[worse],
+                "groups": {
+                    str(values[g]): [float(groups[better][i]), float(groups[worse][i])]
+                    for i, g in enumerate(shared)
+                },
+            }
+            return Finding(Caveat("simpsons-paradox", message, evidence))
+    return None
+
+
+def ranking_asymmetry(tools: Tools) -> Finding | None:
+    """Find two tools that change places when a factor too low counts like one too high."""
+    from scipy.stats import ttest_rel
+
+    found: list[tuple[float, tuple[int, int], list[float]]] = []
+    every = factor_errors(tools.case.predicted, tools.case.measured)
+    for a, b in tools.two():
+        shared = tools.common([a, b])
+        rows = [tools.on(tool, shared) for tool in (a, b)]
+        apes = [_by_cell(tools, r, tools.case.ape[r]) for r in rows]
+        factors = [_by_cell(tools, r, every[r]) for r in rows]
+        if len(shared) < 2 or not np.isfinite(factors).all():
+            continue
+        gaps = [float((x[0] - x[1]).mean()) for x in (apes, factors)]
+        if gaps[0] * gaps[1] >= 0 or min(np.ptp(x[0] - x[1]) for x in (apes, factors)) == 0:
+            found.append((1.0, (a, b), []))
+            continue
+        p = max(float(ttest_rel(x[0], x[1]).pvalue) for x in (apes, factors))
+        found.append((p, (a, b), [float(v.mean()) for x in (apes, factors) for v in x]))
+    if not found:
+        return None
+    p, best = min(zip(holm([f[0] for f in found]), found, strict=True), key=lambda item: item[0])
+    _, (a, b), figures = best
+    if not figures:
+        return NOTHING
+    if figures[0] > figures[1]:
+        a, b, figures = b, a, [figures[i] for i in (1, 0, 3, 2)]
+    message = (
+        f"{tools.names[a]} beats {tools.names[b]} by MAPE ({percent(figures[0])} against "
+        f"{percent(figures[1])}), and loses by mean factor ({percent(figures[2])} against "
+        f"{percent(figures[3])}), where too low is not cheaper."
+    )
+    names = ("mape_first", "mape_second", "symmetric_first", "symmetric_second")
+    evidence = {
+        "first": tools.names[a],
+        "second": tools.names[b],
+        **dict(zip(names, figures, strict=True)),
+    }
+    return Finding(Caveat("under-over-asymmetry", message, evidence), p)
+
+
+def _by_cell(tools: Tools, rows: Ints, values: Floats) -> Floats:
+    """Mean of the values in each configuration, in the order of the configurations."""
+    cell = np.unique(tools.configurations[rows], return_inverse=True)[1]
+    return np.bincount(cell, weights=values) / np.bincount(cell)
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeDifference:
+    """How far two numbers are apart, on either base.
+
+    Attributes
+    ----------
+    first, second : float
+        The numbers.
+    of_first : float
+        ``(second - first) / first``, a fraction.
+    of_second : float
+        ``(first - second) / second``, a fraction.
+    """
+
+    first: float
+    second: float
+    of_first: float
+    of_second: float
+
+
+def relative_difference(first: float, second: float) -> RelativeDifference:
+    r"""Relative difference of two numbers on both bases, which are never the same.
+
+    .. math:: d_1 = (b - a) / a, \qquad d_2 = (a - b) / b = -d_1 / (1 + d_1)
+
+    Definition: the base is the number divided by. "b is 10.7 % lower than a" has base a, "a is
+    12.0 % higher than b" has base b, and both say the same. Misleads when the base is not named.
+
+    Parameters
+    ----------
+    first, second : float
+        Same unit, finite, greater than zero.
+
+    Returns
+    -------
+    RelativeDifference
+
+    Raises
+    ------
+    InputError
+        A number is not finite or not positive.
+
+    References
+    ----------
+    None: elementary arithmetic.
+
+    Examples
+    --------
+    >>> d = relative_difference(0.177, 0.158)
+    >>> round(d.of_first, 3), round(d.of_second, 3)
+    (-0.107, 0.12)
+    """
+    for name, value in (("first", first), ("second", second)):
+        if not np.isfinite(value) or value <= 0:
+            raise InputError(f"{name} must be finite and positive, got {value!r}")
+    return RelativeDifference(first, second, (second - first) / first, (first - second) / second)
+
+
+def other_base(tools: Tools) -> Finding | None:
+    """Show both bases of the difference between the two best tools, where they differ in print."""
+    shared = tools.common(list(range(len(tools.names))))
+    figures = [
+        _mean(tools, tools.on(t, shared)) if len(shared) else tools.own(t)
+        for t in range(len(tools.names))
+    ]
+    best, other = (int(i) for i in np.argsort(figures, kind="stable")[:2])
+    if figures[best] <= 0:
+        return None
+    gap = relative_difference(figures[other], figures[best])
+    # From twice on people quote a factor, which has one base.
+    if gap.of_second >= 1 or gap.of_second + gap.of_first < POINT:
+        return None
+    message = (
+        f"{tools.names[best]}'s MAPE ({percent(figures[best])}) is {percent(-gap.of_first)} below "
+        f"{tools.names[other]}'s ({percent(figures[other])}), which is {percent(gap.of_second)} "
+        "above it: name the base."
+    )
+    evidence = {
+        "best": tools.names[best],
+        "other": tools.names[other],
+        "mape_best": figures[best],
+        "mape_other": figures[other],
+        "below": -gap.of_first,
+        "above": gap.of_second,
+    }
+    return Finding(Caveat("other-base", message, evidence))
+
+
+def level_differs(tools: Tools) -> Finding | None:
+    """Find tools whose pairs are at different levels."""
+    return _differs(tools, "level", "level-mismatch", str)
+
+
+def reference_differs(tools: Tools) -> Finding | None:
+    """Find tools that were compared with different references."""
+    return _differs(tools, "reference", "reference-mismatch", kind_of_reference)
+
+
+def _differs(tools: Tools, key: str, code: str, kind: Callable[[str], str]) -> Finding | None:
+    if key not in tools.case.pairs.keys:
+        return None
+    values = tools.case.pairs.column(key)
+    found = {
+        name: sorted({kind(str(v)) for v in set(values[rows].tolist())})
+        for name, rows in zip(tools.names, tools.rows, strict=True)
+    }
+    first = next(iter(found))
+    other = next((name for name, kinds in found.items() if kinds != found[first]), None)
+    if other is None:
+        return None
+    message = (
+        f"The tools differ in {key} ({first}: {' and '.join(found[first])}; {other}: "
+        f"{' and '.join(found[other])}): their figures are never ranked together."
+    )
+    return Finding(Caveat(code, message, {"tools": found}))

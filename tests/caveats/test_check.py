@@ -1,0 +1,223 @@
+"""The two entry points, the registry, and what every caveat has in common."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from errcomp.caveats import CHECKS, check, check_table, explain
+from errcomp.errors import InputError
+from errcomp.tables import Pairs
+
+CODES = {one.code for one in CHECKS}
+
+
+def messy(n: int = 60, seed: int = 3) -> Pairs:
+    """Pairs with many problems at once."""
+    rng = np.random.default_rng(seed)
+    measured = np.exp(rng.normal(0, 2, n))
+    fused = np.arange(n) % 3 == 0
+    factor = 1.05 + 0.05 * rng.random(n) + 0.4 * fused / measured.clip(0.2)
+    return Pairs(
+        {
+            "predicted": measured * factor,
+            "measured": measured,
+            "variant": np.where(fused, "fusion", "base").tolist(),
+            "model": np.repeat(["a", "b", "c", "d"], n // 4).tolist(),
+            "batch": list(range(n)),
+        },
+        unit="ms",
+    )
+
+
+def test_caveats_come_in_the_order_of_the_registry() -> None:
+    claim = SimpleNamespace(
+        printed="0.99", metric="IPC correlation", kind="correlation", reference="simulator"
+    )
+    codes = [c.code for c in check(messy(), claim=claim)]
+    order = [one.code for one in CHECKS if one.scope != "tools"]
+    assert codes == sorted(codes, key=order.index)
+    assert codes[:3] == ["reference-mismatch", "metric-mismatch", "pooled-variants"]
+
+
+def test_at_most_one_caveat_of_a_code() -> None:
+    codes = [c.code for c in check(messy())]
+    assert len(codes) == len(set(codes)) >= 4
+
+
+def test_evidence_is_plain_and_p_values_are_in_it() -> None:
+    found = {c.code: c for c in check(messy())}
+    for caveat in found.values():
+        json.dumps(caveat.to_dict(), allow_nan=False)
+        assert len(caveat.message) <= 160
+    assert 0 < found["pooled-variants"].evidence["p_value"] <= 0.05
+
+
+def test_the_same_seed_gives_the_same_caveats() -> None:
+    first, second = (check(messy(), seed=5) for _ in range(2))
+    assert [c.to_dict() for c in first] == [c.to_dict() for c in second]
+
+
+def test_a_mapping_of_columns_is_enough() -> None:
+    (found,) = check({"predicted": [1.1, 2.2], "measured": [1.0, 2.0]})
+    assert found.code == "few-configurations"
+    table = {"predicted": [1.1, 2.2], "measured": [1.0, 2.0], "tool": ["a", "b"]}
+    assert [c.code for c in check_table(table)] == []
+
+
+def test_a_single_pair_is_not_an_error() -> None:
+    assert [c.code for c in check({"predicted": [1.0], "measured": [1.0]})] == [
+        "few-configurations"
+    ]
+
+
+def test_exact_predictions_have_nothing_but_their_number() -> None:
+    keys = {"model": list("abababababab"), "in_training": [True, False] * 6, "batch": range(12)}
+    same = {"predicted": np.arange(1.0, 13), "measured": np.arange(1.0, 13)}
+    assert check({**same, **{k: list(v) for k, v in keys.items()}}) == ()
+
+
+def test_several_tools_are_refused_with_the_remedy() -> None:
+    table = {"predicted": [1.0, 2.0], "measured": [1.0, 2.0], "tool": ["a", "b"]}
+    with pytest.raises(InputError, match="check_table"):
+        check(table)
+
+
+@pytest.mark.parametrize("level", [0.5, 1.0, 95])
+def test_a_level_that_is_no_confidence_is_refused(level: float) -> None:
+    with pytest.raises(InputError, match="between 0.5 and 1"):
+        check({"predicted": [1.0], "measured": [1.0]}, level=level)
+
+
+def test_an_unknown_grouping_key_is_refused() -> None:
+    with pytest.raises(InputError, match="no column 'gpu'"):
+        check(messy(), by=["gpu"])
+
+
+def test_one_tool_has_nothing_to_compare() -> None:
+    assert check_table({"predicted": [1.0], "measured": [2.0], "tool": ["a"]}) == ()
+
+
+def test_a_table_without_the_tool_key_is_refused() -> None:
+    with pytest.raises(InputError, match="no column 'tool'"):
+        check_table({"predicted": [1.0], "measured": [2.0]})
+
+
+def test_every_code_of_the_issue_exists() -> None:
+    assert {
+        "aggregation-matters",
+        "aggregation-not-stated",
+        "clustered",
+        "coverage-differs",
+        "duplicated-configurations",
+        "failures",
+        "few-configurations",
+        "in-vs-out-of-distribution",
+        "level-mismatch",
+        "metric-mismatch",
+        "one-sided",
+        "other-base",
+        "p99-few-samples",
+        "pooled-variants",
+        "reference-mismatch",
+        "rounded-before-averaging",
+        "simpsons-paradox",
+        "small-quantities",
+        "tail",
+        "unbalanced-groups",
+        "under-over-asymmetry",
+    } == CODES
+
+
+def test_a_code_stands_once_in_each_scope() -> None:
+    seen = [(one.code, one.scope) for one in CHECKS]
+    assert len(seen) == len(set(seen))
+    assert {one.scope for one in CHECKS} == {"pairs", "claim", "tools"}
+
+
+def test_every_check_says_when_it_fires_and_what_to_do() -> None:
+    for one in CHECKS:
+        text = explain(one.code)
+        assert one.title in text
+        assert one.why in text
+        assert one.remedy in text
+        assert any(digit in one.why for digit in "0123456789") or "A fact" in one.why
+
+
+def test_explain_suggests_the_closest_code() -> None:
+    with pytest.raises(InputError, match="Did you mean 'simpsons-paradox'"):
+        explain("simpson-paradox")
+    with pytest.raises(InputError, match="Caveats: aggregation-matters"):
+        explain("???")
+
+
+def test_every_code_has_a_section_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "caveats.md").read_text(encoding="utf-8")
+    sections = {line[3:].strip("` ") for line in text.splitlines() if line.startswith("## `")}
+    assert sections == CODES
+
+
+def test_the_example_in_the_documentation_is_true() -> None:
+    file = Path(__file__).parents[2] / "docs" / "caveats.md"
+    result = doctest.testfile(str(file), module_relative=False)
+    assert result.attempted >= 4
+    assert result.failed == 0
+
+
+def test_checks_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        CHECKS[0].code = "x"  # type: ignore[misc]
+
+
+def best_of_three(pairs: Pairs) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        check(pairs)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@pytest.mark.slow
+def test_checks_are_quick_enough_for_an_audit_of_many_groups() -> None:
+    rng = np.random.default_rng(0)
+    for n, seconds in ((146, 0.25), (100_000, 3.0)):
+        measured = rng.lognormal(0, 1, n)
+        pairs = Pairs(
+            {
+                "predicted": measured * rng.lognormal(0, 0.1, n),
+                "measured": measured,
+                "model": rng.choice(list("abcdef"), n),
+                "device": rng.choice(list("ABCD"), n),
+                "variant": rng.choice(["base", "fusion"], n),
+                "in_training": rng.choice([True, False], n),
+                "batch": np.arange(n),
+            }
+        )
+        assert best_of_three(pairs) <= seconds
+
+
+def test_extreme_numbers_do_not_overflow_the_tests() -> None:
+    rng = np.random.default_rng(1)
+    measured = np.exp(rng.normal(0, 1, 40)) * 1e-150
+    predicted = np.exp(rng.normal(0, 1, 40)) * 1e150
+    codes = [
+        c.code
+        for c in check(
+            {
+                "predicted": predicted,
+                "measured": measured,
+                "model": list("abcd") * 10,
+                "device": ["x"] * 30 + ["y"] * 10,
+                "in_training": [True, False] * 20,
+            }
+        )
+    ]
+    assert "one-sided" in codes
