@@ -170,7 +170,7 @@ class Estimate:
                 text += f" [{100 * self.low:.1f}, {high}]"
             return text
         text = format_number(self.value)
-        if self.unit not in ("ratio", "log", "correlation", "count"):
+        if self.unit not in ("ratio", "log", "correlation", "count", "measured"):
             text += f" {self.unit}"
         if self.low is not None and self.high is not None:
             text += f" [{format_number(self.low)}, {format_number(self.high)}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -176,7 +176,7 @@ def _one(
     seed: int,
 ) -> Estimate:
     try:
-        return estimate(
+        found = estimate(
             name,
             predicted=table.predicted[index],
             measured=table.measured[index],
@@ -186,6 +186,8 @@ def _one(
             resamples=resamples,
             seed=seed,
         )
+        # Arrays know no unit; the table does.
+        return replace(found, unit=table.unit or "measured") if found.unit == "measured" else found
     except InputError as error:
         spec = figure(name)
         return Estimate(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from errcomp.caveats import check, check_table
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, judge
 from errcomp.results import Caveat, Dropped, Estimate
-from errcomp.summary import summarize
+from errcomp.summary import Summary, summarize
 from errcomp.tables import Pairs
 
 __all__ = ["AUDIT_FIGURES", "Audit", "AuditRow", "audit"]
@@ -176,16 +177,22 @@ def audit(
     keys = tuple(k for k in ("device", "mode") if k in table.keys) if by is None else tuple(by)
     keys = tuple(k for k in keys if k != "tool")
     names = chosen.tools or ("",)
+    figures_of = partial(
+        summarize,
+        figures=AUDIT_FIGURES,
+        level=level,
+        method=method,
+        cluster=cluster,
+        resamples=resamples,
+        seed=seed,
+    )
     rows: list[AuditRow] = []
     overall: list[AuditRow] = []
     general: list[Verdict] = []
     for name in names:
         part = chosen.of_tool(name) if name else chosen
         known = claims_of(name) if claims is None else tuple(claims)
-        options = {"level": level, "method": method, "cluster": cluster}
-        summary = summarize(
-            part, by=keys, figures=AUDIT_FIGURES, resamples=resamples, seed=seed, **options
-        )
+        summary = figures_of(part, by=keys)
         for found, group in zip(summary.rows, part.groups(keys), strict=True):
             subset = part.take(group.index)
             claim = _claim_for(known, found.key)
@@ -194,7 +201,7 @@ def audit(
             rows.append(AuditRow(name, found.key, found.n, found.figures, verdict, notes))
         judged = {id(row.verdict.claim) for row in rows}
         rest = [c for c in known if id(c) not in judged and _applies(c, part)]
-        verdicts = [_judge_subset(c, part, level, resamples, seed) for c in rest]
+        verdicts = [_judge_subset(c, part, figures_of) for c in rest]
         general += verdicts
         whole = next((v for v in verdicts if v.claim and not v.claim.subset), None)
         best = whole or judge(None, summary.pooled.figures, part)
@@ -230,10 +237,7 @@ def _applies(claim: Claim, pairs: Pairs) -> bool:
     )
 
 
-def _judge_subset(claim: Claim, pairs: Pairs, level: float, resamples: int, seed: int) -> Verdict:
+def _judge_subset(claim: Claim, pairs: Pairs, figures_of: Callable[..., Summary]) -> Verdict:
     """Judge a claim on the rows that it is about, whatever the groups of the table are."""
     part = pairs.where(claim.subset) if claim.subset else pairs
-    figures = summarize(
-        part, figures=AUDIT_FIGURES, level=level, resamples=resamples, seed=seed
-    ).pooled.figures
-    return judge(claim, figures, part)
+    return judge(claim, figures_of(part).pooled.figures, part)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from errcomp._files import replacing
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
@@ -293,20 +293,12 @@ def _as_bytes(name: str, file: str, columns: Mapping[str, Column], target: Path)
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write under a temporary name, then rename: a file is complete or it is not there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _sha256(content: bytes) -> str:

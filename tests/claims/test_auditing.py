@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+import errcomp as ec
+from errcomp.claims.registry import user_claim
+from errcomp.errors import InputError
+
+#: Device, mode, n, MAPE in percent and verdict; figures recomputed by hand from the artifact.
+EXPECTED = {
+    ("V100", "inference"): (10, 5.87, "consistent"),
+    ("V100", "training"): (3, 8.91, "consistent"),
+    ("H100", "inference"): (16, 8.74, "overstated"),
+    ("H100", "training"): (18, 6.60, "consistent"),
+    ("A100-80G", "training"): (10, 7.59, "consistent"),
+    ("A100-40G", "inference"): (16, 8.63, "no claim"),
+    ("A100-40G-SXM", "training"): (3, 10.51, "no claim"),
+    ("L4", "inference"): (11, 14.07, "overstated"),
+    ("T4", "inference"): (5, 18.51, "overstated"),
+    ("P4", "inference"): (3, 27.10, "no claim"),
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> ec.claims.auditing.Audit:
+    return ec.audit(ec.datasets.load("neusight"), by=["device", "mode"])
+
+
+def test_every_configuration_is_counted_once(result: ec.claims.auditing.Audit) -> None:
+    assert sum(row.n for row in result.rows) == 146
+    assert len({row.key["device"] for row in result.rows}) == 12
+    assert result.others == ("habitat", "micro", "roofline")
+
+
+@pytest.mark.parametrize("key", EXPECTED)
+def test_recomputed_figures(result: ec.claims.auditing.Audit, key: tuple[str, str]) -> None:
+    row = next(r for r in result.rows if (r.key["device"], r.key["mode"]) == key)
+    n, percent, word = EXPECTED[key]
+    mape = row.figures["mape"]
+    assert row.n == n
+    assert round(100 * mape.value, 2) == pytest.approx(percent, abs=0.011)
+    assert row.verdict.word == word
+    assert mape.low is not None
+    assert mape.high is not None
+    assert 0 <= mape.low <= mape.value <= mape.high
+
+
+def test_a_claim_about_a_subset_is_judged_on_that_subset(
+    result: ec.claims.auditing.Audit,
+) -> None:
+    overall = {v.claim.printed: v for v in result.claims if v.claim}
+    assert overall["8.9%"].recomputed is not None
+    assert overall["8.9%"].recomputed.n == 103
+    assert overall["2.3%"].word == "overstated"
+
+
+def test_claims_do_not_depend_on_the_grouping() -> None:
+    by_model = ec.audit(ec.datasets.load("neusight"), by=["model"])
+    found = {
+        (v.claim.printed, *v.claim.subset.values()): v.word for v in by_model.claims if v.claim
+    }
+    assert found["2.3%", "H100", "inference"] == "overstated"
+    assert found["5.2%", "V100", "inference"] == "consistent"
+
+
+def test_the_document_has_the_documented_keys(result: ec.claims.auditing.Audit) -> None:
+    document = result.to_dict()
+    wanted = {"device", "mode", "n", "mape", "mape_low", "mape_high", "gmape", "max_ape"}
+    wanted |= {"claimed", "verdict", "caveats"}
+    assert all(wanted <= row.keys() for row in document["rows"])
+    assert document["n"] == 146
+    assert document["seed"] == 0
+
+
+def test_every_tool_of_the_users_table_is_audited_alone() -> None:
+    data = {
+        "predicted": [1.1, 1.2, 0.9, 3.0, 2.0, 4.0],
+        "measured": [1.0] * 6,
+        "tool": ["a"] * 3 + ["b"] * 3,
+    }
+    found = ec.audit(data)
+    assert found.by == ()
+    assert [(row.tool, row.n) for row in found.overall] == [("a", 3), ("b", 3)]
+    assert [row.verdict.word for row in found.rows] == ["no claim", "no claim"]
+
+
+def test_the_users_own_claim_is_judged() -> None:
+    data = {"predicted": [1.5 + 0.01 * i for i in range(20)], "measured": [1.0] * 20}
+    found = ec.audit(data, claims=[user_claim("2.3%")])
+    assert [v.word for v in found.claims] == ["overstated"]
+
+
+def test_unknown_keys_are_refused() -> None:
+    with pytest.raises(InputError, match="no column 'colour'"):
+        ec.audit(ec.datasets.load("neusight"), by=["colour"])

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from errcomp.claims.registry import Claim, user_claim
+from errcomp.claims.verdict import judge
+from errcomp.results import Estimate
+from errcomp.tables import Pairs
+
+PAIRS = Pairs({"predicted": [1.1, 0.9], "measured": [1.0, 1.0], "level": ["model", "model"]})
+
+
+def figures(low: float | None = 0.05, high: float | None = 0.12) -> dict[str, Estimate]:
+    values = {"mape": 0.08, "median_ape": 0.06, "gmape": 0.023, "wape": 0.07, "within_10": 0.7}
+    return {name: Estimate(name, v, low=low, high=high, n=16) for name, v in values.items()}
+
+
+def claim(printed: str, **changes: Any) -> Claim:
+    return replace(user_claim(printed), **changes)
+
+
+@pytest.mark.parametrize(
+    ("printed", "word"),
+    [
+        ("2.3%", "overstated"),
+        ("4.9%", "overstated"),
+        ("5.0%", "consistent"),  # [4.95, 5.05) reaches into the interval
+        ("8%", "consistent"),
+        ("12%", "consistent"),
+        ("12.1%", "understated"),
+        ("<5%", "overstated"),
+        ("<10%", "consistent"),
+        ("5–10%", "consistent"),
+        ("15–20%", "understated"),
+    ],
+)
+def test_the_verdict_follows_from_the_interval(printed: str, word: str) -> None:
+    assert judge(claim(printed), figures(), PAIRS).word == word
+
+
+def test_a_claim_is_judged_under_its_own_aggregation() -> None:
+    verdict = judge(claim("2.3%", aggregation="geometric mean"), figures(0.02, 0.03), PAIRS)
+    assert verdict.word == "consistent"
+    assert verdict.recomputed is not None
+    assert verdict.recomputed.figure == "gmape"
+
+
+def test_the_aggregation_that_agrees_is_named() -> None:
+    verdict = judge(claim("2.3%"), figures(), PAIRS)
+    assert verdict.agreeing == ("geometric mean",)
+    assert "The geometric mean of the same pairs would be printed so" in verdict.reason
+    assert verdict.ratio == pytest.approx(0.08 / 0.023)
+    assert "3.5 times what is claimed" in verdict.reason
+
+
+def test_no_aggregation_agrees_is_said() -> None:
+    assert "none of the usual four agrees" in judge(claim("1%"), figures(), PAIRS).reason
+
+
+def test_the_ratio_to_a_range_is_to_its_nearer_end() -> None:
+    assert judge(claim("1–4%"), figures(), PAIRS).ratio == pytest.approx(2.0)
+    assert judge(claim("5–10%"), figures(), PAIRS).ratio == pytest.approx(1.0)
+    assert judge(claim("0%"), figures(), PAIRS).ratio is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"level": "kernel"}, "kernel level, the pairs are of the model level"),
+        ({"kind": "correlation", "metric": "Kendall tau"}, "a correlation"),
+        ({"printed": ""}, "gives no figure"),
+        ({"metric": "RMSE"}, "RMSE is not an error figure"),
+        ({"scope": "CNN training"}, "about CNN training, and nothing in the table says"),
+    ],
+)
+def test_what_the_pairs_cannot_decide_is_not_verifiable(
+    changes: dict[str, Any], reason: str
+) -> None:
+    verdict = judge(replace(user_claim("2.3%"), **changes), figures(), PAIRS)
+    assert verdict.word == "not verifiable"
+    assert reason in verdict.reason
+
+
+def test_without_an_interval_nothing_is_decided() -> None:
+    verdict = judge(claim("2.3%"), figures(None, None), PAIRS)
+    assert verdict.word == "not verifiable"
+    assert "No interval from 16 pairs" in verdict.reason
+
+
+def test_a_share_is_overstated_when_it_is_smaller() -> None:
+    share = claim("90%", kind="share", metric="share within 10%")
+    assert judge(share, figures(0.5, 0.8), PAIRS).word == "overstated"
+    assert judge(share, figures(0.95, 0.99), PAIRS).word == "understated"
+
+
+def test_no_claim_is_no_verdict() -> None:
+    row = judge(None, figures(), PAIRS).to_dict()
+    assert row["verdict"] == "no claim"
+    assert row["claimed"] is None
+
+
+@pytest.mark.parametrize(("printed", "claimed"), [("2.3%", 0.023), ("<5%", 0.05), ("5–10%", 0.1)])
+def test_claimed_is_a_fraction(printed: str, claimed: float) -> None:
+    row = judge(claim(printed), figures(), PAIRS).to_dict()
+    assert row["claimed"] == claimed
+    assert row["claimed_printed"] == printed

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+COLUMNS = ("--predicted", "estimate", "--measured", "latency")
+
+
+def test_the_embedded_table_as_json_keeps_its_contract(run: Run) -> None:
+    ran = run("audit", "neusight", "--by", "device,mode", "--json")
+    assert ran.code == 0
+    rows = ran.json["rows"]
+    assert sum(row["n"] for row in rows) == 146
+    assert len({row["device"] for row in rows}) == 12
+    found = {(row["device"], row["mode"]): row for row in rows}
+    v100 = found["V100", "inference"]
+    assert round(v100["mape"], 4) == 0.0587
+    assert v100["mape_low"] < v100["mape"] < v100["mape_high"]
+    assert (v100["claimed"], v100["verdict"]) == (0.052, "consistent")
+    p4 = found["P4", "inference"]
+    assert (round(p4["mape"], 4), round(p4["max_ape"], 4)) == (0.271, 0.653)
+    assert p4["claimed"] is None
+    assert {"gmape", "caveats"} <= p4.keys()
+    assert p4["caveats"][0].keys() == {"code", "message", "evidence"}
+    assert ran.json["schema"] == "errcomp.audit/1"
+
+
+def test_people_get_a_table_of_at_most_a_hundred_columns(run: Run) -> None:
+    ran = run("audit")
+    lines = ran.out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert any("H100" in line and "overstated" in line and "[" in line for line in lines)
+    assert "What the figure over all 146 pairs hides" in ran.out
+    assert "habitat, micro, roofline" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_all_tools_stand_apart(run: Run) -> None:
+    rows = run("audit", "neusight", "--tool", "all", "--by", "mode", "--json").json["rows"]
+    assert {(r["tool"], r["n"]) for r in rows if r["mode"] == "training"} == {
+        ("neusight", 52),
+        ("habitat", 26),
+        ("micro", 26),
+        ("roofline", 26),
+    }
+
+
+def test_the_users_own_file_and_claim(run: Run, pairs_csv: Path) -> None:
+    ran = run("audit", pairs_csv, *COLUMNS, "--by", "gpu", "--claim", "0.1%", "--json")
+    assert [row["gpu"] for row in ran.json["rows"]] == ["A", "B"]
+    assert ran.json["claims"][0]["verdict"] == "overstated"
+    assert ran.json["claims"][0]["claimed_printed"] == "0.1%"
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("overstated", 1), ("understated", 0)])
+def test_a_requested_check_decides_the_exit_code(
+    run: Run, pairs_csv: Path, verdict: str, code: int
+) -> None:
+    argv = ("audit", pairs_csv, *COLUMNS, "--claim", "0.1%", "--fail-on", verdict)
+    assert run(*argv).code == code
+
+
+def test_where_selects_rows(run: Run) -> None:
+    ran = run(
+        "audit", "neusight", "--where", "device=H100,L4", "--where", "mode=inference", "--json"
+    )
+    assert [(r["device"], r["n"]) for r in ran.json["rows"]] == [("H100", 16), ("L4", 11)]
+
+
+def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
+    argv = ("audit", "neusight", "--json", "--seed", "7")
+    assert run(*argv).out == run(*argv).out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("audit", "nothing.csv"), "nothing.csv: no such file, and no embedded table"),
+        (("audit", "neusight", "--by", "colour"), "no column 'colour'"),
+        (("audit", "neusight", "--tool", "vidur"), "no tool 'vidur'"),
+        (("audit", "neusight", "--where", "device=H200"), "no row has device=H200"),
+        (("audit", "neusight", "--where", "device"), "--where takes KEY=VALUE"),
+        (("audit", "neusight", "--claim", "good"), "cannot read the figure 'good'"),
+        (("audit", "neusight", "--predicted", "x"), "its columns and unit are known"),
+        (("audit", "neusight", "--level", "1.5"), "level"),
+        (("audit", "neusight", "-o", "x.xlsx"), "cannot tell the format"),
+        (("audit", "neusight", "--fail-on", "bad"), "invalid choice: 'bad'"),
+        (("audit", "neusight", "--aggregation", "sum", "--claim", "1%"), "invalid choice"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_2(
+    run: Run, argv: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = run(*argv)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert message in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
