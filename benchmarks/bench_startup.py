@@ -1,6 +1,6 @@
 """How long `import errcomp` and `errcomp --help` take, as whole processes.
 
-Run: python benchmarks/bench_startup.py [RUNS]. Prints the minimum and median in milliseconds beside a
+Run: python benchmarks/bench_startup.py [RUNS]. Prints minimum and median in milliseconds beside a
 bare interpreter. Budget: 300 ms each.
 """
 

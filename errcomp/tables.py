@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from errcomp._columns import Origin, numeric, one_unit, rename, status_ok
 from errcomp._frames import column_values, to_eager
-from errcomp.errors import InputError, describe_rows
+from errcomp.errors import InputError
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
-    import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["RESERVED_KEYS", "Group", "Pairs", "Zeros", "as_pairs"]
@@ -36,7 +36,6 @@ RESERVED_KEYS = (
     "repeat",
 )
 _NOT_KEYS = ("predicted", "measured", "status", "unit")
-_STATUS_OK = ("", "ok", "success", "0", "none")
 
 
 def as_pairs(
@@ -75,7 +74,7 @@ zeros="exclude" (they will be counted), or fix the measurement.
         raise InputError(
             f"predicted and measured must have the same length, got {len(p)} and {len(m)}"
         )
-    keep = check_values(p, m, zeros=zeros, rows=np.arange(1, len(p) + 1))
+    keep = check_values(p, m, zeros=zeros, origin=Origin("", np.arange(1, len(p) + 1), "row"))
     p, m = p[keep], m[keep]
     if len(p) == 0:
         raise InputError("no pairs: at least one prediction with its measurement is needed")
@@ -104,30 +103,31 @@ def check_values(
     measured: NDArray[np.float64],
     *,
     zeros: Zeros,
-    rows: NDArray[np.int64],
-    source: str = "",
-    word: str = "row",
+    origin: Origin,
 ) -> NDArray[np.bool_]:
     """Raise on values that cannot be used; return which rows to keep."""
     if zeros not in ("raise", "exclude"):
         raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
-    where = f"{source}: " if source else ""
     for name, values in (("predicted", predicted), ("measured", measured)):
         bad = ~np.isfinite(values)
         if bad.any():
             raise InputError(
-                f"{where}{name} must be finite, got {values[bad][0]} in "
-                f"{describe_rows(rows[bad].tolist(), word=word)}. Remove such rows or give them a "
-                "status (a failed prediction is a row with a status, not a number)."
+                f"{origin.prefix}{name} must be finite, got {values[bad][0]} in "
+                f"{origin.name(bad)}. Remove such rows or give them a status (a failed "
+                "prediction is a row with a status, not a number)."
             )
     bad = measured <= 0
     if bad.any() and zeros == "raise":
         raise InputError(
-            f"{where}measured must be positive, got {measured[bad][0]} in "
-            f"{describe_rows(rows[bad].tolist(), word=word)}. Exclude such rows with "
+            f"{origin.prefix}measured must be positive, got {measured[bad][0]} in "
+            f"{origin.name(bad)}. Exclude such rows with "
             'zeros="exclude" (they will be counted), or fix the measurement.'
         )
     return ~bad
+
+
+def _dropped(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
+    return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,29 +186,27 @@ class Pairs:
         subject: str | None = None,
         line_offset: int | None = None,
     ) -> None:
-        frame = _rename(to_eager(data), columns or {}, source)
+        frame = rename(to_eager(data), columns or {}, source)
         word, offset = ("row", 1) if line_offset is None else ("line", line_offset)
-        rows = np.arange(len(frame), dtype=np.int64) + offset
+        origin = Origin(source, np.arange(len(frame), dtype=np.int64) + offset, word)
         self.source, self.subject = source, subject
-        ok = _status_ok(frame)
-        p, m = (_numeric(frame, c, rows, ok, source, word) for c in ("predicted", "measured"))
+        ok = status_ok(frame)
+        p, m = (numeric(frame, name, ok, origin) for name in ("predicted", "measured"))
         positive = np.ones(len(frame), dtype=bool)
-        positive[ok] = check_values(
-            p[ok], m[ok], zeros=zeros, rows=rows[ok], source=source, word=word
-        )
+        positive[ok] = check_values(p[ok], m[ok], zeros=zeros, origin=origin.of(ok))
         keep = ok & positive
         self.dropped: tuple[Dropped, ...] = (
-            *_dropped("the prediction failed (status)", rows[~ok]),
-            *_dropped("measured is not positive", rows[~positive]),
+            *_dropped("the prediction failed (status)", origin.rows[~ok]),
+            *_dropped("measured is not positive", origin.rows[~positive]),
         )
         if not keep.any():
             reasons = [f"{d.n} dropped: {d.reason}" for d in self.dropped]
             why = "; ".join(reasons) or "the table is empty"
-            raise InputError(f"{source + ': ' if source else ''}no pairs to work on ({why})")
-        self.unit = _one_unit(frame, unit, keep, rows, source, word)
+            raise InputError(f"{origin.prefix}no pairs to work on ({why})")
+        self.unit = one_unit(frame, unit, keep, origin)
         self.predicted: NDArray[np.float64] = p[keep]
         self.measured: NDArray[np.float64] = m[keep]
-        self.rows: NDArray[np.int64] = rows[keep]
+        self.rows: NDArray[np.int64] = origin.rows[keep]
         self._native = frame.to_native()
         self._columns: dict[str, NDArray[Any]] = {
             name: column_values(frame, name)[keep]
@@ -344,80 +342,3 @@ def _sort_key(value: Any) -> tuple[int, float, str]:
     if isinstance(value, int | float | np.number):
         return (0, float(value), "")
     return (1, 0.0, str(value))
-
-
-def _rename(frame: nw.DataFrame[Any], columns: Mapping[str, str], source: str) -> nw.DataFrame[Any]:
-    where = f"{source}: " if source else ""
-    missing = [c for c in columns.values() if c not in frame.columns]
-    missing += [c for c in ("predicted", "measured") if c not in columns and c not in frame.columns]
-    if missing:
-        raise InputError(
-            f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
-            f"Columns found: {', '.join(frame.columns) or 'none'}. "
-            "Name yours with --predicted COLUMN --measured COLUMN (columns={...} in Python)."
-        )
-    # A column that a rename would collide with is not what the user asked for: it makes way.
-    clash = [new for new, old in columns.items() if new != old and new in frame.columns]
-    return frame.drop(clash).rename({old: new for new, old in columns.items() if old != new})
-
-
-def _status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
-    if "status" not in frame.columns:
-        return np.ones(len(frame), dtype=bool)
-    values = column_values(frame, "status")
-    return np.asarray(
-        [v is None or v != v or str(v).strip().lower() in _STATUS_OK for v in values], dtype=bool
-    )
-
-
-def _dropped(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
-    return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
-
-
-def _numeric(
-    frame: nw.DataFrame[Any],
-    name: str,
-    rows: NDArray[np.int64],
-    keep: NDArray[np.bool_],
-    source: str,
-    word: str,
-) -> NDArray[np.float64]:
-    values = column_values(frame, name)
-    if values.dtype != object and values.dtype.kind in "fiu":
-        return values.astype(np.float64)
-    numbers = np.full(len(values), np.nan)
-    bad = []
-    for i in np.flatnonzero(keep):
-        try:
-            numbers[i] = np.nan if values[i] is None else float(values[i])
-        except (TypeError, ValueError):
-            bad.append(i)
-    if bad:
-        raise InputError(
-            f"{source + ': ' if source else ''}{name} must be a number, got {values[bad[0]]!r} in "
-            f"{describe_rows(rows[bad].tolist(), word=word)}. Fix the value, or give the row a "
-            "status if the prediction failed."
-        )
-    return numbers
-
-
-def _one_unit(
-    frame: nw.DataFrame[Any],
-    unit: str | None,
-    keep: NDArray[np.bool_],
-    rows: NDArray[np.int64],
-    source: str,
-    word: str,
-) -> str | None:
-    if "unit" not in frame.columns:
-        return unit
-    values = column_values(frame, "unit")[keep]
-    expected = unit if unit is not None else values[0]
-    other = np.asarray([v != expected for v in values], dtype=bool)
-    if other.any():
-        raise InputError(
-            f"{source + ': ' if source else ''}mixed units: {expected!r} and {values[other][0]!r} "
-            f"(the second in {describe_rows(rows[keep][other].tolist(), word=word)}). "
-            "Convert all rows to one unit first."
-        )
-    return None if expected is None else str(expected)

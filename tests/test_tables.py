@@ -108,7 +108,7 @@ def test_missing_columns_name_what_is_there(columns: dict[str, str] | None) -> N
         ("measured", float("inf"), "measured must be finite, got inf in row 2"),
         ("measured", 0.0, "measured must be positive, got 0.0 in row 2"),
         ("measured", -1.0, "measured must be positive, got -1.0 in row 2"),
-        ("predicted", None, "predicted must be finite, got nan in row 2"),
+        ("predicted", None, "predicted is missing in row 2"),
     ],
 )
 def test_values_that_cannot_be_used_name_the_row(column: str, value: object, message: str) -> None:
@@ -189,3 +189,10 @@ def test_take_keeps_rows_together() -> None:
     assert part.rows.tolist() == [3, 1]
     assert "n=2" in repr(part)
     assert len(part) == 2
+
+
+def test_true_is_no_measurement_and_a_blank_is_missing() -> None:
+    with pytest.raises(InputError, match="measured must be a number, got True in row 1"):
+        Pairs({"predicted": [1.0], "measured": [True]})
+    with pytest.raises(InputError, match="predicted is missing in row 2"):
+        Pairs({"predicted": ["1", " "], "measured": ["1", "2"]})
