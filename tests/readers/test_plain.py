@@ -182,7 +182,7 @@ BAD_TEXT = [
     ),
     ("a.csv", "predicted,measured\n1,\n", r"measured is missing in line 2"),
     ("a.csv", "predicted,measured\ninf,1\n", r"predicted must be finite, got inf in line 2"),
-    ("a.csv", "predicted,measured\n1,nan\n", r"measured is missing in line 2"),
+    ("a.csv", "predicted,measured\n1,nan\n", r"measured must be finite, got nan in line 2"),
     ("a.csv", "predicted,measured\n1,0\n", r"measured must be positive, got 0.0 in line 2"),
     ("a.csv", "predicted,measured\n1,-3\n", r"measured must be positive, got -3.0 in line 2"),
     ("a.csv", "predicted,measured,unit\n1,2,ms\n1,2,us\n", r"mixed units: 'ms' and 'us' .* line 3"),
@@ -217,7 +217,11 @@ BAD_TEXT = [
     ),
     ("a.jsonl", '{"predicted": 1, "measured": "2,5"}\n', r"measured must be .* '2,5' in line 1"),
     ("a.json", '[{"predicted": 1, "measured": NaN}]', r"measured must be finite, got nan in row 1"),
-    ("a.json", '[{"predicted": 1, "measured": 2}, {"predicted": 1}]', r"measured is missing in row 2"),
+    (
+        "a.json",
+        '[{"predicted": 1, "measured": 2}, {"predicted": 1}]',
+        r"is missing in row 2",
+    ),
 ]
 
 
