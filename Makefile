@@ -10,7 +10,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 CORE := .venv-core
-PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
+# One thread for each of the two workers: the numerics would otherwise fight over the cores.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -p no:cacheprovider
 
 demo: $(RUN)
 	$(BIN)/errcomp audit neusight --by device,mode
@@ -37,7 +38,7 @@ docs: $(DEV)
 core:
 	$(PYTHON) -m venv $(CORE)
 	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . pytest
-	$(CORE)/bin/python -m pytest -p no:cacheprovider -q -m "not slow" tests
+	$(CORE)/bin/pytest -p no:cacheprovider -q -m "not slow" tests
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -13,7 +13,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import errcomp as ec
-from errcomp.claims.registry import parse_printed
+from errcomp.claims.printed import parse_printed
 
 # Okabe and Ito (2008): distinguishable with any colour vision, and by lightness in print.
 INTERVAL, CLAIM = "#0072B2", "#D55E00"

@@ -165,8 +165,9 @@ class Estimate:
         if self.unit == "fraction":
             text = format_fraction(self.value)
             if self.low is not None and self.high is not None:
-                # Beyond ten times the measurement a bound says "unknown", and no digit is true.
-                high = f"{100 * self.high:.1f}" if self.high < 10 else ">999"
+                # Beyond ten times the measurement a bound of a small error has no true digit.
+                unknown = self.high >= 10 > 10 * self.value
+                high = ">999" if unknown else f"{100 * self.high:.1f}"
                 text += f" [{100 * self.low:.1f}, {high}]"
             return text
         text = format_number(self.value)

@@ -190,6 +190,8 @@ class Pairs:
         word, offset = ("row", 1) if line_offset is None else ("line", line_offset)
         origin = Origin(source, np.arange(len(frame), dtype=np.int64) + offset, word)
         self.source, self.subject = source, subject
+        #: Conditions by which rows were chosen from a larger table (see `where`).
+        self.selection: dict[str, tuple[str, ...]] = {}
         ok = status_ok(frame)
         p, m = (numeric(frame, name, ok, origin) for name in ("predicted", "measured"))
         positive = np.ones(len(frame), dtype=bool)
@@ -268,7 +270,7 @@ class Pairs:
         """Return the pairs at these positions (or under this mask) as a table of their own."""
         part = object.__new__(Pairs)
         part.source, part.subject, part.unit = self.source, self.subject, self.unit
-        part.dropped = ()
+        part.dropped, part.selection = (), self.selection
         part.predicted, part.measured = self.predicted[index], self.measured[index]
         part.rows = self.rows[index]
         part._native = self._native
@@ -283,20 +285,28 @@ class Pairs:
         InputError
             A key or a value does not occur; the message lists those that do.
         """
+        chosen = {
+            name: tuple(
+                dict.fromkeys(
+                    map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted])
+                )
+            )
+            for name, wanted in conditions.items()
+        }
         mask = np.ones(self.n, dtype=bool)
-        for name, wanted in conditions.items():
-            values = self.column(name)
-            options = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
-            texts = np.asarray([str(v) for v in values])
+        for name, options in chosen.items():
+            texts = np.asarray([str(v) for v in self.column(name)])
             for option in options:
-                if not (texts == str(option)).any():
+                if not (texts == option).any():
                     known = ", ".join(sorted(set(texts.tolist())))
                     raise InputError(f"no row has {name}={option}. Values of {name}: {known}")
-            mask &= np.isin(texts, [str(o) for o in options])
+            mask &= np.isin(texts, options)
         if not mask.any():
-            wanted_text = ", ".join(f"{k}={v}" for k, v in conditions.items())
-            raise InputError(f"no row satisfies all of: {wanted_text}")
-        return self.take(mask)
+            asked = ", ".join(f"{name}={','.join(options)}" for name, options in chosen.items())
+            raise InputError(f"no row satisfies all of: {asked}")
+        part = self.take(mask)
+        part.selection = {**self.selection, **chosen}
+        return part
 
     @property
     def tools(self) -> tuple[str, ...]:

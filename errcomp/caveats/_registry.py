@@ -79,7 +79,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "few-configurations",
-        "Too few pairs for a figure",
+        "Few pairs (under 10): any figure of them is uncertain",
         sample.few_configurations,
         "pairs",
         "Fires below 10 pairs, the size from which on the package's intervals have to reach 90 % "

@@ -37,6 +37,8 @@ __all__ = [
 
 #: From here on the package's intervals have to reach 90 % where they promise 95 %.
 FEW = 10
+#: Fewer clusters leave no interval of the MAPE that covers enough (docs/intervals.md).
+ENOUGH_CLUSTERS = 10
 CLUSTER_KEYS = ("model", "device")
 #: Share of failed rows from which the P99 of the error cannot be known.
 FAILED = 0.01
@@ -102,9 +104,10 @@ def clustered(case: Case) -> Finding | None:
         significant or [min(found, key=lambda item: item[0])], key=lambda item: item[1][3]
     )
     effective = case.n / effect
+    advice = f"resample whole {key}s" if groups >= ENOUGH_CLUSTERS else f"{groups} {key}s are few"
     message = (
         f"Pairs of one {key} err alike (intraclass correlation {icc:.2f}): {case.n:,} pairs tell "
-        f"as much as {effective:.0f} independent ones; resample whole {key}s."
+        f"as much as {effective:.0f} independent ones; {advice}."
     )
     evidence = {
         "key": key,

@@ -38,6 +38,8 @@ __all__ = [
 FACTOR = 2.0
 #: Twice as many errors of one sign as of the other.
 ONE_SIDE = 2 / 3
+#: A factor that removes less than half a point is no remedy.
+WORTH_POINTS = 0.005
 
 
 def aggregation_matters(case: Case) -> Finding | None:
@@ -110,8 +112,9 @@ def tail(case: Case) -> Finding | None:
     below = (1 - case.level) ** (1 / case.n)
     message = (
         f"The worst {worst:,} of {case.n:,} make {100 * share:.0f} % of the error; the largest, "
-        f"{percent(largest)}, is {ratio:.1f} times the mean. All but {100 * (1 - below):.2g} % of "
-        f"such cases stay below it ({100 * case.level:.3g} % confidence)."
+        f"{percent(largest)}, is {ratio:.1f} times the mean. At least "
+        f"{100 * below:.3g} % of independent cases stay below it "
+        f"({100 * case.level:.3g} % confidence)."
     )
     evidence = {
         "max_ape": largest,
@@ -164,14 +167,14 @@ def one_sided(case: Case) -> Finding | None:
     message = f"{max(high, low):,} of {case.n:,} predictions are too {side}; "
     if factor is None or after is None:
         message += "most are zero or negative, so that no factor can correct them."
-    elif after < case.mape:
+    elif case.mape - after >= WORTH_POINTS:
         message += (
             f"multiplying by {format_number(factor, 3)} would cut the MAPE from "
-            f"{percent(case.mape)} to {percent(after)} (cross-validated)."
+            f"{percent(case.mape)} to {percent(after)} (leaving out one pair at a time)."
         )
     else:
         message += (
-            f"yet no single factor helps: cross-validated, the MAPE goes from "
+            f"yet no single factor helps: leaving out one pair at a time, the MAPE goes from "
             f"{percent(case.mape)} to {percent(after)}."
         )
     return Finding(Caveat("one-sided", message, evidence), p)

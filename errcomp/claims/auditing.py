@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -49,6 +49,11 @@ class AuditRow:
     verdict: Verdict
     caveats: tuple[Caveat, ...]
 
+    @property
+    def independent(self) -> bool:
+        """Whether nothing speaks against the independence that the interval assumes."""
+        return all(caveat.code != "clustered" for caveat in self.caveats)
+
     def to_dict(self) -> dict[str, Any]:
         """Return one flat row with the documented keys; fractions, not percent."""
         row: dict[str, Any] = {"tool": self.tool, **self.key, "n": self.n}
@@ -57,6 +62,7 @@ class AuditRow:
             if name != "max_ape":
                 row[f"{name}_low"], row[f"{name}_high"] = estimate.low, estimate.high
         row.update(self.verdict.to_dict())
+        row["independent"] = self.independent
         row["caveats"] = [c.to_dict() for c in self.caveats]
         return row
 
@@ -86,6 +92,8 @@ class Audit:
         Rows not used, with reasons.
     level, seed, method
         How the intervals were made.
+    joint_level : float
+        Level at which each row's claim is judged once more, so that all hold together.
     others : tuple of str
         Tools in the table that were not audited.
     """
@@ -99,6 +107,7 @@ class Audit:
     caveats: tuple[Caveat, ...]
     dropped: tuple[Dropped, ...]
     level: float
+    joint_level: float
     seed: int
     method: str
     others: tuple[str, ...]
@@ -110,6 +119,7 @@ class Audit:
             "unit": self.unit,
             "by": list(self.by),
             "level": self.level,
+            "joint_level": self.joint_level,
             "method": self.method,
             "seed": self.seed,
             "n": sum(row.n for row in self.rows),
@@ -192,21 +202,18 @@ def audit(
     for name in names:
         part = chosen.of_tool(name) if name else chosen
         known = claims_of(name) if claims is None else tuple(claims)
-        summary = figures_of(part, by=keys)
-        for found, group in zip(summary.rows, part.groups(keys), strict=True):
-            subset = part.take(group.index)
-            claim = _claim_for(known, found.key)
-            verdict = judge(claim, found.figures, subset)
-            notes = check(subset, claim=claim, by=keys, level=level, seed=seed)
-            rows.append(AuditRow(name, found.key, found.n, found.figures, verdict, notes))
-        judged = {id(row.verdict.claim) for row in rows}
-        rest = [c for c in known if id(c) not in judged and _applies(c, part)]
-        verdicts = [_judge_subset(c, part, figures_of) for c in rest]
+        note = partial(check, by=keys, level=level, seed=seed)
+        found = _groups(name, part, known, keys, figures_of, note)
+        judged = {id(row.verdict.claim) for row in found if row.key}
+        rest = [c for c in known if _applies(c, part) and (not c.subset or id(c) not in judged)]
+        verdicts = [_judge_subset(claim, part, figures_of) for claim in rest]
+        rows += found
         general += verdicts
-        whole = next((v for v in verdicts if v.claim and not v.claim.subset), None)
-        best = whole or judge(None, summary.pooled.figures, part)
-        notes = check(part, claim=best.claim, by=keys, level=level, seed=seed)
-        overall.append(AuditRow(name, {}, part.n, summary.pooled.figures, best, notes))
+        overall.append(_whole(name, part, verdicts, figures_of, note))
+    decided = [row.verdict for row in rows if row.verdict.recomputed and row.key]
+    joint = 1 - (1 - level) / max(len(decided), 1)
+    if len(decided) > 1:
+        rows = [_with_joint_word(row, chosen, partial(figures_of, level=joint)) for row in rows]
     return Audit(
         source=table.source,
         unit=table.unit,
@@ -217,16 +224,65 @@ def audit(
         caveats=check_table(chosen) if len(names) > 1 else (),
         dropped=table.dropped,
         level=level,
+        joint_level=joint,
         seed=seed,
         method=method,
         others=tuple(t for t in table.tools if t not in names),
     )
 
 
+def _groups(
+    name: str,
+    pairs: Pairs,
+    known: Sequence[Claim],
+    keys: tuple[str, ...],
+    figures_of: Callable[..., Summary],
+    note: Callable[..., tuple[Caveat, ...]],
+) -> list[AuditRow]:
+    """Audit every group of one tool."""
+    rows = []
+    for row, group in zip(figures_of(pairs, by=keys).rows, pairs.groups(keys), strict=True):
+        part = pairs.take(group.index)
+        verdict = judge(_claim_for(known, row.key), row.figures, part)
+        caveats = note(part, claim=_judged(verdict))
+        rows.append(AuditRow(name, row.key, row.n, row.figures, verdict, caveats))
+    return rows
+
+
+def _whole(
+    name: str,
+    pairs: Pairs,
+    verdicts: Sequence[Verdict],
+    figures_of: Callable[..., Summary],
+    note: Callable[..., tuple[Caveat, ...]],
+) -> AuditRow:
+    """Audit all pairs of one tool, against the first claim about all of them that can be judged."""
+    figures = figures_of(pairs).pooled.figures
+    about_all = (v for v in verdicts if v.recomputed and v.claim and not v.claim.subset)
+    verdict = next(about_all, judge(None, figures, pairs))
+    return AuditRow(name, {}, pairs.n, figures, verdict, note(pairs, claim=_judged(verdict)))
+
+
 def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
-    """Return the claim whose subset is exactly this group, if there is one."""
+    """Return the claim about exactly this group, or the user's, which is about every group."""
     group = {k: str(v) for k, v in key.items()}
-    return next((c for c in known if c.subset and dict(c.subset) == group), None)
+    exact = (c for c in known if c.subset and dict(c.subset) == group)
+    return next(exact, next((c for c in known if c.claimed_by == "the user"), None))
+
+
+def _judged(verdict: Verdict) -> Claim | None:
+    """Return the claim unless the pairs could not be held against it."""
+    return verdict.claim if verdict.recomputed else None
+
+
+def _with_joint_word(row: AuditRow, pairs: Pairs, figures_of: Callable[..., Summary]) -> AuditRow:
+    if not row.verdict.recomputed:
+        return row
+    part = pairs.of_tool(row.tool) if row.tool else pairs
+    match = next(g for g in part.groups(tuple(row.key)) if g.key == row.key)
+    part = part.take(match.index)
+    word = judge(row.verdict.claim, figures_of(part).pooled.figures, part).word
+    return replace(row, verdict=replace(row.verdict, jointly=word))
 
 
 def _applies(claim: Claim, pairs: Pairs) -> bool:

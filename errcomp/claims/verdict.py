@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
     from errcomp.tables import Pairs
 
-__all__ = ["AGGREGATIONS", "Verdict", "Word", "judge"]
+__all__ = ["AGGREGATIONS", "Verdict", "Word", "judge", "spoken"]
 
 Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
 
@@ -49,6 +49,8 @@ class Verdict:
         The same pairs under every aggregation.
     agreeing : tuple of str
         Aggregations under which the pairs give a number that would be printed as the claim was.
+    jointly : str or None
+        The word at the level that holds for all claims judged together (Bonferroni); None alone.
     """
 
     word: Word
@@ -58,6 +60,7 @@ class Verdict:
     ratio: float | None = None
     aggregations: Mapping[str, float] = field(default_factory=dict)
     agreeing: tuple[str, ...] = ()
+    jointly: Word | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the columns of a row: what was claimed, the verdict, and what it rests on.
@@ -71,7 +74,9 @@ class Verdict:
             "claimed_low": None if claim is None else claim.low,
             "claimed_high": None if claim is None else claim.high,
             "claim_source": None if claim is None else claim.source,
+            "claimed_by": None if claim is None else claim.claimed_by,
             "verdict": self.word,
+            "verdict_jointly": self.jointly,
             "reason": self.reason,
             "ratio": self.ratio,
             "aggregations": dict(self.aggregations),
@@ -85,7 +90,9 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
 
     Definition: let [L, H] be the interval of the figure that the claim names and [a, b) the
     numbers that would be printed like the claim. *Overstated* when L ≥ b (the error is larger than
-    claimed), *understated* when H < a, *consistent* when they overlap.
+    claimed), *understated* when H < a, *consistent* when they overlap. A MAPE is a mean by its
+    name. An "error" of unstated aggregation is judged as a mean, but over- or understated only if
+    the median, the geometric and the weighted mean of the pairs say the same.
 
     Parameters
     ----------
@@ -115,20 +122,52 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
         for name, value in aggregations.items()
         if claim.kind == "error" and low <= value < high
     )
-    if recomputed.low is None or recomputed.high is None:
-        reason = f"No interval from {recomputed.n} pairs ({recomputed.method})."
-        return Verdict("not verifiable", reason, claim, recomputed, None, aggregations, agreeing)
-    # More is worse for an error and better for a share.
-    above: Word = "overstated" if claim.kind == "error" else "understated"
-    below: Word = "understated" if claim.kind == "error" else "overstated"
-    word: Word = "consistent"
-    if recomputed.low >= high:
-        word = above
-    elif recomputed.high < low:
-        word = below
+    word = _word(claim, recomputed)
     ratio = _ratio(recomputed.value, low, high, claim)
     reason = _sentence(word, claim, recomputed, ratio, agreeing)
+    if word == "not verifiable":
+        reason = f"No interval from {recomputed.n} pairs ({recomputed.method})."
+    elif word != "consistent" and _is_open(claim):
+        others = [key for key in AGGREGATIONS.values() if _word(claim, figures[key]) != word]
+        if others:
+            names = [name for name, key in AGGREGATIONS.items() if key in others]
+            reason = (
+                f"{word.capitalize()} as a mean ({recomputed.format()}), but the "
+                f"{spoken(names)} of the same {recomputed.n} pairs could be "
+                f"{claim.printed}, and the source does not say which it is."
+            )
+            word = "not verifiable"
     return Verdict(word, reason, claim, recomputed, ratio, aggregations, agreeing)
+
+
+def spoken(aggregations: Sequence[str]) -> str:
+    """Write the names of aggregations in a sentence.
+
+    Examples
+    --------
+    >>> spoken(["median", "weighted"])
+    'median and the weighted mean'
+    """
+    return " and the ".join("weighted mean" if a == "weighted" else a for a in aggregations)
+
+
+def _is_open(claim: Claim) -> bool:
+    """Say whether the source leaves open how many errors became one figure."""
+    return claim.kind == "error" and claim.aggregation == "not stated" and claim.metric != "MAPE"
+
+
+def _word(claim: Claim, recomputed: Estimate) -> Word:
+    """Compare the interval of a figure with the numbers that print like the claim."""
+    assert claim.interval is not None  # the caller has seen to that
+    low, high = claim.interval
+    if recomputed.low is None or recomputed.high is None:
+        return "not verifiable"
+    # More is worse for an error and better for a share.
+    if recomputed.low >= high:
+        return "overstated" if claim.kind == "error" else "understated"
+    if recomputed.high < low:
+        return "understated" if claim.kind == "error" else "overstated"
+    return "consistent"
 
 
 def _central(claim: Claim) -> float | None:
@@ -156,9 +195,13 @@ def _obstacle(claim: Claim, pairs: Pairs) -> str:
         return f"The claim is a correlation ({claim.metric}), not an error."
     if not claim.subset and not claim.scope.startswith("not stated"):
         return (
-            f"The claim is about {claim.scope}, and nothing in the table says which rows are. "
-            f"Select them with --where and judge them with --claim {claim.printed}."
+            f"The claim is about {claim.scope}, and nothing in the table says which rows those "
+            f"are. Select them with --where and judge them with --claim {claim.printed}."
         )
+    partial = set(pairs.selection) - set(claim.subset) - {"tool"}
+    if partial and claim.claimed_by != "the user":
+        chosen = ", ".join(f"{key} {' or '.join(pairs.selection[key])}" for key in sorted(partial))
+        return f"Only rows with {chosen} were selected; the claim is about more than these."
     if "level" in pairs.keys and claim.level != "not stated":
         levels = sorted({str(level) for level in pairs.column("level")})
         if not any(level in claim.level for level in levels):
@@ -182,17 +225,15 @@ def _sentence(
     ratio: float | None,
     agreeing: tuple[str, ...],
 ) -> str:
-    overall = "" if claim.subset or not claim.tool else "Read as an overall figure: "
-    figure = f"{overall}{recomputed.format()} from {recomputed.n} pairs"
+    figure = f"{recomputed.format()} from {recomputed.n} pairs"
     if word == "consistent":
-        text = f"{figure}: {claim.printed} is within the interval."
-    else:
-        side = "above" if recomputed.value > (claim.high or 0.0) else "below"
-        times = "" if ratio is None else f", {ratio:.1f} times what is claimed"
-        text = f"{figure}: the whole interval is {side} {claim.printed}{times}."
+        if parse_printed(claim.printed).kind == "value":
+            return f"{figure}: {claim.printed} is within the interval."
+        return f"{figure}: the interval reaches into {claim.printed}."
+    side = "above" if recomputed.value > (claim.high or 0.0) else "below"
+    times = "" if ratio is None else f", {ratio:.1f} times what is claimed"
+    text = f"{figure}: the whole interval is {side} {claim.printed}{times}."
     others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
-    if others and word != "consistent":
-        text += f" The {' and the '.join(others)} of the same pairs would be printed so."
-    elif word != "consistent" and claim.aggregation == "not stated" and claim.kind == "error":
-        text += " The source does not state the aggregation; none of the usual four agrees."
+    if others:
+        text += f" The {spoken(others)} of the same pairs would be printed so."
     return text

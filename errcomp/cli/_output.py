@@ -35,6 +35,7 @@ __all__ = [
 
 #: Tables for people fit this many columns.
 WIDTH = 100
+_GAP = 2
 SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
 
 
@@ -126,9 +127,9 @@ def render(table: Table) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=WIDTH, force_terminal=colour, highlight=False, emoji=False)
     console.print(Text(table.title, style="bold"))
-    if table.rows:
-        for columns in _fitting(table):
-            console.print(_grid(columns, table.rows))
+    for columns in _fitting(table) if table.rows else ():
+        console.print()
+        console.print(_grid(columns, table.rows))
     drawn = re.sub(r"\n\n+", "\n\n", re.sub(r" +$", "", stream.getvalue(), flags=re.M))
     lines = drawn.rstrip("\n").splitlines()
     if table.rows and table.notes:
@@ -144,6 +145,7 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichT
     drawn = RichTable(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
+        show_edge=False,
         padding=(0, 1, 0, 0),
         show_header=any(column.header for column in columns),
     )
@@ -164,7 +166,8 @@ def _fitting(table: Table) -> list[list[Column]]:
     """Split the columns over several grids, each with the key columns, so that figures fit."""
     keys = [column for column in table.columns if column.key]
     grids, used = [list(keys)], 0
-    room = WIDTH - sum(_width(column, table.rows) for column in keys)
+    # The last column has no gap beside it.
+    room = WIDTH + _GAP - sum(_width(column, table.rows) for column in keys)
     for column in table.columns:
         if column.key:
             continue
@@ -184,7 +187,7 @@ def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
     if not column.right:
         words += [word for cell in cells for word in cell.split()]
         cells = []
-    return max(map(len, [*words, *cells])) + 2
+    return max(map(len, [*words, *cells])) + _GAP
 
 
 def _wrap(note: str) -> str:

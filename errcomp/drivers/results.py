@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Design = Literal["paired", "between"]
-VerdictWord = Literal["supported", "not supported", "contradicted", "not decidable"]
+VerdictWord = Literal["supported", "undecided", "contradicted", "not decidable"]
 
 
 def _plain(value: float | None) -> float | None:
@@ -308,7 +308,7 @@ class StatementVerdict:
     Attributes
     ----------
     statement : Statement
-    verdict : {"supported", "not supported", "contradicted", "not decidable"}
+    verdict : {"supported", "undecided", "contradicted", "not decidable"}
     why : str
         The verdict in one sentence with its numbers.
     rule : str

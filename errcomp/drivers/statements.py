@@ -58,7 +58,7 @@ STATEMENTS = (
 
 RULE = (
     "supported: the interval lies above the stated value; contradicted: it lies below; "
-    "not supported: it contains the stated value; not decidable: the keys are missing, nothing "
+    "undecided: it contains the stated value; not decidable: the keys are missing, nothing "
     "matches, or fewer than three independent clusters leave no interval"
 )
 
@@ -176,7 +176,7 @@ def _word(estimate: Estimate, stated: float) -> VerdictWord:
         return "not decidable"
     if estimate.low > stated:
         return "supported"
-    return "contradicted" if estimate.high < stated else "not supported"
+    return "contradicted" if estimate.high < stated else "undecided"
 
 
 def _why(statement: Statement, estimate: Estimate, contrast: Contrast) -> str:
@@ -185,13 +185,13 @@ def _why(statement: Statement, estimate: Estimate, contrast: Contrast) -> str:
     )
     if statement.quantity == "share_doubled":
         text = (
-            f"APE at least doubled in {estimate.format()} of the pairs (stated: more than "
+            f"APE at least doubled in {estimate.format()} of the pairs (read as: more than "
             f"{format_fraction(statement.stated)}); on average it changed by a factor of "
             f"{contrast.effect.format()}"
         )
     else:
         text = (
-            f"APE changed by a factor of {estimate.format()} (stated: more than "
+            f"APE changed by a factor of {estimate.format()} (read as: more than "
             f"{format_number(statement.stated)})"
         )
     text = f"{text}; {on}"

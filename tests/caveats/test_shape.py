@@ -105,7 +105,7 @@ def test_a_tail_is_described_by_share_maximum_and_tolerance() -> None:
     caveat = caveat_of(found)
     assert caveat.message == (
         "The worst 6 of 60 make 80 % of the error; the largest, 300.0 %, is 23.3 times the mean. "
-        "All but 4.9 % of such cases stay below it (95 % confidence)."
+        "At least 95.1 % of independent cases stay below it (95 % confidence)."
     )
     # (1 - confidence) ** (1 / n): the tolerance limit of the largest of n.
     assert caveat.evidence["share_below_max"] ** 60 == pytest.approx(0.05)
@@ -124,7 +124,7 @@ def test_errors_of_one_sign_and_what_a_factor_would_remove() -> None:
     caveat = caveat_of(found)
     assert caveat.message == (
         "21 of 21 predictions are too high; multiplying by 0.833 would cut the MAPE from 20.00 % "
-        "to 2.38 % (cross-validated)."
+        "to 2.38 % (leaving out one pair at a time)."
     )
     assert found is not None
     assert found.p == pytest.approx(2 / 2**21)
@@ -142,7 +142,7 @@ def test_the_gain_of_a_factor_is_not_flattered() -> None:
 def test_a_factor_that_does_not_help_is_said_so() -> None:
     caveat = caveat_of(one_sided(case_of([1.01] * 6 + [3.0] * 5, [1.0] * 11)))
     assert caveat.message == (
-        "11 of 11 predictions are too high; yet no single factor helps: cross-validated, the MAPE "
+        "11 of 11 predictions are too high; yet no single factor helps: leaving out one pair at a time, the MAPE "
         "goes from 91.45 % to 116.6 %."
     )
 

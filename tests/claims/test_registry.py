@@ -74,7 +74,7 @@ def test_a_correlation_or_a_share_is_no_error():
 
 def test_what_neusight_claims():
     own = claims_of("neusight")
-    per_device = [c for c in own if c.subset]
+    per_device = [c for c in own if "device" in c.subset]
     assert {(c.subset["device"], c.subset["mode"]): c.printed for c in per_device} == {
         ("V100", "inference"): "5.2%",
         ("V100", "training"): "7.4%",
@@ -86,7 +86,11 @@ def test_what_neusight_claims():
     }
     assert {c.survey_verdict for c in per_device} == {"Match", "Close", "Mismatch"}
     assert all(c.verifiable == "verifiable" and c.level == "model" for c in own)
-    assert [c.printed for c in own if not c.subset] == ["2.3%", "8.9%"]
+    assert [(c.printed, c.claimed_by) for c in own if not c.subset] == [
+        ("2.3%", "the survey, of NeuSight"),
+        ("2.3%", "the tool's authors"),
+    ]
+    assert [dict(c.subset) for c in own if c.printed == "8.9%"] == [{"vendor": "NVIDIA"}]
     by_neusight = [c for c in claims() if "baseline" in c.claimed_by]
     assert {(c.tool, c.printed) for c in by_neusight} == {
         ("Habitat", "121.4%"),

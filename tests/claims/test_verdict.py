@@ -56,8 +56,26 @@ def test_the_aggregation_that_agrees_is_named() -> None:
     assert "3.5 times what is claimed" in verdict.reason
 
 
-def test_no_aggregation_agrees_is_said() -> None:
-    assert "none of the usual four agrees" in judge(claim("1%"), figures(), PAIRS).reason
+def test_an_error_of_unstated_average_is_condemned_only_if_every_average_is() -> None:
+    values = figures()
+    values["wape"] = Estimate("wape", 0.02, low=0.01, high=0.03, n=16)
+    verdict = judge(claim("2.3%"), values, PAIRS)
+    assert verdict.word == "not verifiable"
+    assert "Overstated as a mean" in verdict.reason
+    assert "the weighted mean of the same 16 pairs could be 2.3%" in verdict.reason
+    # A MAPE is a mean by its name.
+    assert judge(claim("2.3%", metric="MAPE"), values, PAIRS).word == "overstated"
+
+
+def test_a_selection_is_not_what_the_claim_is_about() -> None:
+    part = Pairs({"predicted": [1.1, 0.9], "measured": [1.0, 1.0], "device": ["A", "B"]}).where(
+        {"device": "A"}
+    )
+    theirs = claim("2.3%", claimed_by="the tool's authors")
+    assert "Only rows with device A were selected" in judge(theirs, figures(), part).reason
+    about_a = claim("2.3%", claimed_by="the tool's authors", subset={"device": "A"})
+    assert judge(about_a, figures(), part).word == "overstated"
+    assert judge(claim("2.3%"), figures(), part).word == "overstated"
 
 
 def test_the_ratio_to_a_range_is_to_its_nearer_end() -> None:

@@ -92,7 +92,7 @@ def test_result_becomes_plain_values_for_json():
     assert back["contrasts"][0]["matched_on"] == ["device", "model", "batch"]
     assert {s["verdict"] for s in back["statements"]} <= {
         "supported",
-        "not supported",
+        "undecided",
         "contradicted",
         "not decidable",
     }

@@ -58,8 +58,8 @@ def test_verdicts_on_the_survey(result):
     words = {s.statement.name: s.verdict for s in result.statements}
     assert words == {
         "batch-doubling": "contradicted",
-        "fusion": "not supported",
-        "amd-training": "not supported",
+        "fusion": "undecided",
+        "amd-training": "undecided",
     }
     batch = result.statements[0]
     assert batch.evidence["n_doubled"] == 3

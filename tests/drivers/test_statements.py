@@ -42,7 +42,7 @@ def verdict_of(pairs, statement, factors=None):
     [
         ([2.0, 2.2, 1.8, 2.1], "supported"),
         ([0.5, 0.55, 0.45, 0.5], "contradicted"),
-        ([2.0, 0.5, 1.5, 0.7], "not supported"),
+        ([2.0, 0.5, 1.5, 0.7], "undecided"),
         ([2.0, 2.2], "not decidable"),
     ],
 )
@@ -59,7 +59,7 @@ def test_the_word_follows_from_the_interval_against_the_stated_value(ratios, wor
     [
         ([2.0, 2.5, 3.0, 2.2, 2.1, 4.0, 2.0, 2.3], "supported", 1.0),
         ([1.0, 0.9, 1.1, 1.2, 0.8, 1.3, 0.7, 1.4], "contradicted", 0.0),
-        ([2.1, 0.9, 2.2, 1.2, 2.5, 1.3], "not supported", 0.5),
+        ([2.1, 0.9, 2.2, 1.2, 2.5, 1.3], "undecided", 0.5),
         ([2.1, 2.2], "not decidable", 1.0),
     ],
 )
