@@ -249,7 +249,12 @@ def user_claim(printed: str, *, aggregation: str | None = None, tool: str = "") 
     >>> user_claim("2.3%", aggregation="mean").interval
     (0.0225, 0.0235)
     """
-    parse_printed(printed)
+    figure = parse_printed(printed)
+    if not figure.percent and figure.low > 1:
+        raise InputError(
+            f"the claim {printed!r} has no percent sign, and as a fraction it is more than 100 %. "
+            f'Write "{printed}%", or "{100 * figure.low:.0f}%" if that is meant.'
+        )
     return Claim(
         tool=tool,
         quantity="as in the pairs",

@@ -128,7 +128,8 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
     if word == "not verifiable":
         reason = f"No interval from {recomputed.n} pairs ({recomputed.method})."
     elif word != "consistent" and _is_open(claim):
-        others = [key for key in AGGREGATIONS.values() if _word(claim, figures[key]) != word]
+        same = (word, "not verifiable")
+        others = [key for key in AGGREGATIONS.values() if _word(claim, figures[key]) not in same]
         if others:
             names = [name for name, key in AGGREGATIONS.items() if key in others]
             reason = (

@@ -150,11 +150,11 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichT
         show_header=any(column.header for column in columns),
     )
     for column in columns:
-        cells = [column.show(row) for row in rows]
         drawn.add_column(
             Text(column.header),
             justify="right" if column.right else "left",
-            min_width=max(map(len, cells)) if column.right else None,
+            # Without a fixed width Rich takes from figures what a long header would like to have.
+            width=_width(column, rows) - _GAP if column.right else None,
             overflow="fold",
         )
     for row in rows:

@@ -114,15 +114,15 @@ def _search(args: argparse.Namespace) -> int:
     from errcomp.cli._progress import progress
     from errcomp.errors import InputError
 
+    pairs = load_table(args)
     figures: dict[str, str] = {}
     for item in args.figure:
         tool, sign, printed = item.partition("=")
         if not sign:
-            tool, printed = "", item
+            tool, printed = pairs.subject or "", item
         if tool in figures:
             raise InputError(f"two figures for {tool or 'the table'}: {figures[tool]}, {printed}")
         figures[tool] = printed
-    pairs = load_table(args)
     with progress("searching subsets", quiet=args.json) as report:
         result = search_claim(
             pairs,

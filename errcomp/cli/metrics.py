@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_table_arguments, load_table, parse_keys
@@ -10,6 +11,7 @@ from errcomp.cli._output import Column, Table, add_output_arguments, emit
 
 if TYPE_CHECKING:
     from errcomp.summary import Summary
+    from errcomp.tables import Pairs
 
 __all__ = ["add_parser"]
 
@@ -54,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"metrics takes one table, got {args.table} and {args.rest}")
     from errcomp.summary import DEFAULT_FIGURES, summarize
 
-    pairs = load_table(args).of_tool(args.tool)
+    table = load_table(args)
+    pairs = table.of_tool(args.tool)
     by = parse_keys(args.by)
     if len(pairs.tools) > 1 and "tool" not in by:
         by = ("tool", *by)  # errors of different tools are never pooled
@@ -69,14 +72,26 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     document = {"schema": "errcomp.metrics/1", "source": pairs.source, **summary.to_dict()}
-    emit(args, document, [_summary_table(summary, figures, args.level, pairs.source)])
+    if len(pairs.tools) > 1:  # the errors of all tools together are nobody's
+        document["pooled"] = document["macro"] = None
+    unused = [f"{table.n - pairs.n} pairs of other tools not used"] if pairs.n < table.n else []
+    shown = _summary_table(summary, figures, args.level, _title(pairs), len(pairs.tools) > 1)
+    emit(args, document, [replace(shown, notes=[*shown.notes, *unused])])
     return 0
 
 
-def _summary_table(summary: Summary, figures: tuple[str, ...], level: float, source: str) -> Table:
+def _title(pairs: Pairs) -> str:
+    tools = f", {pairs.tools[0]}" if len(pairs.tools) == 1 else ""
+    return f"Error figures of {pairs.source or 'the table'}{tools}"
+
+
+def _summary_table(
+    summary: Summary, figures: tuple[str, ...], level: float, title: str, apart: bool
+) -> Table:
     from errcomp.metrics import figure
 
-    rows = [*summary.rows] if not summary.by else [*summary.rows, summary.pooled]
+    together = bool(summary.by) and not apart
+    rows = [*summary.rows, summary.pooled] if together else [*summary.rows]
     shown = [{"key": r.key, "n": r.n, "figures": r.figures} for r in rows]
 
     def key_column(name: str) -> Column:
@@ -93,13 +108,13 @@ def _summary_table(summary: Summary, figures: tuple[str, ...], level: float, sou
         *(figure_column(name) for name in figures),
     ]
     notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]
-    if summary.by:
+    if together:
         macro = ", ".join(
             f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
         )
         notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
     notes += [f"{d.n} rows not used: {d.reason}" for d in summary.dropped]
-    return Table(f"Error figures of {source or 'the table'}", columns, shown, notes)
+    return Table(title, columns, shown, notes)
 
 
 def _format(name: str, value: float) -> str:

@@ -36,6 +36,11 @@ def test_people_get_a_table_of_at_most_a_hundred_columns(run: Run) -> None:
     assert any("H100" in line and "overstated" in line and "[" in line for line in lines)
     assert "What the figure over all 146 pairs hides" in ran.out
     assert "habitat, micro, roofline" in ran.out
+    assert "overstated*  Mismatch" in ran.out
+    assert "overstated are: H100 inference, L4 inference." in ran.out.replace("\n", " ")
+    assert "H100 training: the median of these pairs prints as 4.1%." in ran.out
+    # Titles are those of checks of pairs, although some codes exist between tools as well.
+    assert "The tools are about different things" not in run("audit", "--tool", "micro").out
     assert "\x1b" not in ran.out
 
 
@@ -52,6 +57,7 @@ def test_all_tools_stand_apart(run: Run) -> None:
 def test_the_users_own_file_and_claim(run: Run, pairs_csv: Path) -> None:
     ran = run("audit", pairs_csv, *COLUMNS, "--by", "gpu", "--claim", "0.1%", "--json")
     assert [row["gpu"] for row in ran.json["rows"]] == ["A", "B"]
+    assert [row["claimed"] for row in ran.json["rows"]] == [0.001, 0.001]
     assert ran.json["claims"][0]["verdict"] == "overstated"
     assert ran.json["claims"][0]["claimed_printed"] == "0.1%"
 
@@ -85,6 +91,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
         (("audit", "neusight", "--where", "device=H200"), "no row has device=H200"),
         (("audit", "neusight", "--where", "device"), "--where takes KEY=VALUE"),
         (("audit", "neusight", "--claim", "good"), "cannot read the figure 'good'"),
+        (("audit", "neusight", "--claim", "5"), "no percent sign"),
         (("audit", "neusight", "--predicted", "x"), "its columns and unit are known"),
         (("audit", "neusight", "--level", "1.5"), "level"),
         (("audit", "neusight", "-o", "x.xlsx"), "cannot tell the format"),

@@ -32,7 +32,7 @@ def test_figures_are_never_broken_but_continue_below() -> None:
     text = render(Table("Wide", [*keys, *figures], [{"key": "a"}, {"key": "b"}]))
     assert max(map(len, text.splitlines())) <= 100
     assert all(f"{i}.0 % [1.0, {i}00.0]" in text for i in range(10))
-    assert text.count(" Key ") > 1
+    assert text.count("\nKey ") > 1
 
 
 def test_notes_wrap_and_keep_a_figure_with_its_percent_sign() -> None:

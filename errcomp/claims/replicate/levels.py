@@ -87,7 +87,6 @@ def _kernel(source: Source) -> Iterator[Candidate]:
 
 def _model(source: Source) -> Iterator[Candidate]:
     table = _table6_errors(source)
-    main = _of(table, _MAIN)
     every = [_MEAN(group) for _, group in _groups(source.neusight)]
     yield Candidate(
         f"mean APE end to end, by device and mode ({len(every)} groups)", _ends(every), stated=True
@@ -95,10 +94,6 @@ def _model(source: Source) -> Iterator[Candidate]:
     yield from _both_ways("all rows of Table 6", _ends(list(table.values())))
     others = [value for row, value in table.items() if row.partition(", ")[0] not in _MAIN]
     yield from _both_ways("rows of Table 6 other than V100, A100 and H100", _ends(others))
-    above = [value for value in table.values() if value > max(main)]
-    yield from _both_ways(
-        f"rows of Table 6 above the worst of V100, A100 and H100 ({len(above)} rows)", _ends(above)
-    )
 
 
 def _composition(source: Source) -> Iterator[Candidate]:
