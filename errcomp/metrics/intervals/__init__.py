@@ -1,0 +1,8 @@
+"""Confidence intervals of error figures. What each method covers: docs/intervals.md."""
+
+from __future__ import annotations
+
+from errcomp.metrics.intervals._counts import tolerance_n, tolerance_share
+from errcomp.metrics.intervals._estimate import METHODS, estimate
+
+__all__ = ["METHODS", "estimate", "tolerance_n", "tolerance_share"]

@@ -1,0 +1,177 @@
+"""Intervals of means: against closed forms and against loops written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from errcomp.metrics import figure
+from errcomp.metrics._numeric import checked
+from errcomp.metrics.intervals import _smooth, estimate
+from errcomp.metrics.intervals._features import SMOOTH, smooth
+from errcomp.metrics.intervals._resample import deviations, nest
+
+
+def pairs(n, sigma=0.4, seed=1, spread=1.0):
+    rng = np.random.default_rng(seed)
+    measured = np.exp(spread * rng.normal(size=n))
+    return {"predicted": measured * np.exp(sigma * rng.normal(size=n)), "measured": measured}
+
+
+def prepare(name, data, clusters=None):
+    point = figure(name).function(**data)
+    labels = None if clusters is None else nest([np.asarray(c, dtype=object) for c in clusters])
+    return smooth(SMOOTH[name], point, checked(**data, weights=None, zeros="raise"), labels)
+
+
+def draw(form, resamples=999, seed=0):
+    rng = np.random.default_rng(seed)
+    return deviations(form.r, form.y, form.nesting, resamples=resamples, rng=rng)
+
+
+class TestLogT:
+    def test_geometric_mean_ratio_is_student_on_the_logarithms(self):
+        data = pairs(12)
+        e = estimate("gm_ratio", **data, method="log-t")
+        logs = np.log(data["predicted"] / data["measured"])
+        expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+        assert (e.low, e.high) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
+
+    def test_mape_is_the_formula_in_the_docstring(self):
+        data = pairs(12)
+        ape = np.abs(data["predicted"] / data["measured"] - 1)
+        s = ape.std(ddof=1) / np.sqrt(12) / ape.mean()
+        t = stats.t.ppf(0.95, 11)
+        e = estimate("mape", **data, method="log-t", level=0.9)
+        assert e.low == pytest.approx(ape.mean() * math.exp(-t * s))
+        assert e.high == pytest.approx(ape.mean() * math.exp(t * s + s**2 * (t**2 + 2) / 6))
+
+    def test_wape_uses_the_ratio_estimator_and_the_effective_number_of_pairs(self):
+        data = pairs(15)
+        m, off = data["measured"], np.abs(data["predicted"] - data["measured"])
+        wape = off.sum() / m.sum()
+        se = np.sqrt(15 / 14 * ((off - wape * m) ** 2).sum()) / m.sum()
+        t = special.stdtrit(m.sum() ** 2 / (m**2).sum() - 1, 0.975)
+        assert estimate("wape", **data, method="log-t").low == pytest.approx(
+            wape * math.exp(-t * se / wape)
+        )
+
+    def test_clusters_enter_as_sums(self):
+        data, label = pairs(20), np.repeat([0, 1, 2, 3, 4], [2, 3, 4, 5, 6])
+        ape = np.abs(data["predicted"] / data["measured"] - 1)
+        sums = np.asarray([ape[label == g].sum() for g in range(5)])
+        size = np.asarray([2, 3, 4, 5, 6.0])
+        residual = sums - ape.mean() * size
+        s = np.sqrt(5 / 4 * (residual**2).sum()) / 20 / ape.mean()
+        t = special.stdtrit(20**2 / (size**2).sum() - 1, 0.975)
+        e = estimate("mape", **data, method="log-t", clusters=label)
+        assert e.low == pytest.approx(ape.mean() * math.exp(-t * s))
+
+
+class TestDeltaMethod:
+    @pytest.mark.parametrize("name", list(SMOOTH))
+    def test_standard_error_is_that_of_the_jackknife(self, name):
+        """Two ways to a standard error that agree to order 1/n."""
+        data = pairs(400, sigma=0.3, spread=0.3)
+        form = prepare(name, data)
+        keep = ~np.eye(400, dtype=bool)
+        values = [
+            figure(name).function(**{k: v[keep[i]] for k, v in data.items()}) for i in range(400)
+        ]
+        jackknife = np.sqrt(399 * np.var(values))
+        slope = (form.point - form.offset) * form.root
+        assert form.standard_error() * slope == pytest.approx(jackknife, rel=0.03)
+
+    @pytest.mark.parametrize("name", list(SMOOTH))
+    def test_no_deviation_is_the_point(self, name):
+        form = prepare(name, pairs(30))
+        assert form.value(0.0) == pytest.approx(form.point, rel=1e-14)
+        assert abs(form.r.sum()) < 1e-12 * np.abs(form.r).sum()
+
+    @pytest.mark.parametrize("name", list(SMOOTH))
+    def test_value_of_a_resample_is_its_figure(self, name):
+        """D of a resample leads back to the figure of the resampled pairs."""
+        data = pairs(8)
+        form = prepare(name, data)
+        d, _ = draw(form, resamples=20, seed=5)
+        index = np.random.default_rng(5).integers(0, 8, size=(20, 8), dtype=np.uint16)
+        for row, d_i in zip(index, d, strict=True):
+            expected = figure(name).function(**{k: v[row] for k, v in data.items()})
+            deviation = math.log1p(d_i) if form.log else d_i
+            assert form.value(deviation) == pytest.approx(expected, rel=1e-10)
+
+
+class TestBootstrapT:
+    def plain(self, data, name, resamples, seed):
+        """Resample, recompute the figure's logarithm and its delta-method error, sort."""
+        index = np.random.default_rng(seed).integers(
+            0, len(data["measured"]), size=(resamples, len(data["measured"])), dtype=np.uint16
+        )
+
+        def log_and_error(p, m):
+            x = np.abs(p - m) if name == "wape" else np.abs(p - m) / m
+            y = m if name == "wape" else np.ones_like(m)
+            if name == "rmsle":
+                x = np.log(p / m) ** 2
+            n, ratio = len(x), x.sum() / y.sum()
+            error = np.sqrt(n / (n - 1) * ((x - ratio * y) ** 2).sum()) / y.sum()
+            power = 0.5 if name == "rmsle" else 1.0
+            return power * np.log(ratio), power * error / ratio
+
+        center, error = log_and_error(data["predicted"], data["measured"])
+        t = []
+        for row in index:
+            value, se = log_and_error(data["predicted"][row], data["measured"][row])
+            t.append((value - center) / se)
+        t.sort()
+        k = round((resamples + 1) * 0.025)
+        return math.exp(center - error * t[-k]), math.exp(center - error * t[k - 1])
+
+    @pytest.mark.parametrize("name", ["mape", "wape", "rmsle"])
+    def test_equals_a_plain_implementation(self, name):
+        data = pairs(14)
+        e = estimate(name, **data, method="bootstrap-t", resamples=999, seed=7)
+        assert (e.low, e.high) == pytest.approx(self.plain(data, name, 999, 7), rel=1e-9)
+        assert e.seed == 7
+
+    def test_resamples_without_spread_make_it_unbounded(self):
+        form = prepare("mape", pairs(3))
+        low, high = _smooth.bootstrap_t(form, 0.95, draw(form))
+        assert math.isinf(low) or math.isinf(high)
+
+    def test_rounding_is_not_spread(self):
+        """Resamples of a single value must not get a huge but finite t."""
+        measured = np.full(12, 10.0)
+        predicted = measured * (1 + np.asarray([0.1] * 11 + [0.3]))
+        form = prepare("mape", {"predicted": predicted, "measured": measured})
+        low, high = _smooth.bootstrap_t(form, 0.95, draw(form))
+        assert math.isfinite(low)
+        assert math.isinf(high)
+
+
+class TestWidest:
+    def test_takes_the_wider_bound_on_each_side(self):
+        form = prepare("mape", pairs(16, sigma=0.6))
+        draws = draw(form)
+        both = _smooth.log_t(form, 0.95), _smooth.bootstrap_t(form, 0.95, draws)
+        low, high = _smooth.widest(form, 0.95, draws)
+        assert low == min(b[0] for b in both)
+        assert high == max(b[1] for b in both)
+
+
+class TestQuantiles:
+    def test_percentile_is_the_quantile_of_the_resampled_figures(self):
+        data = pairs(25)
+        form = prepare("rmspe", data)
+        d, _ = draw(form, seed=2)
+        expected = form.point * np.sqrt(1 + np.quantile(d, [0.025, 0.975]))
+        e = estimate("rmspe", **data, method="percentile", resamples=999, seed=2)
+        assert (e.low, e.high) == pytest.approx(tuple(expected))
+
+    def test_bca_without_a_resample_on_one_side_is_unbounded(self):
+        form = prepare("mape", pairs(12))
+        d = np.linspace(0.01, 0.1, 99)
+        assert _smooth.bca(form, 0.95, (d, d)) == (-math.inf, math.inf)
