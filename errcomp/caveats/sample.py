@@ -38,7 +38,7 @@ __all__ = [
 #: From here on the package's intervals have to reach 90 % where they promise 95 %.
 FEW = 10
 #: Fewer clusters leave no interval of the MAPE that covers enough (docs/intervals.md).
-ENOUGH_CLUSTERS = 10
+ENOUGH_CLUSTERS = 5
 CLUSTER_KEYS = ("model", "device")
 #: Share of failed rows from which the P99 of the error cannot be known.
 FAILED = 0.01

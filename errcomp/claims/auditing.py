@@ -40,6 +40,9 @@ class AuditRow:
         The claim (if any) judged against the recomputed figure.
     caveats : tuple of Caveat
         What the figure hides, most important first.
+    cluster : str
+        Key whose values err alike in these pairs: the intervals resample them whole. Empty where
+        nothing speaks against independent pairs, or where the clusters are too few for that.
     """
 
     tool: str
@@ -48,11 +51,12 @@ class AuditRow:
     figures: Mapping[str, Estimate]
     verdict: Verdict
     caveats: tuple[Caveat, ...]
+    cluster: str = ""
 
     @property
     def independent(self) -> bool:
-        """Whether nothing speaks against the independence that the interval assumes."""
-        return all(caveat.code != "clustered" for caveat in self.caveats)
+        """Whether nothing speaks against the independence that the intervals assume."""
+        return bool(self.cluster) or all(c.code != "clustered" for c in self.caveats)
 
     def to_dict(self) -> dict[str, Any]:
         """Return one flat row with the documented keys; fractions, not percent."""
@@ -62,6 +66,7 @@ class AuditRow:
             if name != "max_ape":
                 row[f"{name}_low"], row[f"{name}_high"] = estimate.low, estimate.high
         row.update(self.verdict.to_dict())
+        row["cluster"] = self.cluster or None
         row["independent"] = self.independent
         row["caveats"] = [c.to_dict() for c in self.caveats]
         return row
@@ -196,21 +201,26 @@ def audit(
         resamples=resamples,
         seed=seed,
     )
+    note = partial(check, by=keys, level=level, seed=seed)
     rows: list[AuditRow] = []
     overall: list[AuditRow] = []
     general: list[Verdict] = []
     for name in names:
         part = chosen.of_tool(name) if name else chosen
         known = claims_of(name) if claims is None else tuple(claims)
-        note = partial(check, by=keys, level=level, seed=seed)
-        found = _groups(name, part, known, keys, figures_of, note)
+        groups = [(g.key, part.take(g.index)) for g in part.groups(keys)]
+        found = [
+            _row(name, key, group, _claim_for(known, key), figures_of, note)
+            for key, group in groups
+        ]
         judged = {id(row.verdict.claim) for row in found if row.key}
         rest = [c for c in known if _applies(c, part) and (not c.subset or id(c) not in judged)]
-        verdicts = [_judge_subset(claim, part, figures_of) for claim in rest]
+        others = [_row(name, {}, _rows_of(c, part), c, figures_of, note) for c in rest]
+        about_all = (row for row in others if row.verdict.recomputed and not _subset(row))
         rows += found
-        general += verdicts
-        overall.append(_whole(name, part, verdicts, figures_of, note))
-    decided = [row.verdict for row in rows if row.verdict.recomputed and row.key]
+        general += [row.verdict for row in others]
+        overall.append(next(about_all, _row(name, {}, part, None, figures_of, note)))
+    decided = [row for row in rows if row.verdict.recomputed and row.key]
     joint = 1 - (1 - level) / max(len(decided), 1)
     if len(decided) > 1:
         rows = [_with_joint_word(row, chosen, partial(figures_of, level=joint)) for row in rows]
@@ -231,36 +241,34 @@ def audit(
     )
 
 
-def _groups(
+def _row(
     name: str,
+    key: Mapping[str, Any],
     pairs: Pairs,
-    known: Sequence[Claim],
-    keys: tuple[str, ...],
-    figures_of: Callable[..., Summary],
-    note: Callable[..., tuple[Caveat, ...]],
-) -> list[AuditRow]:
-    """Audit every group of one tool."""
-    rows = []
-    for row, group in zip(figures_of(pairs, by=keys).rows, pairs.groups(keys), strict=True):
-        part = pairs.take(group.index)
-        verdict = judge(_claim_for(known, row.key), row.figures, part)
-        caveats = note(part, claim=_judged(verdict))
-        rows.append(AuditRow(name, row.key, row.n, row.figures, verdict, caveats))
-    return rows
-
-
-def _whole(
-    name: str,
-    pairs: Pairs,
-    verdicts: Sequence[Verdict],
+    claim: Claim | None,
     figures_of: Callable[..., Summary],
     note: Callable[..., tuple[Caveat, ...]],
 ) -> AuditRow:
-    """Audit all pairs of one tool, against the first claim about all of them that can be judged."""
+    """Audit one set of pairs; where those of one model err alike, on intervals by model."""
     figures = figures_of(pairs).pooled.figures
-    about_all = (v for v in verdicts if v.recomputed and v.claim and not v.claim.subset)
-    verdict = next(about_all, judge(None, figures, pairs))
-    return AuditRow(name, {}, pairs.n, figures, verdict, note(pairs, claim=_judged(verdict)))
+    verdict = judge(claim, figures, pairs)
+    caveats = note(pairs, claim=claim if verdict.recomputed else None)
+    cluster = next((str(c.evidence["key"]) for c in caveats if c.code == "clustered"), "")
+    if cluster:
+        wider = figures_of(pairs, cluster=cluster).pooled.figures
+        if wider["mape"].low is None:
+            cluster = ""
+        else:
+            figures, verdict = wider, judge(claim, wider, pairs)
+    return AuditRow(name, key, pairs.n, figures, verdict, caveats, cluster)
+
+
+def _subset(row: AuditRow) -> Mapping[str, str]:
+    return row.verdict.claim.subset if row.verdict.claim else {}
+
+
+def _rows_of(claim: Claim, pairs: Pairs) -> Pairs:
+    return pairs.where(claim.subset) if claim.subset else pairs
 
 
 def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
@@ -270,18 +278,13 @@ def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
     return next(exact, next((c for c in known if c.claimed_by == "the user"), None))
 
 
-def _judged(verdict: Verdict) -> Claim | None:
-    """Return the claim unless the pairs could not be held against it."""
-    return verdict.claim if verdict.recomputed else None
-
-
 def _with_joint_word(row: AuditRow, pairs: Pairs, figures_of: Callable[..., Summary]) -> AuditRow:
     if not row.verdict.recomputed:
         return row
     part = pairs.of_tool(row.tool) if row.tool else pairs
-    match = next(g for g in part.groups(tuple(row.key)) if g.key == row.key)
-    part = part.take(match.index)
-    word = judge(row.verdict.claim, figures_of(part).pooled.figures, part).word
+    part = part.take(next(g for g in part.groups(tuple(row.key)) if g.key == row.key).index)
+    again = partial(figures_of, cluster=row.cluster) if row.cluster else figures_of
+    word = judge(row.verdict.claim, again(part).pooled.figures, part).word
     return replace(row, verdict=replace(row.verdict, jointly=word))
 
 
@@ -291,9 +294,3 @@ def _applies(claim: Claim, pairs: Pairs) -> bool:
         key in pairs.keys and value in {str(v) for v in pairs.column(key)}
         for key, value in claim.subset.items()
     )
-
-
-def _judge_subset(claim: Claim, pairs: Pairs, figures_of: Callable[..., Summary]) -> Verdict:
-    """Judge a claim on the rows that it is about, whatever the groups of the table are."""
-    part = pairs.where(claim.subset) if claim.subset else pairs
-    return judge(claim, figures_of(part).pooled.figures, part)

@@ -192,7 +192,7 @@ def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
 
 def _wrap(note: str) -> str:
     """Break a note at the width; the lines of a list item stand below each other."""
-    item = re.match(r" (?:·|[a-z] ) |\[\d+\] ", note)
+    item = re.match(r" (?:·|[a-z†‡*] ) |\[\d+\] ", note)
     # A figure and its percent sign stay together: textwrap does not break at this space.
     kept = note.replace(" %", "\N{NO-BREAK SPACE}%")
     indent = " " * (item.end() if item else 0)

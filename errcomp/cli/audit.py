@@ -98,7 +98,7 @@ def audit_tables(result: Audit) -> list[Table]:
         Column("Claimed", lambda r: _claimed(r["row"].verdict), right=True),
         Column(
             f"MAPE [{100 * result.level:g} %]",
-            lambda r: r["row"].figures["mape"].format(),
+            lambda r: r["row"].figures["mape"].format() + ("‡" if r["row"].cluster else ""),
             right=True,
         ),
         Column("Max APE", lambda r: r["row"].figures["max_ape"].format(), right=True),
@@ -173,6 +173,10 @@ def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
         notes.append(" †  Attributed to the tool by the survey, which does not say where it stands")
     if any(_word(row).endswith("*") for row in shown):
         notes.append(" *  If the pairs were independent, which they are not (see the caveats)")
+    clusters = sorted({row.cluster for row in shown} - {""})
+    if clusters:
+        whole = " or ".join(f"{key}s" for key in clusters)
+        notes.append(f" ‡  Interval by whole {whole}: pairs of one err alike")
     if any(row.verdict.word == "overstated" for row in shown):
         notes.append("Overstated: the accuracy is, so the error is larger than claimed.")
     return notes
@@ -188,7 +192,7 @@ def _about_rows(result: Audit) -> list[str]:
         kept = [_name(row) for row in judged if row.verdict.jointly == "overstated"]
         notes.append(
             f"{len(judged)} claims are judged, each at {100 * result.level:g} %. At the level that "
-            f"holds for all of them together, overstated are: {', '.join(kept) or 'none'}."
+            f"holds for all of them together, overstated: {', '.join(kept) or 'none'}."
         )
     for row in result.rows:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]

@@ -59,10 +59,51 @@ def test_a_claim_about_a_subset_is_judged_on_that_subset(
 
 def test_what_holds_for_all_claims_together(result: ec.claims.auditing.Audit) -> None:
     kept = {tuple(row.key.values()) for row in result.rows if row.verdict.jointly == "overstated"}
-    assert kept == {("H100", "inference"), ("L4", "inference")}
+    assert kept == set()
     assert result.joint_level == pytest.approx(1 - 0.05 / 7)
-    dependent = {tuple(row.key.values()) for row in result.rows if not row.independent}
-    assert dependent == {("H100", "inference"), ("L4", "inference")}
+
+
+def test_where_pairs_of_a_model_err_alike_whole_models_are_resampled(
+    result: ec.claims.auditing.Audit,
+) -> None:
+    clustered = {tuple(row.key.values()): row for row in result.rows if row.cluster}
+    assert clustered.keys() == {("H100", "inference"), ("L4", "inference")}
+    row = clustered["H100", "inference"]
+    pairs = ec.datasets.load("neusight").where({"tool": "neusight", **row.key})
+    alone = ec.summarize(pairs, figures=["mape"]).pooled.figures["mape"]
+    mape = row.figures["mape"]
+    assert mape.low is not None
+    assert alone.low is not None
+    assert mape.low < alone.low
+    assert row.independent
+    assert row.to_dict()["cluster"] == "model"
+
+
+def test_too_few_clusters_leave_the_verdict_conditional() -> None:
+    errors = [
+        0.01,
+        0.02,
+        0.01,
+        0.02,
+        0.01,
+        0.30,
+        0.32,
+        0.31,
+        0.33,
+        0.30,
+        0.60,
+        0.63,
+        0.61,
+        0.6,
+        0.62,
+    ]
+    data = {
+        "predicted": [1 + e for e in errors],
+        "measured": [1.0] * 15,
+        "model": [name for name in "abc" for _ in range(5)],
+    }
+    row = ec.audit(data, claims=[user_claim("2.3%")]).overall[0]
+    assert (row.cluster, row.independent) == ("", False)
 
 
 def test_a_selection_of_rows_is_not_held_against_claims_about_more() -> None:
