@@ -11,6 +11,7 @@ from errcomp.cli._output import Column, Table, add_output_arguments, emit
 
 if TYPE_CHECKING:
     from errcomp.claims.search import SearchResult
+    from errcomp.tables import Pairs
 
 __all__ = ["add_parser"]
 
@@ -133,11 +134,11 @@ def _search(args: argparse.Namespace) -> int:
             progress=report,
         )
     document = {"schema": "errcomp.search/1", "source": pairs.source, **result.to_dict()}
-    emit(args, document, [_search_table(result, pairs.source)])
+    emit(args, document, [_search_table(result, pairs)])
     return 0
 
 
-def _search_table(result: SearchResult, source: str) -> Table:
+def _search_table(result: SearchResult, pairs: Pairs) -> Table:
     tools = list(result.figures)
     columns = [
         Column("Subset and rule", lambda r: r["match"].description),
@@ -149,9 +150,30 @@ def _search_table(result: SearchResult, source: str) -> Table:
     notes = [
         result.conclusion,
         "By chance: how many matches as simple as this an unrelated figure would have on average.",
+        *_left_out(result, pairs),
     ]
     rows = [{"match": match} for match in result.matches]
-    return Table(f"What reproduces {published} in {source}", columns, rows, notes)
+    return Table(f"What reproduces {published} in {pairs.source}", columns, rows, notes)
+
+
+def _left_out(result: SearchResult, pairs: Pairs) -> list[str]:
+    """Say which rows the search could not use, and what the best subset is with them."""
+    left_out = {tool: n for tool, n in result.searched["left_out"].items() if n}
+    if not left_out:
+        return []
+    rows = ", ".join(f"{n} of {tool}" for tool, n in left_out.items())
+    notes = [
+        f"Only the {result.searched['configurations']} configurations that all of them have were "
+        f"searched; left out: {rows}."
+    ]
+    for tool in left_out if result.matches else ():
+        best = result.matches[0]
+        n = pairs.of_tool(tool).where(best.where).n
+        if n > best.n:
+            notes.append(
+                f"In the first subset {tool} has {n} in all, of which {best.n} are shared."
+            )
+    return notes
 
 
 def _figure_column(tool: str) -> Column:

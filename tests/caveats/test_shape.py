@@ -142,8 +142,8 @@ def test_the_gain_of_a_factor_is_not_flattered() -> None:
 def test_a_factor_that_does_not_help_is_said_so() -> None:
     caveat = caveat_of(one_sided(case_of([1.01] * 6 + [3.0] * 5, [1.0] * 11)))
     assert caveat.message == (
-        "11 of 11 predictions are too high; yet no single factor helps: leaving out one pair at a time, the MAPE "
-        "goes from 91.45 % to 116.6 %."
+        "11 of 11 predictions are too high; yet no single factor helps: leaving out one pair at "
+        "a time, the MAPE goes from 91.45 % to 116.6 %."
     )
 
 

@@ -1,0 +1,271 @@
+"""Keys of a search: which columns count, which are other columns in disguise, what naming costs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import comb, log2
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.claims.search.configurations import Configurations
+from errcomp.errors import InputError
+from errcomp.tables import RESERVED_KEYS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BITS",
+    "MOST_COMPLETE",
+    "Factor",
+    "Naming",
+    "choose_factors",
+    "listing_cost",
+    "sort_key",
+]
+
+#: Costs are kept as whole numbers: so many make a bit.
+BITS = 10
+#: Keys with more values than this are searched with a bounded number of values in a union.
+MOST_COMPLETE = 12
+_MOST_LISTED = 5  # more values in a union of so many-valued a key are too many in any case
+#: Derived keys with more values than this are named one value at a time (or all but one).
+_MOST_DERIVED = 6
+
+
+def listing_cost(listed: int, values: int) -> int:
+    r"""Return what it costs to name some of the values of a key, in tenths of a bit.
+
+    .. math:: 2 + k + \log_2 \binom{v}{k}
+
+    for k of v values: two bits for the key, k for how many, and the logarithm of the number of ways
+    to choose as many. The cheaper of listing and leaving out ("all but") counts. All values are the
+    key unused and cost nothing.
+
+    Examples
+    --------
+    >>> listing_cost(1, 12), listing_cost(2, 12), listing_cost(11, 12), listing_cost(12, 12)
+    (66, 100, 66, 0)
+    """
+    if listed == values:
+        return 0
+    k = min(listed, values - listed)
+    return round(BITS * (2 + k + log2(comb(values, k))))
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The cheapest way to name a union of values: its cost (tenths of a bit), and the values."""
+
+    cost: int
+    where: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+
+@dataclass(slots=True)
+class _Derived:
+    """A key that is a function of another, such as the vendor of a device."""
+
+    name: str
+    values: list[Any]
+    masks: list[int]
+    listed: int
+
+
+@dataclass(slots=True)
+class Factor:
+    """A key, the keys that are functions of it, and the unions of its values to search.
+
+    A function of a key (vendor of device) selects no rows that unions of the key's values do not
+    select; it only names some of them in fewer words. So it is folded into the naming.
+
+    Attributes
+    ----------
+    name : str
+        The key.
+    values : list
+        Its values, sorted.
+    codes : ndarray of int, shape (n,)
+        Which value each configuration has.
+    listed : int
+        Unions of at most so many values, or of all but at most so many, are searched; the key is
+        given up if 0.
+    derived : list
+        Keys that are functions of this one.
+    """
+
+    name: str
+    values: list[Any]
+    codes: NDArray[np.int64]
+    listed: int
+    derived: list[_Derived] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every union of values is searched."""
+        return self.listed >= len(self.values) // 2
+
+    def count(self) -> int:
+        """Return how many unions are searched, those by way of derived keys not counted."""
+        v = len(self.values)
+        if self.complete:
+            return int(2**v - 1)
+        return 1 + sum(comb(v, k) for k in range(1, self.listed + 1)) * 2
+
+    def namings(self) -> dict[int, Naming]:
+        """Return the cheapest naming of each union, as a bit mask over the values.
+
+        Examples
+        --------
+        >>> factor = Factor("mode", ["inference", "training"], np.array([0, 1]), 1)
+        >>> factor.namings()[0b10]
+        Naming(cost=40, where=(('mode', ('training',)),))
+        """
+        v = len(self.values)
+        full = (1 << v) - 1
+        found = {full: Naming(0)}
+        singles = [1 << i for i in range(v)]
+        for mask, cost in _unions(singles, self.listed):
+            found[mask] = Naming(cost, ((self.name, _pick(self.values, mask)),))
+        for derived in self.derived:
+            options = [
+                (_join(derived.masks, union), cost, (derived.name, _pick(derived.values, union)))
+                for union, cost in _unions(
+                    [1 << i for i in range(len(derived.values))], derived.listed
+                )
+            ]
+            for mask, naming in list(found.items()):
+                for option, cost, where in options:
+                    both, total = mask & option, naming.cost + cost
+                    if both and (both not in found or total < found[both].cost):
+                        found[both] = Naming(total, (where, *naming.where))
+        return found
+
+
+def _unions(singles: Sequence[int], limit: int) -> list[tuple[int, int]]:
+    """Unions of up to ``limit`` values, or of all but up to ``limit``, with their cost."""
+    v, full = len(singles), sum(singles)
+    found: dict[int, int] = {}
+    for size in range(1, min(limit, v - 1) + 1):
+        for chosen in combinations(singles, size):
+            mask = sum(chosen)
+            found.setdefault(mask, listing_cost(size, v))
+            found.setdefault(full ^ mask, listing_cost(v - size, v))
+    return list(found.items())
+
+
+def _join(masks: Sequence[int], union: int) -> int:
+    found = 0
+    for i, mask in enumerate(masks):
+        if union >> i & 1:
+            found |= mask
+    return found
+
+
+def _pick(values: Sequence[Any], mask: int) -> tuple[Any, ...]:
+    return tuple(value for i, value in enumerate(values) if mask >> i & 1)
+
+
+def choose_factors(
+    table: Configurations, keys: Sequence[str] | None, max_values: int | None
+) -> tuple[list[Factor], dict[str, str]]:
+    """Choose the keys to search and say why the others are not.
+
+    Constant columns and columns that repeat another under other names are left out; a column that
+    is a function of one other is folded into it.
+
+    Parameters
+    ----------
+    table : Configurations
+        What to search.
+    keys : sequence of str, optional
+        Columns to use; all that are keys if not given.
+    max_values : int, optional
+        Unions of at most so many values (or of all but so many) of each key.
+
+    Returns
+    -------
+    factors : list of Factor
+        Independent keys, by decreasing number of values.
+    unused : dict of str to str
+        Columns that are not searched, and why.
+
+    Raises
+    ------
+    InputError
+        A key does not exist, or ``max_values`` is not a positive number.
+    """
+    if max_values is not None and max_values < 1:
+        raise InputError(f"max_values must be at least 1, got {max_values}")
+    unused = dict(table.ignored)
+    if keys is None:
+        keys = [name for name in table.columns if name not in unused]
+    else:
+        for name in keys:
+            if name not in table.columns:
+                known = ", ".join(table.columns) or "none"
+                raise InputError(f"no key {name!r} to search. Keys of the table: {known}")
+            unused.pop(name, None)
+    # Where two columns say the same, the one with the well-known name stays.
+    ordered = sorted(dict.fromkeys(keys), key=lambda name: name not in RESERVED_KEYS)
+    factors: list[Factor] = []
+    for name in ordered:
+        values, codes = _encode(table.columns[name])
+        if len(values) == 1:
+            unused[name] = f"always {values[0]}"
+            continue
+        twin = next((f for f in factors if _same(f.codes, codes)), None)
+        if twin is not None:
+            unused[name] = f"says the same as {twin.name}"
+            continue
+        listed = len(values) // 2 if len(values) <= MOST_COMPLETE else _MOST_LISTED
+        factors.append(Factor(name, values, codes, min(listed, max_values or listed)))
+    factors.sort(key=lambda f: -len(f.values))
+    return _fold(factors), unused
+
+
+def _fold(factors: list[Factor]) -> list[Factor]:
+    """Fold keys that are functions of another key into it, unless that one cannot be complete."""
+    roots: list[Factor] = []
+    for factor in factors:
+        parent = next(
+            (r for r in roots if len(r.values) <= MOST_COMPLETE and _function(r, factor)), None
+        )
+        if parent is None:
+            roots.append(factor)
+            continue
+        masks = [0] * len(factor.values)
+        for parent_code, code in {
+            (int(a), int(b)) for a, b in zip(parent.codes, factor.codes, strict=True)
+        }:
+            masks[code] |= 1 << parent_code
+        listed = factor.listed if len(factor.values) <= _MOST_DERIVED else 1
+        parent.derived.append(_Derived(factor.name, factor.values, masks, listed))
+    return roots
+
+
+def _function(parent: Factor, factor: Factor) -> bool:
+    found = set(zip(parent.codes.tolist(), factor.codes.tolist(), strict=True))
+    return len(found) == len(parent.values)
+
+
+def _same(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+    found = set(zip(a.tolist(), b.tolist(), strict=True))
+    return len(found) == len({x for x, _ in found}) == len({y for _, y in found})
+
+
+def _encode(values: list[Hashable]) -> tuple[list[Any], NDArray[np.int64]]:
+    distinct = sorted(set(values), key=sort_key)
+    position = {value: i for i, value in enumerate(distinct)}
+    return distinct, np.asarray([position[value] for value in values], dtype=np.int64)
+
+
+def sort_key(value: Any) -> tuple[int, float, str]:
+    """Order numbers by size, then texts, then what is missing."""
+    if value is None:
+        return (2, 0.0, "")
+    if isinstance(value, int | float):
+        return (0, float(value), "")
+    return (1, 0.0, str(value))

@@ -1,0 +1,262 @@
+r"""Ways in which a set of pairs becomes one published figure.
+
+With :math:`a_i = |p_i - m_i| / d_i` and the denominator :math:`d_i` one of measured, predicted,
+smaller, larger, or mean of both:
+
+================== ================================================= ====
+aggregation        error                                             bits
+================== ================================================= ====
+mean               :math:`\frac1n \sum a_i`                          0
+median             middle value of :math:`a_i`                       2
+geometric mean     :math:`\exp(\frac1n \sum \ln a_i)`                2
+weighted           :math:`\sum |p_i - m_i| / \sum d_i`               2
+root mean square   :math:`\sqrt{\frac1n \sum a_i^2}`                 3
+ratio of totals    :math:`|\sum p_i - \sum m_i| / d(\sum p, \sum m)` 3
+mean of rounded    :math:`\frac1n \sum` of :math:`a_i` as printed    3–4
+share within       share of :math:`a_i` up to 5 %, or 10 %           3
+================== ================================================= ====
+
+The bits say how far a rule is from the one that most people would assume, in the currency of the
+complexity. Any denominator but the measurement costs 3 more, reading the figure as 100 % minus the
+error costs 3 more. The ratio of totals is at once the relative difference of the two means. The
+geometric mean is 0 where one error is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+
+from errcomp.claims.search.keys import BITS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["DENOMINATORS", "FAMILIES", "RULES", "Family", "Rule", "evaluate", "rows_for"]
+
+DENOMINATORS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "measured": lambda p, m: m,
+    "predicted": lambda p, m: p,
+    "smaller": np.minimum,
+    "larger": np.maximum,
+    "mean of both": lambda p, m: (p + m) / 2,
+}
+
+#: Logarithm that stands for that of zero: no other errors can make up for it in a mean.
+_LOG_ZERO = -1e9
+
+Reading = Literal["error", "100 - error", "share"]
+Kind = Literal["mean", "log", "square", "weighted", "totals", "median"]
+
+
+class Sums(Protocol):
+    """Sums over the pairs of each of many sets, by the name of what is summed."""
+
+    def __call__(self, name: str) -> Floats:
+        """Return the sums."""
+
+    def inverse(self, name: str) -> Floats:
+        """Return one over the sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """An aggregation with a denominator: one number for a set of pairs, whatever it is called.
+
+    ``kind`` says how sums over the pairs make the number (all but the median are made of sums);
+    ``term`` names what is summed for each pair, see ``rows_for``.
+    """
+
+    aggregation: str
+    denominator: str
+    kind: Kind
+    term: str
+    cost: int
+
+    def combine(self, sums: Sums) -> Floats:
+        """Make the number of many sets from their sums; logarithm or square where so defined."""
+        if self.kind == "totals":
+            p, m = sums("predicted"), sums("measured")
+            return np.abs(p - m) / DENOMINATORS[self.denominator](p, m)
+        above, below = self.terms
+        return sums(above) * sums.inverse(below)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What ``rows_for`` must have for this family."""
+        total = f"total {self.denominator}"
+        if self.kind == "totals":
+            return ("predicted", "measured", total)
+        return (self.term, total if self.kind == "weighted" else "one")
+
+    def scale(self, values: Floats) -> Floats:
+        """Bring values to the scale of ``combine``; it keeps their order."""
+        if self.kind == "log":
+            with np.errstate(divide="ignore"):
+                return np.log(values)
+        return values**2 if self.kind == "square" else values
+
+    def unscale(self, values: Floats) -> Floats:
+        """Undo ``scale``."""
+        if self.kind == "log":
+            return np.exp(values)
+        return np.sqrt(values) if self.kind == "square" else values
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A family and the reading of the published word: error, 100 % minus the error, or share."""
+
+    family: Family
+    reading: Reading
+    cost: int
+
+    @property
+    def aggregation(self) -> str:
+        """Name of the aggregation."""
+        return self.family.aggregation
+
+    @property
+    def denominator(self) -> str:
+        """Name of the denominator."""
+        return self.family.denominator
+
+    def read(self, values: Floats) -> Floats:
+        """Turn values of the family into figures as published."""
+        return 1 - values if self.reading == "100 - error" else values
+
+
+def _families() -> tuple[Family, ...]:
+    shapes: list[tuple[str, Kind, str, int]] = [
+        ("mean", "mean", "error", 0),
+        ("median", "median", "error", 2),
+        ("geometric mean", "log", "log", 2),
+        ("weighted", "weighted", "absolute", 2),
+        ("root mean square", "square", "square", 3),
+        ("ratio of totals", "totals", "", 3),
+        ("mean of rounded (1 decimal)", "mean", "rounded 1", 3),
+        ("mean of rounded (0 decimals)", "mean", "rounded 0", 4),
+        ("mean of rounded (2 decimals)", "mean", "rounded 2", 4),
+        ("share within 5 %", "mean", "within 5", 3),
+        ("share within 10 %", "mean", "within 10", 3),
+    ]
+    own = ("absolute", "")
+    return tuple(
+        Family(
+            aggregation,
+            denominator,
+            kind,
+            term if term in own else f"{term} {denominator}",
+            BITS * (bits + (0 if denominator == "measured" else 3)),
+        )
+        for denominator in DENOMINATORS
+        for aggregation, kind, term, bits in shapes
+    )
+
+
+def _rules() -> tuple[Rule, ...]:
+    found = []
+    for family in FAMILIES:
+        if family.aggregation.startswith("share"):
+            found.append(Rule(family, "share", family.cost))
+        else:
+            found.append(Rule(family, "error", family.cost))
+            found.append(Rule(family, "100 - error", family.cost + 3 * BITS))
+    return tuple(found)
+
+
+FAMILIES = _families()
+RULES = _rules()
+
+
+def errors(predicted: Floats, measured: Floats, denominator: str) -> Floats:
+    """Absolute error of each pair relative to the denominator."""
+    return np.abs(predicted - measured) / DENOMINATORS[denominator](predicted, measured)
+
+
+def rows_for(predicted: Floats, measured: Floats) -> dict[str, Floats]:
+    """Compute what each pair adds to the sums that the families are made of.
+
+    A denominator that is not positive for every pair is left out, and what overflows is left out;
+    the families that need it cannot be searched.
+    """
+    rows = {
+        "one": np.ones_like(measured),
+        "predicted": predicted,
+        "measured": measured,
+        "absolute": np.abs(predicted - measured),
+    }
+    for name, denominator in DENOMINATORS.items():
+        total = denominator(predicted, measured)
+        if not (total > 0).all():
+            continue
+        error = errors(predicted, measured, name)
+        positive = np.where(error > 0, error, 1.0)
+        rows[f"total {name}"] = total
+        rows[f"error {name}"] = error
+        rows[f"log {name}"] = np.where(error > 0, np.log(positive), _LOG_ZERO)
+        with np.errstate(over="ignore"):
+            rows[f"square {name}"] = error**2
+        for decimals in (0, 1, 2):
+            rows[f"rounded {decimals} {name}"] = np.round(100 * error, decimals) / 100
+        for percent in (5, 10):
+            rows[f"within {percent} {name}"] = (error <= percent / 100).astype(np.float64)
+    with np.errstate(over="ignore"):
+        return {name: values for name, values in rows.items() if np.isfinite(values.sum())}
+
+
+def evaluate(rule: Rule, *, predicted: Floats, measured: Floats) -> float:
+    """Compute the figure of one set of pairs from its definition.
+
+    Nothing here is shared with the sums of the search, which this checks.
+
+    Parameters
+    ----------
+    rule : Rule
+        Aggregation, denominator and reading.
+    predicted, measured : ndarray, shape (n,)
+        Same unit; the denominator must be positive.
+
+    Returns
+    -------
+    float
+        A fraction.
+
+    Examples
+    --------
+    >>> evaluate(RULES[0], predicted=np.array([11.0, 90.0]), measured=np.array([10.0, 100.0]))
+    0.1
+    """
+    family = rule.family
+    if family.kind == "totals":
+        p, m = predicted.sum(keepdims=True), measured.sum(keepdims=True)
+        value = errors(p, m, family.denominator)[0]
+    elif family.kind == "weighted":
+        total = DENOMINATORS[family.denominator](predicted, measured).sum()
+        value = np.abs(predicted - measured).sum() / total
+    else:
+        error = errors(predicted, measured, family.denominator)
+        value = _AGGREGATIONS[family.aggregation](error)
+    return float(1 - value if rule.reading == "100 - error" else value)
+
+
+def _geometric_mean(error: Floats) -> np.float64:
+    return np.float64(0) if (error == 0).any() else np.exp(np.log(error).mean())
+
+
+_AGGREGATIONS: dict[str, Callable[[Floats], np.floating]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "geometric mean": _geometric_mean,
+    "root mean square": lambda e: np.sqrt(np.mean(e**2)),
+    "mean of rounded (0 decimals)": lambda e: np.mean(np.round(100 * e, 0)) / 100,
+    "mean of rounded (1 decimal)": lambda e: np.mean(np.round(100 * e, 1)) / 100,
+    "mean of rounded (2 decimals)": lambda e: np.mean(np.round(100 * e, 2)) / 100,
+    "share within 5 %": lambda e: np.mean(e <= 0.05),
+    "share within 10 %": lambda e: np.mean(e <= 0.10),
+}

@@ -1,0 +1,287 @@
+"""The screen: which subsets and rules can reproduce the figures, over the whole lattice.
+
+Every family but the median is a ratio of sums (of logarithms or squares, where so defined), so a
+block of subsets is a matrix product and two comparisons. A median lies in ``[a, b)`` only if at
+most half of the errors are below ``a`` and at least half are below ``b``: two counts, which are
+sums as well; for an even number of errors this is necessary, not sufficient. The limits are widened
+by the rounding error of the sums. What passes is computed again by ``Table.evaluate`` and, if it is
+reported, from its definition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.claims.printed import Printed
+from errcomp.claims.search.lattice import Block
+from errcomp.claims.search.rules import Family, Rule, errors
+from errcomp.claims.search.subsets import Subsets, SumsByName, Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    _Part = tuple[int, int, int]  # block, first row, row after the last
+    _Places = tuple[NDArray[np.int64], NDArray[np.int64]]  # positions and rules
+    _Kept = tuple[NDArray[np.int64], NDArray[np.int64]]  # how many passed, and which are kept
+
+__all__ = ["Candidates", "scan"]
+
+_CHUNK = 20_000  # subsets at a time: what is computed for them stays in the cache
+_LEAST = 50  # sets of values to make room for: a part has so many fewer rows than subsets
+_SLAB = 8_000_000  # sums per indicator value that are kept at a time
+_LEVELS = 4_096  # costs told apart, in tenths of a bit
+_THREADS = 2
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Pairs of subset and rule that passed the screen, as parallel arrays.
+
+    Attributes
+    ----------
+    subsets : Subsets
+        What is selected.
+    rule : ndarray of int
+        Position in ``Table.rules``.
+    complexity : ndarray of int
+        Of the subset and the rule together, in tenths of a bit.
+    passed : ndarray of int
+        How many passed, by complexity, including those not kept.
+    kept_up_to : int
+        All that passed up to this complexity are here.
+    """
+
+    subsets: Subsets
+    rule: NDArray[np.int64]
+    complexity: NDArray[np.int64]
+    passed: NDArray[np.int64]
+    kept_up_to: int
+
+
+@dataclass(slots=True)
+class _Test:
+    """One rule: limits on the scale of its family, for each tool; for medians, terms to sum."""
+
+    index: int
+    limits: list[tuple[float, float]] = field(default_factory=list)
+    counts: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Screen:
+    """The tests of all rules, grouped by family, and the sums they need."""
+
+    def __init__(self, table: Table, figures: Sequence[Printed]) -> None:
+        self.table = table
+        # The figure printed with the most digits excludes most: it is tried first.
+        self.order = sorted(range(len(figures)), key=lambda t: _relative_width(figures[t]))
+        self.tests: dict[Family, list[_Test]] = {}
+        extra: list[list[Floats]] = [[] for _ in figures]
+        for index, rule in enumerate(table.rules):
+            limits = [_limits(rule, figure) for figure in figures]
+            if not all(table.reaches(t, rule.family, *both) for t, both in enumerate(limits)):
+                continue
+            test = _Test(index)
+            for t, (low, high) in enumerate(limits):
+                if rule.family.kind == "median":
+                    at = len(table.terms) + len(extra[t])
+                    extra[t] += self._half_below(t, rule.family, low, high)
+                    test.counts.append((at, at + 1))
+                else:
+                    scaled = rule.family.scale(np.array([low, high]))
+                    test.limits.append((float(scaled[0]), float(scaled[1])))
+            self.tests.setdefault(rule.family, []).append(test)
+        self.cubes = [
+            np.concatenate([cube, table.cube(rows)]) if rows else cube
+            for cube, rows in zip(table.cubes, extra, strict=True)
+        ]
+
+    def _half_below(self, tool: int, family: Family, low: float, high: float) -> list[Floats]:
+        c = self.table.configurations
+        error = errors(c.predicted[tool], c.measured[tool], family.denominator)
+        return [np.where(error < limit, 0.5, -0.5) for limit in (low, high)]
+
+    def run(self, by_value: Sequence[Floats], columns: NDArray[np.bool_]) -> _Places:
+        """Return what passes in a matrix of subsets: positions, and the rules they pass.
+
+        Parameters
+        ----------
+        by_value : sequence of ndarray, shape (terms, r, values)
+            For each tool, sums over sets of cells for each indicator value.
+        columns : ndarray of bool, shape (c, values)
+            Sets of indicator values.
+        """
+        chosen = np.ascontiguousarray(columns.T.astype(np.float64))
+        first, *others = self.order
+        sums = SumsByName(self.table.terms, lambda i: by_value[first][i] @ chosen)
+        places, rules = [], []
+        for family, tests in self.tests.items():
+            values = None if family.kind == "median" else family.combine(sums)
+            for test in tests:
+                at = _pass(test, first, values, sums.at).reshape(-1).nonzero()[0]
+                for tool in others:
+                    if len(at):
+                        at = at[self._pass_at(family, test, tool, by_value[tool], chosen, at)]
+                if len(at):
+                    places.append(at)
+                    rules.append(np.full(len(at), test.index))
+        if not places:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return np.concatenate(places), np.concatenate(rules)
+
+    def _pass_at(
+        self,
+        family: Family,
+        test: _Test,
+        tool: int,
+        by_value: Floats,
+        chosen: Floats,
+        at: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        rows, cols = np.divmod(at, chosen.shape[1])
+        columns = chosen.T[cols]
+        sums = SumsByName(
+            self.table.terms, lambda i: np.einsum("mv,mv->m", by_value[i][rows], columns)
+        )
+        values = None if family.kind == "median" else family.combine(sums)
+        return _pass(test, tool, values, sums.at)
+
+
+def scan(
+    table: Table,
+    figures: Sequence[Printed],
+    *,
+    keep: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Candidates:
+    """Screen all subsets under all rules and keep the simplest that pass.
+
+    Parameters
+    ----------
+    table : Table
+        Sums over the rows, with the lattice of subsets.
+    figures : sequence of Printed
+        One for each tool of the table; all must be met.
+    keep : int
+        Keep at least so many of those that pass, and all others of the same complexity.
+    progress : callable, optional
+        Called with the number of subsets done and their total.
+
+    Returns
+    -------
+    Candidates
+    """
+    screen = _Screen(table, figures)
+    store = _Store(table, keep)
+    blocks = table.lattice.blocks
+    total, done = sum(block.size for block in blocks), 0
+    rows = len(table.lattice.restrictions)
+    slab = max(1, _SLAB // sum(len(cube) * cube.shape[2] for cube in screen.cubes))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for first in range(0, rows, slab):
+            own = np.arange(first, min(first + slab, rows))
+            sums = [table.by_value(cube, own) for cube in screen.cubes]
+
+            def work(part: _Part, sums: list[Floats] = sums, first: int = first) -> _Kept:
+                block = blocks[part[0]]
+                at = block.rows[part[1] : part[2]] - first
+                columns = table.lattice.sets_of_values(block.values)
+                return store.simple(part, *screen.run([s.take(at, axis=1) for s in sums], columns))
+
+            parts = list(_parts(blocks, first, first + slab))
+            for part, found in zip(parts, pool.map(work, parts), strict=True):
+                store.add(*found)
+                done += (part[2] - part[1]) * len(blocks[part[0]].values)
+                if progress is not None:
+                    progress(done, total)
+    return store.result()
+
+
+def _parts(blocks: Sequence[Block], first: int, stop: int) -> Iterator[_Part]:
+    """Cut the subsets of some restrictions into parts for which the cache is large enough."""
+    for b, block in enumerate(blocks):
+        start, end = np.searchsorted(block.rows, [first, stop]).tolist()
+        step = max(1, _CHUNK // max(len(block.values), _LEAST))
+        for row in range(start, end, step):
+            yield b, row, min(row + step, end)
+
+
+class _Store:
+    """The simplest of what passed, in bounded memory."""
+
+    def __init__(self, table: Table, keep: int) -> None:
+        self._blocks = table.lattice.blocks
+        self._rule_costs = np.asarray([rule.cost for rule in table.rules])
+        self._keep, self._limit = keep, _LEVELS - 1
+        self._passed = np.zeros(_LEVELS, dtype=np.int64)
+        self._kept: list[NDArray[np.int64]] = []
+        self._size, self._compact_at = 0, 10 * keep
+
+    def simple(self, part: _Part, at: NDArray[np.int64], rules: NDArray[np.int64]) -> _Kept:
+        """Return how many passed, by complexity, and those worth keeping (may run in a thread)."""
+        block, start, stop = part
+        costs = self._blocks[block].costs(start, stop).reshape(-1)
+        complexity = costs[at] + self._rule_costs[rules]
+        # Where unions are bounded, some subsets have no description: they are not searched.
+        passed = np.bincount(complexity[complexity < _LEVELS], minlength=_LEVELS)
+        good = np.flatnonzero(complexity <= self._limit)
+        rows, cols = np.divmod(at[good], len(self._blocks[block].values))
+        blocks = np.full(len(good), block)
+        return passed, np.stack([blocks, start + rows, cols, rules[good], complexity[good]])
+
+    def add(self, passed: NDArray[np.int64], kept: NDArray[np.int64]) -> None:
+        """Take what passed in a part of the lattice."""
+        self._passed += passed
+        self._limit = min(self._limit, int(np.searchsorted(np.cumsum(self._passed), self._keep)))
+        self._kept.append(kept)
+        self._size += kept.shape[1]
+        if self._size > self._compact_at:
+            self._compact()
+
+    def _compact(self) -> NDArray[np.int64]:
+        kept = np.concatenate([np.empty((5, 0), dtype=np.int64), *self._kept], axis=1)
+        kept = kept[:, kept[4] <= self._limit]
+        self._kept, self._size = [kept], kept.shape[1]
+        self._compact_at = max(self._compact_at, 2 * self._size)
+        return kept
+
+    def result(self) -> Candidates:
+        """Return what was kept."""
+        block, row, col, rule, complexity = self._compact()
+        rows, values = np.zeros(len(block), dtype=np.int64), np.zeros(len(block), dtype=np.int64)
+        for b in np.unique(block):
+            at = np.flatnonzero(block == b)
+            rows[at] = self._blocks[b].rows[row[at]]
+            values[at] = self._blocks[b].values[col[at]]
+        return Candidates(Subsets(rows, values), rule, complexity, self._passed, self._limit)
+
+
+def _pass(
+    test: _Test, tool: int, values: Floats | None, sums: Callable[[int], Floats]
+) -> NDArray[np.bool_]:
+    if values is None:
+        below_low, below_high = test.counts[tool]
+        return (sums(below_low) <= 0) & (sums(below_high) >= 0)
+    low, high = test.limits[tool]
+    passed: NDArray[np.bool_] = values >= low
+    passed &= values < high
+    return passed
+
+
+def _limits(rule: Rule, figure: Printed) -> tuple[float, float]:
+    """Limits of the family's value, widened by the rounding error of sums."""
+    low, high = figure.low, figure.high
+    if rule.reading == "100 - error":
+        low, high = 1 - high, 1 - low
+    return max(0.0, low * (1 - _ROUNDING) - _ROUNDING**2), high * (1 + _ROUNDING) + _ROUNDING**2
+
+
+def _relative_width(figure: Printed) -> float:
+    return (figure.high - figure.low) / figure.high if figure.high < math.inf else 1.0

@@ -1,0 +1,292 @@
+"""The claim search: which subset and which rule give the published figures?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.claims.printed import Printed, parse_printed
+from errcomp.claims.search.chance import FACTOR, Chance, expected_matches
+from errcomp.claims.search.configurations import Configurations, join
+from errcomp.claims.search.keys import BITS, Factor, choose_factors, sort_key
+from errcomp.claims.search.lattice import build_lattice
+from errcomp.claims.search.results import Match, SearchResult
+from errcomp.claims.search.rules import RULES, Rule, evaluate
+from errcomp.claims.search.scan import Candidates, scan
+from errcomp.claims.search.subsets import Table
+from errcomp.errors import InputError
+from errcomp.tables import Pairs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["search_claim"]
+
+_KEEP = 10_000  # of those that pass the screen, to be computed again
+_EFFORT = 2_000_000  # rows to go through for that
+
+
+def search_claim(
+    pairs: Pairs,
+    figures: Mapping[str, str | float],
+    *,
+    keys: Sequence[str] | None = None,
+    tool_key: str = "tool",
+    top: int = 20,
+    max_values: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> SearchResult:
+    r"""Find the subsets of the rows and the rules that reproduce published figures.
+
+    A subset is a conjunction over keys of unions of values (device is H100, model is A or B). A
+    rule is an aggregation, a denominator and a reading of the word (see
+    ``errcomp.claims.search.rules``). A match gives, for every tool named, a number that is printed
+    like the figure published. Several figures must come from the same configurations and the same
+    rule. Each match reported was computed again from its definition on the rows it names.
+
+    .. math:: \text{complexity} = \sum_{\text{keys used}}
+              \Bigl(2 + k + \log_2 \tbinom{v}{k}\Bigr) + \text{bits of the rule}
+
+    Definition: complexity is a description length in bits, where k of the v values of a key are
+    listed (or left out, if that is shorter); the plain mean of errors relative to the measurement
+    costs nothing. Matches are ordered by complexity, then by the number of configurations. Where
+    several descriptions select the same rows, the shortest counts. ``expected_by_chance`` is the
+    number of matches as simple as this that unrelated figures of the same size and precision would
+    have (see ``errcomp.claims.search.chance``).
+
+    Misleads where a single figure with few digits is asked for: it has matches by the thousand, and
+    the simplest need not be what its authors did. Compare ``found`` with ``expected_by_chance``.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Rows of one or several tools.
+    figures : mapping of str to str or float
+        Tool to its figure as printed: ``"2.3%"``, ``"<5%"``, ``"5–10%"``, ``"0.0587"``. The digits
+        say how exactly it must be met. Without a tool column any one name will do.
+    keys : sequence of str, optional
+        Columns to search; all that are keys if not given. Columns that are functions of another
+        one (vendor of a device) give it shorter descriptions.
+    tool_key : str
+        The column that says which tool a row is of.
+    top : int
+        How many matches to return.
+    max_values : int, optional
+        Bound on the number of values in a union (or left out of it). Without it, all unions are
+        searched if that can be done in seconds, else a bound is set; ``searched`` says which.
+    seed : int
+        For the sample behind ``expected_by_chance``.
+    progress : callable, optional
+        Called with the number of subsets screened and their total.
+
+    Returns
+    -------
+    SearchResult
+
+    Raises
+    ------
+    InputError
+        A figure cannot be read or is negative, a tool or key does not exist, or the tools share no
+        configuration.
+
+    References
+    ----------
+    Rissanen (1978), "Modeling by shortest data description", Automatica 14(5), for ranking
+    explanations by the length of their description.
+
+    Examples
+    --------
+    >>> pairs = Pairs({
+    ...     "device": ["A", "A", "B", "B"],
+    ...     "measured": [100.0, 100.0, 100.0, 100.0],
+    ...     "predicted": [101.0, 103.0, 110.0, 125.0],
+    ... })
+    >>> best = search_claim(pairs, {"": "2.0%"}).matches[0]
+    >>> best.where, best.aggregation, best.n, best.values
+    ({'device': ['A']}, 'mean', 2, {'': 0.02})
+    """
+    printed = _read(figures)
+    if top < 1:
+        raise InputError(f"top must be at least 1, got {top}")
+    configurations = join(pairs, list(printed), tool_key)
+    factors, unused = choose_factors(configurations, keys, max_values)
+    lattice = build_lattice(factors, configurations.n)
+    table = Table(configurations, lattice)
+    wanted = list(printed.values())
+    keep = max(20 * top, min(_KEEP, _EFFORT // configurations.n))
+    # Independent of each other, and much of both runs outside of Python.
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(expected_matches, table, wanted, np.random.default_rng(seed))
+        candidates = scan(table, wanted, keep=keep, progress=progress)
+        chance = pending.result()
+    verified = _verify(table, wanted, candidates)
+    found = np.bincount(candidates.complexity[verified], minlength=1).cumsum()
+    matches = _matches(table, printed, candidates, verified, found, chance, top)
+    searched = _searched(table, factors, unused, int(chance.subsets.sum()), seed)
+    searched["dropped"] = [dropped.to_dict() for dropped in pairs.dropped]
+    searched["by_complexity"] = _by_complexity(found, chance, candidates.kept_up_to)
+    return SearchResult(printed, tuple(matches), searched)
+
+
+def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
+    if not figures:
+        raise InputError('no figure to search for. Give tool and figure, e.g. {"neusight": "2.3%"}')
+    found = {name: parse_printed(text) for name, text in figures.items()}
+    for name, figure in found.items():
+        if figure.high <= 0 or (figure.low if figure.value is None else figure.value) < 0:
+            raise InputError(f"figure of {name!r} must not be negative, got {figure.text!r}")
+    return found
+
+
+def _contains(figure: Printed, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    inside = (figure.low <= values) & (values < figure.high)
+    return inside | (values == figure.high) if figure.closed else inside
+
+
+def _verify(table: Table, figures: Sequence[Printed], candidates: Candidates) -> NDArray[np.int64]:
+    """Positions of the candidates that match, simplest first, large ones first."""
+    good = np.ones(len(candidates.rule), dtype=bool)
+    for index in np.unique(candidates.rule):
+        rule, at = table.rules[index], np.flatnonzero(candidates.rule == index)
+        for tool, figure in enumerate(figures):
+            subsets = candidates.subsets.part(at)
+            values = table.evaluate(tool, subsets, [rule.family])[rule.family]
+            good[at] &= _contains(figure, rule.read(values))
+    position = np.flatnonzero(good)
+    n = table.count(candidates.subsets.part(position))
+    order = np.lexsort((candidates.rule[position], -n, candidates.complexity[position]))
+    return position[order]
+
+
+def _matches(
+    table: Table,
+    figures: Mapping[str, Printed],
+    candidates: Candidates,
+    verified: NDArray[np.int64],
+    found: NDArray[np.int64],
+    chance: Chance,
+    top: int,
+) -> list[Match]:
+    by_rows: dict[tuple[int, int], list[int]] = {}
+    for i in verified.tolist():
+        subset = (int(candidates.subsets.rows[i]), int(candidates.subsets.values[i]))
+        by_rows.setdefault(subset, []).append(i)
+    matches: list[Match] = []
+    for same in by_rows.values():
+        match = _match(table, figures, candidates, same)
+        if match is None:
+            continue
+        cost = int(candidates.complexity[same[0]])
+        expected, error = chance.up_to(cost)
+        matches.append(
+            Match(
+                **match,
+                complexity=cost / BITS,
+                expected_by_chance=expected,
+                standard_error=error,
+                found=int(found[cost]),
+            )
+        )
+        if len(matches) == top:
+            break
+    return matches
+
+
+def _match(
+    table: Table, figures: Mapping[str, Printed], candidates: Candidates, same: list[int]
+) -> dict[str, Any] | None:
+    """Describe a subset, and compute its figures from their definition on the rows named."""
+    first, lattice = same[0], table.lattice
+    values = int(candidates.subsets.values[first])
+    naming, descriptions = lattice.describe(int(candidates.subsets.rows[first]), values)
+    rule = table.rules[candidates.rule[first]]
+    c = table.configurations
+    inside = np.ones(c.n, dtype=bool)
+    for key, wanted in naming.where:
+        inside &= np.asarray([value in wanted for value in c.columns[key]])
+    computed = {
+        name: evaluate(rule, predicted=c.predicted[t, inside], measured=c.measured[t, inside])
+        for t, name in enumerate(c.names)
+    }
+    # A value on the very edge of the rounding interval can differ in its last bit.
+    if not all(figures[name].contains(value) for name, value in computed.items()):
+        return None
+    n = int(inside.sum())
+    return {
+        "where": {key: list(wanted) for key, wanted in naming.where},
+        "aggregation": rule.aggregation,
+        "denominator": rule.denominator,
+        "reading": rule.reading,
+        "n": n,
+        "values": computed,
+        "description": f"{_rule_words(rule)}, {_where_words(c, naming.where)}, n={n}",
+        "equivalents": descriptions - 1,
+        "also": tuple(_rule_words(table.rules[candidates.rule[i]]) for i in same[1:]),
+    }
+
+
+def _rule_words(rule: Rule) -> str:
+    words = rule.aggregation
+    if rule.denominator != "measured":
+        words += (
+            f", relative to {'the ' if rule.denominator != 'predicted' else ''}{rule.denominator}"
+        )
+    return f"100 % minus {words}" if rule.reading == "100 - error" else words
+
+
+def _where_words(table: Configurations, where: Sequence[tuple[str, tuple[Any, ...]]]) -> str:
+    """Name a subset in words, the values left out where they are fewer."""
+    parts = []
+    for key, wanted in where:
+        others = sorted({v for v in table.columns[key] if v not in wanted}, key=sort_key)
+        if len(others) < len(wanted):
+            parts.append(f"{key} other than {' and '.join(map(str, others))}")
+        else:
+            parts.append(f"{key} {' or '.join(map(str, wanted))}")
+    return ", ".join(parts) or "all configurations"
+
+
+def _searched(
+    table: Table, factors: Sequence[Factor], unused: Mapping[str, str], subsets: int, seed: int
+) -> dict[str, Any]:
+    lattice = table.lattice
+    return {
+        "configurations": table.configurations.n,
+        "left_out": dict(table.configurations.left_out),
+        "keys": {f.name: len(f.values) for f in factors},
+        "derived": {d.name: f.name for f in factors for d in f.derived},
+        "unused": dict(unused),
+        "subsets": subsets,
+        "descriptions": lattice.descriptions,
+        "rules": len(table.rules),
+        "rules_left_out": sorted({_rule_words(r) for r in RULES if r not in table.rules}),
+        "combinations": subsets * len(table.rules),
+        "complete": all(f.complete for f in factors),
+        "bounds": {f.name: f.listed for f in factors if not f.complete},
+        "null": f"figures of the same digits, log-uniform within a factor of {FACTOR:g}, "
+        "independent of each other; subsets sampled where there are many",
+        "seed": seed,
+    }
+
+
+def _by_complexity(
+    found: NDArray[np.int64], chance: Chance, kept_up_to: int
+) -> list[dict[str, Any]]:
+    """Cumulative counts, for whole bits; None where not all that passed the screen was kept."""
+    rows = []
+    for cost in range(0, len(chance.expected) + BITS, BITS):
+        expected, error = chance.up_to(cost)
+        known = cost <= kept_up_to
+        rows.append(
+            {
+                "complexity": cost // BITS,
+                "found": int(found[min(cost, len(found) - 1)]) if known else None,
+                "expected": expected,
+                "standard_error": error,
+            }
+        )
+    return rows

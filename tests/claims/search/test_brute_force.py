@@ -1,0 +1,201 @@
+"""The search against an enumeration that shares nothing with it but the definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from errcomp.claims.printed import Printed, parse_printed
+from errcomp.claims.search import Match, search_claim
+from errcomp.tables import Pairs
+
+Row = dict[str, Any]
+DENOMINATORS = {
+    "measured": lambda p, m: m,
+    "predicted": lambda p, m: p,
+    "smaller": min,
+    "larger": max,
+    "mean of both": lambda p, m: (p + m) / 2,
+}
+BITS = {
+    "mean": 0,
+    "median": 2,
+    "geometric mean": 2,
+    "weighted": 2,
+    "root mean square": 3,
+    "ratio of totals": 3,
+    "mean of rounded (1 decimal)": 3,
+    "mean of rounded (0 decimals)": 4,
+    "mean of rounded (2 decimals)": 4,
+    "share within 5 %": 3,
+    "share within 10 %": 3,
+}
+
+
+def aggregate(name: str, denominator: str, pairs: list[tuple[float, float]]) -> float:
+    over = DENOMINATORS[denominator]
+    errors = [abs(p - m) / over(p, m) for p, m in pairs]
+    n = len(pairs)
+    if name == "median":
+        return statistics.median(errors)
+    if name == "geometric mean":
+        return 0.0 if min(errors) == 0 else math.exp(math.fsum(map(math.log, errors)) / n)
+    if name == "weighted":
+        return math.fsum(abs(p - m) for p, m in pairs) / math.fsum(over(p, m) for p, m in pairs)
+    if name == "root mean square":
+        return math.sqrt(math.fsum(e * e for e in errors) / n)
+    if name == "ratio of totals":
+        p, m = math.fsum(p for p, _ in pairs), math.fsum(m for _, m in pairs)
+        return abs(p - m) / over(p, m)
+    if name.startswith("share"):
+        return sum(e <= float(name.split()[2]) / 100 for e in errors) / n
+    if name.startswith("mean of rounded"):
+        decimals = int(name.split("(")[1][0])
+        return math.fsum(round(100 * e, decimals) / 100 for e in errors) / n
+    return math.fsum(errors) / n
+
+
+def subsets_with_bits(rows: list[Row], keys: tuple[str, ...]) -> dict[frozenset[int], float]:
+    """Each distinct non-empty set of rows with the bits of its shortest description."""
+    found: dict[frozenset[int], float] = {}
+    choices = []
+    for key in keys:
+        values = sorted({row[key] for row in rows})
+        own = []
+        for size in range(1, len(values) + 1):
+            k = min(size, len(values) - size)
+            bits = 0.0 if not k else round(10 * (2 + k + math.log2(math.comb(len(values), k)))) / 10
+            own += [(set(chosen), bits) for chosen in itertools.combinations(values, size)]
+        choices.append(own)
+    for chosen in itertools.product(*choices):
+        inside = frozenset(
+            i
+            for i, row in enumerate(rows)
+            if all(row[key] in values for key, (values, _) in zip(keys, chosen, strict=True))
+        )
+        total = round(sum(bits for _, bits in chosen), 1)
+        if inside and total < found.get(inside, math.inf):
+            found[inside] = total
+    return found
+
+
+def brute_force(
+    rows: list[Row], keys: tuple[str, ...], tools: int, figures: list[Printed]
+) -> dict[frozenset[int], list[tuple[float, str, str, str]]]:
+    """Matching row sets, each with its (bits, aggregation, denominator, reading), by bits."""
+    found: dict[frozenset[int], list[tuple[float, str, str, str]]] = {}
+    for inside, bits in subsets_with_bits(rows, keys).items():
+        for aggregation, denominator in itertools.product(BITS, DENOMINATORS):
+            cost = bits + BITS[aggregation] + 3 * (denominator != "measured")
+            values = [
+                aggregate(aggregation, denominator, [rows[i]["pairs"][t] for i in sorted(inside)])
+                for t in range(tools)
+            ]
+            readings = [("share", values, 0.0)]
+            if not aggregation.startswith("share"):
+                readings = [("error", values, 0.0), ("100 - error", [1 - v for v in values], 3.0)]
+            for reading, read, more in readings:
+                for figure, value in zip(figures, read, strict=True):
+                    # Which side of the edge a value falls on is a matter of the last bit.
+                    assume(abs(value - figure.low) > 1e-9)
+                    assume(abs(value - figure.high) > 1e-9)
+                if all(f.contains(v) for f, v in zip(figures, read, strict=True)):
+                    match = (round(cost + more, 1), aggregation, denominator, reading)
+                    found.setdefault(inside, []).append(match)
+    return found
+
+
+def rows_of(match: Match, rows: list[Row]) -> frozenset[int]:
+    return frozenset(
+        i
+        for i, row in enumerate(rows)
+        if all(row[key] in values for key, values in match.where.items())
+    )
+
+
+KEYS = ("device", "model", "mode", "vendor")
+TIMES = st.floats(1.0, 50.0).map(lambda x: round(x, 2))
+
+
+@st.composite
+def tables(draw: st.DrawFn, tools: int) -> list[Row]:
+    cells = draw(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1)),
+            min_size=1,
+            max_size=9,
+            unique=tools > 1,
+        )
+    )
+    return [
+        {
+            "device": f"d{d}",
+            "model": f"m{m}",
+            "mode": ("inference", "training")[o],
+            "vendor": "AB"[d % 2],
+            "pairs": [(draw(TIMES), draw(TIMES)) for _ in range(tools)],
+        }
+        for d, m, o in cells
+    ]
+
+
+def as_pairs(rows: list[Row], tools: int) -> Pairs:
+    columns: dict[str, list[Any]] = {key: [] for key in (*KEYS, "tool", "predicted", "measured")}
+    for t in range(tools):
+        for row in rows:
+            for key in KEYS:
+                columns[key].append(row[key])
+            columns["tool"].append(f"t{t}")
+            columns["predicted"].append(row["pairs"][t][0])
+            columns["measured"].append(row["pairs"][t][1])
+    return Pairs(columns)
+
+
+def check(rows: list[Row], texts: list[str]) -> None:
+    tools = len(texts)
+    expected = brute_force(rows, KEYS, tools, [parse_printed(text) for text in texts])
+    figures = {f"t{t}": text for t, text in enumerate(texts)}
+    result = search_claim(as_pairs(rows, tools), figures, top=100_000)
+    found = {rows_of(match, rows): match for match in result.matches}
+    assert len(found) == len(result.matches)
+    assert set(found) == set(expected)
+    assert result.searched["subsets"] == len(subsets_with_bits(rows, KEYS))
+    assert result.searched["complete"]
+    total = result.searched["by_complexity"][-1]["found"]
+    assert total == sum(len(rules) for rules in expected.values())
+    for inside, match in found.items():
+        best = min(bits for bits, *_ in expected[inside])
+        rule = (match.complexity, match.aggregation, match.denominator, match.reading)
+        assert match.complexity == pytest.approx(best)
+        assert rule in expected[inside]
+        assert match.n == len(inside)
+        assert len(match.also) == len(expected[inside]) - 1
+    complexities = [match.complexity for match in result.matches]
+    assert complexities == sorted(complexities)
+
+
+PERCENT = st.floats(0.5, 250).map(lambda x: f"{x:.0f}%")
+
+
+@given(rows=tables(tools=1), text=PERCENT)
+@settings(max_examples=60, deadline=None)
+def test_one_tool(rows: list[Row], text: str) -> None:
+    check(rows, [text])
+
+
+@given(rows=tables(tools=1), text=st.sampled_from(["<30%", "≥20%", "30–60%", "0.5", "98.1%", "0%"]))
+@settings(max_examples=25, deadline=None)
+def test_bounds_and_ranges(rows: list[Row], text: str) -> None:
+    check(rows, [text])
+
+
+@given(rows=tables(tools=2), texts=st.tuples(PERCENT, st.sampled_from(["<60%", "20–90%"])))
+@settings(max_examples=30, deadline=None)
+def test_two_tools_must_agree_on_subset_and_rule(rows: list[Row], texts: tuple[str, str]) -> None:
+    check(rows, list(texts))
