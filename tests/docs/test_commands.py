@@ -36,7 +36,7 @@ SHOWN = [c for c in shown_commands() if c[1].startswith("errcomp ")]
 
 
 def test_there_are_commands_to_check() -> None:
-    assert len(SHOWN) >= 3
+    assert {c[0] for c in SHOWN} >= {"README.md"}
 
 
 @pytest.mark.parametrize(("file", "command", "output"), SHOWN, ids=[c[1][:60] for c in SHOWN])
