@@ -34,10 +34,10 @@ types: $(DEV)
 docs: $(DEV)
 	$(PYTEST) -q tests/docs
 
-# The core dependencies alone must do: a second environment without any extra.
+# The core dependencies alone must do: a second environment, with the wheel and no extra.
 core:
 	$(PYTHON) -m venv $(CORE)
-	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . pytest
+	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . pytest hypothesis
 	$(CORE)/bin/pytest -p no:cacheprovider -q -m "not slow" tests
 
 $(VENV)/bin/python:
