@@ -42,6 +42,13 @@ def format_fraction(value: float) -> str:
     return f"{percent:.{decimals}f} %"
 
 
+def _percent(fraction: float) -> str:
+    percent = 100 * fraction
+    if abs(percent) < 1e5:
+        return f"{percent:.1f}"
+    return f"{percent:.1e}"
+
+
 @dataclass(frozen=True, slots=True)
 class Dropped:
     """Rows that were left out of a result, and why.
@@ -167,8 +174,8 @@ class Estimate:
             if self.low is not None and self.high is not None:
                 # Beyond ten times the measurement a bound of a small error has no true digit.
                 unknown = self.high >= 10 > 10 * self.value
-                high = ">999" if unknown else f"{100 * self.high:.1f}"
-                text += f" [{100 * self.low:.1f}, {high}]"
+                high = ">999" if unknown else _percent(self.high)
+                text += f" [{_percent(self.low)}, {high}]"
             return text
         text = format_number(self.value)
         if self.unit not in ("ratio", "log", "correlation", "count", "measured"):

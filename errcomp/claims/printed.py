@@ -21,6 +21,10 @@ _RANGE = re.compile(
 )
 
 
+_POWER = re.compile(r"[eE]([+-]?\d+)")
+_LARGEST_POWER = 300
+
+
 @dataclass(frozen=True, slots=True)
 class Printed:
     """A published figure and the interval of numbers that would be printed like it.
@@ -105,13 +109,21 @@ def parse_printed(text: str | float) -> Printed:
     0.975
     """
     written = text.strip() if isinstance(text, str) else repr(float(text))
+    if not written.isascii() and any(c.isdigit() and not c.isascii() for c in written):
+        raise _unreadable(text)
+    if any(abs(int(power)) > _LARGEST_POWER for power in _POWER.findall(written)):
+        raise InputError(f"the figure {text!r} is beyond any error: write it without the exponent.")
     if found := _VALUE.fullmatch(written):
         return _value(written, found)
     if found := _BOUND.fullmatch(written):
         return _bound(written, found)
     if found := _RANGE.fullmatch(written):
         return _range(written, found)
-    raise InputError(
+    raise _unreadable(text)
+
+
+def _unreadable(text: str | float) -> InputError:
+    return InputError(
         f"cannot read the figure {text!r}. Write one number as it was printed, without words: "
         '"2.3%", "<5%", "5–10%", or a fraction such as 0.023.'
     )

@@ -250,10 +250,12 @@ def user_claim(printed: str, *, aggregation: str | None = None, tool: str = "") 
     (0.0225, 0.0235)
     """
     figure = parse_printed(printed)
+    if (figure.value or figure.high) < 0 or figure.high <= 0:
+        raise InputError(f"the claim {printed!r} is not positive: the size of an error is")
     if not figure.percent and figure.low > 1:
         raise InputError(
             f"the claim {printed!r} has no percent sign, and as a fraction it is more than 100 %. "
-            f'Write "{printed}%", or "{100 * figure.low:.0f}%" if that is meant.'
+            f'Write "{printed}%", or "{100 * (figure.value or figure.low):g}%" if that is meant.'
         )
     return Claim(
         tool=tool,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,7 +20,7 @@ _COMMANDS = ("audit", "metrics", "claims", "replicate", "datasets", "ingest")
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn
         """Print one line and leave with 2, as for every other bad input."""
-        print(f"errcomp: {message} (see: {self.prog} --help)", file=sys.stderr)
+        _complain(f"{message} (see: {self.prog} --help)")
         raise SystemExit(2)
 
 
@@ -37,21 +40,49 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 1 a requested check failed, 2 bad usage or input."""
+    args = argparse.Namespace(exit_code=0)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal or pipe of another encoding gets an escape, not a crash.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        return _run(argv, args)
+    except BrokenPipeError:  # the reader of our output has left, e.g. `| head`
+        _silence()
+        return int(args.exit_code)
+    except KeyboardInterrupt:
+        print("errcomp: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        _complain(f"{name}{error.strerror or error}")
+        return 2
+
+
+def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
     parser = build_parser()
-    args = parser.parse_args(argv)
+    parser.parse_args(argv, args)
     if args.command is None:
         parser.print_help()
         return 2
     from errcomp.errors import ErrcompError
 
     try:
-        return int(args.run(args))
+        args.run(args)
+        sys.stdout.flush()
     except ErrcompError as error:
-        print(f"errcomp: {error}", file=sys.stderr)
+        _complain(str(error))
         return 2
-    except BrokenPipeError:  # the reader of our output has left, e.g. `| head`
-        sys.stderr.close()
-        return 0
-    except KeyboardInterrupt:
-        print("errcomp: interrupted; nothing was written", file=sys.stderr)
-        return 130
+    return int(args.exit_code)
+
+
+def _complain(message: str) -> None:
+    """Print one line, whatever a file name or a value in it holds."""
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+    print(f"errcomp: {line}", file=sys.stderr)
+
+
+def _silence() -> None:
+    """Keep the interpreter from flushing into the closed pipe once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

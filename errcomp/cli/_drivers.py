@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["run_drivers"]
 
 
-def run_drivers(args: argparse.Namespace) -> int:
+def run_drivers(args: argparse.Namespace) -> None:
     """Compute, print verdicts first, then contrasts, then the regressions."""
     from errcomp.drivers import error_drivers as error_drivers
 
@@ -26,7 +26,6 @@ def run_drivers(args: argparse.Namespace) -> int:
     tables = [_statements(result), _contrasts(result)]
     tables += [_regression(regression) for regression in result.regressions]
     emit(args, document, tables)
-    return 0
 
 
 def _statements(result: DriversResult) -> Table:

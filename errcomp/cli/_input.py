@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from errcomp.tables import Pairs
 
-__all__ = ["add_table_arguments", "load_table", "parse_keys", "parse_where"]
+__all__ = ["add_table_arguments", "load_table", "parse_keys", "parse_where", "seed"]
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +42,16 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def seed(text: str) -> int:
+    """Read a seed: a whole number that is not negative."""
+    number = int(text)
+    if not 0 <= number < 2**63:
+        raise ValueError
+    return number
+
+
 def load_table(args: argparse.Namespace) -> Pairs:
-    """Read the table that the arguments name."""
+    """Read the table that the arguments name; what an artifact lacks is said on stderr."""
     from errcomp import datasets, readers
     from errcomp.errors import InputError
     from errcomp.tables import Pairs
@@ -55,8 +64,17 @@ def load_table(args: argparse.Namespace) -> Pairs:
     path = Path(args.table)
     if path.exists():
         options = {"columns": columns or None, "unit": args.unit, "zeros": args.zeros}
+        output = getattr(args, "output", None)
+        if output is not None and output.exists() and output.samefile(path):
+            raise InputError(
+                f"{path}: -o would overwrite the table that is read; name another file"
+            )
         found = readers.read(path, **options)
-        pairs = found if isinstance(found, Pairs) else found.pairs
+        if isinstance(found, Pairs):
+            pairs = found
+        else:
+            pairs = found.pairs
+            print(found.report, file=sys.stderr)
     elif args.table in datasets.names():
         if columns or args.unit:
             raise InputError(
@@ -99,4 +117,10 @@ def parse_keys(text: str | None) -> tuple[str, ...]:
     >>> parse_keys("device, mode"), parse_keys(None)
     (('device', 'mode'), ())
     """
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    from errcomp.errors import InputError
+
+    keys = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    twice = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
+    if twice:
+        raise InputError(f"{', '.join(twice)} is named twice in {text!r}")
+    return keys

@@ -123,7 +123,7 @@ def render(table: Table) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colour = sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     stream = io.StringIO()
     console = Console(file=stream, width=WIDTH, force_terminal=colour, highlight=False, emoji=False)
     console.print(Text(table.title, style="bold"))
@@ -158,7 +158,7 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichT
             overflow="fold",
         )
     for row in rows:
-        drawn.add_row(*(Text(column.show(row)) for column in columns))
+        drawn.add_row(*(Text(_clean(column.show(row))) for column in columns))
     return drawn
 
 
@@ -190,11 +190,16 @@ def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
     return max(map(len, [*words, *cells])) + _GAP
 
 
+def _clean(text: str) -> str:
+    """Show a line break or an escape code in a user's value as what it is."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def _wrap(note: str) -> str:
     """Break a note at the width; the lines of a list item stand below each other."""
     item = re.match(r" (?:·|[a-z†‡*] ) |\[\d+\] ", note)
     # A figure and its percent sign stay together: textwrap does not break at this space.
-    kept = note.replace(" %", "\N{NO-BREAK SPACE}%")
+    kept = _clean(note).replace(" %", "\N{NO-BREAK SPACE}%")
     indent = " " * (item.end() if item else 0)
     lines = textwrap.wrap(kept, WIDTH, subsequent_indent=indent, break_long_words=False)
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
@@ -223,9 +228,9 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
 def _check_suffix(path: Path, suffixes: Sequence[str]) -> None:
     suffix = path.suffix.lower()
     if suffix not in suffixes:
+        name = repr(suffix) if suffix else "a name without suffix"
         raise InputError(
-            f"{path}: cannot tell the format from {suffix or 'a name without suffix'!r}. "
-            f"Use one of: {', '.join(suffixes)}"
+            f"{path}: cannot tell the format from {name}. Use one of: {', '.join(suffixes)}"
         )
 
 
@@ -261,7 +266,7 @@ def _write_parquet(path: Path, document: Mapping[str, Any], _: Sequence[Table]) 
 
 def _write_json(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:
     text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(text + "\n", encoding="utf-8", errors="replace")
 
 
 def _write_markdown(path: Path, _: Mapping[str, Any], tables: Sequence[Table]) -> None:
@@ -269,12 +274,12 @@ def _write_markdown(path: Path, _: Mapping[str, Any], tables: Sequence[Table]) -
     for table in tables:
         rule = ["---:" if c.right else "---" for c in table.columns]
         lines = [[c.header for c in table.columns], rule]
-        lines += [[c.show(row) for c in table.columns] for row in table.rows]
+        lines += [[_clean(c.show(row)) for c in table.columns] for row in table.rows]
         grid = [
             "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
         ]
         parts.append("\n".join([f"**{table.title}**", "", *grid, "", *map(_md_note, table.notes)]))
-    path.write_text("\n\n".join(parts).rstrip() + "\n", encoding="utf-8")
+    path.write_text("\n\n".join(parts).rstrip() + "\n", encoding="utf-8", errors="replace")
 
 
 def _md_note(note: str) -> str:
@@ -300,7 +305,7 @@ _TEX = {
 
 
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(c, c) for c in text)
+    return "".join(_TEX.get(c, c) for c in _clean(text))
 
 
 def _write_latex(path: Path, _: Mapping[str, Any], tables: Sequence[Table]) -> None:
@@ -315,14 +320,17 @@ def _write_latex(path: Path, _: Mapping[str, Any], tables: Sequence[Table]) -> N
             "\\toprule",
             " & ".join(_tex(c.header) for c in table.columns) + r" \\",
             "\\midrule",
-            *(" & ".join(_tex(c.show(row)) for c in table.columns) + r" \\" for row in table.rows),
+            *(
+                " & ".join(_tex(_clean(c.show(row))) for c in table.columns) + r" \\"
+                for row in table.rows
+            ),
             "\\bottomrule",
             "\\end{tabular}",
             *(f"\\par\\footnotesize {_tex(note)}" for note in table.notes),
             "\\end{table}",
         ]
         parts.append("\n".join(lines))
-    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8", errors="replace")
 
 
 _WRITERS: dict[str, Callable[[Path, Mapping[str, Any], Sequence[Table]], None]] = {

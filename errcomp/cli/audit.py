@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, load_table, parse_keys
+from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
     parser.add_argument("--method", default="default", help="how intervals are made")
     parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=seed, default=0)
     parser.add_argument(
         "--fail-on",
         action="append",
@@ -62,11 +62,14 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Audit, print, and fail if a verdict asked for was found."""
     from errcomp.claims.auditing import audit
     from errcomp.claims.registry import user_claim
+    from errcomp.errors import InputError
 
+    if args.aggregation is not None and args.claim is None:
+        raise InputError("--aggregation says how --claim was averaged: give the claim as well")
     pairs = load_table(args)
     claims: list[Claim] | None = None
     if args.claim is not None:
@@ -81,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
         cluster=parse_keys(args.cluster) or None,
         seed=args.seed,
     )
-    emit(args, {"schema": "errcomp.audit/1", **result.to_dict()}, audit_tables(result))
     found = {row.verdict.word for row in result.rows} | {v.word for v in result.claims}
-    return 1 if found & set(args.fail_on) else 0
+    args.exit_code = 1 if found & set(args.fail_on) else 0
+    emit(args, {"schema": "errcomp.audit/1", **result.to_dict()}, audit_tables(result))
 
 
 def audit_tables(result: Audit) -> list[Table]:

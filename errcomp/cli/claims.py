@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, load_table, parse_keys
+from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     search.add_argument("--keys", metavar="KEYS", help="only subsets over these keys")
     search.add_argument("--top", type=int, default=10, help="matches shown (default: 10)")
-    search.add_argument("--seed", type=int, default=0)
+    search.add_argument("--seed", type=seed, default=0)
     add_output_arguments(search)
     search.set_defaults(run=_search)
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     from errcomp.claims.registry import claims
 
     known = [c for c in claims() if args.level is None or args.level in c.level]
@@ -78,16 +78,14 @@ def _list(args: argparse.Namespace) -> int:
     note = "Figures of different levels or references answer different questions: never rank them."
     table = Table("Published accuracy claims", columns, rows, [note])
     emit(args, {"schema": "errcomp.claims/1", "rows": rows}, [table])
-    return 0
 
 
-def _show(args: argparse.Namespace) -> int:
+def _show(args: argparse.Namespace) -> None:
     from errcomp.claims.registry import find
 
     rows = [c.to_dict() for c in find(args.tool)]
     tables = [_claim_table(row) for row in rows]
     emit(args, {"schema": "errcomp.claims/1", "rows": rows}, tables)
-    return 0
 
 
 def _claim_table(row: Mapping[str, Any]) -> Table:
@@ -110,7 +108,7 @@ def _claim_table(row: Mapping[str, Any]) -> Table:
     return Table(f"{row['tool']}: {row['printed'] or 'no figure'}", columns, rows)
 
 
-def _search(args: argparse.Namespace) -> int:
+def _search(args: argparse.Namespace) -> None:
     from errcomp.claims.search import search_claim
     from errcomp.cli._progress import progress
     from errcomp.errors import InputError
@@ -135,7 +133,6 @@ def _search(args: argparse.Namespace) -> int:
         )
     document = {"schema": "errcomp.search/1", "source": pairs.source, **result.to_dict()}
     emit(args, document, [_search_table(result, pairs)])
-    return 0
 
 
 def _search_table(result: SearchResult, pairs: Pairs) -> Table:

@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     export.set_defaults(run=_export)
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     from errcomp import datasets
 
     rows = [info.to_dict() for info in datasets.list()]
@@ -50,10 +50,9 @@ def _list(args: argparse.Namespace) -> int:
     note = "More on one of them: errcomp datasets show NAME"
     table = Table("Embedded tables", columns, rows, [note])
     emit(args, {"schema": "errcomp.datasets/1", "rows": rows}, [table])
-    return 0
 
 
-def _show(args: argparse.Namespace) -> int:
+def _show(args: argparse.Namespace) -> None:
     from errcomp import datasets
 
     info = datasets.info(args.name).to_dict()
@@ -75,19 +74,16 @@ def _show(args: argparse.Namespace) -> int:
     ]
     document = {"schema": "errcomp.dataset/1", **info, "rows": info["columns"]}
     emit(args, document, tables)
-    return 0
 
 
-def _build(args: argparse.Namespace) -> int:
+def _build(args: argparse.Namespace) -> None:
     from errcomp import datasets
 
     for path in datasets.build(args.name, Path(args.source), Path(args.to)):
         print(f"wrote {path}")
-    return 0
 
 
-def _export(args: argparse.Namespace) -> int:
+def _export(args: argparse.Namespace) -> None:
     from errcomp import datasets
 
     print(f"wrote {datasets.export(args.name, Path(args.output))}")
-    return 0

@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Read, write, and say on stderr what was read, what was not and why."""
     from errcomp.readers import neusight
 
@@ -40,4 +40,3 @@ def run(args: argparse.Namespace) -> int:
     write_frame(Path(args.output), frame)
     print(found.report, file=sys.stderr)
     print(f"wrote {len(frame)} rows to {args.output}")
-    return 0

@@ -6,8 +6,9 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, load_table, parse_keys
+from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.errors import InputError
 
 if TYPE_CHECKING:
     from errcomp.summary import Summary
@@ -36,23 +37,24 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
     parser.add_argument("--method", default="default", help="how intervals are made")
     parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=seed, default=0)
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Run ``metrics``, ``metrics list`` or ``metrics drivers``."""
-    if args.table == "list":
-        return _list(args)
-    if args.table == "drivers":
-        args.table = args.rest or "neusight"
-        from errcomp.cli._drivers import run_drivers
+    if args.table in ("list", "drivers"):
+        _refuse(args, ("by", "figures", "cluster"), f"metrics {args.table}")
+        if args.table == "list":
+            _list(args)
+        else:
+            from errcomp.cli._drivers import run_drivers
 
-        return run_drivers(args)
+            args.table = args.rest or "neusight"
+            run_drivers(args)
+        return
     if args.rest:
-        from errcomp.errors import InputError
-
         raise InputError(f"metrics takes one table, got {args.table} and {args.rest}")
     from errcomp.summary import DEFAULT_FIGURES, summarize
 
@@ -77,7 +79,13 @@ def run(args: argparse.Namespace) -> int:
     unused = [f"{table.n - pairs.n} pairs of other tools not used"] if pairs.n < table.n else []
     shown = _summary_table(summary, figures, args.level, _title(pairs), len(pairs.tools) > 1)
     emit(args, document, [replace(shown, notes=[*shown.notes, *unused])])
-    return 0
+
+
+def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> None:
+    """Refuse options that a command would ignore."""
+    given = [f"--{name}" for name in names if getattr(args, name) is not None]
+    if given:
+        raise InputError(f"{command} does not take {', '.join(given)}")
 
 
 def _title(pairs: Pairs) -> str:
@@ -124,7 +132,7 @@ def _format(name: str, value: float) -> str:
     return Estimate(name, value, unit=figure(name).unit).format()
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     from errcomp.metrics import FIGURES
 
     rows = [
@@ -138,4 +146,3 @@ def _list(args: argparse.Namespace) -> int:
     ]
     document = {"schema": "errcomp.figures/1", "rows": rows}
     emit(args, document, [Table("Figures", columns, rows)])
-    return 0

@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Replicate, print the tables and the count."""
     from errcomp.claims.replicate import replicate_survey
 
@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     document = {"schema": "errcomp.replication/1", **result.to_dict()}
     document["rows"] = [cell.to_dict() for cell in cells]
     shown = [_table(name, found) for name, found in tables.items()]
+    args.exit_code = 1 if any(c.status == args.fail_on for c in cells) else 0
     emit(args, document, [*shown, _counts(result)])
-    return 1 if args.fail_on and any(c.status == args.fail_on for c in cells) else 0
 
 
 def _table(name: str, cells: Sequence[Cell]) -> Table:

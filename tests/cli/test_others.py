@@ -149,6 +149,8 @@ def test_embedded_tables_are_rebuilt_to_the_byte(
         (("replicate", "survey", "--table", "table99"), "no table 'table99'"),
         (("metrics", "neusight", "--figures", "mapes"), "mape"),
         (("metrics", "neusight", "other"), "takes one table"),
+        (("metrics", "drivers", "--by", "mode"), "does not take --by"),
+        (("metrics", "list", "--figures", "mape"), "does not take --figures"),
         (("datasets", "show", "nothing"), "there is no dataset 'nothing'"),
         (("datasets", "build", "neusight", "--from", "."), "artifact"),
         (("ingest", "neusight", ".", "-o", "x.parquet"), "artifact"),
@@ -183,3 +185,52 @@ def test_it_runs_as_a_module_and_answers_quickly() -> None:
         [sys.executable, "-c", heavy], capture_output=True, text=True, check=True
     )
     assert loaded.stdout.strip() == "[]"
+
+
+def test_the_input_is_never_overwritten(run: Run, pairs_csv: Path) -> None:
+    before = pairs_csv.read_bytes()
+    ran = run(
+        "metrics", pairs_csv, "--predicted", "estimate", "--measured", "latency", "-o", pairs_csv
+    )
+    assert (ran.code, "would overwrite the table" in ran.err) == (2, True)
+    assert pairs_csv.read_bytes() == before
+
+
+@pytest.mark.shared
+def test_what_an_artifact_lacks_is_said(run: Run, shared_data: Path) -> None:
+    ran = run("audit", shared_data / "neusight-artifact", "--tool", "neusight")
+    assert "3 measured without prediction" in ran.err
+
+
+def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    import os
+
+    command = command.replace("errcomp", f"{sys.executable} -m errcomp", 1)
+    variables = {**os.environ, **environment}
+    return subprocess.run(["bash", "-c", command], capture_output=True, env=variables, check=False)
+
+
+def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
+    done = shell(
+        "errcomp audit neusight --tool all --fail-on overstated | head -1; exit ${PIPESTATUS[0]}"
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_another_encoding_gets_escapes_and_a_full_disk_a_message() -> None:
+    done = shell("errcomp audit neusight", PYTHONIOENCODING="ascii")
+    assert (done.returncode, b"\\u2020" in done.stdout) == (0, True)
+    full = shell("errcomp datasets list > /dev/full")
+    assert (full.returncode, full.stderr.count(b"\n")) == (2, 1)
+    assert b"No space left" in full.stderr
+
+
+def test_values_of_the_user_cannot_break_a_table(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    data = {"predicted": [1.0, 2.0], "measured": [1.0, 1.0], "device": ["a\nb", "\x1b[31mred"]}
+    pl.DataFrame(data).write_parquet(path)
+    ran = run("metrics", path, "--by", "device", "--figures", "mape", "-o", tmp_path / "t.md")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert "a\\nb" in ran.out
+    assert "a\\nb" in (tmp_path / "t.md").read_text(encoding="utf-8")
