@@ -157,7 +157,7 @@ def as_pairs(rows: list[Row], tools: int) -> Pairs:
     return Pairs(columns)
 
 
-def check(rows: list[Row], texts: list[str]) -> None:
+def check_against_brute_force(rows: list[Row], texts: list[str]) -> None:
     tools = len(texts)
     expected = brute_force(rows, KEYS, tools, [parse_printed(text) for text in texts])
     figures = {f"t{t}": text for t, text in enumerate(texts)}
@@ -186,16 +186,16 @@ PERCENT = st.floats(0.5, 250).map(lambda x: f"{x:.0f}%")
 @given(rows=tables(tools=1), text=PERCENT)
 @settings(max_examples=60, deadline=None)
 def test_one_tool(rows: list[Row], text: str) -> None:
-    check(rows, [text])
+    check_against_brute_force(rows, [text])
 
 
 @given(rows=tables(tools=1), text=st.sampled_from(["<30%", "≥20%", "30–60%", "0.5", "98.1%", "0%"]))
 @settings(max_examples=25, deadline=None)
 def test_bounds_and_ranges(rows: list[Row], text: str) -> None:
-    check(rows, [text])
+    check_against_brute_force(rows, [text])
 
 
 @given(rows=tables(tools=2), texts=st.tuples(PERCENT, st.sampled_from(["<60%", "20–90%"])))
 @settings(max_examples=30, deadline=None)
 def test_two_tools_must_agree_on_subset_and_rule(rows: list[Row], texts: tuple[str, str]) -> None:
-    check(rows, list(texts))
+    check_against_brute_force(rows, list(texts))
