@@ -91,7 +91,7 @@ def test_the_ratio_to_a_range_is_to_its_nearer_end() -> None:
         ({"kind": "correlation", "metric": "Kendall tau"}, "a correlation"),
         ({"printed": ""}, "gives no figure"),
         ({"metric": "RMSE"}, "RMSE is not an error figure"),
-        ({"scope": "CNN training"}, "about CNN training, and nothing in the table says"),
+        ({"scope": "CNN training"}, "about CNN training. Nothing in the table says"),
     ],
 )
 def test_what_the_pairs_cannot_decide_is_not_verifiable(
