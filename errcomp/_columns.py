@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from errcomp._frames import column_values
-from errcomp.errors import InputError, describe_rows
+from errcomp._frames import column_values, is_missing
+from errcomp.errors import InputError, describe_names, describe_rows
 
 if TYPE_CHECKING:
     import narwhals as nw
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Origin", "numeric", "one_unit", "rename", "status_ok"]
+__all__ = [
+    "STATUS_WORDS",
+    "Origin",
+    "Zeros",
+    "as_float",
+    "check_values",
+    "numeric",
+    "one_unit",
+    "rename",
+    "status_ok",
+]
+
+Zeros = Literal["raise", "exclude"]
 
 _STATUS_OK = ("", "ok", "success", "0", "none")
+
+#: What a message says of them.
+STATUS_WORDS = "ok, success, 0, none or nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +72,25 @@ class Origin:
 
 def rename(frame: nw.DataFrame[Any], columns: Mapping[str, str], source: str) -> nw.DataFrame[Any]:
     """Give the user's columns their names here, and insist on the two that must be there."""
+    import narwhals as nw
+
     where = f"{source}: " if source else ""
-    missing = [c for c in columns.values() if c not in frame.columns]
-    missing += [c for c in ("predicted", "measured") if c not in columns and c not in frame.columns]
+    olds = {"predicted": "predicted", "measured": "measured", **columns}
+    missing = [str(old) for old in olds.values() if old not in frame.columns]
     if missing:
         raise InputError(
             f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
-            f"Columns found: {', '.join(frame.columns) or 'none'}. "
+            f"Columns found: {describe_names(frame.columns, wanted=missing[0])}. "
             "Name yours with --predicted COLUMN --measured COLUMN (columns={...} in Python)."
         )
+    old, uses = Counter(olds.values()).most_common(1)[0]
+    if uses > 1:
+        both = " and ".join(new for new in olds if olds[new] == old)
+        raise InputError(f"{where}{both} are both {old!r}. Name a column of its own for each.")
+    news = {old: new for new, old in olds.items()}
     # A column that a rename would collide with is not what the user asked for: it makes way.
-    clash = [new for new, old in columns.items() if new != old and new in frame.columns]
-    return frame.drop(clash).rename({old: new for new, old in columns.items() if old != new})
+    kept = [name for name in frame.columns if name in news or name not in olds]
+    return frame.select(nw.col(name).alias(news.get(name, name)) for name in kept)
 
 
 def status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
@@ -74,7 +99,7 @@ def status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
         return np.ones(len(frame), dtype=bool)
     values = column_values(frame, "status")
     return np.asarray(
-        [v is None or v != v or str(v).strip().lower() in _STATUS_OK for v in values], dtype=bool
+        [is_missing(v) or str(v).strip().lower() in _STATUS_OK for v in values], dtype=bool
     )
 
 
@@ -108,16 +133,94 @@ def _from_objects(
         if absent[i]:
             continue
         try:
-            # True is no measurement, although Python would take it for 1.
-            numbers[i] = float("yes" if isinstance(value, bool | np.bool_) else value)
-        except (TypeError, ValueError):
+            numbers[i] = _to_float(value, text=True)
+        except (TypeError, ValueError, OverflowError):
             bad.append(i)
     if bad:
         raise InputError(
-            f"{origin.prefix}{name} must be a number, got {values[bad[0]]!r} in "
+            f"{origin.prefix}{name} must be a number, got {_short(values[bad[0]])} in "
             f"{origin.name(bad)}. Fix the value, or give the row a status if the prediction failed."
         )
     return numbers, absent
+
+
+def _to_float(value: Any, *, text: bool) -> float:
+    """Convert a number, or with ``text`` what a file has for one.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        It is none, although ``float`` may take it for one: True, b"1", a complex number, "1_000"
+        or digits of other scripts.
+    """
+    if isinstance(value, str):
+        if not text or "_" in value or not value.isascii():
+            raise ValueError(value)
+    elif isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(value)
+    return float(value)
+
+
+def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return numbers as float64, and refuse what NumPy would take for numbers."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values: remove these rows or give them a status")
+    try:
+        raw = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} must be one-dimensional: {error}") from error
+    # Text that looks like numbers, complex numbers and dates would be converted without a word.
+    if raw.dtype.kind not in "biufO":
+        example = f" such as {raw.ravel().tolist()[0]!r}" if raw.size else ""
+        raise InputError(f"{name} must be numbers, got {raw.dtype} values{example}")
+    if raw.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, got shape {raw.shape}")
+    if raw.dtype.kind != "O":
+        return raw.astype(np.float64)
+    array = np.empty(len(raw))
+    for i, value in enumerate(raw):
+        try:
+            array[i] = _to_float(value, text=False)
+        except (TypeError, ValueError, OverflowError) as error:
+            what = f"{type(value).__name__} in row {i + 1}"
+            raise InputError(f"{name} must be numbers below 1.8e308, got {what}") from error
+    return array
+
+
+def check_values(
+    predicted: NDArray[np.float64],
+    measured: NDArray[np.float64],
+    *,
+    zeros: Zeros,
+    origin: Origin,
+) -> NDArray[np.bool_]:
+    """Raise on values that cannot be used; return which rows to keep."""
+    if zeros not in ("raise", "exclude"):
+        raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
+    for name, values in (("predicted", predicted), ("measured", measured)):
+        bad = ~np.isfinite(values)
+        if bad.any():
+            raise InputError(
+                f"{origin.prefix}{name} must be finite, got {values[bad][0]} in "
+                f"{origin.name(bad)}. Remove such rows or give them a status (a failed "
+                "prediction is a row with a status, not a number)."
+            )
+    bad = measured <= 0
+    if bad.any() and zeros == "raise":
+        raise InputError(
+            f"{origin.prefix}measured must be positive, got {measured[bad][0]} in "
+            f"{origin.name(bad)}. Exclude such rows with "
+            'zeros="exclude" (--zeros exclude; they will be counted), or fix the measurement.'
+        )
+    return ~bad
+
+
+def _short(value: Any) -> str:
+    try:
+        shown = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return f"a {type(value).__name__} of thousands of digits"
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def one_unit(
@@ -126,12 +229,15 @@ def one_unit(
     """Return the unit that all rows in use have; raise when they have several."""
     if "unit" not in frame.columns:
         return unit
-    values = column_values(frame, "unit")[used]
+    cells = column_values(frame, "unit")[used]
+    values = ["" if is_missing(v) else str(v).strip() for v in cells]
     expected = unit if unit is not None else values[0]
     other = np.asarray([v != expected for v in values], dtype=bool)
     if other.any():
+        found = values[int(np.argmax(other))]
+        first, second = (repr(v) if v else "no unit" for v in (expected, found))
         raise InputError(
-            f"{origin.prefix}mixed units: {expected!r} and {values[other][0]!r} "
+            f"{origin.prefix}mixed units: {first} and {second} "
             f"(the second in {origin.of(used).name(other)}). Convert all rows to one unit first."
         )
-    return None if expected is None else str(expected)
+    return expected or None

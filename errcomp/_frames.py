@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from errcomp.errors import InputError
 
 if TYPE_CHECKING:
     import narwhals as nw
+    import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["column_values", "frame_from_columns", "to_eager"]
+__all__ = ["column_values", "frame_from_columns", "is_missing", "to_eager"]
 
 
 def to_eager(native: Any) -> nw.DataFrame[Any]:
@@ -21,36 +23,109 @@ def to_eager(native: Any) -> nw.DataFrame[Any]:
     import narwhals as nw
 
     if isinstance(native, Mapping):
-        import polars as pl
-
-        native = pl.DataFrame(dict(native))
+        native = _from_mapping(native)
     try:
         frame = nw.from_native(native)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        names: list[Any] = frame.columns
     except TypeError as error:
         raise InputError(
             f"expected a dataframe (pandas, Polars, PyArrow, …) or a mapping of columns, "
             f"got {type(native).__name__}"
         ) from error
-    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    except nw.exceptions.DuplicateError as error:
+        raise InputError("the table has two columns of one name. Rename one.") from error
+    _check_names(names)
+    return frame
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    other = [name for name in names if not isinstance(name, str)]
+    if other:
+        raise InputError(f"column names must be text, got {other[0]!r}. Rename the column.")
+
+
+def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:
+    import polars as pl
+
+    _check_names(columns)
+    refused = (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
+    data = {}
+    for name, values in columns.items():
+        try:
+            one = isinstance(values, str | bytes) or not isinstance(values, Iterable)
+            # One value stands for all rows, as in Polars.
+            data[name] = values if one else pl.Series(name, _with_one_type(values))
+        except refused as error:
+            reason = str(error).split("\n", maxsplit=1)[0][:120]
+            raise InputError(
+                f"column {name!r} cannot be read: {reason}. Give all its values one type, one "
+                "value per row."
+            ) from error
+    try:
+        return pl.DataFrame(data)
+    except refused as error:
+        lengths = ", ".join(f"{n} {len(v)}" for n, v in data.items() if isinstance(v, pl.Series))
+        raise InputError(
+            f"columns must have the same length, got {lengths}. Give each one value per row."
+        ) from error
+
+
+def _with_one_type(values: Any) -> Any:
+    """Make floats of a list of integers and floats, which Polars would refuse."""
+    kinds = {type(v) for v in values} if isinstance(values, list | tuple) else set()
+    if {int, float} <= kinds <= {int, float, type(None)}:
+        return [None if v is None else float(v) for v in values]
+    return values
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether this is None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ArithmeticError):  # NA, a signalling NaN
+        return True
+    except ValueError:  # an array
+        return False
 
 
 def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
     """Return one column as an array; missing is NaN among floats, None among everything else."""
+    import narwhals as nw
+
     series = frame[name]
-    if series.dtype.is_numeric() and series.null_count() == 0:
+    beyond_numpy = series.dtype in (nw.Int128, nw.UInt128) or series.dtype == nw.Decimal
+    if series.dtype.is_numeric() and not beyond_numpy and series.null_count() == 0:
         return np.asarray(series.to_numpy())
     if series.dtype.is_float():
-        return np.asarray([np.nan if v is None else v for v in series.to_list()])
+        return np.asarray([np.nan if is_missing(v) else v for v in series.to_list()], dtype=float)
     values = np.empty(len(series), dtype=object)
-    values[:] = [None if v is None or v != v else v for v in series.to_list()]
-    return values
+    values[:] = [None if is_missing(v) else v for v in series.to_list()]
+    return _without_decimals(values) if series.dtype == nw.Decimal else values
+
+
+def _without_decimals(values: NDArray[Any]) -> NDArray[Any]:
+    """Make floats of decimals, or texts where floats have too few digits to tell them apart."""
+    floats = [None if v is None else float(v) for v in values]
+    exact = all(f is None or Decimal(repr(f)) == v for f, v in zip(floats, values, strict=True))
+    result = np.empty(len(values), dtype=object)
+    result[:] = floats if exact else [None if v is None else str(v) for v in values]
+    return result
+
+
+def _in_64_bits(values: Iterable[Any]) -> list[Any]:
+    """Make texts of a column of integers (identifiers) that not every library can hold."""
+    column = list(values)
+    if any(isinstance(v, int) and abs(v) >= 2**63 for v in column):
+        return [None if v is None else str(v) for v in column]
+    return column
 
 
 def frame_from_columns(columns: Mapping[str, Iterable[Any]], like: Any = None) -> Any:
     """Build a native frame of the same library as ``like`` (Polars when there is none)."""
     import polars as pl
 
-    data: dict[str, Sequence[Any]] = {name: list(values) for name, values in columns.items()}
+    data: dict[str, Sequence[Any]] = {name: _in_64_bits(v) for name, v in columns.items()}
     if like is None:
         return pl.DataFrame(data, strict=False)
     import narwhals as nw

@@ -11,9 +11,13 @@ __all__ = [
     "ErrcompError",
     "InputError",
     "MissingExtraError",
+    "NotDefinedError",
     "SmallSampleWarning",
+    "describe_names",
     "describe_rows",
 ]
+
+_NAMES_SHOWN = 12
 
 
 class ErrcompError(Exception):
@@ -22,6 +26,10 @@ class ErrcompError(Exception):
 
 class InputError(ErrcompError, ValueError):
     """The data or the arguments given cannot be used as they are."""
+
+
+class NotDefinedError(InputError):
+    """The figure is not defined for these pairs, although nothing is wrong with them."""
 
 
 class MissingExtraError(ErrcompError, ImportError):
@@ -62,3 +70,36 @@ def describe_rows(rows: Sequence[int], *, word: str = "row") -> str:
     shown = ", ".join(str(row) for row in rows[:3])
     more = f" (and {len(rows) - 3} more)" if len(rows) > 3 else ""
     return f"{word}{'s' if len(rows) > 1 else ''} {shown}{more}"
+
+
+def describe_names(names: Sequence[str], *, wanted: str = "") -> str:
+    """List names: all of a few; of many the nearest to what was wanted, the first, and a count.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What there is.
+    wanted : str
+        What was asked for and is not there.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> describe_names(["A", "B"], wanted="C"), describe_names([])
+    ('A, B', 'none')
+    >>> describe_names([f"gpu{i}" for i in range(1000)], wanted="GPU77")
+    'gpu77 (nearest), gpu0, gpu1, gpu2, gpu3, gpu4, gpu5, gpu6, gpu7, gpu8, gpu9, gpu10 (and 988 \
+more)'
+    """
+    if len(names) <= _NAMES_SHOWN:
+        return ", ".join(names) or "none"
+    from difflib import get_close_matches
+
+    plain = {name.lower(): name for name in names}
+    near = [plain[name] for name in get_close_matches(wanted.lower(), plain, n=1)]
+    first = [name for name in names if name not in near][: _NAMES_SHOWN - len(near)]
+    shown = ", ".join([*(f"{name} (nearest)" for name in near), *first])
+    return f"{shown} (and {len(names) - len(near) - len(first):,} more)"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp._frames import frame_from_columns
-from errcomp.errors import InputError
+from errcomp.errors import NotDefinedError
 from errcomp.metrics._registry import figure
-from errcomp.metrics.intervals import estimate
+from errcomp.metrics.intervals import check_options, estimate
 from errcomp.results import Dropped, Estimate
-from errcomp.tables import Pairs
+from errcomp.tables import Pairs, check_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,11 +42,16 @@ class SummaryRow:
     figures: Mapping[str, Estimate]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return one flat row: keys, n, and for each figure its value and interval bounds."""
+        """Return one flat row: keys, n, and for each figure its value and interval bounds.
+
+        A figure that has no value here has a ``<figure>_reason`` as well.
+        """
         row: dict[str, Any] = {**self.key, "n": self.n}
         for name, value in self.figures.items():
             row[name] = None if np.isnan(value.value) else value.value
             row[f"{name}_low"], row[f"{name}_high"] = value.low, value.high
+            if np.isnan(value.value):
+                row[f"{name}_reason"] = value.method
         return row
 
 
@@ -88,14 +93,15 @@ class Summary:
     def to_frame(self) -> Any:
         """Return the rows as a frame of the same library as the table that went in."""
         rows = [row.to_dict() for row in self.rows]
-        return frame_from_columns({k: [r[k] for r in rows] for k in rows[0]}, like=self._like)
+        names = dict.fromkeys(name for row in rows for name in row)
+        return frame_from_columns({k: [r.get(k) for r in rows] for k in names}, like=self._like)
 
 
 def summarize(
     pairs: Any,
     *,
-    by: Sequence[str] = (),
-    figures: Sequence[str] = DEFAULT_FIGURES,
+    by: str | Sequence[str] = (),
+    figures: str | Sequence[str] = DEFAULT_FIGURES,
     level: float = 0.95,
     method: str = "default",
     cluster: str | Sequence[str] | None = None,
@@ -108,14 +114,15 @@ def summarize(
     ----------
     pairs : Pairs, dataframe or mapping of columns
         Predictions and measurements (see `errcomp.tables.Pairs`).
-    by : sequence of str
+    by : str or sequence of str
         Keys to group by; none gives one row.
-    figures : sequence of str
+    figures : str or sequence of str
         Names from `errcomp.metrics.FIGURES`.
     level : float
         Nominal coverage of the intervals.
     method : str
-        How intervals are made; ``"default"`` is the tested choice for each figure.
+        How intervals are made; ``"default"`` is the tested choice for each figure. Another must
+        be for at least one of the figures.
     cluster : str or sequence of str, optional
         Resample whole clusters of this key (several keys: nested, outermost first) instead of
         single pairs, e.g. ``"model"`` when the configurations of one model share their error.
@@ -129,12 +136,14 @@ def summarize(
     Raises
     ------
     InputError
-        A key or a figure does not exist.
+        A key, a figure or the method does not exist, a key has the name of a column of the result,
+        or level, resamples or seed are out of range.
 
     Notes
     -----
     A figure that is not defined for a group (a correlation of one pair, a log ratio of a zero
-    prediction) has the value NaN there, and its ``method`` says why.
+    prediction) has the value NaN there, and its ``method`` says why; so has one whose clusters
+    are missing in some rows.
 
     Examples
     --------
@@ -146,8 +155,10 @@ def summarize(
     (0.167, 0.2)
     """
     table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
-    for name in figures:
-        figure(name)
+    figures = (figures,) if isinstance(figures, str) else tuple(figures)
+    check_options(figures, level=level, method=method, resamples=resamples, seed=seed)
+    suffixes = ("", "_low", "_high", "_reason")
+    by = check_keys(by, ["n", *(name + suffix for name in figures for suffix in suffixes)])
     names = [cluster] if isinstance(cluster, str) else list(cluster or ())
     clusters = [table.column(name) for name in names]
 
@@ -162,7 +173,7 @@ def summarize(
     rows = tuple(row(g.key, g.index) for g in table.groups(by))
     pooled = rows[0] if not by else row({}, np.arange(table.n))
     macro = {n: float(np.mean([r.figures[n].value for r in rows])) for n in figures}
-    return Summary(tuple(by), rows, pooled, macro, table.dropped, table.native)
+    return Summary(by, rows, pooled, macro, table.dropped, table.native)
 
 
 def _one(
@@ -188,12 +199,13 @@ def _one(
         )
         # Arrays know no unit; the table does.
         return replace(found, unit=table.unit or "measured") if found.unit == "measured" else found
-    except InputError as error:
+    except NotDefinedError as error:
         spec = figure(name)
+        counted = " (rows counted among these pairs)" if "row" in str(error) else ""
         return Estimate(
             name,
             float("nan"),
-            method=f"not defined here: {error}",
+            method=f"not defined here{counted}: {error}",
             n=len(index),
             unit=spec.unit,
             definition=spec.definition,

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import Origin, numeric, one_unit, rename, status_ok
-from errcomp._frames import column_values, to_eager
-from errcomp.errors import InputError
+from errcomp._columns import (
+    STATUS_WORDS,
+    Origin,
+    Zeros,
+    as_float,
+    check_values,
+    numeric,
+    one_unit,
+    rename,
+    status_ok,
+)
+from errcomp._frames import column_values, is_missing, to_eager
+from errcomp.errors import InputError, describe_names
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["RESERVED_KEYS", "Group", "Pairs", "Zeros", "as_pairs"]
-
-Zeros = Literal["raise", "exclude"]
+__all__ = ["RESERVED_KEYS", "Group", "Pairs", "Zeros", "as_pairs", "check_keys"]
 
 #: Columns with a meaning of their own; every other column is a key to group by as well.
 RESERVED_KEYS = (
@@ -66,10 +75,10 @@ def as_pairs(
     Traceback (most recent call last):
         ...
     errcomp.errors.InputError: measured must be positive, got 0.0 in row 2. Exclude such rows with \
-zeros="exclude" (they will be counted), or fix the measurement.
+zeros="exclude" (--zeros exclude; they will be counted), or fix the measurement.
     """
-    p = _as_float("predicted", predicted)
-    m = _as_float("measured", measured)
+    p = as_float("predicted", predicted)
+    m = as_float("measured", measured)
     if p.shape != m.shape:
         raise InputError(
             f"predicted and measured must have the same length, got {len(p)} and {len(m)}"
@@ -81,53 +90,42 @@ zeros="exclude" (they will be counted), or fix the measurement.
     return p, m
 
 
-def _as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    if np.ma.is_masked(values):
-        raise InputError(f"{name} has masked values: remove these rows or give them a status")
-    raw = np.asarray(values)
-    # Text that looks like numbers, complex numbers and dates would be converted without a word.
-    if raw.dtype.kind not in "biufO":
-        example = f" such as {raw.ravel().tolist()[0]!r}" if raw.size else ""
-        raise InputError(f"{name} must be numbers, got {raw.dtype} values{example}")
-    try:
-        array = raw.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers: {error}") from error
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, got shape {array.shape}")
-    return array
-
-
-def check_values(
-    predicted: NDArray[np.float64],
-    measured: NDArray[np.float64],
-    *,
-    zeros: Zeros,
-    origin: Origin,
-) -> NDArray[np.bool_]:
-    """Raise on values that cannot be used; return which rows to keep."""
-    if zeros not in ("raise", "exclude"):
-        raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
-    for name, values in (("predicted", predicted), ("measured", measured)):
-        bad = ~np.isfinite(values)
-        if bad.any():
-            raise InputError(
-                f"{origin.prefix}{name} must be finite, got {values[bad][0]} in "
-                f"{origin.name(bad)}. Remove such rows or give them a status (a failed "
-                "prediction is a row with a status, not a number)."
-            )
-    bad = measured <= 0
-    if bad.any() and zeros == "raise":
-        raise InputError(
-            f"{origin.prefix}measured must be positive, got {measured[bad][0]} in "
-            f"{origin.name(bad)}. Exclude such rows with "
-            'zeros="exclude" (they will be counted), or fix the measurement.'
-        )
-    return ~bad
-
-
 def _dropped(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
     return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
+
+
+def check_keys(by: str | Sequence[str], reserved: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys to group by; a single one may be given as it is.
+
+    Parameters
+    ----------
+    by : str or sequence of str
+        Keys asked for.
+    reserved : sequence of str
+        Columns of the result, which a key of the same name would overwrite.
+
+    Raises
+    ------
+    InputError
+        A key is no text, is given twice or has the name of a column of the result.
+
+    Examples
+    --------
+    >>> check_keys("device", ["n", "mape"])
+    ('device',)
+    """
+    keys = (by,) if isinstance(by, str) else tuple(by)
+    for i, key in enumerate(keys):
+        if not isinstance(key, str):
+            raise InputError(f"keys to group by must be names of columns, got {key!r}")
+        if key in keys[:i]:
+            raise InputError(f"key {key!r} is given twice. Give it once.")
+        if key in reserved:
+            raise InputError(
+                f"cannot group by {key!r}: the result has a column of that name. "
+                "Rename the column in the table."
+            )
+    return keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +201,11 @@ class Pairs:
         )
         if not keep.any():
             reasons = [f"{d.n} dropped: {d.reason}" for d in self.dropped]
+            if not ok.all():
+                status = str(column_values(frame, "status")[~ok][0])
+                reasons.append(
+                    f"{origin.name(~ok)} with status {status!r}, while {STATUS_WORDS} mean success"
+                )
             why = "; ".join(reasons) or "the table is empty"
             raise InputError(f"{origin.prefix}no pairs to work on ({why})")
         self.unit = one_unit(frame, unit, keep, origin)
@@ -248,15 +251,22 @@ class Pairs:
         if name not in self._columns:
             raise InputError(
                 f"{self.source + ': ' if self.source else ''}no column {name!r}. "
-                f"Columns to group by: {', '.join(self.keys) or 'none'}"
+                f"Columns to group by: {describe_names(self.keys, wanted=str(name))}"
             )
         return self._columns[name]
 
-    def groups(self, by: Sequence[str]) -> list[Group]:
-        """Split the rows by the values of the keys, ordered by key; all rows if ``by`` is empty."""
+    def groups(self, by: str | Sequence[str]) -> list[Group]:
+        """Split the rows by the values of the keys, ordered by key; all rows if ``by`` is empty.
+
+        Raises
+        ------
+        InputError
+            A key does not exist or is given twice, or its values are lists or the like.
+        """
+        by = check_keys(by, ())
         if not by:
             return [Group({}, np.arange(self.n))]
-        columns = [_hashable(self.column(name)) for name in by]
+        columns = [_hashable(name, self.column(name)) for name in by]
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, values in enumerate(zip(*columns, strict=True)):
             found.setdefault(values, []).append(i)
@@ -298,7 +308,7 @@ class Pairs:
             texts = np.asarray([str(v) for v in self.column(name)])
             for option in options:
                 if not (texts == option).any():
-                    known = ", ".join(sorted(set(texts.tolist())))
+                    known = describe_names(sorted(set(texts.tolist())), wanted=option)
                     raise InputError(f"no row has {name}={option}. Values of {name}: {known}")
             mask &= np.isin(texts, options)
         if not mask.any():
@@ -319,36 +329,49 @@ class Pairs:
         """Return the pairs of one tool, or of the table's subject when no name is given.
 
         A table without a column ``tool``, or without a subject, is returned whole when no name is
-        given; ``"all"`` always returns the whole table.
+        given; ``"all"`` returns the whole table, unless a tool has that name. Upper and lower case
+        need not be right where only one tool can be meant.
 
         Raises
         ------
         InputError
-            There is no such tool; the message lists those that are there.
+            There is no such tool, or several differ from the name by case only; the message lists
+            them.
         """
-        wanted = self.subject if name is None else name
-        if wanted is None or wanted == "all":
+        tools = self.tools
+        wanted = self.subject if name is None else str(name)
+        if wanted is None or (wanted == "all" and "all" not in tools):
             return self
-        found = [tool for tool in self.tools if tool.lower() == wanted.lower()]
-        if not found:
+        found = [tool for tool in tools if tool == wanted]
+        found = found or [tool for tool in tools if tool.lower() == wanted.lower()]
+        if len(found) != 1:
+            there = describe_names(tools, wanted=wanted) if tools else "there is no column tool"
+            what = "several tools may be" if found else "no tool"
             raise InputError(
-                f"{self.source + ': ' if self.source else ''}no tool {wanted!r}. "
-                f"Tools in the table: {', '.join(self.tools) or 'there is no column tool'}"
+                f"{self.source + ': ' if self.source else ''}{what} {wanted!r}. "
+                f"Tools in the table: {there}"
             )
-        return self if len(self.tools) == 1 else self.where({"tool": found[0]})
+        return self if len(tools) == 1 else self.where({"tool": found[0]})
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
         return iter(zip(self.predicted.tolist(), self.measured.tolist(), strict=True))
 
 
-def _hashable(values: NDArray[Any]) -> list[Any]:
+def _hashable(name: str, values: NDArray[Any]) -> list[Any]:
     """Missing is None in every key: NaN is not equal to itself and would split a group."""
-    return [None if v != v else v for v in values.tolist()]
+    plain = [None if is_missing(v) else v for v in values.tolist()]
+    try:
+        set(plain)
+    except TypeError as error:
+        raise InputError(
+            f"cannot group by {name!r}: its values are lists or the like. Give each part a column."
+        ) from error
+    return plain
 
 
-def _sort_key(value: Any) -> tuple[int, float, str]:
+def _sort_key(value: Any) -> tuple[int, Any, str]:
     if value is None:
         return (2, 0.0, "")
-    if isinstance(value, int | float | np.number):
-        return (0, float(value), "")
+    if isinstance(value, Real):
+        return (0, value, "")
     return (1, 0.0, str(value))

@@ -55,6 +55,10 @@ def test_an_undefined_figure_says_why_and_the_others_stay() -> None:
     document = summary.to_dict()
     assert document["rows"][0]["rmsle"] is None
     assert document["macro"]["rmsle"] is None
+    assert "predicted must be positive" in document["rows"][0]["rmsle_reason"]
+    assert "rows counted among these pairs" in document["rows"][0]["rmsle_reason"]
+    assert "rmsle_reason" not in document["rows"][1]
+    assert summary.to_frame()["rmsle_reason"].null_count() == 1
 
 
 def test_a_figure_in_the_unit_of_the_data_says_it() -> None:
@@ -90,3 +94,61 @@ def test_dropped_rows_are_reported() -> None:
 def test_unknown_names_are_refused(options: dict[str, list[str]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         summarize(DATA, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "bogus"}, "no interval method 'bogus'. Methods: default"),
+        (
+            {"method": "wilson"},
+            "method 'wilson' makes no interval of mape. Use one of: default, log",
+        ),
+        ({"method": "bca", "figures": "within_10"}, "makes no interval of within_10"),
+        ({"level": 2}, "level must lie between 0 and 1, got 2"),
+        ({"level": math.nan}, "level must lie between 0 and 1, got nan"),
+        ({"level": "95"}, "level must be a number, got '95'"),
+        ({"seed": -1}, "seed must not be negative, got -1"),
+        ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
+        ({"resamples": 3}, "resamples must be at least 39 .* 9999 is a good number"),
+        ({"level": 0.9999}, "resamples must be at least 19999 .* 19999 is a good number"),
+        ({"resamples": None}, "resamples must be a whole number, got None"),
+    ],
+)
+def test_options_that_cannot_be_used_are_no_missing_figure(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        summarize(DATA, **{"figures": ["mape"], **options})
+
+
+def test_a_method_for_some_of_the_figures_is_used_for_those() -> None:
+    figures = summarize(DATA, figures=["mape", "within_10"], method="wilson").pooled.figures
+    assert figures["mape"].low is None
+    assert "wilson is not for a mean" in figures["mape"].method
+    assert figures["within_10"].method == "wilson"
+
+
+@pytest.mark.parametrize("name", ["n", "mape", "mape_low", "mape_reason"])
+def test_a_key_that_the_result_would_overwrite_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"cannot group by '{name}'.*Rename the column"):
+        summarize({**DATA, name: ["x"] * 60}, by=[name], figures=["mape"])
+
+
+def test_one_key_and_one_figure_may_be_given_as_they_are() -> None:
+    summary = summarize(DATA, by="device", figures="mape")
+    assert summary.by == ("device",)
+    assert [row.key["device"] for row in summary.rows] == ["A", "B"]
+
+
+def test_missing_clusters_say_so() -> None:
+    data = {**DATA, "model": [None, *DATA["model"][1:]]}
+    row = summarize(data, figures="mape", cluster="model").pooled.to_dict()
+    assert row["mape"] is None
+    assert "clusters must not be missing, got None in row 1" in row["mape_reason"]
+
+
+def test_identifiers_of_many_digits_come_out_as_they_went_in() -> None:
+    data = {"predicted": [1.0] * 3, "measured": [1.0] * 3, "id": [2**80 + 1, 2**80, 5]}
+    ids = ["5", str(2**80), str(2**80 + 1)]
+    assert summarize(data, by="id", figures="mape").to_frame()["id"].to_list() == ids

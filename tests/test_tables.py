@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from errcomp.errors import InputError
-from errcomp.tables import Pairs, as_pairs
+from errcomp.errors import InputError, describe_names
+from errcomp.tables import Pairs, as_pairs, check_keys
 
 GOOD = {"predicted": [11.0, 90.0, 7.0], "measured": [10.0, 100.0, 10.0], "device": ["B", "A", "B"]}
 
@@ -31,10 +31,16 @@ def test_as_pairs_returns_float_arrays() -> None:
         (["x"], [1.0], "predicted must be numbers"),
         ([1j], [1.0], "predicted must be numbers, got complex128 values such as 1j"),
         (np.ma.masked_array([1.0], [True]), [1.0], "predicted has masked values"),
-        ([object()], [1.0], "predicted must be numbers: float"),
+        ([object()], [1.0], "predicted must be numbers .*got object in row 1"),
+        ([1.0, b"1", None], [1.0] * 3, "predicted must be numbers .*got bytes in row 2"),
+        (np.array([np.complex128(1)], dtype=object), [1.0], "got complex128 in row 1"),
+        ([10**400], [1.0], "predicted must be numbers below 1.8e308, got int in row 1"),
+        (np.array(["1"], dtype=object), [1.0], "predicted must be numbers .*got str in row 1"),
+        ([[1.0], [1.0, 2.0]], [1.0], "predicted must be one-dimensional"),
         ([np.nan], [1.0], "predicted must be finite, got nan in row 1"),
         ([1.0], [np.inf], "measured must be finite, got inf in row 1"),
         ([1.0, 1.0], [1.0, -2.0], "measured must be positive, got -2.0 in row 2"),
+        ([1.0], [0.0], 'zeros="exclude" .--zeros exclude; they will be counted'),
     ],
 )
 def test_as_pairs_says_what_is_wrong(predicted: object, measured: object, message: str) -> None:
@@ -196,3 +202,101 @@ def test_true_is_no_measurement_and_a_blank_is_missing() -> None:
         Pairs({"predicted": [1.0], "measured": [True]})
     with pytest.raises(InputError, match="predicted is missing in row 2"):
         Pairs({"predicted": ["1", " "], "measured": ["1", "2"]})
+
+
+@pytest.mark.parametrize(
+    ("columns", "predicted", "measured"),
+    [
+        ({"predicted": "measured", "measured": "predicted"}, [3.0], [1.0]),
+        ({"predicted": "other", "other": "predicted"}, [5.0], [3.0]),
+        ({"measured": "other"}, [1.0], [5.0]),
+    ],
+)
+def test_columns_may_swap_names(
+    columns: dict[str, str], predicted: list[float], measured: list[float]
+) -> None:
+    pairs = Pairs({"predicted": [1.0], "measured": [3.0], "other": [5.0]}, columns=columns)
+    assert pairs.predicted.tolist() == predicted
+    assert pairs.measured.tolist() == measured
+
+
+@pytest.mark.parametrize(
+    "columns", [{"predicted": "measured"}, {"predicted": "measured", "measured": "measured"}]
+)
+def test_one_column_is_not_both(columns: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"t\.csv: predicted and measured are both 'measured'"):
+        Pairs(GOOD, columns=columns, source="t.csv")
+
+
+def test_tools_that_differ_in_case_only_are_kept_apart() -> None:
+    data = {**GOOD, "tool": ["X", "x", "all"]}
+    pairs = Pairs(data)
+    assert [pairs.of_tool(name).rows.tolist() for name in ("X", "x", "all")] == [[1], [2], [3]]
+    with pytest.raises(
+        InputError, match="several tools may be 'yy'. Tools in the table: YY, x, yY"
+    ):
+        Pairs({**GOOD, "tool": ["yY", "YY", "x"]}).of_tool("yy")
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        (["device", "device"], "key 'device' is given twice"),
+        (["n"], "cannot group by 'n': the result has a column of that name. Rename"),
+        ("n", "cannot group by 'n'"),
+        ([1], "keys to group by must be names of columns, got 1"),
+        ([["a"]], "keys to group by must be names of columns"),
+    ],
+)
+def test_keys_that_would_be_lost_are_refused(by: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_keys(by, ["n"])
+
+
+def test_one_key_may_be_given_as_it_is() -> None:
+    assert check_keys("device", ()) == check_keys(["device"], ()) == ("device",)
+    assert [g.key["device"] for g in Pairs(GOOD).groups("device")] == ["A", "B"]
+
+
+@pytest.mark.parametrize("dtype", [pl.List(pl.Int64), pl.Object])
+def test_values_that_cannot_be_grouped_by_are_refused(dtype: pl.DataType) -> None:
+    pairs = Pairs({**GOOD, "k": pl.Series([[1], [2], [1]], dtype=dtype)})
+    with pytest.raises(InputError, match="cannot group by 'k': its values are lists"):
+        pairs.groups("k")
+
+
+def test_many_names_are_not_all_listed() -> None:
+    names = [f"gpu{i}" for i in range(1000)]
+    pairs = Pairs({"predicted": np.ones(1000), "measured": np.ones(1000), "device": names})
+    with pytest.raises(
+        InputError, match="no row has device=GPU77. Values of .*gpu77 .nearest"
+    ) as e:
+        pairs.where({"device": "GPU77"})
+    assert len(str(e.value)) < 250
+    wide = Pairs({"predicted": [1.0], "measured": [1.0], **{name: [1] for name in names}})
+    for wrong in (
+        lambda: wide.groups("gpu"),
+        lambda: Pairs(wide.native, columns={"measured": "x"}),
+    ):
+        with pytest.raises(InputError, match="and 9[89][0-9] more") as e:
+            wrong()
+        assert len(str(e.value)) < 350
+    assert describe_names(names, wanted="?").startswith("gpu0, gpu1")
+
+
+@pytest.mark.parametrize("unit", [float("nan"), None, " "])
+def test_no_unit_in_a_column_is_no_unit(unit: object) -> None:
+    assert Pairs({**GOOD, "unit": [unit] * 3}).unit is None
+    with pytest.raises(InputError, match="mixed units: 'ms' and no unit"):
+        Pairs({**GOOD, "unit": [unit] * 3}, unit="ms")
+
+
+@pytest.mark.parametrize("status", ["passed", True])
+def test_only_failures_say_which_status_was_read_as_one(status: object) -> None:
+    with pytest.raises(InputError, match=f"rows 1, 2, 3 with status '{status}', while ok, success"):
+        Pairs({**GOOD, "status": [status] * 3})
+
+
+def test_keys_of_any_size_are_ordered() -> None:
+    pairs = Pairs({**GOOD, "id": pl.Series([10**400, 2, 10**399], dtype=pl.Object)})
+    assert [g.index.tolist() for g in pairs.groups("id")] == [[1], [2], [0]]

@@ -12,14 +12,25 @@ import numpy as np
 from errcomp.caveats import check, check_table
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, judge
+from errcomp.metrics.intervals import check_options, fewest_resamples
 from errcomp.results import Caveat, Dropped, Estimate
 from errcomp.summary import Summary, summarize
-from errcomp.tables import Pairs
+from errcomp.tables import Pairs, check_keys
 
 __all__ = ["AUDIT_FIGURES", "Audit", "AuditRow", "audit"]
 
 #: Recomputed for every group, whatever the claim says of its own definition.
 AUDIT_FIGURES = ("mape", "median_ape", "gmape", "wape", "bias", "within_10", "max_ape")
+
+#: Columns of a row besides its keys: a key of the same name would be lost.
+_COLUMNS = (
+    "n",
+    *(f"{name}{end}" for name in AUDIT_FIGURES for end in ("", "_low", "_high")),
+    *Verdict("no claim", "").to_dict(),
+    "cluster",
+    "independent",
+    "caveats",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +200,9 @@ def audit(
     """
     table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
     chosen = table.of_tool(tool)
-    keys = tuple(k for k in ("device", "mode") if k in table.keys) if by is None else tuple(by)
-    keys = tuple(k for k in keys if k != "tool")
+    check_options(["mape"], level=level, method=method, resamples=resamples, seed=seed)
+    wanted = [k for k in ("device", "mode") if k in table.keys] if by is None else by
+    keys = tuple(k for k in check_keys(wanted, _COLUMNS) if k != "tool" or not table.tools)
     names = chosen.tools or ("",)
     figures_of = partial(
         summarize,
@@ -206,7 +218,7 @@ def audit(
     overall: list[AuditRow] = []
     general: list[Verdict] = []
     for name in names:
-        part = chosen.of_tool(name) if name else chosen
+        part = chosen.of_tool(name) if name in chosen.tools else chosen
         known = claims_of(name) if claims is None else tuple(claims)
         groups = [(g.key, part.take(g.index)) for g in part.groups(keys)]
         found = [
@@ -223,7 +235,9 @@ def audit(
     decided = [row for row in rows if row.verdict.recomputed and row.key]
     joint = 1 - (1 - level) / max(len(decided), 1)
     if len(decided) > 1:
-        rows = [_with_joint_word(row, chosen, partial(figures_of, level=joint)) for row in rows]
+        enough = max(resamples, fewest_resamples(joint))
+        again = partial(figures_of, level=joint, resamples=enough)
+        rows = [_with_joint_word(row, chosen, again) for row in rows]
     return Audit(
         source=table.source,
         unit=table.unit,
@@ -281,7 +295,7 @@ def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
 def _with_joint_word(row: AuditRow, pairs: Pairs, figures_of: Callable[..., Summary]) -> AuditRow:
     if not row.verdict.recomputed:
         return row
-    part = pairs.of_tool(row.tool) if row.tool else pairs
+    part = pairs.of_tool(row.tool) if row.tool in pairs.tools else pairs
     part = part.take(next(g for g in part.groups(tuple(row.key)) if g.key == row.key).index)
     again = partial(figures_of, cluster=row.cluster) if row.cluster else figures_of
     word = judge(row.verdict.claim, again(part).pooled.figures, part).word

@@ -196,9 +196,9 @@ def _obstacle(claim: Claim, pairs: Pairs) -> str:
         return f"The claim is a correlation ({claim.metric}), not an error."
     if not claim.subset and not claim.scope.startswith("not stated"):
         return (
-            f"The claim is about {claim.scope}. Nothing in the table says which rows those are: find "
-            "them with `errcomp claims search`, or select them with --where and judge them with "
-            f"--claim {claim.printed}."
+            f"The claim is about {claim.scope}. Nothing in the table says which rows those are: "
+            "find them with `errcomp claims search`, or select them with --where and judge them "
+            f"with --claim {claim.printed}."
         )
     partial = set(pairs.selection) - set(claim.subset) - {"tool"}
     if partial and claim.claimed_by != "the user":

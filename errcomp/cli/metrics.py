@@ -121,6 +121,14 @@ def _summary_table(
             f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
         )
         notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
+    notes += sorted(
+        {
+            f"{figure(name).label}: {found.method}"
+            for row in rows
+            for name, found in row.figures.items()
+            if found.value != found.value
+        }
+    )
     notes += [f"{d.n} rows not used: {d.reason}" for d in summary.dropped]
     return Table(title, columns, shown, notes)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
+from errcomp.readers._decode import files_readable
 from errcomp.tables import Pairs, Zeros
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def read(
     >>> read(path).n
     1
     """
-    if not Path(path).is_dir():
+    with files_readable():
+        artifact = Path(path).is_dir()
+    if not artifact:
         from errcomp.readers.plain import read_pairs
 
         return read_pairs(path, columns=columns, unit=unit, zeros=zeros)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError, describe_rows
+from errcomp.readers._strict import doubles
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["csv_frame", "decimal_commas"]
 
 _LEADING_ZERO = r"^[+-]?0\d"
+_LONG_INTEGER = r"^[+-]?[0-9]{16,}(\.0*)?$"
 
 
 def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFrame, int | None]:
@@ -55,7 +58,11 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
             'fields that hold quotes, and double those: "a ""b"" c".'
         )
     frame = frame.with_columns(pl.all().str.strip_chars().replace("", None))
-    frame = frame.with_columns(_typed(c) for c in frame if c.name not in names)
+    # "007" is not a number. (One query for all columns: one for each is slow where they are many.)
+    codes = frame.select(pl.all().str.contains(_LEADING_ZERO).any()).row(0, named=True)
+    frame = frame.with_columns(
+        _typed(c) for c in frame if c.name not in names and not codes[c.name]
+    )
     return frame, 2 if lines == rows + 1 else None
 
 
@@ -84,8 +91,7 @@ def _scan(path: Path, text: str, separator: str) -> tuple[list[str], int, int]:
 def _header(path: Path, fields: list[str]) -> list[str]:
     # Row labels written by other tools have no name of their own.
     header = [field.strip() or f"column_{i}" for i, field in enumerate(fields, start=1)]
-    double = sorted({name for name in header if header.count(name) > 1})
-    if double:
+    if double := doubles(header):
         raise InputError(
             f"{path}: line 1: the header names {', '.join(map(repr, double))} more than once. "
             "Rename one of them."
@@ -106,16 +112,20 @@ def _refuse(path: Path, line: int, fields: int, width: int, separator: str) -> N
 
 
 def _typed(column: pl.Series) -> pl.Series:
-    """Turn a column of text into numbers if all of it is; "007" is not a number."""
+    """Turn a column of text into numbers if all of it is."""
     import polars as pl
 
-    if column.str.contains(_LEADING_ZERO).any():
-        return column
     for kind in (pl.Int64, pl.Float64):
         numbers = column.cast(kind, strict=False)
         if numbers.null_count() == column.null_count():
-            return numbers
+            return column if kind == pl.Float64 and _rounded(column) else numbers
     return column
+
+
+def _rounded(column: pl.Series) -> bool:
+    """Would two integers (numbers of runs, say) become one as floats."""
+    long = column.filter(column.str.contains(_LONG_INTEGER)).unique()
+    return any(Decimal(text) != Decimal(float(text)) for text in long)
 
 
 def decimal_commas(path: Path, column: pl.Series, line_offset: int | None) -> None:

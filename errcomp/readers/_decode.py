@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import gzip
-import json
+import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, get_args
 
 from errcomp.errors import InputError
+from errcomp.readers._strict import loads
 
-__all__ = ["FORMATS", "Format", "decode", "detect", "load_bytes"]
+__all__ = ["FORMATS", "Format", "decode", "detect", "files_readable", "load_bytes"]
 
 Format = Literal["csv", "parquet", "jsonl", "json"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
+#: A header may also begin with a bracket: "[ms] predicted,measured".
+_LIST, _OBJECT = re.compile(rb"\[\s*([\[{\]]|$)"), re.compile(rb"\{\s*([\"}]|$)")
+_WEB_PAGE = re.compile(rb"<(!doctype|html)", re.IGNORECASE)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@contextmanager
+def files_readable() -> Iterator[None]:
+    """Turn what the system says about a file or folder into an ``InputError``."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:  # not about a file: progress is shown on a pipe that was closed
+            raise
+        raise InputError(
+            f"{error.filename}: cannot be read ({error.strerror}). Check the path and who may "
+            "read it."
+        ) from error
 
 
 def load_bytes(path: Path) -> bytes:
@@ -32,6 +52,8 @@ def load_bytes(path: Path) -> bytes:
         raise InputError(f"{path}: there is no such file. Check the path.") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    except ValueError as error:  # a zero byte in the name
+        raise InputError(f"{str(path)!r}: there is no such file ({error}).") from error
     if content.startswith(_GZIP):
         try:
             content = gzip.decompress(content)
@@ -54,13 +76,17 @@ def detect(path: Path, content: bytes) -> Format:
             f"{path}: not Parquet: it does not begin with PAR1. Rename it, or write it again."
         )
     start = content.removeprefix(_BOM).lstrip()
-    if start.startswith(b"["):
+    if _WEB_PAGE.match(start):
+        raise InputError(f"{path}: this is a web page, not a table. Download the file itself.")
+    if _LIST.match(start):
         return "json"
-    if start.startswith(b"{"):
+    if _OBJECT.match(start):
         lines = start.splitlines()
         alone = len(lines) == 1 and not suffixes & {".jsonl", ".ndjson"}
         return "jsonl" if _is_record(lines[0], with_rows=not alone) else "json"
-    return "csv"
+    if suffixes & {".jsonl", ".ndjson"}:
+        return "jsonl"
+    return "json" if ".json" in suffixes else "csv"
 
 
 def decode(path: Path, content: bytes) -> str:
@@ -88,7 +114,7 @@ def decode(path: Path, content: bytes) -> str:
 def _is_record(line: bytes, *, with_rows: bool) -> bool:
     """Is this line an object of its own; one that holds ``rows`` may be a whole JSON file."""
     try:
-        found = json.loads(line)
+        found = loads(line)
     except ValueError:
         return False
     return isinstance(found, dict) and (with_rows or "rows" not in found)

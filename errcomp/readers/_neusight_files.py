@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
+import reprlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from errcomp.errors import InputError
+from errcomp.readers._strict import loads, number, table
 
 __all__ = [
     "DEVICES",
@@ -56,6 +57,12 @@ MODES = {"inf": "inference", "train": "training"}
 _STEM = re.compile(
     r"(?P<model>\w+)-(?P<mode>inf|train)-(?P<seq>\d+)-(?P<batch>\d+)(?:-(?P<option>\w+))?"
 )
+#: Of the names that mean the same ("512" and "0512", none and "base") one is allowed.
+_ONE_NAME = re.compile(
+    r"\w+-\w+-[1-9][0-9]{0,8}-[1-9][0-9]{0,8}(?:-(?!base$|(?:dp|tp|pp)(?:0|\d{7}))\w+)?",
+    re.ASCII,
+)
+_MOST_LAYERS = 10_000
 _DEVICES_OF_OPTION = re.compile(r"(?:dp|tp|pp)(\d+)(?:_\d+)?")
 
 
@@ -126,10 +133,22 @@ def device_of(root: Path, folder: str) -> Device:
 
 
 def parse_stem(device_name: str, stem: str) -> Configuration | None:
-    """Read a file name; None if it is not that of a configuration."""
+    """Read a file name; None if it is not that of a configuration.
+
+    Raises
+    ------
+    InputError
+        It is one, but not written as the artifact does: two names would be one configuration.
+    """
     found = _STEM.fullmatch(stem)
     if found is None:
         return None
+    if _ONE_NAME.fullmatch(stem) is None:
+        raise InputError(
+            f"{device_name}/{stem}: sequence length and batch must be integers from 1 to 999999999 "
+            "without zeros in front, an option must not be base and its number not begin with 0. "
+            "Rename the file, or remove it."
+        )
     return Configuration(
         device_name,
         found["model"],
@@ -145,12 +164,14 @@ def read_total(path: Path) -> dict[str, float]:
     """Read the JSON file of a configuration: ``num_layer`` and latencies in ms."""
     content = _text(path)
     try:
-        values: Any = json.loads(content)
+        values: Any = loads(content)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}: line {error.lineno}: not valid JSON ({error.msg}). The file may be cut off: "
             "copy it again."
         ) from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}. Copy the file again.") from error
     wanted = ("num_layer", "e2e_latency", "fw_latency", "bwall_latency")
     missing = [key for key in wanted if not isinstance(values, dict) or key not in values]
     if missing:
@@ -159,11 +180,13 @@ def read_total(path: Path) -> dict[str, float]:
     if values["num_layer"] is None:
         values["num_layer"] = 0
     for key in wanted:
-        value = values[key]
-        if not (type(value) in (int, float) and 0 <= value < math.inf):
-            raise InputError(
-                f"{path}: {key} must be a finite number ≥ 0, got {value!r}. Fix the file."
-            )
+        value, layers = values[key], key == "num_layer"
+        most = _MOST_LAYERS if layers else sys.float_info.max
+        fits = type(value) in (int, float) and 0 <= value <= most
+        if not fits or (layers and value != int(value)):
+            kind = f"an integer from 0 to {most}" if layers else "a finite number ≥ 0"
+            shown = reprlib.repr(value)
+            raise InputError(f"{path}: {key} must be {kind}, got {shown}. Fix the file.")
     if values["e2e_latency"] == 0:
         raise InputError(
             f"{path}: e2e_latency must be positive, got 0. Remove the file, or fix it."
@@ -182,6 +205,11 @@ def read_operators(path: Path, *, measured: bool) -> list[Operator]:
     found = []
     for line, row in _rows(path, (*names, *(() if measured else ("OpName",)))):
         total, forward = (_time(path, line, key, row[key]) for key in names[1:3])
+        if forward > total:
+            raise InputError(
+                f"{path}: line {line}: {names[2]} ({forward:g}) must not be above {names[1]} "
+                f"({total:g}), which includes it. Fix the file."
+            )
         found.append(
             Operator(
                 name=row["Name"],
@@ -206,34 +234,18 @@ def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]
             f"{path}: line {content.count(chr(10)) + 1}: the file ends within a line: it was cut "
             "off. Copy it again."
         )
-    reader = csv.reader(io.StringIO(content), strict=True)
-    rows = []
-    try:
-        header = next(reader, [])
-        missing = [key for key in needed if key not in header]
-        if missing:
-            raise InputError(f"{path}: line 1: missing column {', '.join(missing)}")
-        for row in reader:
-            if len(row) != len(header):
-                raise InputError(
-                    f"{path}: line {reader.line_num}: {len(row)} fields, expected {len(header)}. "
-                    "The file may be cut off: copy it again."
-                )
-            rows.append((reader.line_num, dict(zip(header, row, strict=True))))
-    except csv.Error as error:
-        raise InputError(f"{path}: line {reader.line_num}: not valid CSV ({error})") from error
-    return rows
+    return table(path, content, needed)
 
 
 def _time(path: Path, line: int, column: str, text: str) -> float:
     try:
-        value = float(text)
+        value = number(text)
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
         raise InputError(
-            f"{path}: line {line}: {column} must be a finite number ≥ 0, got {text!r}. Fix the "
-            "file."
+            f"{path}: line {line}: {column} must be a finite number ≥ 0, got {text[:40]!r}. Fix "
+            "the file."
         )
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,14 +81,20 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{self.root}: {self.labels} measured configurations"]
         for tool, n in self.pairs.items():
-            lines.append(
-                f"{tool}: {n} pairs; {len(self.without_prediction[tool])} measured without "
-                f"prediction; {len(self.without_label[tool])} predicted without measurement; "
-                f"{len(self.without_operators[tool])} pairs without operators"
-            )
-        lines.append(f"{len(self.without_measured_operators)} pairs without measured operators")
-        if self.ignored:
-            lines.append(f"{len(self.ignored)} files ignored: {', '.join(self.ignored[:3])}")
+            lines.append(f"{tool}: {n} pairs")
+            lines += _first("measured without prediction", self.without_prediction[tool])
+            lines += _first("predicted without measurement", self.without_label[tool])
+            lines += _first("pairs without operators", self.without_operators[tool])
+        lines += _first("pairs without measured operators", self.without_measured_operators, "")
+        lines += _first("files ignored", self.ignored, "")
         lines.append(f"{len(self.failed_checks)} failed checks")
         lines += [f"  {f.where}: {f.check}: {f.detail}" for f in self.failed_checks]
         return "\n".join(lines)
+
+
+def _first(what: str, names: Sequence[str], indent: str = "  ") -> list[str]:
+    """Count names and show the first three of them; nothing to say of none."""
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [f"{indent}{len(names)} {what}: {', '.join(names[:3])}{more}"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError, describe_rows
+from errcomp.readers._strict import loads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,8 +21,8 @@ def json_lines_frame(path: Path, text: str) -> pl.DataFrame:
     lines = text.rstrip("\n").split("\n")
     try:
         # All lines at once are parsed three times as fast as one by one.
-        records = json.loads(f"[{','.join(lines)}]")
-    except (ValueError, RecursionError):
+        records = loads(f"[{','.join(lines)}]")
+    except ValueError:
         records = []
     if len(records) != len(lines):
         records = [_line(path, number, line) for number, line in enumerate(lines, start=1)]
@@ -36,7 +37,8 @@ def _line(path: Path, number: int, line: str) -> Any:
 
 def json_frame(path: Path, text: str) -> pl.DataFrame:
     """Read a list of records, or an object whose ``rows`` are one."""
-    content = _loads(path, text, first_line=1)
+    # The line of a mistake within a record is known only if there is but one.
+    content = _loads(path, text, first_line=1 if text.strip().count("\n") == 0 else None)
     if isinstance(content, dict):
         content = content.get("rows")
     if not isinstance(content, list):
@@ -49,16 +51,17 @@ def json_frame(path: Path, text: str) -> pl.DataFrame:
     return _frame(path, content, "row")
 
 
-def _loads(path: Path, text: str, *, first_line: int) -> Any:
+def _loads(path: Path, text: str, *, first_line: int | None) -> Any:
     try:
-        return json.loads(text)
+        return loads(text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}: line {first_line + error.lineno - 1}: not valid JSON ({error.msg}). The file "
-            "may be cut off; JSON lines hold one object per line."
+            f"{path}: line {(first_line or 1) + error.lineno - 1}: not valid JSON ({error.msg}). "
+            "The file may be cut off; JSON lines hold one object per line."
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: line {first_line}: {error}. Fix the record.") from error
+    except ValueError as error:
+        where = "" if first_line is None else f"line {first_line}: "
+        raise InputError(f"{path}: {where}{error}. Fix the record.") from error
 
 
 def _frame(path: Path, records: list[Any], word: str) -> pl.DataFrame:
@@ -80,8 +83,27 @@ def _frame(path: Path, records: list[Any], word: str) -> pl.DataFrame:
                 f"{path}: {name} must be one value per row, got {_short(values[nested[0] - 1])} in "
                 f"{describe_rows(nested, word=word)}. Leave it out, or give each part a column."
             )
+        broken = [i for i, value in enumerate(values, start=1) if not _is_text(value)]
+        if broken or not _is_text(name):
+            shown = _short(values[broken[0] - 1] if broken else name)
+            where = describe_rows(broken, word=word) if broken else "the names"
+            raise InputError(
+                f"{path}: {_short(name)}: a lone surrogate (half a character), got {shown} in "
+                f"{where}. Write the character as UTF-8."
+            )
         columns.append(_column(name, values))
     return pl.DataFrame(columns)
+
+
+def _is_text(value: Any) -> bool:
+    """Can this be stored; JSON may hold lone surrogates, which are halves of characters."""
+    if not isinstance(value, str) or value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
@@ -94,12 +116,18 @@ def _column(name: str, values: list[Any]) -> pl.Series:
     if kinds <= {int, float}:
         with contextlib.suppress(OverflowError):  # an integer that no float can hold
             floats = [None if v is None else float(v) for v in values]
-            return pl.Series(name, floats, dtype=pl.Float64)
+            # Two integers (numbers of runs, say) must not become one as floats: they stay text.
+            pairs = zip(floats, values, strict=True)
+            if all(number == value for number, value in pairs if isinstance(value, int)):
+                return pl.Series(name, floats, dtype=pl.Float64)
     if kinds == {bool}:
         return pl.Series(name, values, dtype=pl.Boolean)
     return pl.Series(name, [None if v is None else str(v) for v in values], dtype=pl.String)
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        text = "something nested deeply"
     return text if len(text) <= 40 else text[:37] + "..."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError
+from errcomp.readers._decode import files_readable
 from errcomp.readers._neusight_files import (
     MODES,
     Configuration,
@@ -20,6 +20,7 @@ from errcomp.readers._neusight_files import (
 )
 from errcomp.readers._neusight_operators import OperatorTable
 from errcomp.readers._neusight_report import FailedCheck, Report, agree
+from errcomp.readers._strict import is_number, table
 from errcomp.tables import Pairs
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = ["FailedCheck", "NeusightArtifact", "Report", "read"]
 
 _Totals = dict[Configuration, dict[str, float]]
 _Summary = dict[tuple[str, ...], dict[str, str]]
+_SUMMARY_KEYS = ("device", "model_name", "mode", "seqlen", "batch", "option")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class NeusightArtifact:
     report: Report
 
 
+@files_readable()
 def read(
     path: str | PathLike[str],
     *,
@@ -105,9 +108,9 @@ def read(
     root = find_root(Path(path))
     failed: list[FailedCheck] = []
     ignored: list[str] = []
-    labels = _totals(root, root / "label", "*.json", failed, ignored)
+    labels = _totals(root, root / "label", "", failed, ignored)
     predictions = {
-        tool: _totals(root, root / "results" / "prediction", f"{tool}/*.json", failed, ignored)
+        tool: _totals(root, root / "results" / "prediction", tool, failed, ignored)
         for tool in _tools(root, predictors)
     }
     todo = [(tool, c) for tool, found in predictions.items() for c in found if c in labels]
@@ -138,8 +141,8 @@ def read(
 
 
 def _tools(root: Path, wanted: Sequence[str] | None) -> list[str]:
-    folders = (root / "results" / "prediction").glob("*/*")
-    found = sorted({folder.name for folder in folders if folder.is_dir()})
+    devices = [d for d in (root / "results" / "prediction").iterdir() if d.is_dir()]
+    found = sorted({f.name for device in devices for f in device.iterdir() if f.is_dir()})
     missing = [tool for tool in wanted or () if tool not in found]
     if missing:
         raise InputError(
@@ -149,15 +152,20 @@ def _tools(root: Path, wanted: Sequence[str] | None) -> list[str]:
 
 
 def _totals(
-    root: Path, folder: Path, pattern: str, failed: list[FailedCheck], ignored: list[str]
+    root: Path, folder: Path, inside: str, failed: list[FailedCheck], ignored: list[str]
 ) -> _Totals:
-    """Read the JSON file of every configuration and check it against itself."""
+    """Read the JSON file of every configuration and check it against itself.
+
+    The files of a device are in its folder, or in the folder of that name inside.
+    """
     found: _Totals = {}
     for device in sorted(p for p in folder.iterdir() if p.is_dir()):
         device_of(root, device.name)
-        for path in sorted(device.glob(pattern)):
+        # Not every predictor knows every device. (glob would also pass over what it cannot read.)
+        files = (device / inside).iterdir() if (device / inside).is_dir() else ()
+        for path in sorted(p for p in files if p.suffix.lower() == ".json"):
             where = path.relative_to(root).as_posix()
-            configuration = parse_stem(device.name, path.stem)
+            configuration = parse_stem(device.name, path.stem) if path.suffix == ".json" else None
             if configuration is None:
                 ignored.append(where)
                 continue
@@ -173,17 +181,21 @@ def _totals(
 def _summary(root: Path) -> _Summary:
     """Read the authors' own summary: a second copy of every latency, and their split."""
     path = root / "summary" / "summary.csv"
-    if not path.is_file():
-        return {}
     found: _Summary = {}
     try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                key = (row["device"], row["model_name"], MODES[row["mode"]], row["seqlen"])
-                found[*key, row["batch"], row["option"] or "base"] = row
-    except (KeyError, UnicodeDecodeError, csv.Error) as error:
+        for line, row in table(path, path.read_text(encoding="utf-8"), _SUMMARY_KEYS):
+            device, model, mode, *numbers, option = (row[key] for key in _SUMMARY_KEYS)
+            if mode not in MODES:
+                raise InputError(f"line {line}: unknown mode {mode!r}")
+            found[device, model, MODES[mode], *numbers, option or "base"] = row
+        if not found:
+            raise InputError("it has no rows")
+    except FileNotFoundError:
+        return {}
+    except (UnicodeDecodeError, InputError) as error:
+        reason = str(error).removeprefix(f"{path}: ")
         raise InputError(
-            f"{path}: not the summary of the artifact ({error!r}). Copy it again, or remove it: it "
+            f"{path}: not the summary of the artifact ({reason}). Copy it again, or remove it: it "
             "is only compared with."
         ) from error
     return found
@@ -209,18 +221,10 @@ def _check_pair(
         (f"{tool}_all_e2e_latency", total["e2e_latency"]),
     ):
         other = row.get(column) or "nothing"
-        if summary and not (_is_number(other) and agree(float(other), latency)):
+        if summary and not (is_number(other) and agree(float(other), latency)):
             detail = f"{other} there, {latency!r} ms here"
             failed.append(FailedCheck(where, f"same {column} as summary.csv", detail))
     return {"True": False, "False": True}.get(row.get("OOD", ""))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _row(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +52,8 @@ def read_pairs(
 
     CSV is separated by comma, tab or semicolon (whichever its header has) and may be gzipped. A
     column is one of numbers if all its values are; columns of names (device, version, …) stay
-    text. JSON is a list of records, or an object whose ``rows`` are one.
+    text, and so do integers that a float would round. JSON is a list of records, or an object
+    whose ``rows`` are one.
 
     Parameters
     ----------
@@ -138,9 +142,11 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
     if not content.endswith(b"PAR1"):
         raise InputError(f"{path}: Parquet that does not end with PAR1: cut off. Copy it again.")
     try:
-        frame = pl.read_parquet(io.BytesIO(content))
+        with _silent_stderr():
+            frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = str(error).strip().split("\n")[0]
+        panic = isinstance(error, pl.exceptions.PanicException)
+        reason = "damaged within" if panic else str(error).strip().split("\n")[0]
         raise InputError(f"{path}: broken Parquet ({reason}). Write it again.") from error
     if frame.height == 0:
         raise InputError(f"{path}: the table has no rows. Add rows.")
@@ -151,3 +157,21 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
                 "out, or give each part a column."
             )
     return frame.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Keep off the terminal what Polars prints there itself when a damaged file makes it panic."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    sys.stderr.flush()
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

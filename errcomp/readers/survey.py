@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from errcomp.errors import InputError
-from errcomp.readers.survey_runs import RUN_COLUMNS, read_runs
+from errcomp.readers._strict import is_number, table
+from errcomp.readers.survey_runs import RUN_COLUMNS, read_runs, read_text
 
 __all__ = ["CELL_COLUMNS", "LAYOUTS", "build"]
 
@@ -181,7 +183,7 @@ def build(source: Path) -> dict[str, bytes]:
 
 def _cells(path: Path, layout: _Layout) -> Iterator[_Cell]:
     needed = [*layout.rows, *layout.values]
-    for line, row in enumerate(_rows(path, needed), start=2):
+    for line, row in _rows(path, needed):
         label = ", ".join(row[name] for name in layout.rows if row[name])
         label = _RENAMED.get(label, label)
         where = layout.where if isinstance(layout.where, str) else layout.where(row)
@@ -214,29 +216,18 @@ def _edition(row: _Row, label: str) -> str:
     return "first" if "first edition" in " ".join(row.values()) else "second"
 
 
-def _rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in needed if name not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError(
-                    f"{path}: missing column {missing[0]}. Columns found: "
-                    f"{', '.join(reader.fieldnames or ()) or 'none'}."
-                )
-            # A line that is too short has None behind its last field, a longer one a list.
-            return [{k: v or "" for k, v in row.items() if k is not None} for row in reader]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}). Give the folder that holds survey/ and tools/."
-        ) from error
+def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    rows = table(path, read_text(path), needed)
+    if not rows:
+        raise InputError(f"{path}: there is a header but no row below it. Copy the file again.")
+    return rows
 
 
 def _check_number(text: str, path: Path, line: int, column: str) -> None:
-    try:
-        float(text)
-    except ValueError as error:
-        raise InputError(f"{path}, line {line}: {column} must be a number, got {text!r}") from error
+    if not (is_number(text) and math.isfinite(float(text))):
+        raise InputError(
+            f"{path}: line {line}: {column} must be a number, got {text[:40]!r}. Fix the file."
+        )
 
 
 def _aligned(cells: list[_Cell], by: str) -> list[_Cell]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from errcomp.errors import InputError
+from errcomp.readers._strict import loads, number, table
 
-__all__ = ["QUANTILE_RULES", "RUN_COLUMNS", "read_runs"]
+__all__ = ["QUANTILE_RULES", "RUN_COLUMNS", "read_runs", "read_text"]
 
 RUN_COLUMNS = ("tool", "run", "quantity", "statistic", "value", "unit")
 
@@ -71,14 +70,22 @@ def read_runs(tools: Path) -> list[_Line]:
         name: _read_requests(tools / "vidur" / name / "request_metrics.csv")
         for name in ("vllm", "sarathi")
     }
+    try:
+        served = _vidur(requests)
+    except (OverflowError, ZeroDivisionError) as error:
+        raise InputError(
+            f"{tools / 'vidur'}: the latencies are all 0, or too large to be added up. Copy the "
+            "files again."
+        ) from error
     return [
-        *_vidur(requests),
+        *served,
         *_astrasim(tools / "astra-sim" / "survey_astra_sim_results.json"),
         *_timeloop(tools / "timeloop" / "eyeriss_like" / "timeloop-mapper.stats.txt"),
     ]
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read a file of the source."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -88,22 +95,31 @@ def _read_text(path: Path) -> str:
 
 
 def _read_requests(path: Path) -> _Table:
-    rows = list(csv.DictReader(_read_text(path).splitlines()))
     needed = [*_VIDUR.values(), "request_preemption_time", "request_num_restarts"]
-    missing = [name for name in needed if not rows or name not in rows[0]]
-    if missing:
-        raise InputError(f"{path}: missing column {missing[0]}: not a VIDUR table of requests")
+    rows = table(path, read_text(path), needed)
+    if not rows:
+        raise InputError(f"{path}: there is a header but no row below it. Copy the file again.")
+    return {name: [_amount(f"{path}: line {n}", name, r[name]) for n, r in rows] for name in needed}
+
+
+def _amount(where: str, name: str, text: str) -> float:
+    """Read a time, a count or an energy."""
     try:
-        return {name: [float(row[name]) for row in rows] for name in needed}
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: a value is not a number ({error})") from error
+        value = number(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise InputError(
+            f"{where}: {name} must be a finite number ≥ 0, got {text[:40]!r}. Copy the file again."
+        )
+    return value
 
 
 def _vidur(runs: Mapping[str, _Table]) -> list[_Line]:
     lines: list[_Line] = []
-    for name, table in runs.items():
-        lines += _requests(name, table, table)
-        latency = np.sort(table[_VIDUR["E2E latency"]])
+    for name, requests in runs.items():
+        lines += _requests(name, requests, requests)
+        latency = np.sort(requests[_VIDUR["E2E latency"]])
         lines += [
             _line("VIDUR", name, "P99 E2E latency", rule, _quantile(latency, rule), "s")
             for rule in QUANTILE_RULES
@@ -148,10 +164,14 @@ def _shared(a: _Table, b: _Table) -> int:
 
 def _astrasim(path: Path) -> list[_Line]:
     try:
-        logs = json.loads(_read_text(path))["log_files"]
+        logs = loads(read_text(path))["log_files"]
         texts = {log["file"].removesuffix(".log"): "\n".join(log["raw_lines"]) for log in logs}
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not the survey's collection of ASTRA-sim logs") from error
+        if not texts:
+            raise ValueError("no logs")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: not the survey's collection of ASTRA-sim logs ({error}). Copy it again."
+        ) from error
     lines: list[_Line] = []
     for run, text in texts.items():
         found = _FINISHED.findall(text)
@@ -178,7 +198,7 @@ def _spread(tool: str, run: str, quantity: str, values: Sequence[float], unit: s
 
 
 def _timeloop(path: Path) -> list[_Line]:
-    run, text = "eyeriss_like, reference output of the example", _read_text(path)
+    run, text = "eyeriss_like, reference output of the example", read_text(path)
     single = {
         ("energy", "uJ"): r"^Energy: (\S+) uJ",
         ("MACs", "count"): r"^Computes = (\d+)",
@@ -191,10 +211,17 @@ def _timeloop(path: Path) -> list[_Line]:
         found = re.search(pattern, text, re.MULTILINE)
         if found is None:
             raise InputError(f"{path}: no line like {pattern!r}: not a Timeloop stats file")
-        lines.append(_line("Timeloop", run, quantity, "total", float(found[1]), unit))
+        lines.append(
+            _line("Timeloop", run, quantity, "total", _amount(str(path), quantity, found[1]), unit)
+        )
     _, _, shares = text.partition("fJ/Compute")
-    for name, value in re.findall(r"^ +(\w+) += (\S+)$", shares, re.MULTILINE):
-        lines.append(_line("Timeloop", run, "energy per MAC", name, float(value), "fJ"))
+    parts = re.findall(r"^ +(\w+) += (\S+)$", shares, re.MULTILINE)
+    if not parts:
+        raise InputError(f"{path}: nothing below fJ/Compute: the file was cut off. Copy it again.")
+    for name, value in parts:
+        lines.append(
+            _line("Timeloop", run, "energy per MAC", name, _amount(str(path), name, value), "fJ")
+        )
     return lines
 
 

@@ -153,3 +153,31 @@ def test_the_users_own_claim_is_judged() -> None:
 def test_unknown_keys_are_refused() -> None:
     with pytest.raises(InputError, match="no column 'colour'"):
         ec.audit(ec.datasets.load("neusight"), by=["colour"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": ["n"]}, "n"),
+        ({"by": ["verdict"]}, "verdict"),
+        ({"method": "wilson"}, "wilson"),
+        ({"level": 2.0}, "level"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, object], message: str) -> None:
+    data = {"predicted": [1.0, 2.0], "measured": [1.0, 1.0], "n": [1, 2], "verdict": ["a", "b"]}
+    with pytest.raises(InputError, match=message):
+        ec.audit(data, **options)
+
+
+def test_many_groups_with_a_claim_each_are_judged_together() -> None:
+    n = 260
+    data = {
+        "predicted": [1 + 0.01 * (i % 7) for i in range(4 * n)],
+        "measured": [1.0] * (4 * n),
+        "host": [i // 4 for i in range(4 * n)],
+    }
+    found = ec.audit(data, by="host", claims=[user_claim("2.3%")])
+    assert len(found.rows) == n
+    assert all(row.verdict.jointly is not None for row in found.rows if row.verdict.recomputed)

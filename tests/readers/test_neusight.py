@@ -134,8 +134,7 @@ def test_what_has_no_partner_is_counted_and_listed(artifact: Artifact) -> None:
     assert report.ignored == (f"label/{H100}/notes.json",)
     assert found.pairs.column("in_training").tolist() == [None, False]
     text = str(report)
-    assert "neusight: 1 pairs; 1 measured without prediction; 1 predicted without" in text
-    assert "1 files ignored" in text
+    assert f"\n  1 predicted without measurement: {H100}/gpt2-inf-8-4\n1 files ignored: " in text
     assert json.loads(json.dumps(report.to_dict()))["pairs"] == {"habitat": 1, "neusight": 1}
 
 
@@ -195,8 +194,8 @@ def test_nothing_measured_and_predicted(tmp_path: Path) -> None:
         (total(2, float("nan")), r"e2e_latency must be a finite number ≥ 0, got nan"),
         (total(2, -1.0), r"e2e_latency must be a finite number ≥ 0, got -1.0"),
         (total(2, 1.0).replace("1.0", '"fast"'), r"must be a finite number ≥ 0, got 'fast'"),
-        (total(float("inf"), 1.0), r"num_layer must be a finite number ≥ 0, got inf"),
-        (total(True, 1.0), r"num_layer must be a finite number ≥ 0, got True"),
+        (total(float("inf"), 1.0), r"num_layer must be an integer from 0 to 10000, got inf"),
+        (total(True, 1.0), r"num_layer must be an integer from 0 to 10000, got True"),
         (b"\xff\xfe\x00", r"cannot be read as text"),
     ],
 )

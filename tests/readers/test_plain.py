@@ -6,7 +6,9 @@ import datetime
 import gzip
 import io
 import json
+import os
 import re
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.readers import read
+from errcomp.readers._csv import _scan
+from errcomp.readers._records import _short
 from errcomp.readers.plain import read_pairs
 from errcomp.tables import Pairs
 
@@ -114,7 +118,7 @@ def test_names_stay_text_and_numbers_become_numbers(write: Any) -> None:
     assert pairs.column("release").tolist() == [1.1, 1.1]
     assert pairs.column("run").tolist() == ["007", "008"]
     assert pairs.column("score").tolist() == [1000.0, -0.5]
-    assert pairs.column("big").tolist() == [1e20, 1.0]
+    assert pairs.column("big").tolist() == ["99999999999999999999", "1"]
     assert np.isnan(pairs.column("empty").astype(float)).all()
     renamed = read_pairs(path, columns={"version": "release"})
     assert renamed.column("version").tolist() == ["1.10", "1.1"]
@@ -134,6 +138,74 @@ def test_a_failed_prediction_is_a_row_with_a_status(write: Any) -> None:
 def test_zeros_are_excluded_on_request(write: Any) -> None:
     path = write("a.csv", "predicted,measured\n1,2\n1,0\n")
     assert read_pairs(path, zeros="exclude").dropped[0].rows == (3,)
+
+
+@pytest.mark.parametrize("header", ["[ms]", "{unit}", "[1] note"])
+def test_a_header_may_begin_with_a_bracket(write: Any, header: str) -> None:
+    pairs = read_pairs(write("a.csv", f"{header},predicted,measured\nx,1,2\n"))
+    assert pairs.keys == (header,)
+
+
+@pytest.mark.parametrize("other", [9007199254740992, 1.5, None])
+def test_long_integers_stay_apart(write: Any, other: float | None) -> None:
+    rows = [
+        {"id": number, "predicted": 1, "measured": 1}
+        for number in (9007199254740993, 10**19 + 1, 10**19, other)
+    ]
+    text = pl.DataFrame([{**row, "id": str(row["id"] or "")} for row in rows]).write_csv()
+    for path in (
+        write("a.csv", text),
+        write("a.jsonl", lines(rows)),
+        write("a.json", json.dumps(rows)),
+    ):
+        pairs = read_pairs(path)
+        assert len(pairs.groups(["id"])) == 4
+        assert pairs.column("id")[1] == "10000000000000000001"
+    exact = "id,predicted,measured\n10000000000000000000,9007199254740993,1e19\n"
+    pairs = read_pairs(write("b.csv", exact))
+    assert (pairs.column("id")[0], pairs.predicted[0]) == (1e19, 2.0**53)
+
+
+def test_a_value_nested_too_deeply_to_be_shown_is_described() -> None:
+    value: list[Any] = []
+    for _ in range(100_000):
+        value = [value]
+    assert _short(value) == "something nested deeply"
+
+
+def test_a_table_of_many_columns_is_read_at_once(write: Any) -> None:
+    names = [f"c{i}" for i in range(20_000)]
+    start = time.process_time()
+    header, rows, _ = _scan(Path("a.csv"), ",".join(names) + "\n" + "," * 19_999 + "\n", ",")
+    assert (header, rows) == (names, 1)
+    assert time.process_time() - start < 2  # each name compared with each takes 7 s
+
+
+def test_a_damaged_parquet_file_prints_nothing(
+    write: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panic(source: Any) -> None:
+        os.write(2, b"thread panicked at src/lib.rs")
+        raise pl.exceptions.PanicException("called `Result::unwrap()` on an `Err` value")
+
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    path = write("a.parquet", GOOD["table.parquet"])
+    with pytest.raises(InputError, match=r"broken Parquet \(damaged within\). Write it again"):
+        read_pairs(path)
+    os.write(2, b"heard again")
+    assert capfd.readouterr().err == "heard again"
+
+
+def test_parquet_is_read_where_stderr_is_closed(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(fd: int) -> int:
+        raise OSError(9, "Bad file descriptor")
+
+    path = write("a.parquet", GOOD["table.parquet"])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "dup", closed)
+        assert read_pairs(path).n == 2
 
 
 def test_the_format_can_be_given(write: Any) -> None:
@@ -206,9 +278,24 @@ BAD_TEXT = [
     ("a.json", '[{"a": {"b": "' + 50 * "x" + '"}}]', r'got {"b": "x+\.\.\. in row 1. Leave it'),
     ("a.json", '[\n{"predicted": 1,\n', r"line 3: not valid JSON"),
     ("a.json", "[]", r"the list of records is empty"),
+    ("a.json", "5", r"expected a list of records, or an object"),
+    ("a.json", "<table></table>", r"line 1: not valid JSON \(Expecting value\)"),
+    ("a.jsonl", "x", r"line 1: not valid JSON"),
+    ("a.csv", "\n<!DOCTYPE html>\n<p>", r"this is a web page, not a table. Download the file"),
+    ("a.json", '[{"a": 1, "a": 2}]', r"line 1: an object names 'a' twice. Fix the record"),
+    ("a.json", '[\n{"a": 1, "a": 2}\n]', r"a.json: an object names 'a' twice"),
+    ("a.jsonl", '{"a": 1}\n{"a": 1, "a": 2}\n', r"line 2: an object names 'a' twice"),
+    ("a.jsonl", '{"a":' * 5000 + "1" + "}" * 5000, r"line 1: nested too deeply"),
+    ("a.json", '[{"a": ' + 900 * "[" + 900 * "]" + "}]", r"a must be one value per row, got "),
+    ("a.json", '[{"a": "x"}, {"a": "\\ud800"}]', r'"a": a lone .* got "\\ud800" in row 2\.'),
+    ("a.jsonl", '{"\\ud800": "x"}', r'"\\ud800": a lone surrogate .* in the names'),
+    ("a.csv", "predicted,measured\n1,1_000\n", r"measured must be .* '1_000' in line 2"),
+    ("a.csv", "predicted,measured\n١٢,1\n", r"predicted must be .* '١٢' in line 2"),
+    ("a.jsonl", '{"predicted": "１２", "measured": 1}\n', r"predicted must .* '１２' in line 1"),
+    ("a.json", '[{"predicted": "1_0", "measured": 1}]', r"predicted must .* '1_0' in row 1"),
     ("a.json", '{\n"predicted": [1]\n}', r'expected a list of records, .* such a list as "rows"'),
     ("a.json", '{"rows": 3}', r"expected a list of records"),
-    ("a.json", "[" * 100_000, r"line 1: .*recursion"),
+    ("a.json", "[" * 100_000, r"line 1: nested too deeply"),
     ("a.json", "[" + 5000 * "1" + "]", r"line 1: Exceeds the limit"),
     (
         "a.jsonl",

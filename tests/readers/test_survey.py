@@ -124,15 +124,54 @@ def test_timeloop_summary(tools):
         (
             "vidur/sarathi/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n1,2,3,4,5,6,x\n",
-            "not a number",
+            r"line 2: request_num_restarts must be a finite number ≥ 0, got 'x'",
         ),
         (
             "vidur/sarathi/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n1,2\n",
-            "not a number",
+            "line 2: 2 fields, expected 7",
+        ),
+        *(
+            (
+                "vidur/vllm/request_metrics.csv",
+                ",".join(REQUEST_COLUMNS) + f"\n1,2,3,4,5,{bad},0\n",
+                f"line 2: request_preemption_time must be a finite number ≥ 0, got '{bad}'",
+            )
+            for bad in ("nan", "inf", "-1", "1_0", "٣")
+        ),
+        ("vidur/vllm/request_metrics.csv", ",".join(REQUEST_COLUMNS) + "\n", "no row below it"),
+        (
+            "vidur/vllm/request_metrics.csv",
+            ",".join((*REQUEST_COLUMNS, "request_e2e_time")) + "\n",
+            "line 1: the header names 'request_e2e_time' more than once",
+        ),
+        (
+            "vidur/vllm/request_metrics.csv",
+            ",".join(REQUEST_COLUMNS) + "\n1,2,3,4,5,6," + 200_000 * "7",
+            "line 2: not valid CSV",
         ),
         ("astra-sim/survey_astra_sim_results.json", "{", "not the survey's collection"),
-        ("astra-sim/survey_astra_sim_results.json", "[]", "not the survey's collection"),
+        *(
+            ("astra-sim/survey_astra_sim_results.json", text, "not the survey's collection")
+            for text in (
+                "[]",
+                '{"log_files": []}',
+                '{"log_files": [{"file": 5, "raw_lines": []}]}',
+                '{"log_files": [], "log_files": []}',
+                100_000 * "[",
+                "[" + 5000 * "1" + "]",
+            )
+        ),
+        (
+            "timeloop/eyeriss_like/timeloop-mapper.stats.txt",
+            STATS.split("    mac")[0],
+            "nothing below fJ/Compute",
+        ),
+        (
+            "timeloop/eyeriss_like/timeloop-mapper.stats.txt",
+            STATS.replace("1.5 uJ", "x uJ"),
+            "energy must be a finite number ≥ 0, got 'x'",
+        ),
         ("timeloop/eyeriss_like/timeloop-mapper.stats.txt", "x", "not a Timeloop stats file"),
     ],
 )
@@ -141,6 +180,15 @@ def test_outputs_that_are_something_else_are_refused(tools, path, text, message)
     with pytest.raises(InputError, match=message) as error:
         read_runs(tools)
     assert path in str(error.value)
+
+
+@pytest.mark.parametrize("latency", ["0", "1e308"])
+def test_latencies_that_have_no_ratio_are_refused(tools, latency):
+    row = ",".join([latency, *"234560"])
+    text = "\n".join([",".join(REQUEST_COLUMNS), row, row])
+    (tools / "vidur" / "vllm" / "request_metrics.csv").write_text(text)
+    with pytest.raises(InputError, match="vidur: the latencies are all 0, or too large"):
+        read_runs(tools)
 
 
 def test_a_missing_output_is_named(tools):
@@ -190,9 +238,14 @@ def copy(shared_data, tmp_path):
         (
             "survey_pct",
             "ours",
-            "table6_neusight.csv: missing column survey_pct. Columns found: dev",
+            "table6_neusight.csv: line 1: missing column survey_pct. Columns found: dev",
         ),
-        ("5.87", "five", r"table6_neusight.csv, line 2: survey_pct must be a number, got 'five'"),
+        ("5.87", "five", r"table6_neusight.csv: line 2: survey_pct must be a number, got 'five'"),
+        ("5.87", "nan", "line 2: survey_pct must be a number, got 'nan'"),
+        ("5.87", "5.87,1", "line 2: 6 fields, expected 5"),
+        ("claimed_pct", "mode", "missing column claimed_pct"),
+        ("survey_verdict", "survey_verdict,mode", "names 'mode' more than once"),
+        ("V100", 200_000 * "V", "not valid CSV"),
     ],
 )
 def test_bad_tables_are_refused(copy, old, new, message):
@@ -203,12 +256,11 @@ def test_bad_tables_are_refused(copy, old, new, message):
 
 
 @pytest.mark.shared
-def test_a_line_that_ends_early_has_no_more_cells(copy):
+def test_a_table_without_rows_is_refused(copy):
     path = copy / "survey" / "table6_neusight.csv"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(["V100,inference" if "Match" in line else line for line in lines]))
-    cells = build(copy)["table6_neusight.csv"].decode()
-    assert "V100, inference" not in cells
+    path.write_text(path.read_text().split("\n")[0] + "\n")
+    with pytest.raises(InputError, match=r"table6_neusight.csv: there is a header but no row"):
+        build(copy)
 
 
 def test_a_folder_without_the_tables_is_refused(tmp_path):

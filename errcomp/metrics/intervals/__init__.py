@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from errcomp.metrics.intervals._counts import tolerance_n, tolerance_share
-from errcomp.metrics.intervals._estimate import METHODS, estimate
+from errcomp.metrics.intervals._estimate import (
+    METHODS,
+    check_options,
+    estimate,
+    fewest_resamples,
+)
 
-__all__ = ["METHODS", "estimate", "tolerance_n", "tolerance_share"]
+__all__ = [
+    "METHODS",
+    "check_options",
+    "estimate",
+    "fewest_resamples",
+    "tolerance_n",
+    "tolerance_share",
+]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.errors import InputError, describe_rows
+from errcomp.errors import InputError, NotDefinedError, describe_rows
 from errcomp.metrics._numeric import Checked, checked
 from errcomp.metrics._registry import figure as look_up
 from errcomp.metrics.intervals._counts import check_level
@@ -21,10 +22,18 @@ from errcomp.tables import Zeros
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["METHODS", "estimate"]
+__all__ = ["METHODS", "check_options", "estimate", "fewest_resamples"]
 
 #: Names of methods; ``"default"`` is the tested choice for each figure.
 METHODS = ("default", "log-t", *BOOTSTRAPS, *SHARES, "order-statistics")
+
+_OF_MEANS = ("log-t", *BOOTSTRAPS)
+_OF_KIND: dict[str, tuple[str, ...]] = {
+    "mean": _OF_MEANS,
+    "smooth": _OF_MEANS,
+    "share": tuple(SHARES),
+    "quantile": ("order-statistics",),
+}
 
 
 def estimate(
@@ -48,9 +57,10 @@ def estimate(
 
     ``"default"`` is, for means and smooth functions of means, the studentised bootstrap of the
     logarithm of the figure, never narrower than a Student t interval of that logarithm corrected
-    for skewness (``"log-t"``, alone below 10 pairs); for shares, Wilson's interval; for quantiles,
-    order statistics; for a maximum, no interval but a tolerance statement in ``method``; for
-    correlations and regret, none, since none that was tested covers.
+    for skewness (``"log-t"``, alone below 10 pairs, and from 5,000 pairs or clusters on); for
+    shares, Wilson's interval; for quantiles, order statistics; for a maximum, no interval but a
+    tolerance statement in ``method``; for correlations and regret, none, since none that was tested
+    covers.
 
     Misleads where pairs are not independent (configurations of one model on one device share
     their error: give ``clusters``), and where they are all the configurations there are: nothing
@@ -90,8 +100,11 @@ def estimate(
     Raises
     ------
     InputError
-        The figure or the method does not exist, the arrays cannot be used (see the figure), labels
-        are missing or too few, or level, resamples or seed are out of range.
+        The figure or the method does not exist, the arrays cannot be used (see the figure), or
+        level, resamples or seed are out of range.
+    NotDefinedError
+        The figure has no value for these pairs (a correlation of one pair), or a cluster is
+        missing.
 
     References
     ----------
@@ -111,13 +124,16 @@ def estimate(
     'no interval: 95 % confidence needs 36 pairs, there are 8'
     """
     spec = look_up(figure)
-    _check(method, level, resamples, seed)
-    value = spec.function(predicted=predicted, measured=measured, zeros=zeros)
+    check_options(level=level, method=method, resamples=resamples, seed=seed)
     data = checked(predicted, measured, None, zeros)
     total = len(np.asarray(measured))
     labels = None if clusters is None else _labels(clusters, total, data)
     ask = Request(method, level, resamples, seed, labels)
-    found = interval(spec, value, data, ask)
+    try:
+        value = spec.function(predicted=predicted, measured=measured, zeros=zeros)
+        found = interval(spec, value, data, ask)
+    except InputError as error:  # pairs and options were fine: the figure is what they lack
+        raise NotDefinedError(str(error)) from error
     return Estimate(
         figure=spec.name,
         value=value,
@@ -134,18 +150,71 @@ def estimate(
     )
 
 
-def _check(method: str, level: float, resamples: int, seed: int) -> None:
+def check_options(
+    figures: Sequence[str] = (),
+    *,
+    level: float = 0.95,
+    method: str = "default",
+    resamples: int = 9999,
+    seed: int = 0,
+) -> None:
+    """Raise if no interval can be made with these options, whatever the pairs.
+
+    Parameters
+    ----------
+    figures : sequence of str
+        What the method is for; it must make an interval of at least one of them.
+    level, method, resamples, seed
+        As in `estimate`.
+
+    Raises
+    ------
+    InputError
+        A figure or the method does not exist, the method is for none of the figures, or level,
+        resamples or seed are out of range.
+
+    Examples
+    --------
+    >>> check_options(["mape"], method="wilson")
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: method 'wilson' makes no interval of mape. Use one of: \
+default, log-t, bootstrap-t, percentile, bca
+    """
     if method not in METHODS:
         raise InputError(f"no interval method {method!r}. Methods: {', '.join(METHODS)}")
-    check_level(level)
-    fewest = math.ceil(2 / (1 - level) - 1 - 1e-9)
+    able = [_OF_KIND.get(look_up(name).kind, ()) for name in figures]
+    if able and method != "default" and not any(method in methods for methods in able):
+        known = dict.fromkeys(["default", *(m for methods in able for m in methods)])
+        raise InputError(
+            f"method {method!r} makes no interval of {' or '.join(figures)}. "
+            f"Use one of: {', '.join(known)}"
+        )
+    if not isinstance(level, Real):
+        raise InputError(f"level must be a number, got {level!r}. 95 % is level=0.95.")
+    check_level(float(level))
+    for name, whole in (("resamples", resamples), ("seed", seed)):
+        if not isinstance(whole, Integral):
+            raise InputError(f"{name} must be a whole number, got {whole!r}")
+    fewest = fewest_resamples(level)
     if resamples < fewest:
         raise InputError(
-            f"resamples must be at least {fewest} for level={level:g}, got {resamples}. "
-            "9999 is a good number."
+            f"resamples must be at least {fewest} for level={level:.9g}, got {resamples}. "
+            f"{max(9999, fewest)} is a good number."
         )
     if seed < 0:
         raise InputError(f"seed must not be negative, got {seed}")
+
+
+def fewest_resamples(level: float) -> int:
+    """Return how many resamples the bounds of a level need: one in each tail.
+
+    Examples
+    --------
+    >>> fewest_resamples(0.95)
+    39
+    """
+    return math.ceil(round(2 / (1 - level) - 1, 6))
 
 
 def _labels(clusters: Any, total: int, data: Checked) -> tuple[NDArray[np.int64], Nesting]:
@@ -166,7 +235,7 @@ def _one_label(labels: Any, total: int) -> NDArray[Any]:
         )
     missing = [i + 1 for i, v in enumerate(array) if v is None or v != v]
     if missing:
-        raise InputError(
+        raise NotDefinedError(
             f"clusters must not be missing, got {array[missing[0] - 1]} in "
             f"{describe_rows(missing)}. Give these rows a cluster of their own."
         )

@@ -272,3 +272,40 @@ def test_bad_arguments(neusight: Pairs) -> None:
         search_claim(neusight, {"neusight": "2.3%"}, keys=["tool"])
     with pytest.raises(InputError, match="top must be at least 1"):
         search_claim(neusight, {"neusight": "2.3%"}, top=0)
+
+
+def test_a_mapping_or_dataframe_will_do() -> None:
+    columns = {
+        "device": ["A", "A", "B", "B"],
+        "measured": [100.0] * 4,
+        "predicted": [101.0, 103.0, 110.0, 125.0],
+    }
+    found = search_claim(columns, {"": "2.0%"}, keys="device")
+    assert found.matches == search_claim(small(), {"": "2.0%"}).matches
+
+
+@pytest.mark.parametrize("figures", ["2.0%", ["2.0%"], None])
+def test_figures_that_are_no_mapping(figures: Any) -> None:
+    with pytest.raises(InputError, match=r"figures must map a tool to its figure, got \w+\. Write"):
+        search_claim(small(), figures)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "text"),
+    [(1e308, r"between 1e-75 and 1e\+75 for a search, got 1e\+308 in row 4"), (5e-324, "row 4")],
+)
+def test_numbers_that_cannot_be_squared(predicted: float, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        search_claim(small(predicted=[101.0, 103.0, 110.0, predicted]), {"": "2.0%"})
+
+
+def test_above_zero_is_met_by_chance_as_often_as_not() -> None:
+    found = search_claim(small(), {"": ">0%"})
+    assert found.matches[0].where == {}
+
+
+def test_a_seed_and_a_figure_that_cannot_be_used() -> None:
+    with pytest.raises(InputError, match="seed must not be negative, got -1"):
+        search_claim(small(), {"": "2.0%"}, seed=-1)
+    with pytest.raises(InputError, match="figure of 'a' must be a text .* got None"):
+        search_claim(small(), {"a": None})  # type: ignore[dict-item]  # what is tested

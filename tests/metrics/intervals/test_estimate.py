@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -77,6 +78,27 @@ class TestResult:
         e = estimate("mape", **pairs(10))
         assert e.method == "bootstrap-t, at least log-t, 9999 resamples"
         assert e.seed == 0
+
+    @pytest.mark.parametrize("clusters", [False, True])
+    def test_default_from_5000_on_uses_no_bootstrap(self, clusters):
+        for n, bootstrap in ((4999, True), (5000, False)):
+            labels = np.arange(n) if clusters else None
+            e = estimate("mape", **pairs(n), clusters=labels, resamples=99)
+            assert ("bootstrap" in e.method, e.seed is None) == (bootstrap, not bootstrap)
+        assert (
+            "bootstrap" in estimate("mape", **pairs(n), method="bootstrap-t", resamples=99).method
+        )
+
+    def test_default_of_200000_pairs_takes_no_time(self):
+        data, start = pairs(200_000), time.perf_counter()
+        for name in ("mape", "wape", "gmape", "median_ape", "within_10"):
+            estimate(name, **data)
+        assert time.perf_counter() - start < 3  # 0.1 s here; resampling took 30 s
+
+    def test_bca_of_a_prediction_next_to_nothing(self):
+        data = {"predicted": [1.1e300] * 4 + [5e-324], "measured": [1e300] * 5}
+        e = estimate("gm_ratio", **data, method="bca", resamples=99)
+        assert e.high == pytest.approx(1.1)
 
     @pytest.mark.parametrize("factor", [1e-280, 1e-3, 1e290])
     def test_unit_of_the_data_does_not_matter(self, factor):

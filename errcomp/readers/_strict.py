@@ -1,0 +1,96 @@
+"""Numbers, JSON and CSV read without the liberties that Python takes with them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from errcomp.errors import InputError
+
+__all__ = ["doubles", "is_number", "loads", "number", "table"]
+
+#: Python reads 1_000 as 1000, and the digits of every script; a cell with them is a mistake.
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def is_number(text: str) -> bool:
+    """Is this a number in ASCII digits with a decimal point (or inf, or nan)."""
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def number(text: str) -> float:
+    """Turn text into a number; raises ValueError."""
+    if not is_number(text):
+        raise ValueError(f"not a number: {text[:40]!r}")
+    return float(text)
+
+
+def loads(text: str | bytes) -> Any:
+    """Parse JSON, every name of an object once; raises ValueError and nothing else."""
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"an object names {doubles(name for name, _ in pairs)[0]!r} twice")
+    return found
+
+
+def doubles(names: Iterable[str]) -> list[str]:
+    """Return the names that are there more than once."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def table(path: Path, text: str, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    """Read CSV text in which every row has the fields of the header.
+
+    Returns
+    -------
+    list of tuple of int and dict
+        For each row the line on which it ends, and its fields by column.
+
+    Raises
+    ------
+    InputError
+        A column is missing or there twice, a row has other fields, or it is not CSV.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = []
+    try:
+        header = next(reader, [])
+        missing = [name for name in needed if name not in header]
+        if missing:
+            raise InputError(
+                f"{path}: line 1: missing column {', '.join(missing)}. Columns found: "
+                f"{', '.join(header) or 'none'}."
+            )
+        if double := doubles(header):
+            raise InputError(
+                f"{path}: line 1: the header names {double[0]!r} more than once. Copy the file "
+                "again."
+            )
+        for row in reader:
+            if len(row) != len(header):
+                raise InputError(
+                    f"{path}: line {reader.line_num}: {len(row)} fields, expected {len(header)}. "
+                    "The file may be cut off: copy it again."
+                )
+            rows.append((reader.line_num, dict(zip(header, row, strict=True))))
+    except csv.Error as error:
+        raise InputError(
+            f"{path}: line {reader.line_num}: not valid CSV ({error}). Copy the file again."
+        ) from error
+    return rows
