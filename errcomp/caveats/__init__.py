@@ -20,6 +20,7 @@ from errcomp.caveats._statistics import discoveries
 from errcomp.caveats.sample import quantile_caveat
 from errcomp.caveats.tools import RelativeDifference, Tools, relative_difference
 from errcomp.errors import InputError
+from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat
 from errcomp.tables import Pairs
 
@@ -39,7 +40,7 @@ def check(
     pairs: Any,
     *,
     claim: Any = None,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[Caveat, ...]:
@@ -54,7 +55,7 @@ def check(
         ``printed`` (``"2.3%"``), ``low`` and ``high`` (fractions, half-open), ``metric``, ``kind``
         (``"error"``, …), ``aggregation`` (``"not stated"`` where the source does not say),
         ``level`` and ``reference``.
-    by : sequence of str
+    by : str or sequence of str
         The keys by which the reader groups; the pooled figure is compared with the mean over those
         groups. Inside one of the groups (and without keys) device, model, mode and kernel_class are
         looked at one by one.
@@ -73,7 +74,8 @@ def check(
     Raises
     ------
     InputError
-        The pairs are of several tools, a key does not exist, or the level is not a confidence.
+        The pairs are of several tools, a key does not exist, the level is not a confidence, or the
+        seed is negative.
 
     Examples
     --------
@@ -82,12 +84,14 @@ def check(
     few-configurations: Only 3 pairs: with Gaussian errors their mean is uncertain by 188 %; \
 about 36 tell the MAPE to within a quarter.
     """
+    check_options(seed=seed)
     table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
     if len(table.tools) > 1:
         raise InputError(
             f"these pairs are of {len(table.tools)} tools ({', '.join(table.tools[:3])}, …): check "
             'one at a time, pairs.where({"tool": ...}), or compare them with check_table'
         )
+    by = (by,) if isinstance(by, str) else by
     for key in by:
         table.column(key)
     case = Case(table, claim, by, level, seed)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from errcomp.caveats import claim, comparisons, sample, shape, tools
 from errcomp.caveats._case import Finding
+from errcomp.caveats._elsewhere import ELSEWHERE, Note
 from errcomp.errors import InputError
 
 __all__ = ["CHECKS", "Check", "explain"]
@@ -311,9 +312,10 @@ def explain(code: str) -> str:
 claim and the exact mean does not. A fact, no test.
     What to do: Round once, at the end.
     """
-    found = [one for one in CHECKS if one.code == code]
+    everything: tuple[Check | Note, ...] = (*CHECKS, *ELSEWHERE)
+    found = [one for one in everything if one.code == code]
     if not found:
-        codes = sorted({one.code for one in CHECKS})
+        codes = sorted({one.code for one in everything})
         close = get_close_matches(str(code), codes, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(f"no caveat {code!r}.{hint} Caveats: {', '.join(codes)}")

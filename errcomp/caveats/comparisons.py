@@ -105,7 +105,10 @@ def _against_the_usual(
 
 
 def _single_or_distributed(codes: Ints, values: list[Any]) -> tuple[Ints, list[Any]]:
-    distributed = np.asarray([v is not None and float(v) > 1 for v in values])[codes]
+    try:
+        distributed = np.asarray([v is not None and float(v) > 1 for v in values])[codes]
+    except (TypeError, ValueError):  # "two", "1x8": names of variants like any other
+        return codes, values
     if distributed.all() or not distributed.any():
         return np.zeros_like(codes), ["one kind"]
     return distributed.astype(np.int64), ["single-device", "distributed"]

@@ -188,11 +188,21 @@ def out_of_sample_factor(
     The factor is one over the median of predicted / measured. Returns the factor of all pairs and
     the MAPE of the pairs left out; None where there is only one pair or a median is not positive.
     """
-    ratio = predicted / measured
+    # Predictions of next to nothing, or of next to everything, have a factor no float can hold.
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = predicted / measured
+        middle = float(np.median(ratio))
+        if len(ratio) < 2 or not 0 < middle < math.inf:
+            return None, None
+        medians = _medians_without_each(ratio)
+        if (medians <= 0).any():
+            return None, None
+        after = float(np.abs(ratio / medians - 1).mean())
+        return (1 / middle, after) if math.isfinite(after + 1 / middle) else (None, None)
+
+
+def _medians_without_each(ratio: Floats) -> Floats:
     n = len(ratio)
-    middle = float(np.median(ratio))
-    if n < 2 or middle <= 0:
-        return None, None
     order = np.argsort(ratio, kind="stable")
     ranks = np.empty(n, dtype=np.int64)
     ranks[order] = np.arange(n)
@@ -204,13 +214,7 @@ def out_of_sample_factor(
         result: Floats = np.where(position < ranks, ascending[position], above)
         return result
 
-    medians = (without((n - 2) // 2) + without((n - 1) // 2)) / 2
-    if (medians <= 0).any():
-        return None, None
-    with np.errstate(over="ignore"):
-        after = float(np.abs(ratio / medians - 1).mean())
-    # Predictions of next to nothing have a factor that no float can hold.
-    return (1 / middle, after) if math.isfinite(after + 1 / middle) else (None, None)
+    return (without((n - 2) // 2) + without((n - 1) // 2)) / 2
 
 
 def small_quantities(case: Case) -> Finding | None:
@@ -257,7 +261,9 @@ def asymmetric_error(case: Case) -> Finding | None:
             "negative; a zero counts as 100 % wrong in the MAPE, as no factor could make it right."
         )
         return Finding(Caveat("under-over-asymmetry", message, {"n_not_positive": bad}))
-    symmetric = float(factors.mean())
+    # Shares of the largest: the sum of factors near the largest float would overflow.
+    largest = float(factors.max())
+    symmetric = largest * float((factors / largest).mean()) if largest > 0 else 0.0
     if case.mape == 0 or symmetric < MATERIAL * case.mape:
         return None
     under = float((case.predicted < case.measured).mean())

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from errcomp.drivers.contrasts import compare, correct
-from errcomp.drivers.design import choose_factors, level_text, merged_devices
+from errcomp.drivers.design import MAX_LEVELS, choose_factors, level_text, merged_devices
 from errcomp.drivers.inference import check_level
 from errcomp.drivers.matching import Table, questions_for
 from errcomp.drivers.outcomes import outcomes_of
 from errcomp.drivers.regression import regress
 from errcomp.drivers.results import Contrast, DriversResult, Regression
 from errcomp.drivers.statements import STATEMENTS, judge
-from errcomp.errors import InputError, MissingExtraError
+from errcomp.errors import InputError, MissingExtraError, describe_names
+from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat
-
-if TYPE_CHECKING:
-    from errcomp.tables import Pairs
+from errcomp.tables import Pairs
 
 __all__ = ["error_drivers"]
 
 
 def error_drivers(
-    pairs: Pairs,
+    pairs: Any,
     *,
     tool: str | None = None,
-    factors: Sequence[str] | None = None,
+    factors: str | Sequence[str] | None = None,
     level: float = 0.95,
     seed: int = 0,
 ) -> DriversResult:
@@ -51,12 +50,12 @@ def error_drivers(
 
     Parameters
     ----------
-    pairs : Pairs
+    pairs : Pairs, dataframe or mapping of columns
         Keys device, model, mode, batch, variant, vendor, in_training and devices are known; other
         labels with at most eight values are factors too. Predictions must be positive.
     tool : str, optional
         The tool to explain; the subject of the table by default.
-    factors : sequence of str, optional
+    factors : str or sequence of str, optional
         Keys to look at, instead of all that can be factors.
     level : float
         Nominal coverage of the intervals, from 0.917 (see :mod:`errcomp.drivers.inference`).
@@ -71,7 +70,7 @@ def error_drivers(
     ------
     InputError
         The table holds several tools and none is named, a factor is unusable, the level is too
-        low, no factor is left, or a prediction is not positive.
+        low, the seed negative, no factor is left, or a prediction is not positive.
 
     References
     ----------
@@ -80,19 +79,20 @@ def error_drivers(
 
     Examples
     --------
-    >>> from errcomp.tables import Pairs
     >>> measured = [100.0] * 8
     >>> predicted = [110.0, 122.0, 108.0, 115.0, 105.0, 111.0, 112.0, 125.0]
     >>> table = {"predicted": predicted, "measured": measured}
     >>> table |= {"device": list("AABBCCDD"), "variant": ["base", "fusion"] * 4}
-    >>> contrast = error_drivers(Pairs(table)).contrasts[0]
+    >>> contrast = error_drivers(table).contrasts[0]
     >>> contrast.name, contrast.n_pairs, contrast.clusters
     ('variant: fusion vs base', 4, 4)
     >>> print(contrast.effect)
     2.085 [1.85, 2.351], n=4
     """
     check_level(level)
-    table = _table_of(pairs, tool, factors)
+    check_options(seed=seed)
+    pairs = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    table = _table_of(pairs, tool, [factors] if isinstance(factors, str) else factors)
     rng = np.random.default_rng(seed)
     asked = questions_for(table)
     answers = [compare(table, question, level=level, rng=rng) for question in asked]
@@ -128,8 +128,10 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
     chosen_factors = choose_factors(pairs, factors)
     if not chosen_factors:
         raise InputError(
-            "no key of the table can be a factor: each has one value, gaps, or too many values. "
-            f"Name factors among: {', '.join(pairs.keys) or 'none'}"
+            "no key of the table can be a factor: each has one value, gaps, too many values "
+            f"(more than {MAX_LEVELS}), is a device or model, or holds numbers, which are "
+            "factors only where error_drivers(factors=[...]) names them. "
+            f"Keys: {describe_names(pairs.keys)}"
         )
     return Table(pairs, outcomes_of(pairs), chosen_factors, merged_devices(pairs))
 

@@ -18,6 +18,8 @@ __all__ = ["FLOOR_SHARE", "Outcomes", "outcomes_of"]
 
 #: An APE below this share of the table's median APE counts as that share.
 FLOOR_SHARE = 0.01
+#: The square of a larger APE, or a sum of squares, may overflow.
+_LARGEST = 1e75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +63,8 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
     Raises
     ------
     InputError
-        A prediction is not positive: its log ratio does not exist.
+        A prediction is not positive: its log ratio does not exist; or it is too large for its
+        error to be squared.
     """
     p, m = pairs.predicted, pairs.measured
     bad = p <= 0
@@ -71,7 +74,15 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
             f"ratio, got {p[bad][0]} in {describe_rows(pairs.rows[bad].tolist())}. Give such rows "
             "a status (a failed prediction is a row with a status, not a number)."
         )
-    ape = np.abs(p - m) / m
+    with np.errstate(over="ignore"):
+        ape = np.abs(p - m) / m
+    bad = ape > _LARGEST
+    if bad.any():
+        raise InputError(
+            f"{pairs.source + ': ' if pairs.source else ''}predicted is more than {_LARGEST:.0e} "
+            f"times measured, got predicted={p[bad][0]:g}, measured={m[bad][0]:g} in "
+            f"{describe_rows(pairs.rows[bad].tolist())}. Check that both have the same unit."
+        )
     positive = ape[ape > 0]
     # Where every prediction is exact nothing differs, and any floor gives the same ratio of 1.
     floor = FLOOR_SHARE * float(np.median(positive)) if len(positive) else 1.0

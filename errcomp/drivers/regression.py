@@ -271,12 +271,17 @@ def _fit(
             return fit
         kwds = {"groups": groups, "use_correction": True}
         result = sm.OLS(y, x).fit(cov_type="cluster", cov_kwds=kwds, use_t=True)
+        coefficients, errors = np.asarray(result.params), np.asarray(result.bse)
+    if not np.isfinite(errors).all():
+        raise InputError(
+            f"no regression: the {key}s leave no standard error for some of {x.shape[1]} "
+            "coefficients. Name fewer factors."
+        )
     note = Caveat(
         "mixed-model-fallback",
         f"Least squares with standard errors clustered by {key}: {why}.",
         {"reason": why},
     )
-    coefficients, errors = np.asarray(result.params), np.asarray(result.bse)
     return _Fit("least squares, cluster-robust", coefficients, errors, (note,))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import doctest
 import json
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -149,6 +150,29 @@ def test_every_check_says_when_it_fires_and_what_to_do() -> None:
         assert one.why in text
         assert one.remedy in text
         assert any(digit in one.why for digit in "0123456789") or "A fact" in one.why
+
+
+def test_explain_knows_the_caveats_of_intervals_and_drivers() -> None:
+    assert "few clusters" in explain("few-clusters")
+    both = explain("few-configurations")
+    assert "(under 10)" in both
+    assert "An interval from few pairs" in both
+    root = Path(__file__).parents[2] / "errcomp"
+    for part in ("drivers", "metrics"):
+        for path in (root / part).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            for code in re.findall(r'Caveat\(\s*"([a-z-]+)"', text):
+                assert explain(code)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(InputError, match="seed must not be negative, got -1"):
+        check({"predicted": [1.1], "measured": [1.0]}, seed=-1)
+
+
+def test_one_key_needs_no_list() -> None:
+    table = {"predicted": [1.1, 1.3] * 8, "measured": [1.0] * 16, "device": ["a", "b"] * 8}
+    assert check(table, by="device") == check(table, by=["device"])
 
 
 def test_explain_suggests_the_closest_code() -> None:

@@ -211,3 +211,13 @@ def test_grouping_by_does_not_hide_a_pooled_variant() -> None:
         "batch": [*range(10), *range(10)],
     }
     assert [c.code for c in check(table, by=["mode"])] == ["pooled-variants"]
+
+
+def test_devices_in_words_are_variants_like_any_other() -> None:
+    base = np.linspace(0.05, 0.09, 8)
+    errors = np.concatenate([base, 2 * base])
+    case = case_of(errors, devices=["one"] * 8 + ["two"] * 8, batch=[*range(8), *range(8)])
+    found = pooled_variants(case)
+    assert found is not None
+    assert found.caveat is not None
+    assert (found.caveat.evidence["variant"], found.caveat.evidence["usual"]) == ("two", "one")

@@ -14,6 +14,7 @@ from errcomp.caveats.shape import (
     asymmetric_error,
     factor_errors,
     one_sided,
+    out_of_sample_factor,
     small_quantities,
     tail,
 )
@@ -232,3 +233,11 @@ def test_predictions_that_are_not_positive_are_counted() -> None:
     assert two.message.startswith("2 predictions of 2 are zero or negative")
     assert two.evidence == {"n_not_positive": 2}
     assert caveat_of(asymmetric_error(case_of([5e-324, 1.0], [1.0, 1.0]))).evidence == one.evidence
+
+
+def test_errors_near_the_largest_float_do_not_overflow() -> None:
+    for predicted, measured in (([1.7e308] * 2, [1.0] * 2), ([1e308, 2.0, 3.0], [1e-308, 1, 1])):
+        factor = out_of_sample_factor(np.asarray(predicted), np.asarray(measured))
+        assert factor == (None, None)
+    found = caveat_of(asymmetric_error(case_of([1e-300, 1e-308, 1.0], [1.0, 1.0, 1.0])))
+    assert np.isfinite(found.evidence["symmetric"])

@@ -156,3 +156,19 @@ def test_a_subset_that_no_row_is_in_is_none():
     part = _table_of(Pairs(table()), None, None)
     assert part.where({"variant": "base", "batch": "4"}).pairs.n == 12
     assert part.where({"variant": "base", "batch": "16"}) is None
+
+
+def test_a_mapping_will_do_and_one_factor_needs_no_list():
+    found = error_drivers(table(), factors="variant")
+    assert found.to_dict() == error_drivers(Pairs(table()), factors=["variant"]).to_dict()
+
+
+def test_numbers_are_said_to_be_no_factors_unless_named():
+    columns = {"predicted": [1.1, 1.2], "measured": [1.0, 1.0], "depth": [1, 2]}
+    with pytest.raises(InputError, match=r"holds numbers, which are factors only where .* depth"):
+        error_drivers(columns)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(InputError, match="seed must not be negative, got -1"):
+        error_drivers(table(), seed=-1)

@@ -45,3 +45,9 @@ def test_predictions_that_are_not_positive_are_named():
         InputError, match=r"x.csv: predicted must be positive.* got 0.0 in rows 2, 3"
     ):
         outcomes_of(pairs)
+
+
+@pytest.mark.parametrize(("predicted", "measured"), [(1e80, 1.0), (1e308, 1e-308)])
+def test_an_error_that_cannot_be_squared(predicted, measured):
+    with pytest.raises(InputError, match=r"more than 1e\+75 times measured, .* in row 2\."):
+        outcomes_of(Pairs({"predicted": [1.0, predicted], "measured": [1.0, measured]}))

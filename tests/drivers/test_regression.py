@@ -264,3 +264,12 @@ def test_small_and_odd_tables_never_crash_or_warn(seed):
         )
     for row in result.rows():
         assert row["low"] is None or row["low"] <= row["value"] <= row["high"]
+
+
+def test_clusters_that_leave_no_standard_error():
+    pytest.importorskip("statsmodels")
+    devices, modes = list("ABCDEF" * 7)[:40], list("ab" * 20)
+    columns = {"predicted": [1.1] * 39 + [5e-324], "measured": [1.0] * 40}
+    found = error_drivers({**columns, "device": devices, "mode": modes})
+    assert [c.code for c in found.caveats] == ["no-regression"]
+    assert "the devices leave no standard error" in found.caveats[0].message

@@ -128,3 +128,11 @@ def test_bca_falls_short_where_the_default_does_not():
 def test_other_levels(level):
     found = coverage("mape", normal(0.3), 50, level=level)
     assert level - 0.02 - noise(level) <= found <= level + 0.03 + noise(level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mape", "wape", "gmape"])
+def test_large_samples_need_no_bootstrap(name):
+    """The default is log-t alone here; docs/intervals.md has the other figures and sizes."""
+    found = coverage(name, normal(0.6), 20_000)
+    assert 0.945 - noise(0.95) <= found <= 0.955 + noise(0.95)

@@ -102,8 +102,10 @@ def probability(figure: Printed, values: Floats) -> Floats:
         found[near] = _below((start + width) / centre) - _below(start / centre)
         return found
     # The ends of a range are multiplied by the same random factor.
-    above_low = _below(values / low) if low > 0 else np.ones(len(values))
-    return above_low - _below(values / high) if high < math.inf else above_low
+    # An end next to zero ("> 0 %") is infinitely far below any value.
+    with np.errstate(over="ignore"):
+        above_low = _below(values / low) if low > 0 else np.ones(len(values))
+        return above_low - _below(values / high) if high < math.inf else above_low
 
 
 def _below(factor: Floats) -> Floats:

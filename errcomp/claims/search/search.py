@@ -17,7 +17,8 @@ from errcomp.claims.search.results import Match, SearchResult
 from errcomp.claims.search.rules import RULES, Rule, evaluate
 from errcomp.claims.search.scan import Candidates, scan
 from errcomp.claims.search.subsets import Table
-from errcomp.errors import InputError
+from errcomp.errors import InputError, describe_rows
+from errcomp.metrics.intervals import check_options
 from errcomp.tables import Pairs
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ __all__ = ["search_claim"]
 
 _KEEP = 10_000  # of those that pass the screen, to be computed again
 _EFFORT = 2_000_000  # rows to go through for that
+#: Beyond this factor above or below 1 the square of a relative error, or its sum, may overflow.
+_LARGEST = 1e75
 
 
 def search_claim(
-    pairs: Pairs,
+    pairs: Any,
     figures: Mapping[str, str | float],
     *,
-    keys: Sequence[str] | None = None,
+    keys: str | Sequence[str] | None = None,
     tool_key: str = "tool",
     top: int = 20,
     max_values: int | None = None,
@@ -63,12 +66,12 @@ def search_claim(
 
     Parameters
     ----------
-    pairs : Pairs
+    pairs : Pairs, dataframe or mapping of columns
         Rows of one or several tools.
     figures : mapping of str to str or float
         Tool to its figure as printed: ``"2.3%"``, ``"<5%"``, ``"5–10%"``, ``"0.0587"``. The digits
         say how exactly it must be met. Without a tool column any one name will do.
-    keys : sequence of str, optional
+    keys : str or sequence of str, optional
         Columns to search; all that are keys if not given. Columns that are functions of another
         one (vendor of a device) give it shorter descriptions.
     tool_key : str
@@ -90,8 +93,9 @@ def search_claim(
     Raises
     ------
     InputError
-        A figure cannot be read or is negative, a tool or key does not exist, or the tools share no
-        configuration.
+        A figure cannot be read or is negative, a tool or key does not exist, the tools share no
+        configuration, the seed is negative, or a number is too large or too small to be squared and
+        summed.
 
     References
     ----------
@@ -112,29 +116,54 @@ def search_claim(
     printed = _read(figures)
     if top < 1:
         raise InputError(f"top must be at least 1, got {top}")
-    configurations = join(pairs, list(printed), tool_key)
-    factors, unused = choose_factors(configurations, keys, max_values)
+    check_options(seed=seed)
+    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    _check_range(table)
+    configurations = join(table, list(printed), tool_key)
+    wanted_keys = [keys] if isinstance(keys, str) else keys
+    factors, unused = choose_factors(configurations, wanted_keys, max_values)
     lattice = build_lattice(factors, configurations.n)
-    table = Table(configurations, lattice)
+    sums = Table(configurations, lattice)
     wanted = list(printed.values())
     keep = max(20 * top, min(_KEEP, _EFFORT // configurations.n))
     # Independent of each other, and much of both runs outside of Python.
     with ThreadPoolExecutor(1) as pool:
-        pending = pool.submit(expected_matches, table, wanted, np.random.default_rng(seed))
-        candidates = scan(table, wanted, keep=keep, progress=progress)
+        pending = pool.submit(expected_matches, sums, wanted, np.random.default_rng(seed))
+        candidates = scan(sums, wanted, keep=keep, progress=progress)
         chance = pending.result()
-    verified = _verify(table, wanted, candidates)
+    verified = _verify(sums, wanted, candidates)
     found = np.bincount(candidates.complexity[verified], minlength=1).cumsum()
-    matches = _matches(table, printed, candidates, verified, found, chance, top)
-    searched = _searched(table, factors, unused, int(chance.subsets.sum()), seed)
-    searched["dropped"] = [dropped.to_dict() for dropped in pairs.dropped]
+    matches = _matches(sums, printed, candidates, verified, found, chance, top)
+    searched = _searched(sums, factors, unused, int(chance.subsets.sum()), seed)
+    searched["dropped"] = [dropped.to_dict() for dropped in table.dropped]
     searched["by_complexity"] = _by_complexity(found, chance, candidates.kept_up_to)
     return SearchResult(printed, tuple(matches), searched)
 
 
+def _check_range(pairs: Pairs) -> None:
+    for name in ("predicted", "measured"):
+        values = getattr(pairs, name)
+        size = np.abs(values)
+        bad = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
+        if bad.any():
+            raise InputError(
+                f"{name} must lie between {1 / _LARGEST:.0e} and {_LARGEST:.0e} for a search, got "
+                f"{values[bad][0]:g} in {describe_rows(pairs.rows[bad].tolist())}. Check the unit, "
+                "or leave such rows out."
+            )
+
+
 def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
+    if not isinstance(figures, Mapping):
+        raise InputError(
+            f"figures must map a tool to its figure, got {type(figures).__name__}. "
+            'Write {"neusight": "2.3%"}, or {"": "2.3%"} where the table is of one tool.'
+        )
     if not figures:
         raise InputError('no figure to search for. Give tool and figure, e.g. {"neusight": "2.3%"}')
+    for name, text in figures.items():
+        if not isinstance(text, str | int | float):
+            raise InputError(f'figure of {name!r} must be a text such as "2.3%", got {text!r}')
     found = {name: parse_printed(text) for name, text in figures.items()}
     for name, figure in found.items():
         if figure.high <= 0 or (figure.low if figure.value is None else figure.value) < 0:

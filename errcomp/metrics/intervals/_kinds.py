@@ -30,6 +30,9 @@ SHARES = {"wilson": _counts.wilson, "clopper-pearson": _counts.clopper_pearson}
 #: to no spread, which puts the upper bound of a bootstrap-t at many times the figure. Sums of
 #: clusters do so less, and log-t alone covers too little there (docs/intervals.md).
 _BOOTSTRAP_FROM = 10
+#: From here on, pairs or clusters, the default is log-t alone too: it is nominal there under every
+#: log-normal law of docs/intervals.md, and resampling takes time in proportion to the pairs.
+_LOG_T_FROM = 5_000
 
 #: No method is offered for fewer.
 _FEWEST_PAIRS = 3
@@ -110,8 +113,7 @@ def _of_means(name: str, value: float, data: Checked, ask: Request) -> Interval:
         return Interval(str(reason))
     if ask.method == "default" and not is_offered(row, sample):
         return _not_offered(sample)
-    small = sample.units < _BOOTSTRAP_FROM and not sample.clustered
-    resampled = ask.method in BOOTSTRAPS or (ask.method == "default" and not small)
+    resampled = ask.method in BOOTSTRAPS or (ask.method == "default" and _needs_resampling(sample))
     if resampled:
         bounds, words = _resampled(figure, ask)
     else:
@@ -124,6 +126,11 @@ def _of_means(name: str, value: float, data: Checked, ask: Request) -> Interval:
         )
     high = min(high, SMOOTH[name].largest)
     return Interval(words, low, high, ask.seed if resampled else None, row)
+
+
+def _needs_resampling(sample: Sample) -> bool:
+    enough = sample.clustered or sample.units >= _BOOTSTRAP_FROM
+    return enough and sample.units < _LOG_T_FROM
 
 
 def _resampled(figure: _smooth.Smooth, ask: Request) -> tuple[_smooth.Bounds, str]:

@@ -168,6 +168,8 @@ def bca(figure: Smooth, level: float, draws: Draws) -> Bounds:
     left_out = -r / (y.sum() - y)
     values = np.maximum(1 + left_out, 0) ** figure.root if figure.log else np.exp(left_out)
     change = values.mean() - values
+    # The acceleration has no scale; that of the data may be one whose cube overflows.
+    change = change / (np.abs(change).max() or 1.0)
     a = float((change**3).sum() / (6 * (change**2).sum() ** 1.5))
     z = z0 + special.ndtri(np.asarray([(1 - level) / 2, (1 + level) / 2]))
     low, high = special.ndtr(z0 + z / (1 - a * z))
