@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.cli._input import load_table
 from errcomp.cli._output import Column, Table, emit
+from errcomp.cli._progress import progress
 
 if TYPE_CHECKING:
     from errcomp.drivers import Contrast, DriversResult, Regression
@@ -20,7 +21,8 @@ def run_drivers(args: argparse.Namespace) -> None:
     from errcomp.drivers import error_drivers as error_drivers
 
     pairs = load_table(args)
-    result = error_drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
+    with progress("comparing", quiet=args.json):
+        result = error_drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
     document = {"schema": "errcomp.drivers/1", "source": pairs.source, **result.to_dict()}
     document["rows"] = result.rows()
     tables = [_statements(result), _contrasts(result)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,30 +15,31 @@ _PATIENCE_S = 2.0
 
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, float], None]]:
-    """Yield a function to call with what is done and how much there is.
+    """Yield a function to call with what is done and how much there is; calling it is optional.
 
     The bar appears after two seconds, on a terminal only, and leaves no trace behind.
     """
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    begun = time.monotonic()
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TimeRemainingColumn(),
+        TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
-        disable=quiet or not sys.stderr.isatty(),
     )
-    task = bar.add_task(title, total=1.0)
-
-    def report(done: float, total: float) -> None:
-        if not bar.live.is_started and time.monotonic() - begun > _PATIENCE_S:
-            bar.start()
-        bar.update(task, completed=done, total=total)
-
+    task = bar.add_task(title, total=None)
+    # A timer, because the work itself may not report before it ends.
+    timer = threading.Timer(_PATIENCE_S, bar.start)
+    timer.daemon = True
+    timer.start()
     try:
-        yield report
+        yield lambda done, total: bar.update(task, completed=done, total=total)
     finally:
+        timer.cancel()
+        timer.join()
         bar.stop()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.cli._progress import progress
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit, AuditRow
@@ -74,16 +75,17 @@ def run(args: argparse.Namespace) -> None:
     claims: list[Claim] | None = None
     if args.claim is not None:
         claims = [user_claim(args.claim, aggregation=args.aggregation)]
-    result = audit(
-        pairs,
-        by=None if args.by is None else parse_keys(args.by),
-        tool=args.tool,
-        claims=claims,
-        level=args.level,
-        method=args.method,
-        cluster=parse_keys(args.cluster) or None,
-        seed=args.seed,
-    )
+    with progress("auditing", quiet=args.json):
+        result = audit(
+            pairs,
+            by=None if args.by is None else parse_keys(args.by),
+            tool=args.tool,
+            claims=claims,
+            level=args.level,
+            method=args.method,
+            cluster=parse_keys(args.cluster) or None,
+            seed=args.seed,
+        )
     found = {row.verdict.word for row in result.rows} | {v.word for v in result.claims}
     args.exit_code = 1 if found & set(args.fail_on) else 0
     emit(args, {"schema": "errcomp.audit/1", **result.to_dict()}, audit_tables(result))

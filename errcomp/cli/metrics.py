@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.cli._progress import progress
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,15 +65,16 @@ def run(args: argparse.Namespace) -> None:
     if len(pairs.tools) > 1 and "tool" not in by:
         by = ("tool", *by)  # errors of different tools are never pooled
     figures = parse_keys(args.figures) or DEFAULT_FIGURES
-    summary = summarize(
-        pairs,
-        by=by,
-        figures=figures,
-        level=args.level,
-        method=args.method,
-        cluster=parse_keys(args.cluster) or None,
-        seed=args.seed,
-    )
+    with progress("computing", quiet=args.json):
+        summary = summarize(
+            pairs,
+            by=by,
+            figures=figures,
+            level=args.level,
+            method=args.method,
+            cluster=parse_keys(args.cluster) or None,
+            seed=args.seed,
+        )
     document = {"schema": "errcomp.metrics/1", "source": pairs.source, **summary.to_dict()}
     if len(pairs.tools) > 1:  # the errors of all tools together are nobody's
         document["pooled"] = document["macro"] = None

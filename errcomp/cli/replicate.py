@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.cli._progress import progress
 
 if TYPE_CHECKING:
     from errcomp.claims.replicate import Cell, Replication
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> None:
     """Replicate, print the tables and the count."""
     from errcomp.claims.replicate import replicate_survey
 
-    result = replicate_survey()
+    with progress("recomputing", quiet=args.json):
+        result = replicate_survey()
     tables = result.tables()
     if args.table is not None:
         if args.table not in tables:
