@@ -52,8 +52,8 @@ class AuditRow:
     caveats : tuple of Caveat
         What the figure hides, most important first.
     cluster : str
-        Key whose values err alike in these pairs: the intervals resample them whole. Empty where
-        nothing speaks against independent pairs, or where the clusters are too few for that.
+        Key whose values the intervals resample whole: the one given, else one whose pairs err
+        alike. Empty where nothing speaks against independent pairs, or the clusters are too few.
     """
 
     tool: str
@@ -179,7 +179,8 @@ def audit(
     claims : sequence of Claim, optional
         What to judge; by default what the registry knows of the tools in the table.
     level, method, cluster, resamples, seed
-        Of the intervals, as in `errcomp.summarize`.
+        Of the intervals, as in `errcomp.summarize`. Without ``cluster``, pairs of one model or
+        device that are found to err alike are resampled whole where there are enough of them.
 
     Returns
     -------
@@ -214,24 +215,25 @@ def audit(
         seed=seed,
     )
     note = partial(check, by=keys, level=level, seed=seed)
+    given = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
+    row_of = partial(_row, figures_of=figures_of, note=note, given=given)
     rows: list[AuditRow] = []
     overall: list[AuditRow] = []
     general: list[Verdict] = []
     for name in names:
         part = chosen.of_tool(name) if name in chosen.tools else chosen
         known = claims_of(name) if claims is None else tuple(claims)
-        groups = [(g.key, part.take(g.index)) for g in part.groups(keys)]
         found = [
-            _row(name, key, group, _claim_for(known, key), figures_of, note)
-            for key, group in groups
+            row_of(name, g.key, part.take(g.index), _claim_for(known, g.key))
+            for g in part.groups(keys)
         ]
         judged = {id(row.verdict.claim) for row in found if row.key}
         rest = [c for c in known if _applies(c, part) and (not c.subset or id(c) not in judged)]
-        others = [_row(name, {}, _rows_of(c, part), c, figures_of, note) for c in rest]
+        others = [row_of(name, {}, _rows_of(c, part), c) for c in rest]
         about_all = (row for row in others if row.verdict.recomputed and not _subset(row))
         rows += found
         general += [row.verdict for row in others]
-        overall.append(next(about_all, _row(name, {}, part, None, figures_of, note)))
+        overall.append(next(about_all, None) or row_of(name, {}, part, None))
     decided = [row for row in rows if row.verdict.recomputed and row.key]
     joint = 1 - (1 - level) / max(len(decided), 1)
     if len(decided) > 1:
@@ -260,13 +262,20 @@ def _row(
     key: Mapping[str, Any],
     pairs: Pairs,
     claim: Claim | None,
+    *,
     figures_of: Callable[..., Summary],
     note: Callable[..., tuple[Caveat, ...]],
+    given: tuple[str, ...],
 ) -> AuditRow:
-    """Audit one set of pairs; where those of one model err alike, on intervals by model."""
+    """Audit one set of pairs; where those of one model err alike, on intervals by model.
+
+    Clusters that the user has given are never replaced by those found here.
+    """
     figures = figures_of(pairs).pooled.figures
     verdict = judge(claim, figures, pairs)
     caveats = note(pairs, claim=claim if verdict.recomputed else None)
+    if given:
+        return AuditRow(name, key, pairs.n, figures, verdict, caveats, ",".join(given))
     cluster = next((str(c.evidence["key"]) for c in caveats if c.code == "clustered"), "")
     if cluster:
         wider = figures_of(pairs, cluster=cluster).pooled.figures
@@ -297,7 +306,7 @@ def _with_joint_word(row: AuditRow, pairs: Pairs, figures_of: Callable[..., Summ
         return row
     part = pairs.of_tool(row.tool) if row.tool in pairs.tools else pairs
     part = part.take(next(g for g in part.groups(tuple(row.key)) if g.key == row.key).index)
-    again = partial(figures_of, cluster=row.cluster) if row.cluster else figures_of
+    again = partial(figures_of, cluster=row.cluster.split(",")) if row.cluster else figures_of
     word = judge(row.verdict.claim, again(part).pooled.figures, part).word
     return replace(row, verdict=replace(row.verdict, jointly=word))
 

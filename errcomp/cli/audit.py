@@ -180,8 +180,9 @@ def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
         notes.append(" *  If the pairs were independent, which they are not (see the caveats)")
     clusters = sorted({row.cluster for row in shown} - {""})
     if clusters:
-        whole = " or ".join(f"{key}s" for key in clusters)
-        notes.append(f" ‡  Interval by whole {whole}: pairs of one err alike")
+        notes.append(
+            f" ‡  Interval by whole clusters ({' or '.join(clusters)}), not by single pairs"
+        )
     if any(row.verdict.word == "overstated" for row in shown):
         notes.append("Overstated: the accuracy is, so the error is larger than claimed.")
     return notes

@@ -181,3 +181,12 @@ def test_many_groups_with_a_claim_each_are_judged_together() -> None:
     found = ec.audit(data, by="host", claims=[user_claim("2.3%")])
     assert len(found.rows) == n
     assert all(row.verdict.jointly is not None for row in found.rows if row.verdict.recomputed)
+
+
+def test_clusters_that_were_given_are_not_replaced() -> None:
+    pairs = ec.datasets.load("neusight").of_tool()
+    row = ec.audit(pairs, by=[], cluster="device").overall[0]
+    asked = ec.summarize(pairs, figures=["mape"], cluster="device").pooled.figures["mape"]
+    assert row.cluster == "device"
+    assert row.figures["mape"].low == asked.low
+    assert row.figures["mape"].high == asked.high
