@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
     from errcomp.summary import summarize as summarize
+    from errcomp.tables import Kernels as Kernels
     from errcomp.tables import Pairs as Pairs
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Caveat": "errcomp.results",
     "Estimate": "errcomp.results",
+    "Kernels": "errcomp.tables",
     "Pairs": "errcomp.tables",
     "audit": "errcomp.claims.auditing",
     "error_drivers": "errcomp.drivers",

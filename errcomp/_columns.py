@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -24,10 +24,12 @@ __all__ = [
     "Zeros",
     "as_float",
     "check_values",
+    "nothing_left",
     "numeric",
     "one_unit",
     "rename",
     "status_ok",
+    "texts",
 ]
 
 Zeros = Literal["raise", "exclude"]
@@ -56,6 +58,12 @@ class Origin:
     rows: NDArray[np.int64]
     word: str
 
+    @classmethod
+    def of_table(cls, source: str, n: int, line_offset: int | None) -> Origin:
+        """Count n rows from 1; as lines from ``line_offset`` if the table is a text file."""
+        word, offset = ("row", 1) if line_offset is None else ("line", line_offset)
+        return cls(source, np.arange(n, dtype=np.int64) + offset, word)
+
     @property
     def prefix(self) -> str:
         """Return what a message begins with."""
@@ -70,12 +78,17 @@ class Origin:
         return Origin(self.source, self.rows[which], self.word)
 
 
-def rename(frame: nw.DataFrame[Any], columns: Mapping[str, str], source: str) -> nw.DataFrame[Any]:
-    """Give the user's columns their names here, and insist on the two that must be there."""
+def rename(
+    frame: nw.DataFrame[Any],
+    columns: Mapping[str, str],
+    source: str,
+    required: Sequence[str] = ("predicted", "measured"),
+) -> nw.DataFrame[Any]:
+    """Give the user's columns their names here, and insist on those that must be there."""
     import narwhals as nw
 
     where = f"{source}: " if source else ""
-    olds = {"predicted": "predicted", "measured": "measured", **columns}
+    olds = {**{name: name for name in required}, **columns}
     missing = [str(old) for old in olds.values() if old not in frame.columns]
     if missing:
         raise InputError(
@@ -83,10 +96,10 @@ def rename(frame: nw.DataFrame[Any], columns: Mapping[str, str], source: str) ->
             f"Columns found: {describe_names(frame.columns, wanted=missing[0])}. "
             "Name yours with --predicted COLUMN --measured COLUMN (columns={...} in Python)."
         )
-    old, uses = Counter(olds.values()).most_common(1)[0]
-    if uses > 1:
-        both = " and ".join(new for new in olds if olds[new] == old)
-        raise InputError(f"{where}{both} are both {old!r}. Name a column of its own for each.")
+    for old, uses in Counter(olds.values()).most_common(1):
+        if uses > 1:
+            both = " and ".join(new for new in olds if olds[new] == old)
+            raise InputError(f"{where}{both} are both {old!r}. Name a column of its own for each.")
     news = {old: new for new, old in olds.items()}
     # A column that a rename would collide with is not what the user asked for: it makes way.
     kept = [name for name in frame.columns if name in news or name not in olds]
@@ -103,17 +116,77 @@ def status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
     )
 
 
+def nothing_left(
+    what: str, frame: nw.DataFrame[Any], ok: NDArray[np.bool_], why: Sequence[str], origin: Origin
+) -> InputError:
+    """Say that no row is left to work on, and why: reasons given, and a status that failed."""
+    reasons = list(why)
+    if not ok.all():
+        status = str(column_values(frame, "status")[~ok][0])
+        reasons.append(
+            f"{origin.name(~ok)} with status {status!r}, while {STATUS_WORDS} mean success"
+        )
+    because = "; ".join(reasons) or "the table is empty"
+    return InputError(f"{origin.prefix}no {what} to work on ({because})")
+
+
+def texts(
+    frame: nw.DataFrame[Any],
+    name: str,
+    used: NDArray[np.bool_],
+    origin: Origin,
+    *,
+    blank: bool = False,
+) -> NDArray[Any]:
+    """Return a column of names as an array of text, equal names as one object.
+
+    A name that is missing is an error in rows that are used, unless it may be ``blank``; it is
+    ``""`` otherwise.
+    """
+    values = column_values(frame, name).tolist()
+    shared: dict[str, str] = {}
+    known: dict[Any, str] = {}
+    try:
+        for value in dict.fromkeys(values):
+            text = "" if is_missing(value) else str(value)
+            text = text if text.strip() else ""
+            known[value] = shared.setdefault(text, text)
+    except TypeError as error:
+        raise InputError(
+            f"{origin.prefix}{name} must be text, but its values are lists or the like. Give each "
+            "part a column."
+        ) from error
+    found = np.empty(len(values), dtype=object)
+    found[:] = [known[value] for value in values]
+    missing = (found == "") & used
+    if missing.any() and not blank:
+        raise InputError(
+            f"{origin.prefix}{name} is missing in {origin.name(missing)}. Give every row a name "
+            "there."
+        )
+    return found
+
+
 def numeric(
-    frame: nw.DataFrame[Any], name: str, used: NDArray[np.bool_], origin: Origin
+    frame: nw.DataFrame[Any],
+    name: str,
+    used: NDArray[np.bool_],
+    origin: Origin,
+    *,
+    blank: bool = False,
 ) -> NDArray[np.float64]:
-    """Return a column as float64; rows that are not used may hold anything."""
+    """Return a column as float64; rows that are not used may hold anything.
+
+    A number that is missing is an error in rows that are used, unless it may be ``blank``; it is
+    NaN then.
+    """
     values = column_values(frame, name)
     if values.dtype.kind in "fiu":
         numbers = values.astype(np.float64)
         absent = np.asarray(frame[name].is_null().to_list(), dtype=bool) & used
     else:
         numbers, absent = _from_objects(values, name, used, origin)
-    if absent.any():
+    if absent.any() and not blank:
         raise InputError(
             f"{origin.prefix}{name} is missing in {origin.name(absent)}. Fill it in, remove the "
             "row, or give it a status if the prediction failed."

@@ -1,14 +1,18 @@
-"""``errcomp ingest``: native output of a tool in, a table of pairs out."""
+"""``errcomp ingest``: native output of a tool in, a table of pairs or of kernels out."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from errcomp.cli._input import parse_where
 from errcomp.cli._output import write_frame
 from errcomp.cli._progress import progress
+
+if TYPE_CHECKING:
+    from errcomp.tables import Table
 
 __all__ = ["add_parser"]
 
@@ -21,11 +25,23 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="csv, parquet or json, by suffix"
     )
+    table = parser.add_mutually_exclusive_group()
+    table.add_argument(
+        "--table",
+        choices=("pairs", "kernels"),
+        default="pairs",
+        help="a row per configuration (pairs, the default) or per operator (kernels: how often it "
+        "runs, times of one instance, and the measured end-to-end time of its run)",
+    )
+    table.add_argument(
+        "--level", choices=("model", "kernel"), help="the same: model is pairs, kernel is kernels"
+    )
     parser.add_argument(
-        "--level",
-        choices=("model", "kernel"),
-        default="model",
-        help="a row per configuration (default) or per operator",
+        "--where",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE[,VALUE]",
+        help="only these rows; may be repeated",
     )
     parser.set_defaults(run=run)
 
@@ -36,7 +52,11 @@ def run(args: argparse.Namespace) -> None:
 
     with progress("reading configurations") as report:
         found = neusight.read(args.path, progress=report)
-    frame = found.pairs.native if args.level == "model" else found.kernels
+    kernels = args.table == "kernels" or args.level == "kernel"
+    table: Table = found.kernels_of("all") if kernels else found.pairs
+    if args.where:
+        table = table.where(parse_where(args.where))
+    frame = table.native[table.rows - 1]
     write_frame(Path(args.output), frame)
     print(found.report, file=sys.stderr)
     print(f"wrote {len(frame)} rows to {args.output}")

@@ -21,7 +21,7 @@ from errcomp.readers._neusight_files import (
 from errcomp.readers._neusight_operators import OperatorTable
 from errcomp.readers._neusight_report import FailedCheck, Report, agree
 from errcomp.readers._strict import is_number, table
-from errcomp.tables import Pairs
+from errcomp.tables import Kernels, Pairs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,6 +56,30 @@ class NeusightArtifact:
     pairs: Pairs
     kernels: pl.DataFrame
     report: Report
+
+    def kernels_of(self, tool: str = "neusight") -> Kernels:
+        """Return the operators of one predictor, or of ``"all"``, as a table of kernels.
+
+        Its ``run_measured`` is the measured end-to-end latency. Runs with the variants ``dp4``,
+        ``tp4`` and ``pp4`` are spread over four devices and communicate: data parallelism hides
+        part of it, so that the operators add up to more than the prediction.
+
+        Raises
+        ------
+        InputError
+            There are no operators, or none of this predictor.
+        """
+        import polars as pl
+
+        keys = ("device", "model", "mode", "seq_len", "batch", "variant")
+        latencies = {
+            tuple(row[key] for key in keys): row["measured"]
+            for row in self.pairs.native.iter_rows(named=True)
+        }
+        runs = self.kernels.select(keys).iter_rows()
+        measured = pl.Series("run_measured", [latencies[run] for run in runs], dtype=pl.Float64)
+        frame = self.kernels.with_columns(measured, unit=pl.lit("ms"))
+        return Kernels(frame, source=self.pairs.source).of_tool(tool)
 
 
 @files_readable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -20,10 +20,10 @@ from errcomp.tables import Pairs, Zeros
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["read_pairs"]
+__all__ = ["NAMES", "read_frame", "read_pairs"]
 
 #: Columns of names: version "1.10" is not version 1.1.
-_NAMES = frozenset(
+NAMES = frozenset(
     (
         "tool",
         "level",
@@ -38,6 +38,7 @@ _NAMES = frozenset(
         "unit",
     )
 )
+_NUMBERS = ("predicted", "measured")
 
 
 def read_pairs(
@@ -93,23 +94,8 @@ def read_pairs(
     >>> pairs.n, pairs.keys, pairs.unit
     (2, ('device',), 'ms')
     """
-    file, wanted = Path(path), dict(columns or {})
-    if format is not None and format not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
-    content = load_bytes(file)
-    kind = format or detect(file, content)
-    line_offset: int | None = None
-    if kind == "parquet":
-        frame = _parquet_frame(file, content)
-    elif kind == "csv":
-        names = _NAMES | {old for new, old in wanted.items() if new in _NAMES}
-        frame, line_offset = csv_frame(file, decode(file, content), names)
-    elif kind == "jsonl":
-        frame, line_offset = json_lines_frame(file, decode(file, content)), 1
-    else:
-        frame = json_frame(file, decode(file, content))
-    for new in ("predicted", "measured"):
-        _check_numbers(file, frame, wanted.get(new, new), line_offset)
+    wanted = dict(columns or {})
+    frame, line_offset = read_frame(Path(path), wanted, NAMES, _NUMBERS, format)
     return Pairs(
         frame,
         columns=wanted,
@@ -118,6 +104,56 @@ def read_pairs(
         zeros=zeros,
         line_offset=line_offset,
     )
+
+
+def read_frame(
+    path: Path,
+    columns: Mapping[str, str],
+    names: frozenset[str],
+    numbers: Sequence[str],
+    format: Format | None = None,  # noqa: A002 - what other readers call it
+) -> tuple[pl.DataFrame, int | None]:
+    """Read a CSV, Parquet, JSON or JSON lines file as it is.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : mapping of str to str
+        Which of its columns is what; they keep their names.
+    names, numbers
+        Columns of names, which stay text, and columns that can only be numbers.
+    format : {"csv", "parquet", "jsonl", "json"}, optional
+        Recognised by content when not given.
+
+    Returns
+    -------
+    frame : polars.DataFrame
+    line_offset : int or None
+        Line of the first row; None where lines are not rows.
+
+    Raises
+    ------
+    InputError
+        See `read_pairs`.
+    """
+    if format is not None and format not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    content = load_bytes(path)
+    kind = format or detect(path, content)
+    line_offset: int | None = None
+    if kind == "parquet":
+        frame = _parquet_frame(path, content)
+    elif kind == "csv":
+        text_columns = names | {old for new, old in columns.items() if new in names}
+        frame, line_offset = csv_frame(path, decode(path, content), text_columns)
+    elif kind == "jsonl":
+        frame, line_offset = json_lines_frame(path, decode(path, content)), 1
+    else:
+        frame = json_frame(path, decode(path, content))
+    for new in numbers:
+        _check_numbers(path, frame, columns.get(new, new), line_offset)
+    return frame, line_offset
 
 
 def _check_numbers(path: Path, frame: pl.DataFrame, name: str, line_offset: int | None) -> None:

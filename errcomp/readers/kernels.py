@@ -1,0 +1,107 @@
+"""Tables of kernels: files that people write themselves, and the folder of an artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+
+from errcomp.errors import InputError
+from errcomp.readers._decode import files_readable
+from errcomp.readers.plain import NAMES, read_frame
+from errcomp.tables import Kernels
+
+__all__ = ["is_artifact", "read"]
+
+_NAMES = NAMES | {"run", "kernel", "stream", "shape"}
+_NUMBERS = ("count", "predicted", "measured", "run_measured")
+
+
+def is_artifact(path: str | PathLike[str]) -> bool:
+    """Say whether this is the folder of the NeuSight artifact, or its ``scripts/asplos``.
+
+    Examples
+    --------
+    >>> is_artifact("kernels.csv")
+    False
+    """
+    from errcomp.readers._neusight_files import find_root
+
+    try:
+        find_root(Path(path))
+    except (InputError, OSError, ValueError):  # not there, closed, or a name that none can have
+        return False
+    return True
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    tool: str | None = None,
+) -> Kernels:
+    r"""Read a table of kernels from a file, or the operators of the NeuSight artifact.
+
+    A file is CSV (comma, tab or semicolon; also gzipped), Parquet, JSON or JSON lines; its columns
+    are those of `errcomp.tables.Kernels`. Names (run, kernel, stream, shape, device, …) stay text
+    even if they look like numbers.
+
+    Parameters
+    ----------
+    path : path
+        The file, or the root of the artifact.
+    columns : mapping of str to str, optional
+        For a file: ``{"predicted": "pred_ms"}``, which of its columns is what.
+    unit : str, optional
+        For a file: unit of all times, e.g. ``"ms"``; a column ``unit`` must agree.
+    tool : str, optional
+        Only the kernels of this predictor. Without it a file is read whole, and of the artifact
+        the operators that ``neusight`` predicted; ``"all"`` reads those of all predictors.
+
+    Returns
+    -------
+    Kernels
+        Its messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file. The
+        artifact's ``run_measured`` is the measured end-to-end latency, in ms.
+
+    Raises
+    ------
+    InputError
+        The path is neither, the file cannot be read (see ``errcomp.readers.plain.read_pairs``),
+        what it holds is no table of kernels, or there is nothing of this tool.
+
+    Notes
+    -----
+    Operators of the artifact that are predicted 0 and measured 0 stay: they cost nothing. Misleads
+    where the variants ``dp4``, ``tp4`` and ``pp4`` are compared with ``run_measured``: these runs
+    communicate, and part of it is hidden; their operators were not measured.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "kernels.csv"
+    >>> _ = path.write_text("run,kernel,count,predicted\n007,matmul,12,1.5\n007,add,24,0.5\n")
+    >>> kernels = read(path, unit="ms")
+    >>> kernels.runs, kernels.totals().predicted.tolist()
+    (('007',), [30.0])
+    """
+    with files_readable():
+        folder = Path(path).is_dir()
+    if not folder:
+        wanted = dict(columns or {})
+        frame, line_offset = read_frame(Path(path), wanted, _NAMES, _NUMBERS)
+        kernels = Kernels(
+            frame, columns=wanted, unit=unit, source=str(path), line_offset=line_offset
+        )
+        return kernels.of_tool(tool)
+    if columns or unit:
+        raise InputError(
+            f"{path}: the columns and the unit of an artifact are known. Leave them out."
+        )
+    from errcomp.readers import neusight
+
+    wanted_tool = "neusight" if tool is None else tool
+    # The other predictors are not read: that is most of the time.
+    only = None if wanted_tool == "all" else [wanted_tool]
+    return neusight.read(path, predictors=only).kernels_of(wanted_tool)

@@ -1,0 +1,274 @@
+"""What all tables have in common: columns to group by, groups of rows, and selections."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from errcomp._frames import is_missing
+from errcomp.errors import InputError, describe_names
+from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Group", "Table", "check_keys", "dropped_rows", "one_of"]
+
+
+def check_keys(by: str | Sequence[str], reserved: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys to group by; a single one may be given as it is.
+
+    Parameters
+    ----------
+    by : str or sequence of str
+        Keys asked for.
+    reserved : sequence of str
+        Columns of the result, which a key of the same name would overwrite.
+
+    Raises
+    ------
+    InputError
+        A key is no text, is given twice or has the name of a column of the result.
+
+    Examples
+    --------
+    >>> check_keys("device", ["n", "mape"])
+    ('device',)
+    """
+    keys = (by,) if isinstance(by, str) else tuple(by)
+    for i, key in enumerate(keys):
+        if not isinstance(key, str):
+            raise InputError(f"keys to group by must be names of columns, got {key!r}")
+        if key in keys[:i]:
+            raise InputError(f"key {key!r} is given twice. Give it once.")
+        if key in reserved:
+            raise InputError(
+                f"cannot group by {key!r}: the result has a column of that name. "
+                "Rename the column in the table."
+            )
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows that share their key values: ``key`` names them, ``index`` are row positions."""
+
+    key: dict[str, Any]
+    index: NDArray[np.int64]
+
+
+class Table(ABC):
+    """Rows in use, with columns to group by.
+
+    Attributes
+    ----------
+    source : str
+        Named in messages.
+    subject : str or None
+        The tool that the table is about when it holds several.
+    selection : dict of str to tuple of str
+        Conditions by which rows were chosen from a larger table (see `where`).
+    unit : str or None
+        Unit of predictions and measurements.
+    rows : ndarray of int, shape (n,)
+        Number of each row (or line) as the user counts them.
+    """
+
+    source: str
+    subject: str | None
+    selection: dict[str, tuple[str, ...]]
+    unit: str | None
+    rows: NDArray[np.int64]
+    _columns: Mapping[str, NDArray[Any]]
+    _native: Any
+
+    @abstractmethod
+    def take(self, index: NDArray[Any]) -> Self:
+        """Return the rows at these positions (or under this mask) as a table of their own."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n(self) -> int:
+        """Number of rows in use."""
+        return len(self)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the columns to group by."""
+        return tuple(self._columns)
+
+    @property
+    def native(self) -> Any:
+        """The frame that went in (columns renamed, no row removed); says which library to use."""
+        return self._native
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return the values of one key for the rows in use, shape (n,).
+
+        Raises
+        ------
+        InputError
+            There is no such column; the message lists those that exist.
+        """
+        if name not in self._columns:
+            raise InputError(
+                f"{self.source + ': ' if self.source else ''}no column {name!r}. "
+                f"Columns to group by: {describe_names(self.keys, wanted=str(name))}"
+            )
+        return self._columns[name]
+
+    def codes(self, *names: str) -> NDArray[np.int64]:
+        """Return the group of each row: which rows have equal values in these columns, shape (n,).
+
+        Groups are numbered from 0 in the order in which they appear; missing values are equal to
+        each other.
+
+        Raises
+        ------
+        InputError
+            A column does not exist or is named twice, or its values are lists or the like.
+        """
+        groups, _ = self._numbered(check_keys(names, ()))
+        _, first, codes = np.unique(groups, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        return rank[codes]
+
+    def groups(self, by: str | Sequence[str]) -> list[Group]:
+        """Split the rows by the values of the keys, ordered by key; all rows if ``by`` is empty.
+
+        Raises
+        ------
+        InputError
+            A key does not exist or is given twice, or its values are lists or the like.
+        """
+        by = check_keys(by, ())
+        if not by:
+            return [Group({}, np.arange(len(self)))]
+        numbers, columns = self._numbered(by)
+        order = np.argsort(numbers, kind="stable")
+        starts = np.flatnonzero(np.diff(numbers[order])) + 1
+        return [
+            Group({name: column[index[0]] for name, column in columns.items()}, index)
+            for index in np.split(order, starts)
+            if len(index)
+        ]
+
+    def where(self, conditions: Mapping[str, Any]) -> Self:
+        """Keep the rows whose key has the value given, or one of the values given.
+
+        Raises
+        ------
+        InputError
+            A key or a value does not occur; the message lists those that do.
+        """
+        chosen = {
+            name: tuple(
+                dict.fromkeys(
+                    map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted])
+                )
+            )
+            for name, wanted in conditions.items()
+        }
+        mask = np.ones(len(self), dtype=bool)
+        for name, options in chosen.items():
+            texts = list(map(str, self.column(name)))
+            there = set(texts)
+            for option in options:
+                if option not in there:
+                    known = describe_names(sorted(there), wanted=option)
+                    raise InputError(f"no row has {name}={option}. Values of {name}: {known}")
+            mask &= one_of(texts, options)
+        if not mask.any():
+            asked = ", ".join(f"{name}={','.join(options)}" for name, options in chosen.items())
+            raise InputError(f"no row satisfies all of: {asked}")
+        part = self.take(mask)
+        part.selection = {**self.selection, **chosen}
+        return part
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names in the column ``tool``; empty when there is no such column."""
+        if "tool" not in self._columns:
+            return ()
+        return tuple(sorted({str(name) for name in self._columns["tool"]}))
+
+    def of_tool(self, name: str | None = None) -> Self:
+        """Return the rows of one tool, or of the table's subject when no name is given.
+
+        A table without a column ``tool``, or without a subject, is returned whole when no name is
+        given; ``"all"`` returns the whole table, unless a tool has that name. Upper and lower case
+        need not be right where only one tool can be meant.
+
+        Raises
+        ------
+        InputError
+            There is no such tool, or several differ from the name by case only; the message lists
+            them.
+        """
+        tools = self.tools
+        wanted = self.subject if name is None else str(name)
+        if wanted is None or (wanted == "all" and "all" not in tools):
+            return self
+        found = [tool for tool in tools if tool == wanted]
+        found = found or [tool for tool in tools if tool.lower() == wanted.lower()]
+        if len(found) != 1:
+            there = describe_names(tools, wanted=wanted) if tools else "there is no column tool"
+            what = "several tools may be" if found else "no tool"
+            raise InputError(
+                f"{self.source + ': ' if self.source else ''}{what} {wanted!r}. "
+                f"Tools in the table: {there}"
+            )
+        return self if len(tools) == 1 else self.where({"tool": found[0]})
+
+    def _numbered(self, names: Sequence[str]) -> tuple[NDArray[np.int64], dict[str, list[Any]]]:
+        """Return the group of each row, in the order of their keys, and the values of each key."""
+        numbers = np.zeros(len(self), dtype=np.int64)
+        columns = {}
+        for name in names:
+            columns[name] = values = _hashable(name, self.column(name))
+            found = dict.fromkeys(values)
+            ranks = {value: rank for rank, value in enumerate(sorted(found, key=_sort_key))}
+            column = np.fromiter(map(ranks.__getitem__, values), np.int64, len(values))
+            # Renumbered without gaps, so that the product stays below n² and cannot overflow.
+            numbers = np.unique(numbers * len(ranks) + column, return_inverse=True)[1]
+        return numbers, columns
+
+
+def dropped_rows(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
+    """Count rows that are not used, if there are any."""
+    return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
+
+
+def one_of(texts: Sequence[str], options: Sequence[str]) -> NDArray[np.bool_]:
+    """Say which of the texts is one of the options."""
+    return np.fromiter(map(set(options).__contains__, texts), bool, len(texts))
+
+
+def _hashable(name: str, values: NDArray[Any]) -> list[Any]:
+    """Missing is None in every key: NaN is not equal to itself and would split a group."""
+    plain: list[Any] = values.tolist()
+    try:
+        found = dict.fromkeys(plain)
+    except TypeError as error:
+        raise InputError(
+            f"cannot group by {name!r}: its values are lists or the like. Give each part a column."
+        ) from error
+    if any(map(is_missing, found)):
+        plain = [None if is_missing(v) else v for v in plain]
+    return plain
+
+
+def _sort_key(value: Any) -> tuple[int, Any, str]:
+    if value is None:
+        return (2, 0.0, "")
+    if isinstance(value, Real):
+        return (0, value, "")
+    return (1, 0.0, str(value))

@@ -1,0 +1,181 @@
+"""The Pairs table and the one place where pairs are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from errcomp._columns import (
+    Origin,
+    Zeros,
+    as_float,
+    check_values,
+    nothing_left,
+    numeric,
+    one_unit,
+    rename,
+    status_ok,
+)
+from errcomp._frames import column_values, to_eager
+from errcomp.errors import InputError
+from errcomp.results import Dropped
+from errcomp.tables._table import Table, dropped_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["RESERVED_KEYS", "Pairs", "Zeros", "as_pairs"]
+
+#: Columns with a meaning of their own; every other column is a key to group by as well.
+RESERVED_KEYS = (
+    "tool",
+    "level",
+    "device",
+    "model",
+    "mode",
+    "batch",
+    "seq_len",
+    "variant",
+    "kernel_class",
+    "version",
+    "date",
+    "repeat",
+)
+_NOT_KEYS = ("predicted", "measured", "status", "unit")
+
+
+def as_pairs(
+    predicted: ArrayLike, measured: ArrayLike, *, zeros: Zeros = "raise"
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Check two arrays of predictions and measurements and return them as float64.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0, n >= 1.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    predicted, measured : ndarray, shape (m,)
+        m = n unless rows were excluded.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, nothing is left, values are not finite, or a measurement is not positive.
+
+    Examples
+    --------
+    >>> as_pairs([11.0, 90.0], [10.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: measured must be positive, got 0.0 in row 2. Exclude such rows with \
+zeros="exclude" (--zeros exclude; they will be counted), or fix the measurement.
+    """
+    p = as_float("predicted", predicted)
+    m = as_float("measured", measured)
+    if p.shape != m.shape:
+        raise InputError(
+            f"predicted and measured must have the same length, got {len(p)} and {len(m)}"
+        )
+    keep = check_values(p, m, zeros=zeros, origin=Origin("", np.arange(1, len(p) + 1), "row"))
+    p, m = p[keep], m[keep]
+    if len(p) == 0:
+        raise InputError("no pairs: at least one prediction with its measurement is needed")
+    return p, m
+
+
+class Pairs(Table):
+    """One predicted quantity and its measurement in each row, with keys to group by.
+
+    Parameters
+    ----------
+    data : dataframe or mapping of columns
+        pandas, Polars, PyArrow, … with columns ``predicted`` and ``measured``. Every other column
+        is a key, except ``status`` (rows whose status is not ok are failures: counted, not used)
+        and ``unit`` (must be the same in all rows).
+    columns : mapping, optional
+        Renames columns of the data: ``{"measured": "latency_ms"}`` reads measured from latency_ms.
+    unit : str, optional
+        Unit of both columns. Must agree with a ``unit`` column where there is one.
+    source : str
+        Named in messages, e.g. the file.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+    subject : str, optional
+        The tool that an audit is about when the table holds several.
+    line_offset : int, optional
+        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+
+    Raises
+    ------
+    InputError
+        Columns are missing, values are not numbers, not finite or not positive, units are mixed,
+        or no row is left.
+
+    Examples
+    --------
+    >>> pairs = Pairs({"predicted": [11.0, 90.0], "measured": [10.0, 100.0], "device": ["A", "B"]})
+    >>> pairs.n, pairs.keys
+    (2, ('device',))
+    >>> [(g.key, g.index.tolist()) for g in pairs.groups(["device"])]
+    [({'device': 'A'}, [0]), ({'device': 'B'}, [1])]
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+        zeros: Zeros = "raise",
+        subject: str | None = None,
+        line_offset: int | None = None,
+    ) -> None:
+        frame = rename(to_eager(data), columns or {}, source)
+        origin = Origin.of_table(source, len(frame), line_offset)
+        self.source, self.subject, self.selection = source, subject, {}
+        ok = status_ok(frame)
+        p, m = (numeric(frame, name, ok, origin) for name in ("predicted", "measured"))
+        positive = np.ones(len(frame), dtype=bool)
+        positive[ok] = check_values(p[ok], m[ok], zeros=zeros, origin=origin.of(ok))
+        keep = ok & positive
+        self.dropped: tuple[Dropped, ...] = (
+            *dropped_rows("the prediction failed (status)", origin.rows[~ok]),
+            *dropped_rows("measured is not positive", origin.rows[~positive]),
+        )
+        if not keep.any():
+            why = [f"{d.n} dropped: {d.reason}" for d in self.dropped]
+            raise nothing_left("pairs", frame, ok, why, origin)
+        self.unit = one_unit(frame, unit, keep, origin)
+        self.predicted: NDArray[np.float64] = p[keep]
+        self.measured: NDArray[np.float64] = m[keep]
+        self.rows = origin.rows[keep]
+        self._native = frame.to_native()
+        self._columns = {
+            name: column_values(frame, name)[keep]
+            for name in frame.columns
+            if name not in _NOT_KEYS
+        }
+
+    def __repr__(self) -> str:
+        return f"Pairs(n={self.n}, keys={self.keys}, unit={self.unit!r}, source={self.source!r})"
+
+    def take(self, index: NDArray[Any]) -> Self:
+        """Return the pairs at these positions (or under this mask) as a table of their own."""
+        part = object.__new__(type(self))
+        part.source, part.subject, part.unit = self.source, self.subject, self.unit
+        part.dropped, part.selection = (), self.selection
+        part.predicted, part.measured = self.predicted[index], self.measured[index]
+        part.rows = self.rows[index]
+        part._native = self._native
+        part._columns = {name: values[index] for name, values in self._columns.items()}
+        return part
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        return iter(zip(self.predicted.tolist(), self.measured.tolist(), strict=True))

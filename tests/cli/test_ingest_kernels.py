@@ -1,0 +1,54 @@
+"""``errcomp ingest --table kernels``: the operators of an artifact as a table that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from errcomp.readers import kernels
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.shared
+def test_what_is_written_is_read_as_kernels(run: Run, shared_data: Path, tmp_path: Path) -> None:
+    source, path = shared_data / "neusight-artifact", tmp_path / "kernels.parquet"
+    ran = run("ingest", "neusight", source, "--table", "kernels", "-o", path)
+    assert (ran.code, "wrote 48207 rows" in ran.out) == (0, True)
+    assert "0 failed checks" in ran.err
+    ours, theirs = kernels.read(path, tool="neusight"), kernels.read(source)
+    assert (ours.unit, ours.runs) == ("ms", theirs.runs)
+    for name in ("predicted", "measured", "run_measured"):
+        np.testing.assert_array_equal(getattr(ours.totals(), name), getattr(theirs.totals(), name))
+
+
+@pytest.mark.shared
+def test_rows_can_be_chosen(run: Run, shared_data: Path, tmp_path: Path) -> None:
+    argv = ("ingest", "neusight", shared_data / "neusight-artifact", "-o")
+    path = tmp_path / "kernels.csv"
+    where = ("--where", "device=A100-40G,V100", "--where", "tool=neusight")
+    assert run(*argv, path, "--table", "kernels", *where).code == 0
+    found = kernels.read(path)
+    assert (found.tools, set(found.device)) == (("neusight",), {"A100-40G", "V100"})
+    pairs = tmp_path / "pairs.parquet"
+    ran = run(*argv, pairs, "--where", "device=H100", "--where", "tool=neusight")
+    assert "wrote 34 rows" in ran.out
+    assert pl.read_parquet(pairs)["device"].unique().to_list() == ["H100"]
+    none = run(*argv, tmp_path / "none.csv", "--table", "kernels", "--where", "device=X")
+    assert (none.code, "no row has device=X. Values of device: A100-40G" in none.err) == (2, True)
+    assert not (tmp_path / "none.csv").exists()
+
+
+def test_a_table_is_named_once(run: Run, tmp_path: Path) -> None:
+    argv = ("ingest", "neusight", ".", "-o", tmp_path / "x.csv")
+    ran = run(*argv, "--table", "kernels", "--level", "model")
+    assert (ran.code, "not allowed with argument" in ran.err) == (2, True)
+    ran = run(*argv, "--table", "operators")
+    assert (ran.code, "invalid choice: 'operators'" in ran.err) == (2, True)
+    assert "kernels" in run("ingest", "--help").out
+    assert list(tmp_path.iterdir()) == []
