@@ -12,10 +12,15 @@ import polars as pl
 import pytest
 
 from errcomp import datasets
+from errcomp.cli import main
 from errcomp.datasets import neusight
 from errcomp.datasets._spec import Column, DatasetSpec
 from errcomp.errors import InputError
+from errcomp.readers import kernels as kernels_reader
 from errcomp.readers.plain import read_pairs
+
+#: The datasets made from the NeuSight artifact.
+OF_THE_ARTIFACT = ("neusight", "neusight-kernels")
 
 
 @pytest.fixture
@@ -41,6 +46,29 @@ def two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setitem(datasets._MODULES, "pair_of_tables", "errcomp.datasets.neusight")
     monkeypatch.setattr(neusight, "SPEC", spec)
+
+
+def small_artifact(
+    root: Path, total: float, *operators: tuple[str, str, str, float, float]
+) -> None:
+    """Write an artifact of one run of three layers, predicted as this and measured as 50 ms.
+
+    Operators: name, class, shape, predicted and measured.
+    """
+    predicted = ["Name,OpName,Prev,OutputShape,fw_latency,e2e_latency"]
+    measured = ["Name,output_shape,_input_nodes,fw_latency,latency"]
+    for name, kind, shape, guess, time in operators:
+        predicted.append(f'{name},{kind},set(),"{shape}",{guess},{guess}')
+        measured.append(f'{name},"{shape}",{{}},{time},{time}')
+    for folder, latency, lines in (
+        ("label/NVIDIA_H100_80GB_HBM3", 50.0, measured),
+        ("results/prediction/NVIDIA_H100_80GB_HBM3/neusight", total, predicted),
+    ):
+        (root / folder).mkdir(parents=True)
+        file = root / folder / "gpt2-inf-8-1.csv"
+        file.write_text("\n".join(lines) + "\n")
+        values = {"num_layer": 3, "e2e_latency": latency, "fw_latency": latency, "bwall_latency": 0}
+        file.with_suffix(".json").write_text(json.dumps(values))
 
 
 def test_the_neusight_table_is_pairs() -> None:
@@ -108,10 +136,12 @@ def test_list_and_info_say_where_it_came_from() -> None:
     }
 
 
-def test_the_readme_tells_the_same_as_the_code() -> None:
-    info = datasets.info("neusight")
-    text = (datasets.folder("neusight") / "README.md").read_text(encoding="utf-8")
-    for fact in (info.source, info.commit, info.licence, "doi:10.1145/3669940.3707265"):
+@pytest.mark.parametrize("name", OF_THE_ARTIFACT)
+def test_the_readme_tells_the_same_as_the_code(name: str) -> None:
+    info = datasets.info(name)
+    text = (datasets.folder(name) / "README.md").read_text(encoding="utf-8")
+    rows = f"{info.rows} rows"
+    for fact in (info.source, info.commit, info.licence, "doi:10.1145/3669940.3707265", rows):
         assert fact in text
     section = text.split("## Columns")[1].split("## How")[0]
     documented = dict(re.findall(r"^\| (\w+) \| (\w*) ?\|", section, flags=re.MULTILINE))
@@ -119,13 +149,85 @@ def test_the_readme_tells_the_same_as_the_code() -> None:
     assert documented == {name: c.unit for name, c in info.tables[0].columns.items()}
 
 
-def test_a_file_is_utf8_with_lf_and_exact_numbers() -> None:
-    content = (datasets.folder("neusight") / "neusight.csv").read_bytes()
+@pytest.mark.parametrize(
+    ("name", "numbers"), [("neusight", (13, 14)), ("neusight-kernels", (10, 12))]
+)
+def test_a_file_is_utf8_with_lf_and_exact_numbers(name: str, numbers: tuple[int, int]) -> None:
+    content = (datasets.folder(name) / f"{name}.csv").read_bytes()
     assert b"\r" not in content
     assert content.endswith(b"\n")
     content.decode("ascii")
     first = content.splitlines()[1].decode().split(",")
-    assert all(repr(float(text)) == text for text in (first[13], first[14]))
+    assert all(repr(float(first[i])) == first[i] for i in numbers)
+
+
+def test_the_kernels_are_a_table_of_kernels() -> None:
+    kernels = datasets.load_kernels("neusight-kernels")
+    assert (kernels.n, kernels.n_runs, kernels.unit) == (3197, 87, "ms")
+    assert kernels.source == "dataset neusight-kernels"
+    assert (kernels.dropped, kernels.incomplete, kernels.unmeasured) == ((), (), ())
+    assert len(set(kernels.device)) == 8
+    assert kernels.runs[0] == "MI100/bert_large/inference/512/8"
+    parts = [kernels.column(name) for name in ("device", "model", "mode", "seq_len", "batch")]
+    assert ["/".join(map(str, p)) for p in zip(*parts, strict=True)] == kernels.run.tolist()
+    # What the predictor cannot tell apart is one row, and every row takes time.
+    same = (kernels.run, kernels.kernel_class, kernels.column("shape"), kernels.predicted)
+    assert len(set(zip(*same, strict=True))) == kernels.n
+    assert (kernels.measured > 0).all()
+    assert all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", shape) for shape in set(same[2]))
+
+
+def test_the_kernels_add_up_to_the_pairs() -> None:
+    totals = datasets.load_kernels("neusight-kernels").totals()
+    pairs = datasets.tables("neusight")["neusight"]
+    pairs = pairs.filter((pl.col("tool") == "neusight") & (pl.col("variant") == "base"))
+    pairs = pairs.drop_nulls("measured_operator_sum_ms")
+    key = pl.concat_str("device", "model", "mode", "seq_len", "batch", separator="/")
+    rows = {row.pop("run"): row for row in pairs.with_columns(run=key).to_dicts()}
+    found = pl.DataFrame([rows.pop(run) for run in totals.run])
+    assert rows == {}
+    assert totals.predicted.tolist() == pytest.approx(found["predicted_ms"].to_list(), rel=1e-12)
+    sums = found["measured_operator_sum_ms"].to_list()
+    assert totals.measured.tolist() == pytest.approx(sums, rel=3e-7)
+    assert totals.run_measured.tolist() == found["measured_ms"].to_list()
+    # The README says how many operators there are, and how many of them are left out.
+    assert found["operators"].sum() == 199_355
+    assert totals.instances.sum() == 199_355 - 13_130
+
+
+def test_pairs_and_kernels_each_have_their_function() -> None:
+    assert datasets.kernel_tables() == ("neusight-kernels",)
+    with pytest.raises(
+        InputError,
+        match=r"is a table of kernels, not of pairs. Use `errcomp propagate neusight-kernels`, or "
+        r"errcomp.datasets.load_kernels\('neusight-kernels'\)",
+    ):
+        datasets.load("neusight-kernels")
+    for name in ("neusight", "survey"):
+        with pytest.raises(InputError, match=r"not a table of kernels. Those are: neusight-kern"):
+            datasets.load_kernels(name)
+    with pytest.raises(InputError, match="there is no dataset 'mnist'"):
+        datasets.load_kernels("mnist")
+
+
+def test_commands_for_pairs_say_what_the_kernels_are_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for command in ("audit", "metrics"):
+        assert main([command, "neusight-kernels"]) == 2
+        assert "Use `errcomp propagate neusight-kernels`" in capsys.readouterr().err
+
+
+def test_the_listing_says_what_a_dataset_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["name"]: row["holds"] for row in rows} == {
+        "neusight": "pairs",
+        "neusight-kernels": "kernels",
+        "survey": "tables",
+    }
+    assert main(["datasets", "list"]) == 0
+    assert re.search(r"neusight-kernels +kernels +3197 ", capsys.readouterr().out)
 
 
 def test_an_unknown_name() -> None:
@@ -188,6 +290,15 @@ def test_an_export_reads_back_as_the_same_pairs(tmp_path: Path, suffix: str) -> 
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_an_export_reads_back_as_the_same_kernels(tmp_path: Path, suffix: str) -> None:
+    path = datasets.export("neusight-kernels", tmp_path / f"out.{suffix}")
+    back, kernels = kernels_reader.read(path, unit="ms"), datasets.load_kernels("neusight-kernels")
+    assert (back.keys, back.runs) == (kernels.keys, kernels.runs)
+    for name in ("count", "predicted", "measured", "run_measured", "kernel"):
+        assert getattr(back, name).tolist() == getattr(kernels, name).tolist()
+
+
 def test_an_export_of_unknown_kind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"unknown suffix '.xlsx'. Use .csv, .parquet, .json or"):
         datasets.export("neusight", tmp_path / "out.xlsx")
@@ -216,11 +327,49 @@ def test_an_interrupted_write_leaves_nothing(
 
 
 @pytest.mark.shared
-def test_the_source_gives_the_same_bytes(shared_data: Path, tmp_path: Path) -> None:
-    written = datasets.build("neusight", shared_data / "neusight-artifact", tmp_path)
-    assert [path.name for path in written] == ["neusight.csv", "SHA256SUMS"]
+@pytest.mark.parametrize("name", OF_THE_ARTIFACT)
+def test_the_source_gives_the_same_bytes(name: str, shared_data: Path, tmp_path: Path) -> None:
+    written = datasets.build(name, shared_data / "neusight-artifact", tmp_path)
+    assert [path.name for path in written] == [f"{name}.csv", "SHA256SUMS"]
     for path in written:
-        assert path.read_bytes() == (datasets.folder("neusight") / path.name).read_bytes()
+        assert path.read_bytes() == (datasets.folder(name) / path.name).read_bytes()
+
+
+def test_operators_that_the_predictor_cannot_tell_apart_are_one_row(tmp_path: Path) -> None:
+    small_artifact(
+        tmp_path / "in",
+        21.000000003,
+        ("wte", "EMBEDDING", "(1, 8)", 1.0, 1.1),
+        ("transformer_h_0_ln", "VECln", "(1, 8)", 2.0, 2.1),
+        ("weight", "misc", "(8, 8)", 0.0, 0.0),
+        ("view", "misc", "(8,)", 0.0, 0.01),
+        ("norm", "VECln", "(8, 1)", 2.0, 2.7),
+        ("other", "VECrn", "(1, 8)", 2.0, 2.8),
+        ("small", "VECln", "(1, 8)", 1e-9, 0.01),
+        ("transformer_ln_f", "VECln", "(1, 8)", 2.0, 2.5),
+        ("output", "output", "(1, 8)", 0.0, 0.0),
+    )
+    path, _ = datasets.build("neusight-kernels", tmp_path / "in", tmp_path / "out")
+    head, *lines = path.read_text().splitlines()
+    assert head.startswith("run,device,model,mode,seq_len,batch,kernel,kernel_class,shape,count,")
+    run = "H100/gpt2/inference/8/1,H100,gpt2,inference,8,1,"
+    assert [line.removeprefix(run) for line in lines] == [
+        "wte,EMBEDDING,1x8,1,1.0,1.1,50.0",
+        "transformer_h_0_ln,VECln,1x8,4,2.0,2.2,50.0",
+        "view,misc,8,3,0.0,0.01,50.0",
+        "norm,VECln,8x1,3,2.0,2.7,50.0",
+        "other,VECrn,1x8,3,2.0,2.8,50.0",
+        "small,VECln,1x8,3,1e-09,0.01,50.0",
+    ]
+
+
+def test_an_artifact_without_measured_operators_builds_no_kernels(tmp_path: Path) -> None:
+    small_artifact(tmp_path / "in", 6.0, ("bert_encoder_layer_0_add", "VECadd", "(8,)", 2.0, 2.0))
+    (label,) = (tmp_path / "in" / "label").rglob("*.csv")
+    label.unlink()
+    with pytest.raises(InputError, match=r"no operators were measured. Give the artifact with"):
+        datasets.build("neusight-kernels", tmp_path / "in", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_source_that_does_not_check_out_builds_nothing(tmp_path: Path) -> None:

@@ -17,23 +17,35 @@ from typing import TYPE_CHECKING
 from errcomp._files import replacing
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
 from errcomp.errors import InputError
-from errcomp.tables import Pairs
+from errcomp.tables import Kernels, Pairs
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["build", "export", "folder", "info", "list", "load", "names", "tables"]
+__all__ = [
+    "build",
+    "export",
+    "folder",
+    "info",
+    "kernel_tables",
+    "list",
+    "load",
+    "load_kernels",
+    "names",
+    "tables",
+]
 
 #: Dataset name to the module that holds its ``SPEC``.
 _MODULES = {
     "neusight": "errcomp.datasets.neusight",
+    "neusight-kernels": "errcomp.datasets.neusight_kernels",
     "survey": "errcomp.datasets.survey",
 }
 _SUMS = "SHA256SUMS"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that ``load``, ``tables`` and ``info`` accept.
+    """Return the names that ``tables``, ``info`` and ``export`` accept.
 
     Examples
     --------
@@ -41,6 +53,17 @@ def names() -> tuple[str, ...]:
     True
     """
     return tuple(_MODULES)
+
+
+def kernel_tables() -> tuple[str, ...]:
+    """Return the names that ``load_kernels`` accepts.
+
+    Examples
+    --------
+    >>> kernel_tables()
+    ('neusight-kernels',)
+    """
+    return tuple(name for name in names() if _spec(name).holds == "kernels")
 
 
 def list() -> tuple[DatasetInfo, ...]:  # noqa: A001 - the name the design gives it
@@ -77,6 +100,7 @@ def info(name: str) -> DatasetInfo:
         found.append(TableInfo(file, content.count(b"\n") - 1, digest, columns))
     return DatasetInfo(
         name,
+        spec.holds,
         spec.title,
         spec.source,
         spec.commit,
@@ -112,17 +136,62 @@ def load(name: str) -> Pairs:
     (386, 'ms', 146)
     """
     spec = _spec(name)
-    if not spec.pairs:
+    if spec.holds == "kernels":
+        raise InputError(
+            f"dataset {name!r} is a table of kernels, not of pairs. Use `errcomp propagate "
+            f"{name}`, or errcomp.datasets.load_kernels({name!r})."
+        )
+    if spec.holds != "pairs":
         raise InputError(
             f"dataset {name!r} holds tables, not pairs. Use errcomp.datasets.tables({name!r})."
         )
     (file,) = spec.tables
     return Pairs(
         _frame(name, file, spec.tables[file]),
-        columns=spec.pairs,
+        columns=spec.columns,
         unit=spec.unit,
         source=f"dataset {name}",
         subject=spec.subject,
+        line_offset=2,
+    )
+
+
+def load_kernels(name: str) -> Kernels:
+    """Load an embedded table of kernels, for ``errcomp.propagation``.
+
+    Parameters
+    ----------
+    name : str
+        ``"neusight-kernels"``: the operators of 87 runs on 8 devices of the ASPLOS'25 artifact of
+        NeuSight, predicted and measured one by one.
+
+    Returns
+    -------
+    Kernels
+        Unit is set; ``source`` names the dataset.
+
+    Raises
+    ------
+    InputError
+        There is no such dataset, it holds no kernels, or its file was modified (SHA-256 differs).
+
+    Examples
+    --------
+    >>> kernels = load_kernels("neusight-kernels")
+    >>> kernels.n_runs, kernels.unit, len(set(kernels.device))
+    (87, 'ms', 8)
+    """
+    spec = _spec(name)
+    if spec.holds != "kernels":
+        raise InputError(
+            f"dataset {name!r} is not a table of kernels. Those are: {', '.join(kernel_tables())}"
+        )
+    (file,) = spec.tables
+    return Kernels(
+        _frame(name, file, spec.tables[file]),
+        columns=spec.columns,
+        unit=spec.unit,
+        source=f"dataset {name}",
         line_offset=2,
     )
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Column", "DatasetInfo", "DatasetSpec", "TableInfo"]
+__all__ = ["Column", "DatasetInfo", "DatasetSpec", "Holds", "TableInfo"]
+
+#: What a dataset is: one table for ``load``, one for ``load_kernels``, or tables of their own kind.
+Holds = Literal["pairs", "kernels", "tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,10 @@ class DatasetSpec:
         File name to its columns, in the order of the file.
     build : callable
         ``build(source)`` returns the bytes of every file in ``tables``, made from the original.
-    pairs : mapping of str to str
-        For ``load``: column of a Pairs table to column of the (only) file. Empty: not pairs.
+    holds : {"pairs", "kernels", "tables"}
+        What it is; pairs and kernels are in one file.
+    columns : mapping of str to str
+        Column of the table of pairs or kernels to column of the file, where they differ.
     unit, subject : str, optional
         Unit of predicted and measured; the tool that an audit of this dataset is about.
     """
@@ -54,7 +59,8 @@ class DatasetSpec:
     reference: str
     tables: Mapping[str, Mapping[str, Column]]
     build: Callable[[Path], Mapping[str, bytes]]
-    pairs: Mapping[str, str] = field(default_factory=dict)
+    holds: Holds = "tables"
+    columns: Mapping[str, str] = field(default_factory=dict)
     unit: str | None = None
     subject: str | None = None
 
@@ -74,6 +80,7 @@ class DatasetInfo:
     """What ``errcomp.datasets.info`` returns: the source of a dataset and its tables."""
 
     name: str
+    holds: Holds
     title: str
     source: str
     commit: str
@@ -91,6 +98,7 @@ class DatasetInfo:
         """Return plain values for JSON."""
         return {
             "name": self.name,
+            "holds": self.holds,
             "title": self.title,
             "source": self.source,
             "commit": self.commit,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from errcomp.datasets._artifact import COMMIT, LICENCE, REFERENCE, SOURCE, csv_file, read_artifact
 from errcomp.datasets._spec import Column, DatasetSpec
-from errcomp.errors import InputError
 
 __all__ = ["SPEC", "build"]
 
@@ -65,42 +62,22 @@ def build(source: Path) -> Mapping[str, bytes]:
     InputError
         The artifact cannot be read, or does not check out (see ``errcomp.readers.neusight``).
     """
-    from errcomp.readers import neusight
-
-    artifact = neusight.read(source)
-    failed = artifact.report.failed_checks
-    if failed:
-        shown = "; ".join(f"{f.where}: {f.check} ({f.detail})" for f in failed[:3])
-        raise InputError(
-            f"{source}: {len(failed)} checks failed, no table is derived from it: {shown}. "
-            "See `errcomp ingest neusight` for all of them."
-        )
     files = {new: old for old, new in _PAIRS.items()}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    frame = artifact.pairs.native.select([files.get(name, name) for name in _COLUMNS])
-    writer.writerows([_field(value) for value in row] for row in frame.iter_rows())
-    return {_FILE: text.getvalue().encode()}
-
-
-def _field(value: Any) -> str:
-    if value is None:
-        return ""
-    # str of a float gives the shortest digits that read back as the same number.
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    frame = read_artifact(source).pairs.native
+    rows = frame.select([files.get(name, name) for name in _COLUMNS]).iter_rows()
+    return {_FILE: csv_file(_COLUMNS, rows)}
 
 
 SPEC = DatasetSpec(
     title="Predicted and measured latencies of the NeuSight artifact (ASPLOS'25)",
-    source="https://github.com/sitar-lab/NeuSight",
-    commit="6945927d9afcca2b9daf021f8395e53edc5b4eef",
-    licence="MIT, Copyright (c) 2025 Georgia Institute of Technology and Microsoft Corporation",
-    reference="Lee, Phanishayee and Mahajan (2025), Forecasting GPU Performance for Deep Learning "
-    "Training and Inference, ASPLOS 2025, doi:10.1145/3669940.3707265",
+    source=SOURCE,
+    commit=COMMIT,
+    licence=LICENCE,
+    reference=REFERENCE,
     tables={_FILE: _COLUMNS},
     build=build,
-    pairs=_PAIRS,
+    holds="pairs",
+    columns=_PAIRS,
     unit="ms",
     subject="neusight",
 )

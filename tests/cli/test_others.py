@@ -95,6 +95,7 @@ def test_drivers_print_verdicts_first(run: Run) -> None:
 def test_datasets_are_listed_shown_and_exported(run: Run, tmp_path: Path) -> None:
     assert [r["name"] for r in run("datasets", "list", "--json").json["rows"]] == [
         "neusight",
+        "neusight-kernels",
         "survey",
     ]
     shown = run("datasets", "show", "neusight").out
@@ -129,7 +130,11 @@ def test_embedded_tables_are_rebuilt_to_the_byte(
 ) -> None:
     from errcomp import datasets
 
-    for name, source in (("neusight", shared_data / "neusight-artifact"), ("survey", shared_data)):
+    for name, source in (
+        ("neusight", shared_data / "neusight-artifact"),
+        ("neusight-kernels", shared_data / "neusight-artifact"),
+        ("survey", shared_data),
+    ):
         assert run("datasets", "build", name, "--from", source, "--to", tmp_path / name).code == 0
         for path in (tmp_path / name).iterdir():
             assert path.read_bytes() == (datasets.folder(name) / path.name).read_bytes()
