@@ -1,0 +1,163 @@
+"""A station with a queue: the time it takes depends on the load, and so does the error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from errcomp.errors import InputError
+from errcomp.propagation.graph._fields import Field, choice, integer, number, shown
+from errcomp.propagation.graph._node import Node, node_field
+from errcomp.propagation.graph._queue_formulas import mean_response, response_quantile
+from errcomp.propagation.graph.algebra import Algebra
+from errcomp.propagation.terms import Floats
+
+__all__ = ["Queue"]
+
+T = TypeVar("T")
+
+
+def _share(value: object, where: str) -> float:
+    if isinstance(value, float) and 0 < value < 1:
+        return value
+    raise InputError(f"{where}: must be a number between 0 and 1 exclusive, got {shown(value)}")
+
+
+@dataclass(frozen=True)
+class Queue(Node, node="queue"):
+    r"""Response time (wait plus service) of a station with c servers and one queue.
+
+    The child is the mean service time s, the arrival rate λ is certain. With the utilisation
+    :math:`\rho = \lambda s / c`, Erlang's C, and the squared coefficients of variation
+    :math:`c_a^2, c_s^2` of the times between arrivals and of the service times:
+
+    .. math::
+        \mathrm{mean} = s + \frac{c_a^2 + c_s^2}{2} \, \frac{C}{c (1 - \rho)} \, s
+
+    Exact for M/M/c (both 1) and for M/G/1 (:math:`c_a^2 = 1`, Pollaczek and Khinchine); otherwise
+    the approximation of Allen and Cunneen, for one server that of Kingman. An error of the service
+    time is amplified by :math:`1 / (1 - \rho)` for one server: near saturation a small error
+    decides.
+
+    The quantile is exact for M/M/c, for one server :math:`-\ln(1-q) / (1/s - \lambda)`. Otherwise
+    the wait is taken as 0 with probability 1 − C and else as exponential with the mean above, and
+    the service as an exponential behind a fixed part or as one of two exponentials. Measured by
+    event simulation with gamma-distributed times, c = 1, 4, 16, ρ = 0.3, 0.6, 0.8, 0.9,
+    :math:`c_s^2` from 0 to 4 and :math:`c_a^2` from 0 to 2: the mean is off by at most 3 % with
+    Poisson arrivals and by −13 % to +22 % with others; the 99th percentile by at most 21 %, from
+    ρ = 0.8 on by 13 %. The median hangs on the law of the service: at :math:`c_s^2 = 4` it may be
+    more than double.
+
+    At :math:`\rho \ge 1` the queue grows without bound: the time is infinite, which is no error.
+    The share of draws at which it is is the probability of saturation (`utilisation`).
+    Misleads where arrivals come in bursts that cv² does not describe, where the station batches
+    requests or serves them in another order, and where it is not in steady state.
+
+    Attributes
+    ----------
+    service : Node
+        Mean service time of one customer.
+    arrival_rate : float
+        λ > 0, customers per unit of time of the graph.
+    servers : int
+        c ≥ 1.
+    service_cv2, arrival_cv2 : float
+        Variance over squared mean, ≥ 0; 1 is exponential, 0 is regular.
+    quantity : {"mean", "quantile"}
+        Which response time.
+    quantile : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        The rate is not positive, the servers are no positive integer, a cv² is negative.
+
+    References
+    ----------
+    Kleinrock (1975), "Queueing Systems, volume 1: Theory", Wiley. Kingman (1961), "The single
+    server queue in heavy traffic", Mathematical Proceedings of the Cambridge Philosophical Society
+    57(4), 902-904, doi:10.1017/S0305004100036094. Allen (1990), "Probability, Statistics, and
+    Queueing Theory with Computer Science Applications", 2nd ed., Academic Press. Whitt (1993),
+    "Approximations for the GI/G/m queue", Production and Operations Management 2(2), 114-161,
+    doi:10.1111/j.1937-5956.1993.tb00094.x.
+
+    Examples
+    --------
+    At ρ = 0.8 a service time that is 10 % too low makes the response 36 % too low.
+
+    >>> from errcomp.propagation.graph import Kernel
+    >>> queue = Queue(Kernel("request"), arrival_rate=0.8)
+    >>> queue.response([0.9, 1.0, 1.3]).round(2)
+    array([3.21, 5.  ,  inf])
+    >>> queue.utilisation([0.9, 1.0, 1.3]).round(2)
+    array([0.72, 0.8 , 1.04])
+    """
+
+    service: Node
+    arrival_rate: float
+    servers: int = 1
+    service_cv2: float = 1.0
+    arrival_cv2: float = 1.0
+    quantity: Literal["mean", "quantile"] = "mean"
+    quantile: float = 0.99
+
+    fields: ClassVar = {
+        "service": node_field(),
+        "arrival_rate": number(above=0),
+        "servers": integer(1),
+        "service_cv2": number(low=0),
+        "arrival_cv2": number(low=0),
+        "quantity": choice(["mean", "quantile"]),
+        "quantile": Field(_share, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+    }
+
+    def _parts(self) -> tuple[Node, ...]:
+        return (self.service,)
+
+    def utilisation(self, service_time: ArrayLike) -> Floats:
+        """Return the share of time that a server is busy, λ s / c; from 1 on it is saturated.
+
+        Parameters
+        ----------
+        service_time : array_like
+            Mean service times, e.g. draws.
+
+        Returns
+        -------
+        ndarray
+            Same shape. The share of draws ≥ 1 is the probability of saturation.
+        """
+        return np.asarray(service_time, dtype=float) * (self.arrival_rate / self.servers)
+
+    def response(self, service_time: ArrayLike) -> Floats:
+        """Return the response time at each mean service time; infinite where it is saturated.
+
+        Parameters
+        ----------
+        service_time : array_like
+            Mean service times. Draws of a normal error that are not positive count as 0.
+
+        Returns
+        -------
+        ndarray
+            Same shape, increasing in the service time.
+        """
+        time = np.maximum(np.asarray(service_time, dtype=float), 0.0)
+        load = np.asarray(self.utilisation(time))
+        steady = load < 1
+        out = np.full(time.shape, np.inf)
+        cv2 = (self.service_cv2, self.arrival_cv2)
+        if self.quantity == "mean":
+            factor = mean_response(load[steady], self.servers, *cv2)
+        else:
+            factor = response_quantile(load[steady], self.servers, *cv2, self.quantile)
+        out[steady] = time[steady] * factor
+        return out
+
+    def time(self, algebra: Algebra[T]) -> T:
+        """Return the response time."""
+        return algebra.apply(self.service.time(algebra), self.response)

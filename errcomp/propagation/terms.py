@@ -1,0 +1,152 @@
+r"""The random quantities every engine works on: predictions with error and shared causes.
+
+A term is one predicted kernel time with what is known of its error. With prediction p (one
+instance), bias b and spread s of the class, and Z of mean 0 and variance 1:
+
+.. math::
+    X = p \, e^{b + s Z} \;\text{(log-ratio)}, \qquad
+    X = p \, (1 + b + s Z) \;\text{(relative)}, \qquad
+    X = p + b + s Z \;\text{(absolute)}
+
+The errors of two terms are alike as far as they share causes. Causes are nested levels (device,
+class within the device, kernel within the class, ...); level l explains the share :math:`\rho_l`
+of the variance of every Z:
+
+.. math::
+    Z_i = \sum_l \sqrt{\rho_l} \, F_{l, g_l(i)} + \sqrt{1 - \sum_l \rho_l} \, E_i
+
+so that two terms correlate by the sum of the shares of the levels at which they are in the same
+group: no N×N matrix is needed. E is drawn anew for each of the ``count`` repetitions of a term.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["KINDS", "Floats", "Integers", "Kind", "Level", "Terms"]
+
+Kind = Literal["log-ratio", "relative", "absolute"]
+KINDS: tuple[Kind, ...] = ("log-ratio", "relative", "absolute")
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One cause that terms share.
+
+    Attributes
+    ----------
+    name : str
+        What the cause is, e.g. ``"device"``, ``"class"``, ``"kernel"``.
+    codes : ndarray of int, shape (n,)
+        Group of each term, 0 … groups − 1. Every group lies within one group of the level before.
+    share : float
+        Share of the variance of the errors that arises at this level, in [0, 1].
+    """
+
+    name: str
+    codes: Integers
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Predicted times with their error; what an error model makes of a table of kernels.
+
+    Not validated: whoever builds it has checked its input (`ErrorModel.terms`).
+
+    Attributes
+    ----------
+    ids : ndarray of str, shape (n,)
+        Name of each term, unique; graphs refer to it.
+    classes : ndarray of str, shape (n,)
+        Kernel class, for the error budget.
+    value : ndarray, shape (n,)
+        Prediction of one instance, > 0 for log-ratio errors.
+    count : ndarray of int, shape (n,)
+        How often the term occurs, ≥ 1.
+    bias, spread : ndarray, shape (n,)
+        Location and scale of the error as in the module's formula; spread ≥ 0.
+    levels : tuple of Level
+        Nested, from coarse to fine; shares sum to at most 1, the rest belongs to each repetition.
+        Empty: all errors independent.
+    matrix : ndarray, shape (n, n), optional
+        Correlation of the errors given explicitly, instead of levels; repetitions of a term then
+        share their error.
+    kind : {"log-ratio", "relative", "absolute"}
+        Scale of bias and spread.
+    df : float
+        Degrees of freedom of the multivariate Student t that Z follows (all Z of one draw share
+        its mixing variable; spread is its scale); infinity: normal.
+    unit : str or None
+        Unit of value.
+    """
+
+    ids: NDArray[np.str_]
+    classes: NDArray[np.str_]
+    value: Floats
+    count: Integers
+    bias: Floats
+    spread: Floats
+    levels: tuple[Level, ...] = ()
+    matrix: Floats | None = None
+    kind: Kind = "log-ratio"
+    df: float = math.inf
+    unit: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def cumulative(self) -> Floats:
+        """Correlation of two different terms whose finest common level is the l-th, shape (L,)."""
+        return np.cumsum([level.share for level in self.levels], dtype=float)
+
+    @property
+    def own_share(self) -> float:
+        """Share of the variance that is drawn anew for each repetition; 0 with a matrix."""
+        if self.matrix is not None:
+            return 0.0
+        return max(0.0, 1.0 - float(sum(level.share for level in self.levels)))
+
+    def take(self, index: NDArray[np.int64] | Sequence[int]) -> Terms:
+        """Return the terms at these positions, their groups numbered anew."""
+        at = np.asarray(index, dtype=np.int64)
+        levels = tuple(
+            Level(v.name, np.unique(v.codes[at], return_inverse=True)[1].astype(np.int64), v.share)
+            for v in self.levels
+        )
+        matrix = None if self.matrix is None else self.matrix[np.ix_(at, at)]
+        return Terms(
+            self.ids[at],
+            self.classes[at],
+            self.value[at],
+            self.count[at],
+            self.bias[at],
+            self.spread[at],
+            levels,
+            matrix,
+            self.kind,
+            self.df,
+            self.unit,
+        )
+
+    def correlation(self) -> Floats:
+        """Return the correlation of the Z of different terms as a matrix, shape (n, n).
+
+        For small n: it takes n² numbers. The diagonal is 1.
+        """
+        if self.matrix is not None:
+            return self.matrix.copy()
+        out = np.zeros((len(self), len(self)))
+        for level in self.levels:
+            out += level.share * (level.codes[:, None] == level.codes[None, :])
+        np.fill_diagonal(out, 1.0)
+        return out
