@@ -1,0 +1,299 @@
+"""One look for all figures: colours, sizes, names that fit and labels that do not overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError, MissingExtraError
+from errcomp.propagation.terms import Floats
+from errcomp.report._text import fitting
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+__all__ = [
+    "BLUE",
+    "GRID",
+    "INK",
+    "MUTED",
+    "ORANGE",
+    "SMALL",
+    "apart",
+    "beside",
+    "blend",
+    "canvas",
+    "colours",
+    "heading",
+    "keys",
+    "markers",
+    "name_axes",
+    "names_on_y",
+    "side_labels",
+    "spread",
+]
+
+# Okabe and Ito (2008): distinguishable with any colour vision, and by lightness in print.
+BLUE, ORANGE = "#0072B2", "#D55E00"
+INK, MUTED, GRID = "#222222", "#6b6b6b", "#e2e2e2"
+_CYCLE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = "osD^vP*"
+#: The same assumption looks the same in every figure.
+_KNOWN = ("estimated", "independent", "classes", "comonotonic", "repeats", "devices", "matrix")
+_OF_BOUNDS = "unknown"
+TITLE, TEXT, SMALL = 10.0, 8.5, 8.0
+#: Characters of a title and of the line below it that fit a figure 640 pixels wide.
+_TITLE_WIDTH, _NOTE_WIDTH = 58, 74
+#: Points that a line of keys takes above the axes, and how many fit one.
+_KEY_LINE, _KEYS_PER_LINE = 14.0, 5
+
+
+def canvas(ax: Axes | None, height: float) -> Axes:
+    """Return the axes given, or new ones 640 pixels wide that no global state knows of.
+
+    Raises
+    ------
+    MissingExtraError
+        Matplotlib is not installed.
+    InputError
+        What was given are no axes.
+    """
+    try:
+        from matplotlib.axes import Axes
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "figures", "drawing figures") from error
+    if ax is None:
+        figure = Figure(figsize=(6.4, height), dpi=100, layout="constrained", facecolor="white")
+        ax = figure.add_subplot(facecolor="white")
+    elif not isinstance(ax, Axes) or ax.get_figure() is None:
+        raise InputError(f"ax must be Matplotlib axes of a figure or None, got {ax!r}")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(MUTED)
+    ax.tick_params(labelsize=SMALL, labelcolor=INK, color=MUTED)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def heading(ax: Axes, title: str, notes: Sequence[str] = (), *, room: float = 0.0) -> None:
+    """Write a title, lines in small print below it, and leave ``room`` points below those."""
+    line = SMALL * 1.35
+    lines = [part for note in notes for part in _wrapped(note, _NOTE_WIDTH)]
+    ax.set_title(
+        "\n".join(_wrapped(title, _TITLE_WIDTH)),
+        loc="left",
+        fontsize=TITLE,
+        color=INK,
+        pad=room + 8 + line * len(lines),
+        parse_math=False,
+    )
+    for i, text in enumerate(reversed(lines)):
+        note = ax.annotate(
+            text,
+            xy=(0, 1),
+            xycoords="axes fraction",
+            xytext=(0, room + 5 + line * i),
+            textcoords="offset points",
+            fontsize=SMALL,
+            color=MUTED,
+            parse_math=False,
+        )
+        note.set_in_layout(False)  # the title's distance leaves the room
+
+
+def keys(ax: Axes, groups: Sequence[Sequence[Artist]]) -> float:
+    """Say what marks mean, on lines above the axes, and return the points that those take."""
+    from matplotlib.transforms import ScaledTranslation
+
+    lines = [
+        group[i : i + _KEYS_PER_LINE]
+        for group in groups
+        for i in range(0, len(group), _KEYS_PER_LINE)
+    ]
+    for i, handles in enumerate(reversed(lines)):
+        up = ScaledTranslation(0, (3 + _KEY_LINE * i) / 72, _figure(ax).dpi_scale_trans)
+        legend = ax.legend(
+            handles=handles,
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            bbox_transform=ax.transAxes + up,
+            borderaxespad=0.0,
+            borderpad=0.0,
+            labelcolor=INK,
+            ncols=len(handles),
+            fontsize=SMALL,
+            frameon=False,
+            handlelength=1.4,
+            handletextpad=0.5,
+            columnspacing=1.2,
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        legend.set_in_layout(False)  # the title's distance leaves the room
+        if i < len(lines) - 1:
+            ax.add_artist(legend)  # the next one would take its place
+    return _KEY_LINE * len(lines)
+
+
+def name_axes(ax: Axes, x: str = "", y: str = "") -> None:
+    """Write what the axes are."""
+    ax.set_xlabel(x, fontsize=TEXT, color=INK, parse_math=False)
+    ax.set_ylabel(y, fontsize=TEXT, color=INK, parse_math=False)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, width) or [""]
+
+
+def names_on_y(ax: Axes, names: Sequence[str], *, above: float = 0.0) -> None:
+    """Name rows 0, 1, … from the top, with room for a heading of the columns."""
+    ax.set_yticks(range(len(names)), fitting(names))
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)
+    ax.tick_params(axis="y", length=0, pad=7)
+    ax.set_ylim(len(names) - 0.4, -0.6 - above)
+
+
+def beside(ax: Axes, y: float, text: str, *, points: float = 6.0, colour: str = INK) -> None:
+    """Write to the right of the axes, at a height in data units."""
+    ax.annotate(
+        text,
+        xy=(1, y),
+        xycoords=("axes fraction", "data"),
+        xytext=(points, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=SMALL,
+        color=colour,
+        annotation_clip=False,
+        parse_math=False,
+    )
+
+
+def side_labels(
+    ax: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    texts: Sequence[str],
+    tints: Sequence[str],
+) -> None:
+    """Name lines at the right of the axes, moved apart where they would overlap.
+
+    The limits of the axes must be final.
+    """
+    ends = _in_axes(ax, x, y)
+    heights = apart(ax, x, y)
+    for end, height, text, tint in zip(ends, heights, texts, tints, strict=True):
+        ax.annotate(
+            text,
+            xy=(float(end[0]), float(end[1])),
+            xycoords="axes fraction",
+            xytext=(1.03, float(height)),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=SMALL,
+            color=tint,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": tint,
+                "lw": 0.6,
+                "alpha": 0.6,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),
+            },
+            annotation_clip=False,
+            parse_math=False,
+        )
+
+
+def apart(ax: Axes, x: Sequence[float], y: Sequence[float]) -> Floats:
+    """Return heights (0 to 1 in the axes) for labels at these points, moved apart.
+
+    The limits of the axes must be final.
+    """
+    return spread(_in_axes(ax, x, y)[:, 1], _line_height(ax, SMALL), low=0.0, high=1.0)
+
+
+def _in_axes(ax: Axes, x: Sequence[float], y: Sequence[float]) -> Floats:
+    points = np.column_stack([np.asarray(x, float), np.asarray(y, float)])
+    return np.asarray((ax.transScale + ax.transLimits).transform(points), float)
+
+
+def _line_height(ax: Axes, size: float) -> float:
+    """Return the height of a line of text as a share of the axes, generously."""
+    figure = _figure(ax)
+    inches = ax.get_position().height * figure.bbox.height / figure.dpi
+    return 1.6 * size / (72 * inches)
+
+
+def _figure(ax: Axes) -> Figure | SubFigure:
+    figure = ax.get_figure()
+    assert figure is not None  # axes without a figure were refused
+    return figure
+
+
+def spread(wanted: Floats, gap: float, *, low: float, high: float) -> Floats:
+    """Return the positions nearest to those wanted that lie at least a gap apart.
+
+    Least squares: positions minus their rank times the gap must not decrease (isotonic
+    regression, pool adjacent violators). Where there is no room for all, the gap shrinks.
+
+    Examples
+    --------
+    >>> spread(np.array([0.5, 0.5, 0.9]), 0.2, low=0.0, high=1.0).round(3).tolist()
+    [0.4, 0.6, 0.9]
+    """
+    n = len(wanted)
+    gap = min(gap, (high - low) / max(n - 1, 1))
+    order = np.argsort(wanted, kind="stable")
+    pools: list[tuple[float, int]] = []
+    for value in wanted[order] - gap * np.arange(n):
+        mean, size = float(value), 1
+        while pools and pools[-1][0] > mean:
+            before, members = pools.pop()
+            mean = (mean * size + before * members) / (size + members)
+            size += members
+        pools.append((mean, size))
+    means = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
+    out = np.empty(n)
+    out[order] = np.clip(means, low, high - gap * (n - 1)) + gap * np.arange(n)
+    return out
+
+
+def colours(assumptions: Sequence[str]) -> list[str]:
+    """Return a colour per assumption: its own if it is a known one, else one left over."""
+    return [str(_pick(name, assumptions, _CYCLE, MUTED)) for name in assumptions]
+
+
+def markers(assumptions: Sequence[str]) -> list[str]:
+    """Return a marker per assumption, so that colour is not all that tells them apart."""
+    return [str(_pick(name, assumptions, _MARKERS, "p")) for name in assumptions]
+
+
+def _pick(name: str, names: Sequence[str], choice: Sequence[str], of_bounds: str) -> str:
+    if name == _OF_BOUNDS:
+        return of_bounds
+    if name in _KNOWN:
+        return choice[_KNOWN.index(name)]
+    free = [i for i, known in enumerate(_KNOWN) if known not in names] or list(range(len(choice)))
+    rank = [other for other in names if other not in (*_KNOWN, _OF_BOUNDS)].index(name)
+    return choice[free[rank % len(free)]]
+
+
+def blend(colour: str, share: float) -> str:
+    """Return a colour mixed with white, opaque: 1 is the colour, 0 is white.
+
+    Examples
+    --------
+    >>> blend("#0072b2", 0.5)
+    '#80b9d9'
+    """
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{math.floor(255 - share * (255 - part) + 0.5):02x}" for part in parts)
