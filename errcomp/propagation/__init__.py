@@ -1,0 +1,57 @@
+"""What errors of kernels become in a sum, an iteration, a job: under every honest assumption.
+
+`propagate` takes a table of kernels and returns the time of each run with bands, growth and error
+budget; `validate` holds such bands against measured totals; `fit_errors` fits what is known of a
+predictor's errors.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from errcomp.propagation.assumptions import ASSUMPTIONS as ASSUMPTIONS
+    from errcomp.propagation.assumptions import Correlation as Correlation
+    from errcomp.propagation.assumptions import correlation as correlation
+    from errcomp.propagation.errormodel import ClassError as ClassError
+    from errcomp.propagation.errormodel import ErrorModel as ErrorModel
+    from errcomp.propagation.fitting import fit_errors as fit_errors
+    from errcomp.propagation.given import given_errors as given_errors
+    from errcomp.propagation.given import read_errors as read_errors
+    from errcomp.propagation.outcome import Band as Band
+    from errcomp.propagation.outcome import Outcome as Outcome
+    from errcomp.propagation.outcome import Propagation as Propagation
+    from errcomp.propagation.propagating import propagate as propagate
+    from errcomp.propagation.terms import Level as Level
+    from errcomp.propagation.terms import Terms as Terms
+    from errcomp.propagation.validation import Validation as Validation
+    from errcomp.propagation.validation import validate as validate
+
+#: Public names and the module each lives in; imported at first use.
+_HOMES = {
+    "ASSUMPTIONS": "assumptions",
+    "Band": "outcome",
+    "ClassError": "errormodel",
+    "Correlation": "assumptions",
+    "ErrorModel": "errormodel",
+    "Level": "terms",
+    "Outcome": "outcome",
+    "Propagation": "outcome",
+    "Terms": "terms",
+    "Validation": "validation",
+    "correlation": "assumptions",
+    "fit_errors": "fitting",
+    "given_errors": "given",
+    "propagate": "propagating",
+    "read_errors": "given",
+    "validate": "validation",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"errcomp.propagation.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'errcomp.propagation' has no attribute {name!r}")

@@ -1,0 +1,94 @@
+"""What a reader of a propagated total must know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import describe_names
+from errcomp.propagation._residuals import NOT_MODELLED
+from errcomp.propagation.errormodel import ErrorModel
+from errcomp.propagation.graph import Node
+from errcomp.propagation.terms import Terms
+from errcomp.results import Caveat
+
+if TYPE_CHECKING:
+    from errcomp.tables import Kernels
+
+__all__ = ["in_sample", "not_in_graph", "of_model", "of_terms"]
+
+#: Few clusters: variance components and their bands say little.
+_FEW_CLUSTERS = 5
+
+
+def of_terms(terms: Terms, kernels: Kernels, errors: ErrorModel) -> list[Caveat]:
+    """Say which kernels the error model does not really know."""
+    time = kernels.count * kernels.predicted
+    total = float(time.sum())
+    found = []
+    known = np.isin(terms.classes, list(errors.classes))
+    strangers = sorted(set(terms.classes[~known].tolist()) - {NOT_MODELLED})
+    # A model that was given may say one thing of all classes; a fitted one falls back to it.
+    if strangers and errors.components is not None:
+        share = float(time[np.isin(terms.classes, strangers)].sum()) / total
+        found.append(
+            Caveat(
+                "unknown-class",
+                f"no error was measured of {describe_names(strangers)} ({share:.1%} of the "
+                "predicted time): the error of all classes together stands in",
+                {"classes": strangers, "share": share},
+            )
+        )
+    unmodelled = (terms.classes == NOT_MODELLED) & (NOT_MODELLED not in errors.classes)
+    if unmodelled.any():
+        n = int(terms.count[unmodelled].sum())
+        found.append(
+            Caveat(
+                "not-modelled",
+                f"{n} kernels are predicted to take no time, and nothing is known of how long "
+                "such kernels take: they count as 0",
+                {"n": n},
+            )
+        )
+    return found
+
+
+def not_in_graph(terms: Terms, kernels: Kernels, graph: Node) -> list[Caveat]:
+    """Say which kernels of the table the graph leaves out."""
+    unused = ~np.isin(terms.ids[: len(kernels)], list(graph.leaves()))
+    if not unused.any():
+        return []
+    names = [str(name) for name in terms.ids[: len(kernels)][unused]]
+    return [
+        Caveat(
+            "not-in-graph",
+            f"the graph leaves out {len(names)} of {len(kernels)} kernels: {describe_names(names)}",
+            {"n": len(names)},
+        )
+    ]
+
+
+def of_model(errors: ErrorModel) -> list[Caveat]:
+    if errors.components is None:
+        return []
+    n, word = errors.components.n_clusters, errors.components.cluster
+    if n >= _FEW_CLUSTERS:
+        return []
+    return [
+        Caveat(
+            "few-clusters",
+            f"the errors were estimated from {n} {word}{'s' if n > 1 else ''} only: "
+            'the bands under "estimated" may be too narrow',
+            {"n_clusters": n, "cluster": word},
+        )
+    ]
+
+
+def in_sample(errors: ErrorModel) -> Caveat:
+    return Caveat(
+        "in-sample",
+        f"the errors were estimated from the {errors.n_runs} measured runs of this table; bands of "
+        "these very runs say nothing of how well bands do on others (see: propagate validate)",
+        {"n_runs": errors.n_runs},
+    )

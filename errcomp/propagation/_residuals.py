@@ -1,0 +1,230 @@
+"""Kernels as the error model sees them: ratios of measured to predicted, weights and groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError, describe_names
+from errcomp.propagation.terms import Floats, Integers, Kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from errcomp.tables import Kernels
+
+__all__ = ["LEVELS", "NOT_MODELLED", "Prepared", "Residuals", "combine", "prepare", "residuals"]
+
+#: Label of kernels that the predictor does not model: predicted 0, or below what can be measured.
+NOT_MODELLED = "(not modelled)"
+#: Nested causes of error, from coarse to fine.
+LEVELS = ("device", "class", "run", "kernel", "row")
+#: Kernels below the floor, from the smallest on, are unmodelled up to this share of the run.
+_NEGLIGIBLE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Rows of a table of kernels, those that are not modelled given a share of their run.
+
+    ``value`` of a kernel that is not modelled is the run's modelled time spread evenly over all
+    instances that are not modelled, so that the error model can say "they take 3 % of it".
+    """
+
+    below: NDArray[np.bool_]
+    labels: NDArray[np.str_]
+    value: Floats
+    run: Integers
+    modelled: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """Observed errors in a form that adds up to the error of each run's total.
+
+    Attributes
+    ----------
+    y : ndarray, shape (n,)
+        measured / predicted (measured − predicted for absolute errors).
+    weight : ndarray, shape (n,)
+        Share of the run's predicted time (of its instances for absolute errors).
+    label, cluster, run, kernel : ndarray of int, shape (n,)
+        Class, independent unit (device, or run where there is one device), run, same kernel.
+    size : ndarray, shape (n,)
+        Predicted time of one instance; NaN for what is not modelled.
+    labels, clusters : ndarray of str
+        Names of the classes and of the clusters.
+    """
+
+    y: Floats
+    weight: Floats
+    label: Integers
+    cluster: Integers
+    run: Integers
+    kernel: Integers
+    size: Floats
+    labels: NDArray[np.str_]
+    clusters: NDArray[np.str_]
+
+    def groups(self) -> list[Integers]:
+        """Return the groups of each row at the `LEVELS`, each within the one before."""
+        by_class = combine(self.cluster, self.label)
+        by_run = combine(by_class, self.run)
+        by_kernel = combine(by_run, self.kernel)
+        return [self.cluster, by_class, by_run, by_kernel, np.arange(len(self.y))]
+
+    def take(self, mask: NDArray[np.bool_]) -> Residuals:
+        """Return the rows under the mask, everything numbered anew."""
+
+        def renumbered(codes: Integers) -> tuple[Integers, Integers]:
+            kept, new = np.unique(codes[mask], return_inverse=True)
+            return kept, new.astype(np.int64)
+
+        labels, label = renumbered(self.label)
+        clusters, cluster = renumbered(self.cluster)
+        return Residuals(
+            y=self.y[mask],
+            weight=self.weight[mask],
+            label=label,
+            cluster=cluster,
+            run=renumbered(self.run)[1],
+            kernel=renumbered(self.kernel)[1],
+            size=self.size[mask],
+            labels=self.labels[labels],
+            clusters=self.clusters[clusters],
+        )
+
+
+def combine(*columns: NDArray[np.generic]) -> Integers:
+    """Return numbers from 0 for the combinations of the columns' values, shape (n,)."""
+    out = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        codes = np.unique(column, return_inverse=True)[1]
+        out = out * (int(codes.max(initial=0)) + 1) + codes
+        out = np.unique(out, return_inverse=True)[1].astype(np.int64)
+    return out
+
+
+def same_kernel(kernels: Kernels) -> Integers:
+    """Return one number for all kernels that a deterministic predictor cannot tell apart.
+
+    Same class, same shape where the table has one, and the same prediction to the last digit.
+    """
+    columns: list[NDArray[np.generic]] = [kernels.kernel_class, kernels.predicted]
+    if "shape" in kernels.keys:
+        columns.append(np.asarray(kernels.column("shape"), dtype=str))
+    return combine(*columns)
+
+
+def prepare(kernels: Kernels, floor: float) -> Prepared:
+    """Find the kernels that are not modelled: predicted 0, or below the floor and negligible.
+
+    Raises
+    ------
+    InputError
+        A prediction is missing, or no kernel of a run is predicted above 0.
+    """
+    missing = ~np.isfinite(kernels.predicted)
+    if missing.any():
+        raise InputError(
+            f"{_prefix(kernels)}{int(missing.sum())} kernels have no prediction, "
+            f"first in run {kernels.run[missing][0]!r}. Drop those runs, or predict them."
+        )
+    names, run = np.unique(kernels.run, return_inverse=True)
+    time = kernels.count * kernels.predicted
+    total = np.bincount(run, time)
+    if (total <= 0).any():
+        empty = [str(name) for name in names[total <= 0]]
+        raise InputError(
+            f"{_prefix(kernels)}no kernel is predicted to take any time in run "
+            f"{describe_names(empty)}. An error cannot be scaled to a prediction of 0."
+        )
+    below = (kernels.predicted < floor) & (
+        _rising_share(kernels, run, time / total[run]) <= _NEGLIGIBLE
+    )
+    below |= kernels.predicted <= 0
+    modelled: Floats = np.bincount(run, time * ~below).astype(float)
+    instances = np.bincount(run, kernels.count * below)
+    even = modelled / np.maximum(instances, 1)
+    return Prepared(
+        below=below,
+        labels=np.where(below, NOT_MODELLED, kernels.kernel_class).astype(np.str_),
+        value=np.where(below, even[run], kernels.predicted),
+        run=run.astype(np.int64),
+        modelled=modelled,
+    )
+
+
+def _rising_share(kernels: Kernels, run: NDArray[np.int64], share: Floats) -> Floats:
+    """Share of its run's time that each kernel and all smaller ones take together."""
+    order = np.lexsort((kernels.predicted, run))
+    rising = np.cumsum(share[order])
+    starts = np.flatnonzero(np.diff(run[order], prepend=-1))
+    before = np.concatenate([[0.0], rising])[starts]
+    out = np.empty(len(share))
+    out[order] = rising - np.repeat(before, np.diff(np.append(starts, len(share))))
+    return out
+
+
+def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, str]:
+    """Return the errors of all kernels of measured runs, and what the clusters are.
+
+    Raises
+    ------
+    InputError
+        No kernel has both a prediction and a measurement.
+    """
+    both = np.isfinite(kernels.predicted) & np.isfinite(kernels.measured)
+    complete = ~np.isin(kernels.run, kernels.run[~both])
+    if not complete.any():
+        raise InputError(
+            f"{_prefix(kernels)}no run has both a prediction and a measurement of all its kernels. "
+            "An error model is estimated from such runs; or give the errors (--errors, --spread)."
+        )
+    kept = kernels if complete.all() else kernels.take(complete)
+    devices = np.unique(kept.device)
+    word = "device" if len(devices) > 1 else "run"
+    clusters, cluster = np.unique(
+        kept.device if word == "device" else kept.run, return_inverse=True
+    )
+    parts = prepare(kept, 0.0 if kind == "absolute" else floor)
+    labels = kept.kernel_class.astype(np.str_) if kind == "absolute" else parts.labels
+    time = kept.count * kept.measured
+    if kind == "absolute":
+        instances = np.bincount(parts.run, kept.count)
+        y, weight = kept.measured - kept.predicted, kept.count / instances[parts.run]
+        rows = np.arange(len(y))
+    else:
+        # All that is not modelled in one run counts as one kernel: only its total is known.
+        first = np.flatnonzero(parts.below)
+        first = first[np.unique(parts.run[first], return_index=True)[1]]
+        rows = np.sort(np.concatenate([np.flatnonzero(~parts.below), first]))
+        unmodelled = np.bincount(parts.run, time * parts.below, minlength=len(parts.modelled))
+        collapsed = parts.below[rows]
+        y = np.where(
+            collapsed,
+            (unmodelled / parts.modelled)[parts.run[rows]],
+            kept.measured[rows] / np.where(collapsed, 1.0, kept.predicted[rows]),
+        )
+        share = kept.count * kept.predicted / parts.modelled[parts.run]
+        weight = np.where(collapsed, 1.0, share[rows])
+    names, label = np.unique(labels[rows], return_inverse=True)
+    kernel = np.where(parts.below[rows] & (kind != "absolute"), -1, same_kernel(kept)[rows])
+    found = Residuals(
+        y=y,
+        weight=weight,
+        label=label.astype(np.int64),
+        cluster=cluster[rows].astype(np.int64),
+        run=parts.run[rows],
+        kernel=combine(kernel),
+        size=np.where(kernel == -1, np.nan, kept.predicted[rows]),
+        labels=names.astype(np.str_),
+        clusters=clusters.astype(np.str_),
+    )
+    return found, word
+
+
+def _prefix(kernels: Kernels) -> str:
+    return f"{kernels.source}: " if kernels.source else ""

@@ -1,0 +1,171 @@
+"""The distribution of a total, from moments or from draws, with the tails that were found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import special
+
+from errcomp.propagation.sums import Moments
+from errcomp.propagation.tails import NORMAL_TAILS, Tails
+from errcomp.propagation.terms import Floats, Kind
+
+__all__ = ["Distribution", "FromDraws", "FromMoments", "stretched"]
+
+
+class Distribution(Protocol):
+    """What a result asks of the distribution of a predicted time."""
+
+    @property
+    def mean(self) -> float | None:
+        """Mean; None where there is none."""
+        ...
+
+    @property
+    def sd(self) -> float | None:
+        """Standard deviation; None where there is none."""
+        ...
+
+    @property
+    def saturated(self) -> float:
+        """Probability of an infinite time: a queue beyond its capacity."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """How the quantiles come about, in words."""
+        ...
+
+    def quantile(self, level: float) -> float:
+        """Time that is not exceeded with this probability."""
+        ...
+
+    def cdf(self, time: float) -> float:
+        """Probability that the time is at most this."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FromMoments:
+    """Distribution matched to the exact mean and variance of a sum.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of the sum.
+    tails : Tails
+        Shape of its error in place of the normal.
+    """
+
+    moments: Moments
+    tails: Tails = NORMAL_TAILS
+
+    @property
+    def mean(self) -> float | None:
+        """Mean; None for log-ratio errors with Student t tails given per kernel."""
+        return self.moments.mean
+
+    @property
+    def sd(self) -> float | None:
+        """Standard deviation; None as for the mean."""
+        return self.moments.sd
+
+    @property
+    def saturated(self) -> float:
+        """0: a sum of finite times is finite."""
+        return 0.0
+
+    @property
+    def method(self) -> str:
+        """How the quantiles come about, in words."""
+        if self.tails == NORMAL_TAILS:
+            return self.moments.method
+        return f"{self.moments.method}; Student t tails with {self.tails.combined:.1f} df"
+
+    def quantile(self, level: float) -> float:
+        """Time that is not exceeded with this probability.
+
+        Raises
+        ------
+        InputError
+            The level is not in (0, 1).
+        """
+        plain = self.moments.quantile(level)
+        if self.tails == NORMAL_TAILS:
+            return plain
+        value = self.moments.location + self.moments.scale * float(self.tails.quantile(level))
+        return math.exp(value) if self.moments.law == "lognormal" else value
+
+    def cdf(self, time: float) -> float:
+        """Probability that the time is at most this."""
+        law = self.moments.law
+        if time <= 0 and law.startswith("lognormal"):
+            return 0.0
+        if self.moments.laws is not None:
+            return float(self.moments.laws.cdf(math.log(time)))
+        value = math.log(time) if law == "lognormal" else time
+        if self.moments.scale == 0:
+            return float(value >= self.moments.location)
+        z = (value - self.moments.location) / self.moments.scale
+        if law == "student-t":
+            return float(special.stdtr(self.moments.df, z))
+        return float(self.tails.cdf(z))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FromDraws:
+    """Distribution of simulated times.
+
+    Attributes
+    ----------
+    draws : ndarray, shape (n,)
+        In increasing order; infinite ones at the end.
+    mean, sd : float or None
+        As known of the draws before tails were added; None where a draw is infinite.
+    method : str
+        How the draws were made.
+    """
+
+    draws: Floats
+    mean: float | None
+    sd: float | None
+    method: str
+
+    @property
+    def saturated(self) -> float:
+        """Share of infinite draws."""
+        return float(np.isinf(self.draws).mean())
+
+    def quantile(self, level: float) -> float:
+        """Time that is not exceeded with this probability; infinite if saturated."""
+        position = level * (len(self.draws) - 1)
+        low, high = self.draws[math.floor(position)], self.draws[math.ceil(position)]
+        if math.isinf(high):  # nothing lies between a time and an infinite one
+            return float(high)
+        return float(low + (high - low) * (position - math.floor(position)))
+
+    def cdf(self, time: float) -> float:
+        """Probability that the time is at most this."""
+        return float(np.searchsorted(self.draws, time, side="right") / len(self.draws))
+
+
+def stretched(draws: Floats, tails: Tails, kind: Kind, rng: np.random.Generator) -> Floats:
+    """Give draws heavier tails: their deviations from the median are stretched at random.
+
+    On the logarithmic scale for log-ratio errors. What a run as a whole does oddly is not drawn
+    per kernel: the degrees of freedom were estimated from totals.
+    """
+    if tails == NORMAL_TAILS:
+        return np.sort(draws)
+    factor = tails.stretch(len(draws), rng)
+    if kind != "log-ratio":
+        centre = float(np.median(draws))
+        return np.sort(centre + factor * (draws - centre))
+    logs = np.log(draws)
+    centre = float(np.median(logs))
+    with np.errstate(invalid="ignore"):
+        out = np.exp(centre + factor * (logs - centre))
+    return np.sort(np.where(np.isinf(draws), draws, out))

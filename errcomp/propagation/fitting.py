@@ -1,0 +1,226 @@
+"""Fitting what is known of a predictor's errors to runs that were measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize
+
+from errcomp.errors import InputError
+from errcomp.propagation._location import locate
+from errcomp.propagation._residuals import NOT_MODELLED, Residuals, residuals
+from errcomp.propagation.components import Components, estimate_components
+from errcomp.propagation.errormodel import ClassError, ErrorModel
+from errcomp.propagation.tails import (
+    NORMAL_TAILS,
+    Tails,
+    estimate_df,
+    normal_scores,
+    variance_df,
+)
+from errcomp.propagation.terms import KINDS, Floats, Integers, Kind
+
+if TYPE_CHECKING:
+    from errcomp.tables import Kernels
+
+__all__ = ["fit_errors"]
+
+#: Of the measured times this share may be shorter than the floor below which a time says nothing.
+_FLOOR_QUANTILE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Locations, spreads and residuals of one set of runs."""
+
+    of_class: Floats
+    overall: float
+    n_clusters: Integers
+    residual: Floats
+    weight: Floats
+    spread: Floats
+    of_row: Floats
+    size: Floats
+    exponent: float
+
+
+def fit_errors(
+    kernels: Kernels,
+    *,
+    kind: Kind = "log-ratio",
+    by_size: bool = False,
+    confidence: float | None = 0.9,
+) -> ErrorModel:
+    r"""Fit bias, spread and shared causes of a predictor's errors to measured runs.
+
+    Weights are shares of the run's predicted time, so that the error model is that of the time
+    that totals are made of. Per class c with ratios y = measured / predicted:
+
+    * location: the weighted mean of each device, then Huber's estimate over devices;
+    * spread: the weighted root mean square of y / location − 1, the location taken from the
+      *other* devices, so that it is the error of a prediction for a device that is new;
+    * log-ratio: the log-normal of the same mean and variance, spread² = ln(1 + cv²),
+      bias = ln(location) − spread² / 2.
+
+    The spread is not robust on purpose: outliers are part of what totals do. How heavy their tails
+    are is estimated from the errors of the training runs' totals (`Tails`). What kernels share is
+    estimated by `estimate_components`.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Predicted and measured kernels; runs that are not measured throughout are left out.
+    kind : {"log-ratio", "relative", "absolute"}
+        Scale of the errors.
+    by_size : bool
+        Let the spread depend on the predicted time within a class (power law).
+    confidence : float or None
+        Of the intervals of the components; None: none are made, which is much faster.
+
+    Returns
+    -------
+    ErrorModel
+        With ``components`` and ``tails``.
+
+    Raises
+    ------
+    InputError
+        No run has both predictions and measurements, or kind is unknown.
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    positive = kernels.measured[np.isfinite(kernels.measured) & (kernels.measured > 0)]
+    floor = float(np.quantile(positive, _FLOOR_QUANTILE)) if len(positive) else 0.0
+    found, word = residuals(kernels, kind, floor)
+    if kind != "absolute" and not (found.y > 0).any():
+        raise InputError("all kernels were measured as 0. Errors are relative to measured times.")
+    fit = _fit(found, kind, by_size)
+
+    def again(part: Residuals) -> tuple[Floats, Floats, Floats]:
+        refit = _fit(part, kind, by_size)
+        return refit.residual, refit.weight, refit.of_row
+
+    components = estimate_components(found, again, cluster=word, confidence=confidence)
+    classes = {
+        str(name): _class_error(
+            kind,
+            float(fit.of_class[i]),
+            float(fit.spread[i]) * components.scale,
+            n=int(np.sum(found.label == i)),
+            n_clusters=int(fit.n_clusters[i]),
+            size=float(fit.size[i]),
+        )
+        for i, name in enumerate(found.labels)
+    }
+    pooled = float(np.sqrt((found.weight * fit.residual**2).sum() / found.weight.sum()))
+    return ErrorModel(
+        classes=classes,
+        kind=kind,
+        other=_class_error(kind, fit.overall, pooled * components.scale),
+        floor=0.0 if kind == "absolute" else floor,
+        size_exponent=fit.exponent,
+        components=components,
+        tails=_tails(found, fit, components),
+        n_runs=len(np.unique(found.run)),
+    )
+
+
+def _fit(found: Residuals, kind: Kind, by_size: bool) -> _Fit:
+    where = locate(found)
+    if kind == "absolute":
+        residual, weight = found.y - where.of_row, found.weight
+    else:
+        residual = found.y / where.of_row - 1
+        weight = found.weight * where.of_class[found.label]
+        weight = weight / np.bincount(found.run, weight)[found.run]
+    spread, size, exponent = _spreads(found, residual, by_size)
+    of_row = spread[found.label]
+    if by_size:
+        of_row = of_row * np.nan_to_num(found.size / size[found.label], nan=1.0) ** -exponent
+    return _Fit(
+        of_class=where.of_class,
+        overall=where.overall,
+        n_clusters=where.n_clusters,
+        residual=residual,
+        weight=weight,
+        spread=spread,
+        of_row=of_row,
+        size=size,
+        exponent=exponent,
+    )
+
+
+def _class_error(
+    kind: Kind,
+    location: float,
+    spread: float,
+    *,
+    n: int = 0,
+    n_clusters: int = 0,
+    size: float = math.nan,
+) -> ClassError:
+    """Express location and spread of measured / predicted on the scale of the kind."""
+    if kind == "log-ratio":
+        variance = math.log1p(spread**2)
+        # A class that was measured as 0 throughout has no logarithm; it adds nothing.
+        bias = math.log(max(location, 1e-300)) - variance / 2
+        return ClassError(bias, math.sqrt(variance), n, n_clusters, size)
+    if kind == "relative":
+        return ClassError(location - 1, spread * location, n, n_clusters, size)
+    return ClassError(location, spread, n, n_clusters, size)
+
+
+def _tails(found: Residuals, fit: _Fit, components: Components) -> Tails:
+    """Tails of the totals' errors, each run against its propagated spread."""
+    error = np.bincount(found.run, fit.weight * fit.residual)
+    scaled = fit.weight * fit.of_row * components.scale
+    variance = np.zeros(len(error))
+    for key, share in zip(found.groups(), components.shares.values(), strict=True):
+        # A device is one group for all its runs, while totals are those of single runs.
+        (run, _), cell = np.unique(np.stack([found.run, key]), axis=1, return_inverse=True)
+        sums = np.bincount(cell.ravel(), scaled)
+        variance += share * np.bincount(run, sums**2, minlength=len(error))
+    if not (variance > 0).all():
+        return NORMAL_TAILS
+    z = error / np.sqrt(variance)
+    cluster = np.zeros(len(error), dtype=np.int64)
+    cluster[found.run] = found.cluster
+    tail_df = estimate_df(z)
+    # Normal scores: what the tails explain must not count once more as a poorly known variance.
+    return Tails(tail_df, variance_df(normal_scores(z, tail_df), cluster))
+
+
+def _spreads(found: Residuals, residual: Floats, by_size: bool) -> tuple[Floats, Floats, float]:
+    """Spread of each class, the size at which it holds, and how it falls with size.
+
+    The exponent maximises the normal likelihood of the residuals, weighted like them, with the
+    spreads of the classes profiled out.
+    """
+    n = len(found.labels)
+    base = np.bincount(found.label, found.weight, minlength=n)
+
+    def within(x: Floats) -> Floats:
+        return np.bincount(found.label, found.weight * x, minlength=n) / base
+
+    if not by_size:
+        return np.sqrt(within(residual**2)), np.full(n, np.nan), 0.0
+    log_size = np.nan_to_num(np.log(found.size))
+    centre = within(log_size)
+    log_size = log_size - centre[found.label]
+
+    def variance(exponent: float) -> Floats:
+        return within(residual**2 * np.exp(2 * exponent * log_size))
+
+    def cost(exponent: float) -> float:
+        return float((base * np.log(np.maximum(variance(exponent), 1e-300))).sum())
+
+    best = optimize.minimize_scalar(cost, bounds=(0.0, 1.0), method="bounded")
+    modelled = found.labels != NOT_MODELLED
+    return (
+        np.sqrt(variance(float(best.x))),
+        np.where(modelled, np.exp(centre), np.nan),
+        float(best.x),
+    )

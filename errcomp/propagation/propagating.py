@@ -1,0 +1,340 @@
+"""From a table of kernels to the time of each run, under every assumption asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError, NotDefinedError
+from errcomp.propagation import bounds
+from errcomp.propagation._notes import in_sample, not_in_graph, of_model, of_terms
+from errcomp.propagation.assumptions import Correlation, correlation
+from errcomp.propagation.distribution import Distribution, FromDraws, FromMoments, stretched
+from errcomp.propagation.errormodel import ErrorModel
+from errcomp.propagation.fitting import fit_errors
+from errcomp.propagation.graph import Dag, Node, attach, time_at
+from errcomp.propagation.montecarlo import SamplingAlgebra, simulate
+from errcomp.propagation.outcome import Band, Outcome, Propagation
+from errcomp.propagation.sums import (
+    Budget,
+    effective_number,
+    error_budget,
+    total_moments,
+)
+from errcomp.propagation.tails import NORMAL_TAILS, Tails
+from errcomp.propagation.terms import Floats, Kind, Level, Terms
+from errcomp.results import Caveat
+
+if TYPE_CHECKING:
+    from errcomp.tables import Kernels
+
+__all__ = ["LEVELS_SHOWN", "propagate"]
+
+LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
+_CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    levels: Sequence[float]
+    graph: Node | None
+    draws: int
+    precision: float | None
+    seed: int
+
+
+def propagate(
+    kernels: Kernels,
+    *,
+    correlation: str | Correlation | Sequence[str | Correlation] | None = None,
+    errors: ErrorModel | None = None,
+    kind: Kind = "log-ratio",
+    graph: Node | None = None,
+    levels: Sequence[float] = LEVELS_SHOWN,
+    draws: int = 16_384,
+    precision: float | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Propagation:
+    r"""Return what errors of kernels become in the time of each run.
+
+    The time of a run is the sum of its kernels, or what its execution graph makes of them:
+
+    .. math:: S = \sum_i \sum_{k \le c_i} X_{ik} \quad\text{or}\quad S = g(X_1, \dots, X_n)
+
+    Sums are propagated by exact moments, graphs by Monte Carlo, "unknown" by bounds that hold for
+    any dependence.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Predictions; of several runs each is propagated for itself.
+    correlation : str, Correlation or sequence of them, optional
+        Assumptions, the one to rely on first (see `errcomp.propagation.correlation`). By default
+        "estimated" if the errors were fitted, "repeats" if they were given; then "independent",
+        "comonotonic" and "unknown" to compare with.
+    errors : ErrorModel, optional
+        Errors of the predictor. By default fitted to the runs of the table that were measured,
+        which a caveat then says.
+    kind : {"log-ratio", "relative", "absolute"}
+        Scale of the errors if they are fitted here.
+    graph : Node, optional
+        Execution graph; its kernels are named as in the column ``kernel`` (or as ``run/kernel``).
+    levels : sequence of float
+        Probabilities of the bands.
+    draws : int
+        Draws per run and assumption with a graph.
+    precision : float, optional
+        With a graph: draw until the 5, 50 and 95 % quantiles are known to this fraction; a caveat
+        says where that was not reached.
+    seed : int
+        Seed of the draws.
+    progress : callable, optional
+        Called with the number of outcomes done and of all.
+
+    Returns
+    -------
+    Propagation
+
+    Raises
+    ------
+    InputError
+        The table cannot be used with the error model, an assumption is unknown, a level is not in
+        (0, 1), or the graph names what the table does not have.
+
+    Examples
+    --------
+    >>> from errcomp import Kernels
+    >>> from errcomp.propagation import ClassError, ErrorModel
+    >>> kernels = Kernels({"kernel": ["gemm", "softmax"], "count": [32, 32],
+    ...                    "predicted": [1.0, 0.2]}, unit="ms")
+    >>> known = ErrorModel({"gemm": ClassError(0.0, 0.1), "softmax": ClassError(0.0, 0.3)})
+    >>> result = propagate(kernels, errors=known)
+    >>> for outcome in result.outcomes[:3]:
+    ...     band = outcome.band(0.9)
+    ...     print(f"{outcome.assumption:12s} {outcome.mean:.1f} [{band.low:.1f}, {band.high:.1f}]")
+    repeats      38.9 [32.9, 45.4]
+    independent  38.9 [37.8, 40.0]
+    comonotonic  38.9 [30.8, 48.1]
+    """
+    for level in levels:
+        if not 0 < level < 1:
+            raise InputError(f"a level must be between 0 and 1, got {level}")
+    caveats: list[Caveat] = []
+    if errors is None:
+        errors = fit_errors(kernels, kind=kind)
+        caveats.append(in_sample(errors))
+    caveats += of_model(errors)
+    assumptions = _assumptions(correlation, errors)
+    totals = kernels.totals()
+    measured = dict(zip(map(str, totals.run), map(float, totals.measured), strict=True))
+    options = _Options(tuple(levels), graph, draws, precision, seed)
+    outcomes: list[Outcome] = []
+    for run in kernels.runs:
+        part = kernels.take(kernels.run == run)
+        for assumption in assumptions:
+            known = measured[str(run)] if graph is None else math.nan
+            outcomes.append(_outcome(str(run), part, errors, assumption, options, known))
+            if progress is not None:
+                progress(len(outcomes), len(kernels.runs) * len(assumptions))
+    return Propagation(tuple(outcomes), errors, kernels.unit, seed, tuple(caveats))
+
+
+def _assumptions(
+    wanted: str | Correlation | Sequence[str | Correlation] | None, errors: ErrorModel
+) -> list[Correlation]:
+    if wanted is None:
+        first = "repeats" if errors.components is None else "estimated"
+        wanted = (first, "independent", "comonotonic", "unknown")
+    if isinstance(wanted, str | Correlation):
+        wanted = (wanted,)
+    found = [correlation(one) if isinstance(one, str) else one for one in wanted]
+    names = [one.name for one in found]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(f"assumption {name!r} is given twice. Give it once.")
+    if not found:
+        raise InputError("no assumption on the correlation is given. Give at least one.")
+    return found
+
+
+def _outcome(
+    run: str,
+    kernels: Kernels,
+    errors: ErrorModel,
+    assumption: Correlation,
+    options: _Options,
+    measured: float,
+) -> Outcome:
+    terms = errors.terms(kernels, assumption)
+    caveats = of_terms(terms, kernels, errors)
+    # The error one level below: what nothing cancels in.
+    together = errors.terms(kernels, correlation("comonotonic"))
+    if options.graph is not None:
+        together = _as_often(_named_for(together, kernels, options.graph), options.graph)
+        terms = attach(_named_for(terms, kernels, options.graph), options.graph)
+        if assumption.name == "comonotonic":  # the graph's own quantities go the same way
+            everything = Level("all", np.zeros(len(terms), dtype=np.int64), 1.0)
+            terms = replace(terms, levels=(everything,))
+        caveats += not_in_graph(terms, kernels, options.graph)
+    prediction = _prediction(terms, kernels, options.graph)
+    kernel_sd = (total_moments(together).relative_sd or 0.0) if len(together) else 0.0
+    known = None if math.isnan(measured) else measured
+    if assumption.name == "unknown":
+        return _bounds(run, terms, prediction, kernel_sd, options, known, caveats)
+    tails = errors.tails if assumption.name == "estimated" else NORMAL_TAILS
+    critical: Mapping[str, float] = {}
+    found: Distribution
+    if options.graph is None:
+        found = FromMoments(total_moments(terms), tails)
+    else:
+        found, critical, more = _simulated(terms, options, tails)
+        caveats += more
+    spread = found.sd / found.mean if found.sd is not None and found.mean else None
+    by_class, by_kernel = _budgets(terms) if options.graph is None else (None, None)
+    return Outcome(
+        run=run,
+        assumption=assumption.name,
+        prediction=prediction,
+        mean=found.mean,
+        sd=found.sd,
+        median=found.quantile(0.5),
+        bias=None if found.mean is None or not prediction else found.mean / prediction - 1,
+        relative_sd=spread,
+        kernel_sd=kernel_sd,
+        growth=spread / kernel_sd if spread is not None and kernel_sd else None,
+        effective_number=effective_number(terms) if by_class is not None else None,
+        bands=tuple(
+            Band(level, found.quantile(0.5 - level / 2), found.quantile(0.5 + level / 2))
+            for level in sorted(options.levels)
+        ),
+        saturated=found.saturated,
+        method=found.method,
+        by_class=by_class,
+        by_kernel=by_kernel,
+        critical=critical,
+        measured=known,
+        caveats=tuple(caveats),
+    )
+
+
+def _named_for(terms: Terms, kernels: Kernels, graph: Node) -> Terms:
+    """Name the terms as the graph does: by kernel if those names are unique in the run."""
+    names = np.array([str(name) for name in kernels.kernel])
+    used = set(graph.leaves())
+    if used <= set(terms.ids.tolist()) or len(set(names.tolist())) < len(names):
+        return terms
+    return replace(terms, ids=names)
+
+
+def _as_often(terms: Terms, graph: Node) -> Terms:
+    """Return the kernels that the graph runs, with the counts it runs them."""
+    often = graph.multiplicity()
+    used = np.flatnonzero([str(name) in often for name in terms.ids])
+    kept = terms.take(used)
+    count = np.array([often[str(name)] for name in kept.ids], dtype=np.int64)
+    return replace(kept, count=count)
+
+
+def _prediction(terms: Terms, kernels: Kernels, graph: Node | None) -> float:
+    """Return what the predictor says; the graph's own quantities come after the kernels."""
+    if graph is None:
+        return float(kernels.count @ kernels.predicted)
+    names = terms.ids[: len(kernels)].tolist()
+    return float(time_at(graph, dict(zip(names, kernels.predicted, strict=True))))
+
+
+def _simulated(
+    terms: Terms, options: _Options, tails: Tails
+) -> tuple[FromDraws, Mapping[str, float], list[Caveat]]:
+    assert options.graph is not None  # the caller asks for graphs only
+    graph = options.graph
+    found = simulate(
+        terms,
+        _observing(graph),
+        draws=options.draws,
+        precision=options.precision,
+        seed=options.seed,
+    )
+    rng = np.random.default_rng([options.seed, 1])
+    # The exponential of a Student t has no mean, however many draws there are.
+    has_moments = not np.isinf(found.draws).any() and (
+        math.isinf(terms.df) or terms.kind != "log-ratio"
+    )
+    distribution = FromDraws(
+        stretched(found.draws, tails, terms.kind, rng),
+        found.mean if has_moments else None,
+        found.sd if has_moments else None,
+        f"Monte Carlo, {len(found.draws)} draws ({found.method})",
+    )
+    critical = {}
+    if isinstance(graph, Dag):
+        shares = found.observed[_CRITICAL] / len(found.draws)
+        critical = dict(zip(map(str, graph.durations), map(float, shares), strict=True))
+    return distribution, critical, list(found.caveats)
+
+
+def _observing(graph: Node) -> Callable[[SamplingAlgebra], Floats]:
+    """Let a DAG also count how often each event is on the critical path."""
+    if not isinstance(graph, Dag):
+        return graph.evaluate
+
+    def evaluate(algebra: SamplingAlgebra) -> Floats:
+        times, counts = graph.critical_paths(graph.duration_block(algebra))
+        algebra.observe(_CRITICAL, counts)
+        return times
+
+    return evaluate
+
+
+def _budgets(terms: Terms) -> tuple[Budget | None, Budget | None]:
+    try:
+        return error_budget(terms, by="class"), error_budget(terms, by="term")
+    except NotDefinedError:  # nothing errs
+        return None, None
+
+
+def _bounds(
+    run: str,
+    terms: Terms,
+    prediction: float,
+    kernel_sd: float,
+    options: _Options,
+    measured: float | None,
+    caveats: list[Caveat],
+) -> Outcome:
+    """Return what holds whatever the dependence: bands that may be wide, and no distribution."""
+    if options.graph is None:
+        found = [Band(level, *bounds.band(terms, level)) for level in sorted(options.levels)]
+        method = "bounds for any dependence of kernels whose own distributions are known"
+    else:
+        found = []
+        for level in sorted(options.levels):
+            within = options.graph.evaluate(bounds.BoundsAlgebra(terms, level))
+            found.append(Band(level, within.low, within.high))
+        method = "every kernel within its own band (Bonferroni)"
+    return Outcome(
+        run=run,
+        assumption="unknown",
+        prediction=prediction,
+        mean=None,
+        sd=None,
+        median=None,
+        bias=None,
+        relative_sd=None,
+        kernel_sd=kernel_sd,
+        growth=None,
+        effective_number=None,
+        bands=tuple(found),
+        saturated=0.0,
+        method=method,
+        by_class=None,
+        by_kernel=None,
+        critical={},
+        measured=measured,
+        caveats=tuple(caveats),
+    )

@@ -1,0 +1,104 @@
+"""How good bands are: coverage with an interval that respects clusters, width, interval score."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from errcomp.propagation.terms import Floats, Integers
+
+__all__ = ["coverage_interval", "interval_score"]
+
+
+def interval_score(*, low: Floats, high: Floats, observed: Floats, level: float) -> Floats:
+    r"""Interval score of central prediction intervals: width plus what was missed, penalised.
+
+    .. math:: S_\alpha(l, u; y) = (u - l) + \tfrac{2}{\alpha} \left[ (l - y)^+ + (y - u)^+ \right],
+              \qquad \alpha = 1 - \text{level}
+
+    Proper: the smallest expected score is that of the true quantiles. Lower is better.
+
+    Parameters
+    ----------
+    low, high, observed : ndarray, shape (n,)
+        Ends of the intervals and what was observed, in one unit.
+    level : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    References
+    ----------
+    Gneiting and Raftery (2007), "Strictly Proper Scoring Rules, Prediction, and Estimation",
+    JASA 102(477), doi:10.1198/016214506000001437.
+
+    Examples
+    --------
+    >>> interval_score(low=np.array([9.0]), high=np.array([11.0]), observed=np.array([12.0]),
+    ...                level=0.9).round(6).tolist()
+    [22.0]
+    """
+    missed = np.maximum(low - observed, 0) + np.maximum(observed - high, 0)
+    return high - low + 2 / (1 - level) * missed
+
+
+def coverage_interval(
+    inside: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    cluster: Integers,
+    *,
+    confidence: float = 0.95,
+) -> tuple[float, float, float]:
+    r"""Return the share inside and its interval, outcomes of one cluster being alike.
+
+    The exact binomial (Clopper-Pearson) interval for the effective number
+
+    .. math:: n^* = \frac{\hat p (1 - \hat p)}{\hat V} \left(
+              \frac{t_{n-1}}{t_{D-1}} \right)^2 \quad\text{capped at } n
+
+    of independent outcomes, with the variance :math:`\hat V` of the share between the D clusters
+    (linearised ratio). Where all are inside, or none, there is no variance to see: n* is n then
+    reduced by the quantiles only.
+
+    Parameters
+    ----------
+    inside : ndarray of bool, shape (n,)
+        Whether each total is inside its band.
+    cluster : ndarray of int, shape (n,)
+        Device (or model) of each.
+    confidence : float
+        Confidence of the interval.
+
+    Returns
+    -------
+    share, low, high : float
+        With one cluster low and high are 0 and 1: nothing is known of other clusters.
+
+    References
+    ----------
+    Korn and Graubard (1998), "Confidence Intervals for Proportions With Small Expected Number of
+    Positive Counts Estimated From Survey Data", Survey Methodology 24(2), 193-201.
+
+    Examples
+    --------
+    >>> inside = np.array([True, True, True, False])
+    >>> [round(x, 3) for x in coverage_interval(inside, np.arange(4))]
+    [0.75, 0.132, 0.998]
+    """
+    n = len(inside)
+    share = float(inside.mean())
+    sums, sizes = np.bincount(cluster, inside), np.bincount(cluster)
+    sums, sizes = sums[sizes > 0], sizes[sizes > 0]
+    d = len(sizes)
+    if d < 2:
+        return share, 0.0, 1.0
+    variance = float(((sums - share * sizes) ** 2).sum()) * d / (d - 1) / n**2
+    tail = (1 + confidence) / 2
+    ratio = float((stats.t.ppf(tail, n - 1) / stats.t.ppf(tail, d - 1)) ** 2)
+    effective = share * (1 - share) / variance * ratio if variance > 0 else n * ratio
+    effective = min(float(n), effective)
+    hits = share * effective
+    low = float(stats.beta.ppf(1 - tail, hits, effective - hits + 1)) if hits > 0 else 0.0
+    high = float(stats.beta.ppf(tail, hits + 1, effective - hits)) if hits < effective else 1.0
+    return share, low, high
