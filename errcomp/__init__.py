@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from errcomp import claims as claims
     from errcomp import datasets as datasets
     from errcomp import metrics as metrics
+    from errcomp import propagation as propagation
     from errcomp import readers as readers
     from errcomp.claims.auditing import audit as audit
     from errcomp.claims.replicate import replicate_survey as replicate_survey
     from errcomp.claims.search import search_claim as search_claim
     from errcomp.drivers import error_drivers as error_drivers
+    from errcomp.propagation.propagating import propagate as propagate
     from errcomp.readers import read as read
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
@@ -31,12 +33,13 @@ _HOMES = {
     "Pairs": "errcomp.tables",
     "audit": "errcomp.claims.auditing",
     "error_drivers": "errcomp.drivers",
+    "propagate": "errcomp.propagation.propagating",
     "read": "errcomp.readers",
     "replicate_survey": "errcomp.claims.replicate",
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
 }
-_MODULES = ("claims", "datasets", "metrics", "readers")
+_MODULES = ("claims", "datasets", "metrics", "propagation", "readers")
 
 __all__ = [*_HOMES, *_MODULES]
 

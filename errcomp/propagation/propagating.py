@@ -75,8 +75,8 @@ def propagate(
         Predictions; of several runs each is propagated for itself.
     correlation : str, Correlation or sequence of them, optional
         Assumptions, the one to rely on first (see `errcomp.propagation.correlation`). By default
-        "estimated" if the errors were fitted, "repeats" if they were given; then "independent",
-        "comonotonic" and "unknown" to compare with.
+        "estimated" if the errors were fitted, "repeats" if they were given; then "independent" and
+        "comonotonic" to compare with and, of a single run, "unknown".
     errors : ErrorModel, optional
         Errors of the predictor. By default fitted to the runs of the table that were measured,
         which a caveat then says.
@@ -129,7 +129,7 @@ def propagate(
         errors = fit_errors(kernels, kind=kind)
         caveats.append(in_sample(errors))
     caveats += of_model(errors)
-    assumptions = _assumptions(correlation, errors)
+    assumptions = _assumptions(correlation, errors, kernels.n_runs)
     totals = kernels.totals()
     measured = dict(zip(map(str, totals.run), map(float, totals.measured), strict=True))
     options = _Options(tuple(levels), graph, draws, precision, seed)
@@ -145,11 +145,12 @@ def propagate(
 
 
 def _assumptions(
-    wanted: str | Correlation | Sequence[str | Correlation] | None, errors: ErrorModel
+    wanted: str | Correlation | Sequence[str | Correlation] | None, errors: ErrorModel, runs: int
 ) -> list[Correlation]:
     if wanted is None:
         first = "repeats" if errors.components is None else "estimated"
-        wanted = (first, "independent", "comonotonic", "unknown")
+        # Bounds take most of the time; of many runs nobody reads them.
+        wanted = (first, "independent", "comonotonic", *(("unknown",) if runs == 1 else ()))
     if isinstance(wanted, str | Correlation):
         wanted = (wanted,)
     found = [correlation(one) if isinstance(one, str) else one for one in wanted]
@@ -314,7 +315,7 @@ def _bounds(
     else:
         found = []
         for level in sorted(options.levels):
-            within = options.graph.evaluate(bounds.BoundsAlgebra(terms, level))
+            within = bounds.graph_band(terms, options.graph.evaluate, level)
             found.append(Band(level, within.low, within.high))
         method = "every kernel within its own band (Bonferroni)"
     return Outcome(
