@@ -1,5 +1,5 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
-#   make demo    environment, install, audit of the embedded NeuSight table
+#   make demo    environment, install, audit and propagation on the embedded tables
 #   make test    the same for the test suite
 .PHONY: demo test install lint types docs core coverage clean help
 
@@ -16,6 +16,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -p no
 demo: $(RUN)
 	$(BIN)/errcomp audit neusight --by device,mode
 	$(BIN)/errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4% --figure micro=30.8% --top 3
+	$(BIN)/errcomp propagate --run H100/gpt3_27/inference/2048/2
 
 test: $(DEV)
 	$(PYTEST) -n 2 --dist worksteal tests --doctest-modules errcomp \

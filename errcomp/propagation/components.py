@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import optimize, stats
@@ -57,6 +58,26 @@ class Components:
         """Share of the variance that arises at each level; they sum to 1."""
         steps = np.diff(np.concatenate([[0.0], self.correlation]))
         return {name: float(max(step, 0.0)) for name, step in zip(LEVELS, steps, strict=True)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; None where there is no interval."""
+        ends = zip(LEVELS, self.correlation, self.low, self.high, strict=True)
+        return {
+            "cluster": self.cluster,
+            "n_clusters": self.n_clusters,
+            "n": self.n,
+            "confidence": self.confidence,
+            "levels": [
+                {
+                    "level": name,
+                    "correlation": value,
+                    "low": None if math.isnan(low) else low,
+                    "high": None if math.isnan(high) else high,
+                    "share": self.shares[name],
+                }
+                for name, value, low, high in ends
+            ],
+        }
 
 
 def estimate_components(

@@ -187,6 +187,7 @@ class ErrorModel:
             "size_exponent": self.size_exponent,
             "n_runs": self.n_runs,
             "tails": self.tails.to_dict(),
+            "components": None if self.components is None else self.components.to_dict(),
             "classes": {
                 name: {
                     "bias": e.bias,
