@@ -197,6 +197,27 @@ def block_terms(n: int, groups: tuple[int, ...], spreads: str, **more: object) -
     )
 
 
+def estimated(runs: int) -> dict[str, object]:
+    """Time one run of a million kernel instances under the five levels that are estimated."""
+    rng = np.random.default_rng(4)
+    label = rng.integers(0, 20, ROWS)
+    kernel = 80 * label + rng.integers(0, 80, ROWS)
+    device, row = np.zeros(ROWS, dtype=np.int64), np.arange(ROWS)
+    shares = {"device": (device, 0.05), "class": (label, 0.2), "run": (label, 0.3)}
+    shares |= {"kernel": (kernel, 0.3), "row": (row, 0.15)}
+    terms = Terms(
+        ids=row.astype(str),
+        classes=label.astype("U2"),
+        value=rng.lognormal(size=ROWS),
+        count=np.ones(ROWS, dtype=np.int64),
+        bias=np.zeros(ROWS),
+        spread=rng.uniform(0.05, 0.4, 20)[label],
+        levels=tuple(Level(name, codes, share) for name, (codes, share) in shares.items()),
+    )
+    (seconds,) = fastest(runs, lambda: total_moments(terms))
+    return seconds
+
+
 def million_rows(runs: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for levels, groups in (
@@ -216,6 +237,7 @@ def million_rows(runs: int) -> list[dict[str, object]]:
                     **seconds,
                 }
             )
+    rows.append({"task": "million rows as estimated", **estimated(runs)})
     terms = block_terms(ROWS, (8, 20, 1000), "of the class")
     (budget,) = fastest(2, lambda: error_budget(terms))
     rows.append({"task": "budget by class of a million rows", **budget})

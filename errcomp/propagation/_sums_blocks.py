@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -86,6 +86,7 @@ def finite(total: float) -> float:
 
 def log_normals(terms: Terms) -> LogNormals:
     """Merge log-ratio terms."""
+    terms = _without_single_rows(terms)
     # In place: at a million terms a fresh array costs as much as the arithmetic on it.
     second: Floats = np.exp(terms.bias)
     second *= terms.value
@@ -109,6 +110,7 @@ def log_normals(terms: Terms) -> LogNormals:
 
 def linear_variance(terms: Terms, loading: Floats) -> float:
     """Variance of the sum of ``count`` × loading × Z for each term, Z of variance 1."""
+    terms = _without_single_rows(terms)
     weight = terms.count * loading
     if terms.matrix is not None:
         return float(weight @ (terms.matrix @ weight))
@@ -140,6 +142,7 @@ def row_covariances(
     -------
     ndarray, shape (n,)
     """
+    terms = _without_single_rows(terms)
     weight = terms.count * loading
     if terms.matrix is not None:
         spread = terms.spread
@@ -172,6 +175,14 @@ def row_covariances(
 def _sums(codes: Integers, weight: Floats) -> Floats:
     """Sum of each group."""
     return np.bincount(codes, weight).astype(np.float64, copy=False)
+
+
+def _without_single_rows(terms: Terms) -> Terms:
+    """Drop a finest level of one instance per group: its share is each instance's own."""
+    finest = terms.levels[-1] if terms.levels else None
+    if finest is None or int(finest.codes.max()) + 1 < len(terms) or not (terms.count == 1).all():
+        return terms
+    return replace(terms, levels=terms.levels[:-1])
 
 
 def _levels(terms: Terms) -> tuple[tuple[Integers, ...], Floats]:

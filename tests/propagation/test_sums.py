@@ -439,3 +439,20 @@ class TestBudget:
     def test_unknown_grouping(self) -> None:
         with pytest.raises(InputError, match='"class" or "term", got \'device\''):
             error_budget(make([1.0], 0.1), by="device")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_level_of_single_rows_is_what_the_rows_repetitions_share(kind: Any, count: int) -> None:
+    rng = np.random.default_rng(8)
+    classes = np.array([0, 0, 1, 1, 1, 2])
+    value, spread = rng.uniform(1, 2, 6), rng.uniform(0.1, 0.3, 6)
+    both = [(classes, 0.3), (np.arange(6), 0.5)]
+    terms = make(value, spread, count=count, levels=both, kind=kind)
+    instances = covariance_of_instances(terms)
+    assert total_moments(terms).sd == pytest.approx(math.sqrt(instances.sum()), rel=1e-12)
+    plain = total_moments(make(value, spread, count=count, levels=both[:1], kind=kind)).sd
+    if count == 1:  # a row with itself: nothing else shares the level
+        assert total_moments(terms).sd == pytest.approx(plain, rel=1e-12)
+    else:
+        assert total_moments(terms).sd > 1.05 * plain
