@@ -17,6 +17,7 @@ from errcomp.drivers.design import (
     level_text,
     reference_level,
 )
+from errcomp.drivers.grouped import clustered_least_squares, variance_ratio
 from errcomp.drivers.inference import MIN_CLUSTERS
 from errcomp.drivers.multiple import benjamini_hochberg, holm
 from errcomp.drivers.results import Aliased, Regression, RegressionTerm
@@ -33,7 +34,6 @@ __all__ = ["FEW_CLUSTERS", "regress"]
 #: Below this, cluster-robust and mixed-model intervals are known to be too narrow.
 FEW_CLUSTERS = 30
 _ROWS_PER_COLUMN = 5
-_ZERO_VARIANCE = 1e-4
 _MAX_MIXED_ROWS = 5000
 Outcome = Literal["absolute", "signed"]
 _DEFINITIONS = {
@@ -72,9 +72,9 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
     ln(predicted / measured); labels are compared with their reference level, positive numbers enter
     as log2, so that an effect is that of doubling. Devices have random intercepts, devices with the
     same predictions count as one; the model (network) is adjusted for by fixed effects. Fitted by
-    restricted maximum likelihood. Where the random variance is zero, the fit fails or the table
-    has more than 5,000 rows, ordinary least squares with standard errors clustered by device takes
-    its place, with a named note.
+    restricted maximum likelihood. Where the variance between or within devices is zero or the two
+    cannot be told apart, the fit fails or the table has more than 5,000 rows, ordinary least
+    squares with standard errors clustered by device takes its place, with a named note.
     Intervals use t with as many degrees of freedom as devices, less one, less the terms that do not
     vary within any device: conservative for the other terms.
 
@@ -269,14 +269,7 @@ def _fit(
         fit, why = _fit_mixed(y, x, groups, key)
         if fit is not None:
             return fit
-        kwds = {"groups": groups, "use_correction": True}
-        result = sm.OLS(y, x).fit(cov_type="cluster", cov_kwds=kwds, use_t=True)
-        coefficients, errors = np.asarray(result.params), np.asarray(result.bse)
-    if not np.isfinite(errors).all():
-        raise InputError(
-            f"no regression: the {key}s leave no standard error for some of {x.shape[1]} "
-            "coefficients. Name fewer factors."
-        )
+    coefficients, errors = clustered_least_squares(y, x, groups)
     note = Caveat(
         "mixed-model-fallback",
         f"Least squares with standard errors clustered by {key}: {why}.",
@@ -295,16 +288,22 @@ def _fit_mixed(
         return None, f"the mixed model takes minutes above {_MAX_MIXED_ROWS} rows"
     failed = "the mixed model did not converge"
     try:
-        mixed = sm.MixedLM(y, x, groups=groups).fit(reml=True)
-        random, noise = float(np.asarray(mixed.cov_re)[0, 0]), float(mixed.scale)
+        ratio = variance_ratio(y, x, groups)
+        if ratio is None:
+            return None, f"the variance between {key}s cannot be told from that within them"
+        if ratio == 0:
+            return None, f"the variance between {key}s is zero once the factors are known"
+        if math.isinf(ratio):
+            return None, f"the variance within {key}s is zero once the factors are known"
+        # From its own starting value the search often fails, or not, by the last bit of a sum.
+        start = np.array([math.sqrt(ratio)])
+        mixed = sm.MixedLM(y, x, groups=groups).fit(start_params=start, reml=True)
         coefficients = np.asarray(mixed.fe_params, dtype=np.float64)
         errors = np.asarray(mixed.bse_fe, dtype=np.float64)
     except (np.linalg.LinAlgError, ValueError):
         return None, failed
     if not (mixed.converged and np.isfinite(errors).all() and (errors > 0).all()):
         return None, failed
-    if random <= _ZERO_VARIANCE * noise:
-        return None, f"the variance between {key}s is zero once the factors are known"
     return _Fit("mixed model", coefficients, errors), ""
 
 

@@ -94,14 +94,48 @@ def test_a_fit_without_usable_errors_falls_back(monkeypatch, changed):
     assert "did not converge" in absolute.caveats[-1].message
 
 
-def test_zero_variance_between_devices_falls_back_with_a_note():
-    pairs = simulated(seed=1, device_spread=0.0)
-    found = {r.outcome: r for r in regressions_of(pairs)}
-    fallen = [r for r in found.values() if r.method == "least squares, cluster-robust"]
-    assert fallen
-    codes = [c.code for c in fallen[0].caveats]
-    assert codes == ["few-clusters", "mixed-model-fallback"]
-    assert "variance between devices is zero" in fallen[0].caveats[1].message
+@pytest.mark.parametrize("seed", range(8))
+def test_zero_variance_between_devices_falls_back_with_a_note(seed):
+    # In this design (devices of equal size, all terms within them) the estimate is zero where the
+    # mean square between devices is below that within them.
+    pairs = simulated(seed=seed, device_spread=0.0)
+    out = outcomes_of(pairs)
+    modes = pairs.column("mode") == "training"
+    terms = [pairs.column("model") == "n", modes, np.log2(pairs.column("batch").astype(float))]
+    inside = np.column_stack([np.ones(pairs.n), *terms]).astype(float)
+    devices = (pairs.column("device")[:, None] == np.unique(pairs.column("device"))).astype(float)
+    for found, y in zip(regressions_of(pairs), (out.log_ape, out.signed), strict=True):
+        total, rest = (
+            np.sum((y - x @ np.linalg.lstsq(x, y, rcond=None)[0]) ** 2)
+            for x in (inside, np.column_stack([inside, devices]))
+        )
+        if (total - rest) / 9 > rest / (120 - 10 - 3):
+            assert found.method == "mixed model"
+            assert [c.code for c in found.caveats] == ["few-clusters"]
+            continue
+        assert found.method == "least squares, cluster-robust"
+        assert [c.code for c in found.caveats] == ["few-clusters", "mixed-model-fallback"]
+        assert "variance between devices is zero" in found.caveats[1].message
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+def test_variances_that_cannot_be_told_apart_fall_back_with_a_note(rows):
+    rng = np.random.default_rng(2)
+    n = 12 * rows
+    pairs = Pairs(
+        {
+            "predicted": np.exp(0.1 * rng.normal(size=12)).repeat(rows),
+            "measured": np.ones(n),
+            "device": [f"d{i // rows}" for i in range(n)],
+            "mode": ["inference", "training"] * (n // 2),
+        }
+    )
+    absolute, signed = regressions_of(pairs)
+    assert absolute.method == signed.method == "least squares, cluster-robust"
+    why = {1: "between devices cannot be told from that within", 6: "within devices is zero"}[rows]
+    assert f"the variance {why}" in absolute.caveats[-1].message
+    if rows > 1:
+        assert signed.terms[0].effect.method == "none: no spread"
 
 
 def test_fallback_equals_statsmodels_least_squares_with_clustered_errors(monkeypatch):
@@ -266,10 +300,11 @@ def test_small_and_odd_tables_never_crash_or_warn(seed):
         assert row["low"] is None or row["low"] <= row["value"] <= row["high"]
 
 
-def test_clusters_that_leave_no_standard_error():
-    pytest.importorskip("statsmodels")
+def test_a_level_without_scatter_leaves_the_error_of_the_comparison():
+    # All devices of the reference mode agree: the constant has the standard error 0.
     devices, modes = list("ABCDEF" * 7)[:40], list("ab" * 20)
     columns = {"predicted": [1.1] * 39 + [5e-324], "measured": [1.0] * 40}
-    found = error_drivers({**columns, "device": devices, "mode": modes})
-    assert [c.code for c in found.caveats] == ["no-regression"]
-    assert "the devices leave no standard error" in found.caveats[0].message
+    _, signed = regressions_of(Pairs({**columns, "device": devices, "mode": modes}))
+    effect = signed.terms[0].effect
+    assert effect.value == pytest.approx((np.log(5e-324) - np.log(1.1)) / 20)
+    assert effect.low < 0 < effect.high
