@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.claims.printed import Printed
+from errcomp.claims.search.edges import tolerance
 from errcomp.claims.search.keys import BITS
 from errcomp.claims.search.lattice import NEVER, Block
 from errcomp.claims.search.subsets import Subsets, Table
@@ -91,16 +92,20 @@ def probability(figure: Printed, values: Floats) -> Floats:
     """
     low, high = figure.low, figure.high
     ends = [end for end in (low, high) if 0 < end < math.inf]
-    if ends and all(0.5 < end < 1 for end in ends):
-        values, low, high = 1 - values, 1 - high, 1 - low
+    as_distance = bool(ends) and all(0.5 < end < 1 for end in ends)
     if figure.kind == "value" and low > 0:
         width, centre = high - low, (low + high) / 2
-        found = np.zeros(len(values))
-        near = (values > centre / FACTOR - width) & (values < centre * FACTOR + width)
         # The probability is that of the whole rounding interval in which the value lies.
-        start = low + np.floor((values[near] - low) / width) * width
+        start = low + np.floor((values - low + tolerance(figure)) / width) * width
+        if as_distance:
+            start, centre = 1 - (start + width), 1 - centre
+        found = np.zeros(len(values))
+        near = (start + width > centre / FACTOR) & (start < centre * FACTOR)
+        start = start[near]
         found[near] = _below((start + width) / centre) - _below(start / centre)
         return found
+    if as_distance:
+        values, low, high = 1 - values, 1 - high, 1 - low
     # The ends of a range are multiplied by the same random factor.
     # An end next to zero ("> 0 %") is infinitely far below any value.
     with np.errstate(over="ignore"):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.claims.printed import Printed
+from errcomp.claims.search.edges import tolerance
 from errcomp.claims.search.lattice import Block
 from errcomp.claims.search.rules import Family, Rule, errors
 from errcomp.claims.search.subsets import Subsets, SumsByName, Table
@@ -277,10 +278,10 @@ def _pass(
 
 def _limits(rule: Rule, figure: Printed) -> tuple[float, float]:
     """Limits of the family's value, widened by the rounding error of sums."""
-    low, high = figure.low, figure.high
+    low, high, slack = figure.low, figure.high, tolerance(figure)
     if rule.reading == "100 - error":
         low, high = 1 - high, 1 - low
-    return max(0.0, low * (1 - _ROUNDING) - _ROUNDING**2), high * (1 + _ROUNDING) + _ROUNDING**2
+    return max(0.0, low * (1 - _ROUNDING) - slack), high * (1 + _ROUNDING) + slack
 
 
 def _relative_width(figure: Printed) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from errcomp.claims.printed import Printed, parse_printed
 from errcomp.claims.search.chance import FACTOR, Chance, expected_matches
 from errcomp.claims.search.configurations import Configurations, join
+from errcomp.claims.search.edges import contains
 from errcomp.claims.search.keys import BITS, Factor, choose_factors, sort_key
 from errcomp.claims.search.lattice import build_lattice
 from errcomp.claims.search.results import Match, SearchResult
@@ -171,11 +172,6 @@ def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
     return found
 
 
-def _contains(figure: Printed, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    inside = (figure.low <= values) & (values < figure.high)
-    return inside | (values == figure.high) if figure.closed else inside
-
-
 def _verify(table: Table, figures: Sequence[Printed], candidates: Candidates) -> NDArray[np.int64]:
     """Positions of the candidates that match, simplest first, large ones first."""
     good = np.ones(len(candidates.rule), dtype=bool)
@@ -184,7 +180,7 @@ def _verify(table: Table, figures: Sequence[Printed], candidates: Candidates) ->
         for tool, figure in enumerate(figures):
             subsets = candidates.subsets.part(at)
             values = table.evaluate(tool, subsets, [rule.family])[rule.family]
-            good[at] &= _contains(figure, rule.read(values))
+            good[at] &= contains(figure, rule.read(values))
     position = np.flatnonzero(good)
     n = table.count(candidates.subsets.part(position))
     order = np.lexsort((candidates.rule[position], -n, candidates.complexity[position]))
@@ -241,8 +237,8 @@ def _match(
         name: evaluate(rule, predicted=c.predicted[t, inside], measured=c.measured[t, inside])
         for t, name in enumerate(c.names)
     }
-    # A value on the very edge of the rounding interval can differ in its last bit.
-    if not all(figures[name].contains(value) for name, value in computed.items()):
+    # The definition has the last word, should sums differ from it by more than rounding.
+    if not all(contains(figures[name], np.array(value)) for name, value in computed.items()):
         return None
     n = int(inside.sum())
     return {

@@ -122,3 +122,16 @@ def test_several_figures_make_chance_matches_rare() -> None:
         figures = [parse_printed("15.0%")] * len(names)
         expected.append(expected_matches(data, figures, np.random.default_rng(0)).expected[-1])
     assert 0 < expected[1] < expected[0] / 20
+
+
+@pytest.mark.parametrize(
+    ("text", "edge"), [("12.3%", 0.1375), ("98.1%", 0.9785), ("0.058", 0.0415)]
+)
+def test_the_last_bits_of_a_value_on_an_edge_make_no_difference(text: str, edge: float) -> None:
+    values = edge + np.spacing(edge) * np.arange(-8, 9)
+    p = probability(parse_printed(text), values)
+    assert p[0] > 0
+    assert set(p.tolist()) == {p[0]}
+    # It is that of what is printed above the edge.
+    assert p[0] == pytest.approx(probability(parse_printed(text), np.array([edge + 1e-6]))[0])
+    assert p[0] != pytest.approx(probability(parse_printed(text), np.array([edge - 1e-6]))[0])
