@@ -7,15 +7,32 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._output import Column, Table
+from errcomp.propagation._residuals import LEVELS, NOT_MODELLED
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:
     from errcomp.propagation import Outcome, Propagation, Validation
 
-__all__ = ["propagation_tables", "validation_tables"]
+__all__ = ["flat_outcomes", "propagation_tables", "validation_tables"]
 
 _SHOWN = 0.9
 _TOP = 8
+_NAMED = 2
+_FLAT = (
+    "run",
+    "assumption",
+    "prediction",
+    "measured",
+    "mean",
+    "sd",
+    "median",
+    "bias",
+    "relative_sd",
+    "kernel_sd",
+    "growth",
+    "effective_number",
+    "saturated",
+)
 
 
 def propagation_tables(found: Propagation, source: str) -> list[Table]:
@@ -29,7 +46,9 @@ def propagation_tables(found: Propagation, source: str) -> list[Table]:
         tables.append(_budget(first))
     if first.critical:
         tables.append(_critical(first))
-    return tables
+    if first.assumption == "estimated" and found.model.components is not None:
+        tables.append(_shared(found))
+    return [table for table in tables if table.rows]
 
 
 def _one(found: Propagation, title: str) -> Table:
@@ -38,20 +57,28 @@ def _one(found: Propagation, title: str) -> Table:
     columns = [
         Column("Assumption", lambda row: row["outcome"].assumption, key=True),
         Column("Mean", lambda row: _number(row["outcome"].mean), right=True),
-        Column("± sd", lambda row: _fraction(row["outcome"].relative_sd), right=True),
+        Column("sd", lambda row: _fraction(row["outcome"].relative_sd), right=True),
         Column("Growth", lambda row: _number(row["outcome"].growth, 2), right=True),
-        Column("N eff", lambda row: _number(row["outcome"].effective_number, 3), right=True),
         *(_band_column(level) for level in (0.5, 0.9, 0.95)),
     ]
+    if any(outcome.effective_number is not None for outcome in found.outcomes):
+        number = Column("Effective number", lambda row: _number(_effective(row), 3), right=True)
+        columns.insert(4, number)
     first = found.of()
     notes = [
         f"Predicted: {format_number(first.prediction)}{unit}."
         + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
         + f" Error of the kernels, weighted with time: {format_fraction(first.kernel_sd)} sd.",
         *_says(first),
-        *_caveats(found),
+        # How often there is no finite time has been said.
+        *_caveats(found, without="infinite" if first.saturated else ""),
     ]
     return Table(title, columns, rows, notes)
+
+
+def _effective(row: Mapping[str, Any]) -> float | None:
+    outcome: Outcome = row["outcome"]
+    return outcome.effective_number
 
 
 def _band_column(level: float) -> Column:
@@ -64,19 +91,10 @@ def _band_column(level: float) -> Column:
 
 def _says(outcome: Outcome) -> list[str]:
     """Say in words what the first assumption makes of the error, and why."""
-    if outcome.growth is None or outcome.relative_sd is None:
-        return []
-    sd, kernel = format_fraction(outcome.relative_sd), format_fraction(outcome.kernel_sd)
-    number = outcome.effective_number
-    if outcome.growth > 1.02:
-        why = "the graph amplifies them"
-    elif outcome.growth > 0.95:
-        why = "almost nothing cancels: the errors share their causes"
-    elif number is not None:
-        why = f"errors cancel as if {number:.1f} kernels of equal error were independent"
-    else:
-        why = "errors cancel in part"
-    notes = [f'Under "{outcome.assumption}" {kernel} become {sd}: {why}.']
+    notes = []
+    if outcome.growth is not None and outcome.relative_sd is not None:
+        sd, kernel = format_fraction(outcome.relative_sd), format_fraction(outcome.kernel_sd)
+        notes.append(f'Under "{outcome.assumption}" {kernel} become {sd}: {_why(outcome)}.')
     if outcome.bias is not None and abs(outcome.bias) >= 0.0005:
         direction = "longer" if outcome.bias > 0 else "shorter"
         amount = format_fraction(abs(outcome.bias))
@@ -87,6 +105,62 @@ def _says(outcome: Outcome) -> list[str]:
             "work arrives than can be served, and no finite time exists."
         )
     return notes
+
+
+def _why(outcome: Outcome) -> str:
+    assert outcome.growth is not None  # the caller asks where there is one
+    if outcome.growth > 1.02:
+        return "the graph amplifies them"
+    if outcome.growth > 0.95:
+        return "almost nothing cancels: the errors share their causes"
+    if outcome.effective_number is None:
+        return "errors cancel in part"
+    number = format_number(outcome.effective_number, 3)
+    return f"errors cancel as if {number} kernels of equal error were independent"
+
+
+def _shared(found: Propagation) -> Table:
+    """Show the estimated correlation of two kernels by what they have in common."""
+    model = found.model
+    assert model.components is not None  # the caller asks where they were estimated
+    parts = model.components
+    of_run = dict(zip(LEVELS, parts.levels, strict=True))
+    shown = {
+        "the run": of_run["run"],
+        "the run and the class": of_run["class"],
+        "the run, class, shape and prediction": of_run["kernel"],
+        "the device, in two runs": parts.device,
+        "the device and the class, in two runs": parts.device_class,
+    }
+    alone, word = parts.n_clusters == 1, parts.cluster
+    rows = [
+        {"what": what, "found": interval}
+        for what, interval in shown.items()
+        # Where no kernels share just this there is nothing to be estimated.
+        if not math.isnan(interval.value if alone else interval.low)
+    ]
+
+    def ends(row: Mapping[str, Any]) -> str:
+        return f"{row['found'].low:.2f} … {row['found'].high:.2f}"
+
+    columns = [
+        Column("Two kernels that share", lambda row: row["what"], key=True),
+        Column("Correlation", lambda row: f"{row['found'].value:.2f}", right=True),
+    ]
+    notes = []
+    if not alone and parts.confidence is not None:
+        columns.append(Column("Interval", ends, right=True))
+        notes.append(
+            f"Intervals: {100 * parts.confidence:g} %, by leaving out each {word} in turn."
+        )
+    title = f"What errors share, estimated from {_counted(model.n_runs, 'run')}"
+    if word == "device":
+        title += f" on {_counted(parts.n_clusters, 'device')}"
+    return Table(title, columns, rows, notes)
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def _budget(outcome: Outcome) -> Table:
@@ -102,16 +176,25 @@ def _budget(outcome: Outcome) -> Table:
         Column("Kernel class", lambda row: row["name"], key=True),
         Column("Share of time", lambda row: _fraction(row["time"]), right=True),
         Column("Share of variance", lambda row: _fraction(row["first"]), right=True),
-        Column("Without its error, sd", lambda row: _fraction(-_bought(row["total"])), right=True),
+        Column("sd saved", lambda row: _fraction(_bought(row["total"])), right=True),
     ]
     rest = len(rows) - _TOP
     remaining = format_fraction(float(budget.first_order[_TOP:].sum()))
-    notes = [f"{rest} more classes with {remaining} of the variance."]
+    more = f"{rest} more class{'es' if rest > 1 else ''} with {remaining} of the variance."
+    notes = [
+        *([more] if rest > 0 else []),
+        "sd saved: by how much the standard deviation of the run would shrink if the class had no "
+        "error.",
+    ]
+    if NOT_MODELLED in [row["name"] for row in rows[:_TOP]]:
+        notes.append(
+            f"{NOT_MODELLED}: kernels that are predicted to take no time, or too little to measure."
+        )
     return Table(
         f'Where the error comes from, under "{outcome.assumption}"',
         columns,
         rows[:_TOP],
-        notes if rest > 0 else [],
+        notes,
     )
 
 
@@ -125,16 +208,19 @@ def _critical(outcome: Outcome) -> Table:
     rows = [{"name": name, "p": p} for name, p in ranked]
     columns = [
         Column("Event", lambda row: row["name"], key=True),
-        Column("On the critical path", lambda row: _fraction(row["p"]), right=True),
+        Column("Probability", lambda row: _fraction(row["p"]), right=True),
     ]
     rest = len(rows) - _TOP
-    notes = [f"{rest} more events."] if rest > 0 else []
-    return Table("Critical path", columns, rows[:_TOP], notes)
+    notes = [f"{_counted(rest, 'more event')}."] if rest > 0 else []
+    return Table("How often an event is on the critical path", columns, rows[:_TOP], notes)
 
 
 def _many(found: Propagation, title: str) -> Table:
     first, *others = found.assumptions
-    rows = [{"outcomes": {a: found.of(run, a) for a in found.assumptions}} for run in found.runs]
+    of_run: dict[str, dict[str, Outcome]] = {}
+    for outcome in found.outcomes:
+        of_run.setdefault(outcome.run, {})[outcome.assumption] = outcome
+    rows = [{"outcomes": outcomes} for outcomes in of_run.values()]
 
     def of(row: Mapping[str, Any]) -> Outcome:
         outcome: Outcome = row["outcomes"][first]
@@ -171,12 +257,14 @@ def _ends(outcome: Outcome) -> str:
     return f"{_number(band.low)} … {_number(band.high)}"
 
 
-def _caveats(found: Propagation) -> list[str]:
+def _caveats(found: Propagation, *, without: str = "") -> list[str]:
     """Every caveat once: of those that runs share the first, and in how many runs it holds."""
     notes = [f" · {caveat.message}." for caveat in found.caveats]
     by_code: dict[str, dict[str, str]] = {}
     for outcome in found.outcomes:
         for caveat in outcome.caveats:
+            if caveat.code == without:
+                continue
             by_code.setdefault(caveat.code, {}).setdefault(outcome.run, caveat.message)
     for messages in by_code.values():
         run, message = next(iter(messages.items()))
@@ -197,7 +285,7 @@ def validation_tables(found: Validation, source: str) -> list[Table]:
             low, high = 100 * r.coverage_low, 100 * r.coverage_high
             return f"{100 * r.coverage:.0f} [{low:.0f}, {high:.0f}]"
 
-        return Column(f"in {100 * level:g} % band", show, right=True)
+        return Column(f"{100 * level:g} % band", show, right=True)
 
     columns = [
         Column("Assumption", lambda row: row["name"], key=True),
@@ -215,14 +303,37 @@ def validation_tables(found: Validation, source: str) -> list[Table]:
     ]
     first = found.rows[0]
     how = f"leaving each {found.left_out} out" if found.left_out else "errors from another table"
-    clusters = f"{first.n_clusters} {found.left_out or 'cluster'}s"
     notes = [
-        f"Per cent of {first.n} totals ({found.total}) inside the band, with 95 % intervals that "
-        f"take totals of one {found.left_out or 'cluster'} as alike ({clusters}).",
+        f"Per cent of {_counted(first.n, 'total')} ({found.total}) inside the band, with 95 % "
+        f"intervals that take totals of one {found.cluster} as alike "
+        f"({_counted(first.n_clusters, found.cluster)}).",
+        *_without_total(found),
         "Width: of the band over the corrected prediction. Score: interval score over the measured "
         "total; lower is better.",
     ]
     return [Table(f"Do the bands hold? {source or 'the table'}, {how}", columns, rows, notes)]
+
+
+def _without_total(found: Validation) -> list[str]:
+    if not found.not_judged:
+        return []
+    n = len(found.not_judged)
+    names = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
+    return [f"Not judged: {_counted(n, 'run')} without a measured total ({names})."]
+
+
+def flat_outcomes(found: Propagation) -> list[dict[str, Any]]:
+    """Return one row of plain values for each run and assumption; bands as columns."""
+    rows = []
+    for outcome in found.outcomes:
+        plain = outcome.to_dict()
+        row = {name: plain[name] for name in _FLAT}
+        for band in plain["bands"]:
+            percent = f"{100 * band['level']:g}"
+            row |= {f"low_{percent}": band["low"], f"high_{percent}": band["high"]}
+        caveats = " ".join(caveat.code for caveat in (*found.caveats, *outcome.caveats))
+        rows.append({**row, "unit": found.unit, "method": outcome.method, "caveats": caveats})
+    return rows
 
 
 def _number(value: float | None, digits: int = 4) -> str:

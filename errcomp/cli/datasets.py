@@ -43,6 +43,7 @@ def _list(args: argparse.Namespace) -> None:
     rows = [info.to_dict() for info in datasets.list()]
     columns = [
         Column("Name", lambda row: row["name"]),
+        Column("Holds", lambda row: row["holds"]),
         Column("Rows", lambda row: str(row["rows"]), right=True),
         Column("What", lambda row: row["title"]),
         Column("Licence of the source", lambda row: row["licence"]),

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import parse_keys, parse_where, seed
-from errcomp.cli._output import add_output_arguments, emit
+from errcomp.cli._output import add_output_arguments, emit, write
 from errcomp.cli._progress import progress
-from errcomp.errors import InputError
+from errcomp.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from errcomp.cli._output import Table
     from errcomp.propagation import Correlation, ErrorModel
     from errcomp.tables import Kernels
 
 __all__ = ["add_parser"]
 
 _EMBEDDED = "neusight-kernels"
+_DRAWS = 16_384
+_PICTURES = (".png", ".svg", ".pdf")
 _KINDS = ("log-ratio", "relative", "absolute")
 _ASSUME_HELP = (
     "what kernel errors share, the assumption to rely on first: estimated, independent, repeats, "
@@ -53,14 +59,16 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     graph = parser.add_argument_group("more than a sum")
     graph.add_argument("--graph", type=Path, metavar="FILE", help="execution graph (JSON)")
     graph.add_argument("--matrix", type=Path, metavar="FILE", help="correlations (CSV) for matrix")
-    graph.add_argument("--draws", type=int, default=16_384, help="Monte Carlo draws with a graph")
+    graph.add_argument(
+        "--draws", type=int, help=f"Monte Carlo draws with a graph (default: {_DRAWS})"
+    )
     graph.add_argument(
         "--precision",
         type=float,
         metavar="FRACTION",
         help="draw until quantiles are known to this fraction, e.g. 0.005",
     )
-    graph.add_argument("--seed", type=seed, default=0)
+    graph.add_argument("--seed", type=seed, default=0, help="of the draws (default: 0)")
     check = parser.add_argument_group("propagate validate")
     check.add_argument(
         "--leave-out", metavar="KEY", help="fit without each value of it in turn (default: device)"
@@ -111,6 +119,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``propagate`` or ``propagate validate``."""
+    _spare_inputs(args)
     if args.table == "validate":
         _validate(args)
         return
@@ -119,10 +128,14 @@ def run(args: argparse.Namespace) -> None:
     for name in ("leave_out", "test"):
         if getattr(args, name) is not None:
             raise InputError(f"--{name.replace('_', '-')} is for propagate validate")
-    from errcomp.cli._propagation_tables import propagation_tables
+    for name in ("draws", "precision"):
+        if getattr(args, name) is not None and args.graph is None:
+            raise InputError(f"--{name} goes with --graph: sums are not drawn, they are exact")
+    from errcomp.cli._propagation_tables import flat_outcomes, propagation_tables
     from errcomp.propagation import fit_errors, propagate
 
     figures = _figures(args.figure, ("bands", "budget"))
+    assumptions = _assumptions(args)
     kernels = load_kernels(args, args.table)
     errors = _errors(args)
     if args.only:
@@ -138,11 +151,11 @@ def run(args: argparse.Namespace) -> None:
     with progress("propagating", quiet=args.json) as report:
         found = propagate(
             kernels,
-            correlation=_assumptions(args, kernels),
+            correlation=assumptions,
             errors=errors,
             kind=args.kind,
             graph=graph,
-            draws=args.draws,
+            draws=_DRAWS if args.draws is None else args.draws,
             precision=args.precision,
             seed=args.seed,
             progress=report,
@@ -150,18 +163,18 @@ def run(args: argparse.Namespace) -> None:
     document = found.to_dict()
     document["rows"] = document.pop("outcomes")
     document = {"schema": "errcomp.propagate/1", "source": kernels.source, **document}
-    emit(args, document, propagation_tables(found, kernels.source))
     if figures:
         from errcomp.report import figures as draw
 
-        for name, path in figures:
-            axes = draw.bands(found) if name == "bands" else draw.budget(found.of())
+        drawn = [draw.bands(found) if n == "bands" else draw.budget(found.of()) for n, _ in figures]
+        for axes, (_, path) in zip(drawn, figures, strict=True):
             draw.save(axes, path)
+    _emit(args, document, flat_outcomes(found), propagation_tables(found, kernels.source))
 
 
 def _validate(args: argparse.Namespace) -> None:
     for name, option in (
-        *((name, name) for name in ("errors", "spread", "bias", "graph", "matrix")),
+        *((n, n) for n in ("errors", "spread", "bias", "graph", "matrix", "draws", "precision")),
         ("only", "run"),
     ):
         if getattr(args, name) is not None:
@@ -172,14 +185,20 @@ def _validate(args: argparse.Namespace) -> None:
         raise InputError(f"with --train and --test there is no other table, got {args.rest}")
     from errcomp.cli._propagation_tables import validation_tables
     from errcomp.propagation import fit_errors, validate
-    from errcomp.propagation.validation import COMPARED
 
     figures = _figures(args.figure, ("coverage", "pit"))
+    if "matrix" in parse_keys(args.assume):
+        raise InputError(
+            "propagate validate does not take the assumption matrix: it is that of one run"
+        )
+    assume = _assumptions(args)
+    with_pit = [one.name for one in assume or () if one.name != "unknown"]
+    if assume and not with_pit and "pit" in [name for name, _ in figures]:
+        raise InputError("bounds have no distribution to draw: --figure pit needs an assumption")
     kernels = load_kernels(args, args.test or args.rest or _EMBEDDED)
     errors = None
     if args.train is not None:
         errors = fit_errors(load_kernels(args, args.train), kind=args.kind)
-    assume = parse_keys(args.assume) or COMPARED
     with progress("validating", quiet=args.json) as report:
         found = validate(
             kernels,
@@ -190,13 +209,48 @@ def _validate(args: argparse.Namespace) -> None:
             progress=report,
         )
     document = {"schema": "errcomp.validation/1", "source": kernels.source, **found.to_dict()}
-    emit(args, document, validation_tables(found, kernels.source))
     if figures:
         from errcomp.report import figures as draw
 
-        for name, path in figures:
-            axes = draw.calibration(found) if name == "coverage" else draw.pit(found, assume[0])
+        first = next(iter(found.pit), "")
+        drawn = [
+            draw.calibration(found) if n == "coverage" else draw.pit(found, first)
+            for n, _ in figures
+        ]
+        for axes, (_, path) in zip(drawn, figures, strict=True):
             draw.save(axes, path)
+    emit(args, document, validation_tables(found, kernels.source))
+
+
+def _spare_inputs(args: argparse.Namespace) -> None:
+    """Refuse to write over a file that is read."""
+    if args.output is None or not args.output.exists():
+        return
+    for given in (
+        args.table,
+        args.rest,
+        args.train,
+        args.test,
+        args.errors,
+        args.graph,
+        args.matrix,
+    ):
+        if given is not None and Path(given).exists() and args.output.samefile(given):
+            raise InputError(f"{given}: -o would overwrite a file that is read; name another file")
+
+
+def _emit(
+    args: argparse.Namespace,
+    document: Mapping[str, Any],
+    flat: Sequence[Mapping[str, Any]],
+    tables: Sequence[Table],
+) -> None:
+    """Print and write; a file of columns gets plain ones, without the budgets."""
+    if args.output is not None and args.output.suffix.lower() in (".csv", ".parquet"):
+        write(args.output, {"rows": flat}, tables)
+        print(f"wrote {args.output}", file=sys.stderr)
+        args.output = None
+    emit(args, document, tables)
 
 
 def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
@@ -245,42 +299,52 @@ def _errors(args: argparse.Namespace) -> ErrorModel | None:
     return None
 
 
-def _assumptions(args: argparse.Namespace, kernels: Kernels) -> list[Correlation] | None:
+def _assumptions(args: argparse.Namespace) -> list[Correlation] | None:
     from errcomp.propagation import correlation
 
     names = parse_keys(args.assume)
     if args.matrix is not None and "matrix" not in names:
         raise InputError("--matrix is for --assume matrix")
-    if not names:
+    if args.assume is None:
         return None
+    if not names:
+        raise InputError(f"--assume takes names separated by commas, got {args.assume!r}")
     found = []
     for text in names:
         name, sign, share = text.partition("=")
-        if name == "matrix":
-            found.append(correlation(name, matrix=_matrix(args.matrix)))
-        elif sign:
-            try:
-                found.append(correlation(name, float(share)))
-            except ValueError as error:
-                if isinstance(error, InputError):
-                    raise
-                raise InputError(f"--assume {text}: {share!r} is not a number") from None
+        if text == "matrix":
+            found.append(_correlation_of(args.matrix))
         else:
-            found.append(correlation(name))
+            found.append(correlation(name, _share(text, share) if sign else None))
     return found
 
 
-def _matrix(path: Path | None) -> Any:
+def _share(text: str, share: str) -> float:
+    try:
+        return float(share)
+    except ValueError:
+        raise InputError(f"--assume {text}: {share!r} is not a number") from None
+
+
+def _correlation_of(path: Path | None) -> Correlation:
     import numpy as np
+
+    from errcomp.propagation import correlation
 
     if path is None:
         raise InputError("--assume matrix needs --matrix FILE: one row per kernel, no header")
     try:
-        return np.loadtxt(path, delimiter=",", ndmin=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an empty file, which is refused as a matrix
+            matrix = np.loadtxt(path, delimiter=",", ndmin=2)
     except ValueError as error:
         raise InputError(
             f"{path}: not a table of numbers separated by commas without header ({error})"
         ) from None
+    try:
+        return correlation("matrix", matrix=matrix)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path]]:
@@ -291,5 +355,11 @@ def _figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path
             raise InputError(
                 f"--figure takes {' or '.join(f'{n}=FILE' for n in names)}, got {item}"
             )
+        if Path(path).suffix.lower() not in _PICTURES:
+            raise InputError(
+                f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
+            )
         found.append((name, Path(path)))
+    if found and find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "figures", "drawing figures")
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from errcomp.propagation._residuals import NOT_MODELLED, Residuals
-from errcomp.propagation.terms import Floats, Integers
+from errcomp.propagation.terms import Floats, Integers, Kind
 
 __all__ = ["Location", "huber", "locate"]
 
@@ -56,7 +56,7 @@ class Location:
     n_clusters: Integers
 
 
-def locate(found: Residuals) -> Location:
+def locate(found: Residuals, kind: Kind) -> Location:
     """Return the location of y per class: the weighted mean of each cluster, then Huber.
 
     For each row the location is also computed without the row's own cluster, so that residuals
@@ -92,6 +92,7 @@ def locate(found: Residuals) -> Location:
                 without[i] = means[i]
             else:
                 without[i] = huber(np.delete(pooled, cells[i] % n_clusters))
-    # Nothing can be relative to a ratio of 0: a class that was measured as 0 elsewhere.
-    without[without == 0] = overall
+    if kind != "absolute":
+        # Nothing can be relative to a ratio of 0: a class that was measured as 0 elsewhere.
+        without[without == 0] = overall
     return Location(of_class, without[position], overall, counts)

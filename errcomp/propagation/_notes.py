@@ -16,7 +16,15 @@ from errcomp.results import Caveat
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
-__all__ = ["in_sample", "not_in_graph", "of_model", "of_terms"]
+__all__ = [
+    "failed",
+    "in_sample",
+    "lost_runs",
+    "not_in_graph",
+    "of_model",
+    "of_terms",
+    "other_devices",
+]
 
 #: Few clusters: variance components and their bands say little.
 _FEW_CLUSTERS = 5
@@ -31,7 +39,7 @@ def of_terms(terms: Terms, kernels: Kernels, errors: ErrorModel) -> list[Caveat]
     strangers = sorted(set(terms.classes[~known].tolist()) - {NOT_MODELLED})
     # A model that was given may say one thing of all classes; a fitted one falls back to it.
     if strangers and errors.components is not None:
-        share = float(time[np.isin(terms.classes, strangers)].sum()) / total
+        share = float(time[np.isin(terms.classes, strangers)].sum()) / total if total else 0.0
         found.append(
             Caveat(
                 "unknown-class",
@@ -52,6 +60,37 @@ def of_terms(terms: Terms, kernels: Kernels, errors: ErrorModel) -> list[Caveat]
             )
         )
     return found
+
+
+def failed(kernels: Kernels) -> list[Caveat]:
+    """Say how many kernels of the run could not be predicted: they are no part of its time."""
+    n = sum(dropped.n for dropped in kernels.dropped)
+    if not n:
+        return []
+    return [
+        Caveat(
+            "failed-kernels",
+            f"{n} kernel{'s' if n > 1 else ''} of the run could not be predicted (status): the "
+            "time is that of the others",
+            {"n": n},
+        )
+    ]
+
+
+def lost_runs(kernels: Kernels) -> list[Caveat]:
+    """Say which runs are not there because none of their kernels could be predicted."""
+    there = set(kernels.runs)
+    names = [name for name in kernels.incomplete if name not in there]
+    if not names:
+        return []
+    return [
+        Caveat(
+            "lost-runs",
+            f"of {len(names)} run{'s' if len(names) > 1 else ''} no kernel could be predicted "
+            f"(status): {describe_names(names)}",
+            {"runs": names},
+        )
+    ]
 
 
 def not_in_graph(terms: Terms, kernels: Kernels, graph: Node) -> list[Caveat]:
@@ -78,9 +117,28 @@ def of_model(errors: ErrorModel) -> list[Caveat]:
     return [
         Caveat(
             "few-clusters",
-            f"the errors were estimated from {n} {word}{'s' if n > 1 else ''} only: "
-            'the bands under "estimated" may be too narrow',
+            f"the errors were estimated from {n} {word}{'s' if n > 1 else ''} only: the bands "
+            'under "estimated" '
+            + ("may be too narrow" if n > 1 else "are too narrow, other runs are not known"),
             {"n_clusters": n, "cluster": word},
+        )
+    ]
+
+
+def other_devices(errors: ErrorModel, kernels: Kernels) -> list[Caveat]:
+    """Say where errors of one device are taken for those of another."""
+    if errors.components is None or errors.components.cluster != "run":
+        return []
+    known = ", ".join(name or "no name" for name in errors.devices)
+    others = sorted({str(name) for name in kernels.device} - set(errors.devices))
+    if not others:
+        return []
+    return [
+        Caveat(
+            "other-device",
+            f"the errors were estimated on one device ({known}): how errors differ between devices "
+            f"is not known, and bands for {describe_names(others)} are too narrow",
+            {"known": list(errors.devices), "others": others},
         )
     ]
 
@@ -88,7 +146,8 @@ def of_model(errors: ErrorModel) -> list[Caveat]:
 def in_sample(errors: ErrorModel) -> Caveat:
     return Caveat(
         "in-sample",
-        f"the errors were estimated from the {errors.n_runs} measured runs of this table; bands of "
-        "these very runs say nothing of how well bands do on others (see: propagate validate)",
+        f"the errors were estimated from the {errors.n_runs} measured "
+        f"run{'s' if errors.n_runs > 1 else ''} of this table; bands of these very runs say "
+        "nothing of how well bands do on others (see: propagate validate)",
         {"n_runs": errors.n_runs},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,23 @@ if TYPE_CHECKING:
 
     from errcomp.tables import Kernels
 
-__all__ = ["LEVELS", "NOT_MODELLED", "Prepared", "Residuals", "combine", "prepare", "residuals"]
+__all__ = [
+    "LEVELS",
+    "NOT_MODELLED",
+    "Prepared",
+    "Residuals",
+    "all_predicted",
+    "by_run",
+    "combine",
+    "prepare",
+    "residuals",
+    "same_kernel",
+]
 
 #: Label of kernels that the predictor does not model: predicted 0, or below what can be measured.
 NOT_MODELLED = "(not modelled)"
-#: Nested causes of error, from coarse to fine.
-LEVELS = ("device", "class", "run", "kernel", "row")
+#: What kernels of one run share, from coarse to fine: the run, their class, being the same kernel.
+LEVELS = ("run", "class", "kernel", "row")
 #: Kernels below the floor, from the smallest on, are unmodelled up to this share of the run.
 _NEGLIGIBLE = 0.01
 
@@ -50,8 +62,9 @@ class Residuals:
         measured / predicted (measured − predicted for absolute errors).
     weight : ndarray, shape (n,)
         Share of the run's predicted time (of its instances for absolute errors).
-    label, cluster, run, kernel : ndarray of int, shape (n,)
-        Class, independent unit (device, or run where there is one device), run, same kernel.
+    label, cluster, run, kernel, name : ndarray of int, shape (n,)
+        Class, independent unit (device, or run where there is one device), run, what the predictor
+        cannot tell apart, and name of the kernel.
     size : ndarray, shape (n,)
         Predicted time of one instance; NaN for what is not modelled.
     labels, clusters : ndarray of str
@@ -64,16 +77,21 @@ class Residuals:
     cluster: Integers
     run: Integers
     kernel: Integers
+    name: Integers
     size: Floats
     labels: NDArray[np.str_]
     clusters: NDArray[np.str_]
 
     def groups(self) -> list[Integers]:
-        """Return the groups of each row at the `LEVELS`, each within the one before."""
-        by_class = combine(self.cluster, self.label)
-        by_run = combine(by_class, self.run)
-        by_kernel = combine(by_run, self.kernel)
-        return [self.cluster, by_class, by_run, by_kernel, np.arange(len(self.y))]
+        """Return the groups of each row at the `LEVELS`, each within the one before.
+
+        Rows of one name that the predictor cannot tell apart are one row: a kernel that is listed
+        twice, or once with twice the count, errs alike.
+        """
+        by_run = combine(self.run, self.cluster)
+        by_class = combine(by_run, self.label)
+        by_kernel = combine(by_class, self.kernel)
+        return [by_run, by_class, by_kernel, combine(by_kernel, self.name)]
 
     def take(self, mask: NDArray[np.bool_]) -> Residuals:
         """Return the rows under the mask, everything numbered anew."""
@@ -91,6 +109,7 @@ class Residuals:
             cluster=cluster,
             run=renumbered(self.run)[1],
             kernel=renumbered(self.kernel)[1],
+            name=renumbered(self.name)[1],
             size=self.size[mask],
             labels=self.labels[labels],
             clusters=self.clusters[clusters],
@@ -105,6 +124,14 @@ def combine(*columns: NDArray[np.generic]) -> Integers:
         out = out * (int(codes.max(initial=0)) + 1) + codes
         out = np.unique(out, return_inverse=True)[1].astype(np.int64)
     return out
+
+
+def by_run(kernels: Kernels) -> Iterator[Kernels]:
+    """Yield the kernels of each run, in the order of the runs."""
+    run = kernels.codes("run")
+    ends = np.cumsum(np.bincount(run))[:-1]
+    for rows in np.split(np.argsort(run, kind="stable"), ends):
+        yield kernels.take(rows)
 
 
 def same_kernel(kernels: Kernels) -> Integers:
@@ -124,13 +151,14 @@ def prepare(kernels: Kernels, floor: float) -> Prepared:
     Raises
     ------
     InputError
-        A prediction is missing, or no kernel of a run is predicted above 0.
+        A prediction is missing, no kernel of a run is predicted above 0, or a class has the name
+        of what is not modelled.
     """
-    missing = ~np.isfinite(kernels.predicted)
-    if missing.any():
+    all_predicted(kernels)
+    if (kernels.kernel_class == NOT_MODELLED).any():
         raise InputError(
-            f"{_prefix(kernels)}{int(missing.sum())} kernels have no prediction, "
-            f"first in run {kernels.run[missing][0]!r}. Drop those runs, or predict them."
+            f"{_prefix(kernels)}a kernel class is called {NOT_MODELLED!r}, which stands for "
+            "kernels that are predicted to take no time. Give it another name."
         )
     names, run = np.unique(kernels.run, return_inverse=True)
     time = kernels.count * kernels.predicted
@@ -157,14 +185,34 @@ def prepare(kernels: Kernels, floor: float) -> Prepared:
     )
 
 
+def all_predicted(kernels: Kernels) -> None:
+    """Refuse kernels without a prediction.
+
+    Raises
+    ------
+    InputError
+        A prediction is missing.
+    """
+    missing = ~np.isfinite(kernels.predicted)
+    if missing.any():
+        raise InputError(
+            f"{_prefix(kernels)}{int(missing.sum())} kernels have no prediction, "
+            f"first in run {kernels.run[missing][0]!r}. Drop those runs, or predict them."
+        )
+
+
 def _rising_share(kernels: Kernels, run: NDArray[np.int64], share: Floats) -> Floats:
-    """Share of its run's time that each kernel and all smaller ones take together."""
+    """Share of its run's time that each kernel takes with all that are not larger."""
     order = np.lexsort((kernels.predicted, run))
     rising = np.cumsum(share[order])
     starts = np.flatnonzero(np.diff(run[order], prepend=-1))
     before = np.concatenate([[0.0], rising])[starts]
+    # Equal kernels stand together, in whatever order they come and however many rows they have.
+    size = kernels.predicted[order]
+    last = np.flatnonzero(np.append((np.diff(run[order]) != 0) | (np.diff(size) != 0), True))
+    end = last[np.searchsorted(last, np.arange(len(share)))]
     out = np.empty(len(share))
-    out[order] = rising - np.repeat(before, np.diff(np.append(starts, len(share))))
+    out[order] = rising[end] - np.repeat(before, np.diff(np.append(starts, len(share))))
     return out
 
 
@@ -174,10 +222,15 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
     Raises
     ------
     InputError
-        No kernel has both a prediction and a measurement.
+        No run has both a prediction and a measurement of all its kernels, or they are of several
+        tools.
     """
-    both = np.isfinite(kernels.predicted) & np.isfinite(kernels.measured)
-    complete = ~np.isin(kernels.run, kernels.run[~both])
+    if len(kernels.tools) > 1:
+        raise InputError(
+            f"{_prefix(kernels)}kernels of several tools ({describe_names(kernels.tools)}); an "
+            "error model is that of one. Choose one with of_tool(...) (--tool)."
+        )
+    complete = _complete(kernels)
     if not complete.any():
         raise InputError(
             f"{_prefix(kernels)}no run has both a prediction and a measurement of all its kernels. "
@@ -219,11 +272,22 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
         cluster=cluster[rows].astype(np.int64),
         run=parts.run[rows],
         kernel=combine(kernel),
+        name=combine(np.where(parts.below[rows] & (kind != "absolute"), "", kept.kernel[rows])),
         size=np.where(kernel == -1, np.nan, kept.predicted[rows]),
         labels=names.astype(np.str_),
         clusters=clusters.astype(np.str_),
     )
     return found, word
+
+
+def _complete(kernels: Kernels) -> NDArray[np.bool_]:
+    """Say which kernels belong to a run of which all kernels are predicted and measured."""
+    run = kernels.codes("run")
+    names = kernels.runs
+    failed = set(kernels.incomplete)
+    lacking = np.asarray([name in failed for name in names], dtype=bool)
+    lacking[run[~(np.isfinite(kernels.predicted) & np.isfinite(kernels.measured))]] = True
+    return np.asarray(~lacking[run])
 
 
 def _prefix(kernels: Kernels) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from errcomp.errors import InputError
+from errcomp.propagation._checks import is_number
 from errcomp.propagation._residuals import LEVELS, combine, same_kernel
 from errcomp.propagation.components import Components
 from errcomp.propagation.terms import Floats, Integers, Level
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from errcomp.tables import Kernels
 
-__all__ = ["ASSUMPTIONS", "Correlation", "correlation"]
+__all__ = ["ASSUMPTIONS", "Correlation", "correlation", "correlations"]
 
 #: Names of the assumptions, from the least to the most that errors share; unknown is none of them.
 ASSUMPTIONS = (
@@ -32,6 +33,8 @@ ASSUMPTIONS = (
     "matrix",
     "unknown",
 )
+#: Those with a correlation that can be set, and the level it is at.
+_LEVEL = {"repeats": "kernel", "classes": "class", "devices": "device"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,9 @@ class Correlation:
         if self.matrix is not None:
             if len(self.matrix) != len(labels):
                 raise InputError(
-                    f"the correlation matrix has {len(self.matrix)} rows, the table {len(labels)} "
-                    "kernels. Give one row per kernel, in the order of the table."
+                    f"the correlation matrix has {len(self.matrix)} rows, run {kernels.runs[0]!r} "
+                    f"has {len(labels)} kernels. Give one row per kernel of the run, in the order "
+                    "of the table; one run at a time."
                 )
             return ()
         if self.name == "comonotonic":
@@ -101,13 +105,13 @@ class Correlation:
                 "this one was given"
             )
         device = combine(kernels.device if components.cluster == "device" else kernels.run)
-        by_class = combine(device, labels)
-        by_run = combine(by_class, kernels.run)
+        by_run = combine(device, kernels.run)
+        by_class = combine(by_run, labels)
         # All that is not modelled in a run errs as one.
         same = np.where(below, -1, same_kernel(kernels))
-        row = np.where(below, -1, np.arange(len(labels)))
-        by_kernel = combine(by_run, same)
-        groups = (device, by_class, by_run, by_kernel, combine(by_kernel, row))
+        row = np.where(below, -1, combine(kernels.kernel))
+        by_kernel = combine(by_class, same)
+        groups = (by_run, by_class, by_kernel, combine(by_kernel, row))
         return tuple(
             Level(name, group, components.shares[name])
             for name, group in zip(LEVELS, groups, strict=True)
@@ -119,7 +123,7 @@ def _kernel(kernels: Kernels, labels: NDArray[np.str_]) -> Integers:
 
 
 def correlation(
-    name: str, share: float = 1.0, *, matrix: Floats | None = None, df: float = math.inf
+    name: str, share: float | None = None, *, matrix: Floats | None = None, df: float = math.inf
 ) -> Correlation:
     """Return an assumption on the correlation of kernel errors by its name.
 
@@ -134,33 +138,35 @@ def correlation(
         * ``"comonotonic"``: one common factor; all errors go the same way, nothing cancels.
         * ``"matrix"``: given.
         * ``"unknown"``: nothing is assumed; only bounds hold.
-    share : float
-        For repeats, classes and devices: the intraclass correlation, in [0, 1].
+    share : float, optional
+        For repeats, classes and devices only: the intraclass correlation, in [0, 1]; by default 1.
     matrix : ndarray, shape (n, n), optional
         For "matrix": the correlation of the rows' errors, positive semi-definite.
     df : float
-        Degrees of freedom of a multivariate t in place of the normal, > 2. "estimated" has its own.
+        Degrees of freedom of a multivariate t in place of the normal, > 2. Not for "estimated",
+        which has its own tails.
 
     Raises
     ------
     InputError
-        The name is unknown, the share is outside [0, 1], the matrix is no correlation matrix.
+        The name is unknown, the share is outside [0, 1] or the assumption has none, the degrees of
+        freedom do not exceed 2 or the assumption has its own, the matrix is no correlation matrix.
 
     Examples
     --------
     >>> correlation("classes", 0.5).shares
     {'class': 0.5}
     """
-    level = {"repeats": "kernel", "classes": "class", "devices": "device"}
     if name not in ASSUMPTIONS:
         raise InputError(f"assumption {name!r} is unknown. Choose from: {', '.join(ASSUMPTIONS)}")
-    if not 0 <= share <= 1:
-        raise InputError(
-            f"the correlation within {name} must be between 0 and 1, got {share!r}. "
-            "Negative correlations can be given as a matrix."
-        )
-    if not df > 2:
+    shares = _shares(name, share)
+    if not is_number(df) or not df > 2:
         raise InputError(f"degrees of freedom must exceed 2 (the variance must exist), got {df!r}")
+    if name == "estimated" and not math.isinf(df):
+        raise InputError(
+            f'"estimated" has the tails that were estimated; leave out the degrees of freedom, '
+            f"got {df!r}"
+        )
     if (matrix is None) == (name == "matrix"):
         raise InputError(
             'assumption "matrix" needs a matrix'
@@ -171,4 +177,44 @@ def correlation(
         from errcomp.propagation.psd import check_correlation
 
         return Correlation(name, {}, check_correlation(matrix), df)
-    return Correlation(name, {level[name]: share} if name in level else {}, None, df)
+    return Correlation(name, shares, None, df)
+
+
+def correlations(
+    wanted: str | Correlation | Sequence[str | Correlation],
+) -> list[Correlation]:
+    """Return the assumptions that were named, each once.
+
+    Raises
+    ------
+    InputError
+        There is none, one is unknown, or one is given twice.
+    """
+    if isinstance(wanted, str | Correlation):
+        wanted = (wanted,)
+    found = [one if isinstance(one, Correlation) else correlation(one) for one in wanted]
+    names = [one.name for one in found]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(f"assumption {name!r} is given twice. Give it once.")
+    if not found:
+        raise InputError("no assumption on the correlation is given. Give at least one.")
+    return found
+
+
+def _shares(name: str, share: float | None) -> dict[str, float]:
+    """Return the share at the level that an assumption is about."""
+    if name not in _LEVEL:
+        if share is not None:
+            raise InputError(
+                f"{name} takes no correlation, got {share!r}. Those with one are: "
+                f"{', '.join(_LEVEL)}."
+            )
+        return {}
+    share = 1.0 if share is None else share
+    if not is_number(share) or not 0 <= share <= 1:
+        raise InputError(
+            f"the correlation within {name} must be between 0 and 1, got {share!r}. "
+            "Negative correlations can be given as a matrix."
+        )
+    return {_LEVEL[name]: float(share)}

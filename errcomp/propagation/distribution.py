@@ -15,6 +15,8 @@ from errcomp.propagation.terms import Floats, Kind
 
 __all__ = ["Distribution", "FromDraws", "FromMoments", "stretched"]
 
+_LARGEST_LOG = 700.0  # of a number in floating point
+
 
 class Distribution(Protocol):
     """What a result asks of the distribution of a predicted time."""
@@ -156,16 +158,23 @@ def stretched(draws: Floats, tails: Tails, kind: Kind, rng: np.random.Generator)
     """Give draws heavier tails: their deviations from the median are stretched at random.
 
     On the logarithmic scale for log-ratio errors. What a run as a whole does oddly is not drawn
-    per kernel: the degrees of freedom were estimated from totals.
+    per kernel: the degrees of freedom were estimated from totals. Infinite draws stay, and are no
+    part of the median; times of 0 stay as well where there is a logarithm.
     """
-    if tails == NORMAL_TAILS:
-        return np.sort(draws)
-    factor = tails.stretch(len(draws), rng)
+    out = np.sort(draws)
+    moved = np.isfinite(out)
+    if kind == "log-ratio":
+        moved &= out > 0
+    if tails == NORMAL_TAILS or not moved.any():
+        return out
+    values = out[moved]
+    factor = tails.stretch(len(values), rng)
     if kind != "log-ratio":
-        centre = float(np.median(draws))
-        return np.sort(centre + factor * (draws - centre))
-    logs = np.log(draws)
+        centre = float(np.median(values))
+        out[moved] = centre + factor * (values - centre)
+        return np.sort(out)
+    logs = np.log(values)
     centre = float(np.median(logs))
-    with np.errstate(invalid="ignore"):
-        out = np.exp(centre + factor * (logs - centre))
-    return np.sort(np.where(np.isinf(draws), draws, out))
+    # Infinite means saturated: what is only far out stays a number.
+    out[moved] = np.exp(np.minimum(centre + factor * (logs - centre), _LARGEST_LOG))
+    return np.sort(out)

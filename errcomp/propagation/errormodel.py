@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError, describe_names
-from errcomp.propagation._residuals import NOT_MODELLED, prepare
+from errcomp.propagation._checks import is_number
+from errcomp.propagation._residuals import NOT_MODELLED, all_predicted, prepare
 from errcomp.propagation.assumptions import Correlation
 from errcomp.propagation.components import Components
 from errcomp.propagation.tails import NORMAL_TAILS, Tails, tail_scale
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
 __all__ = ["ClassError", "ErrorModel"]
+
+#: Time of a kernel of which nothing is known but that it is small; its logarithm exists.
+_NOTHING = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,16 @@ class ErrorModel:
         Shape of the totals' errors under "estimated".
     n_runs : int
         Runs it was fitted to; 0 where it was given.
+    devices : tuple of str
+        Devices of these runs.
+    unit : str, optional
+        Unit of the times it was fitted to; tables in another one are refused.
 
     Raises
     ------
     InputError
-        A spread is negative or not finite, a bias is not finite, or the kind is unknown.
+        A spread is negative, a relative bias is below −1, a size is not positive, a number is not
+        finite, the kind is unknown, or absolute errors are to depend on size.
 
     Examples
     --------
@@ -89,22 +98,22 @@ class ErrorModel:
     components: Components | None = None
     tails: Tails = NORMAL_TAILS
     n_runs: int = 0
+    devices: tuple[str, ...] = ()
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
-        for name, error in [*self.classes.items(), ("other classes", self.other)]:
-            if error is None:
-                continue
-            for what in ("bias", "spread"):
-                value = getattr(error, what)
-                if not math.isfinite(value):
-                    raise InputError(f"{what} of {name} must be a finite number, got {value!r}")
-            if error.spread < 0:
-                raise InputError(
-                    f"spread of {name} must not be negative, got {error.spread!r}. "
-                    "It is a standard deviation."
-                )
+        for what in ("floor", "size_exponent"):
+            value = getattr(self, what)
+            if not is_number(value) or not 0 <= value < math.inf:
+                raise InputError(f"{what} must be a finite number, not negative, got {value!r}")
+        if self.size_exponent and self.kind == "absolute":
+            raise InputError("absolute errors cannot depend on size; set size_exponent to 0")
+        others = "other classes" if self.classes else "all classes"
+        for name, error in [*self.classes.items(), (others, self.other)]:
+            if error is not None:
+                _check(name, error, self.kind)
 
     def error(self, name: str) -> ClassError:
         """Return the error of a class.
@@ -136,15 +145,18 @@ class ErrorModel:
         Raises
         ------
         InputError
-            A prediction is missing, a run is predicted to take no time, a class is unknown, or
-            "estimated" is asked of a model that was not fitted.
+            A prediction is missing, a run is predicted to take no time, a class is unknown, the
+            table has another unit than the model, or "estimated" is asked of a model that was not
+            fitted.
         """
+        self._same_unit(kernels)
         if self.kind == "absolute":
-            parts = None
+            all_predicted(kernels)
             labels, value = kernels.kernel_class.astype(np.str_), kernels.predicted
             below = np.zeros(len(kernels), dtype=bool)
         else:
-            parts = prepare(kernels, self.floor)
+            # Of a small kernel more is known than that it is small, if there is nothing else.
+            parts = prepare(kernels, self.floor if NOT_MODELLED in self.classes else 0.0)
             labels, value, below = parts.labels, parts.value, parts.below
         names, index = np.unique(labels, return_inverse=True)
         errors = [self._error_or_nothing(str(name)) for name in names]
@@ -155,7 +167,7 @@ class ErrorModel:
             scaled = np.isfinite(size) & ~below
             spread[scaled] *= (value[scaled] / size[scaled]) ** -self.size_exponent
         if below.any() and NOT_MODELLED not in self.classes:
-            value = np.where(below, 0.0, value)
+            value = np.where(below, _NOTHING if self.kind == "log-ratio" else 0.0, value)
             spread = np.where(below, 0.0, spread)
             bias = np.where(below, 0.0, bias)
         levels = correlation.levels(kernels, labels, below, self.components)
@@ -174,6 +186,14 @@ class ErrorModel:
             unit=kernels.unit,
         )
 
+    def _same_unit(self, kernels: Kernels) -> None:
+        if self.unit is not None and kernels.unit is not None and self.unit != kernels.unit:
+            source = f"{kernels.source}: " if kernels.source else ""
+            raise InputError(
+                f"{source}the kernels are in {kernels.unit}, the errors were fitted to times in "
+                f"{self.unit}. Use one unit."
+            )
+
     def _error_or_nothing(self, name: str) -> ClassError:
         if name == NOT_MODELLED and name not in self.classes:
             return ClassError(0.0, 0.0)
@@ -186,15 +206,39 @@ class ErrorModel:
             "floor": self.floor,
             "size_exponent": self.size_exponent,
             "n_runs": self.n_runs,
+            "unit": self.unit,
             "tails": self.tails.to_dict(),
             "components": None if self.components is None else self.components.to_dict(),
-            "classes": {
-                name: {
-                    "bias": e.bias,
-                    "spread": e.spread,
-                    "n": e.n,
-                    "n_clusters": e.n_clusters,
-                }
-                for name, e in self.classes.items()
-            },
+            "classes": {name: _plain(error) for name, error in self.classes.items()},
+            "other": None if self.other is None else _plain(self.other),
         }
+
+
+def _check(name: str, error: ClassError, kind: Kind) -> None:
+    """Refuse numbers that are no error of a class."""
+    for what in ("bias", "spread"):
+        value = getattr(error, what)
+        if not is_number(value) or not math.isfinite(value):
+            raise InputError(f"{what} of {name} must be a finite number, got {value!r}")
+    if error.spread < 0:
+        raise InputError(
+            f"spread of {name} must not be negative, got {error.spread!r}. "
+            "It is a standard deviation."
+        )
+    if kind == "relative" and error.bias < -1:
+        raise InputError(
+            f"bias of {name} must be at least -1 (measured / predicted - 1 of a kernel that takes "
+            f"no time), got {error.bias!r}"
+        )
+    if not math.isnan(error.size) and not 0 < error.size < math.inf:
+        raise InputError(f"size of {name} must be a positive time, got {error.size!r}")
+
+
+def _plain(error: ClassError) -> dict[str, float | int | None]:
+    return {
+        "bias": error.bias,
+        "spread": error.spread,
+        "n": error.n,
+        "n_clusters": error.n_clusters,
+        "size": None if math.isnan(error.size) else error.size,
+    }

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import optimize
 
 from errcomp.errors import InputError
+from errcomp.propagation._checks import check_kernels, is_number
 from errcomp.propagation._location import locate
 from errcomp.propagation._residuals import NOT_MODELLED, Residuals, residuals
 from errcomp.propagation.components import Components, estimate_components
@@ -88,15 +89,14 @@ def fit_errors(
     Raises
     ------
     InputError
-        No run has both predictions and measurements, or kind is unknown.
+        No run has both predictions and measurements of all its kernels, they are of several tools,
+        most devices (or runs) were measured as 0, kind is unknown, the confidence is not in (0, 1),
+        or absolute errors are to depend on size.
     """
-    if kind not in KINDS:
-        raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    _check(kernels, kind, by_size, confidence)
     positive = kernels.measured[np.isfinite(kernels.measured) & (kernels.measured > 0)]
     floor = float(np.quantile(positive, _FLOOR_QUANTILE)) if len(positive) else 0.0
     found, word = residuals(kernels, kind, floor)
-    if kind != "absolute" and not (found.y > 0).any():
-        raise InputError("all kernels were measured as 0. Errors are relative to measured times.")
     fit = _fit(found, kind, by_size)
 
     def again(part: Residuals) -> tuple[Floats, Floats, Floats]:
@@ -115,7 +115,8 @@ def fit_errors(
         )
         for i, name in enumerate(found.labels)
     }
-    pooled = float(np.sqrt((found.weight * fit.residual**2).sum() / found.weight.sum()))
+    modelled = np.where(found.labels[found.label] == NOT_MODELLED, 0.0, found.weight)
+    pooled = float(np.sqrt((modelled * fit.residual**2).sum() / modelled.sum()))
     return ErrorModel(
         classes=classes,
         kind=kind,
@@ -125,11 +126,31 @@ def fit_errors(
         components=components,
         tails=_tails(found, fit, components),
         n_runs=len(np.unique(found.run)),
+        devices=tuple(map(str, np.unique(kernels.device[np.isfinite(kernels.measured)]))),
+        unit=kernels.unit,
     )
 
 
+def _check(kernels: Kernels, kind: Kind, by_size: bool, confidence: float | None) -> None:
+    check_kernels(kernels)
+    if kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if by_size and kind == "absolute":
+        raise InputError(
+            "absolute errors cannot depend on size here: the rule is that the error relative to "
+            'the time falls with the time. Use kind="log-ratio" or "relative".'
+        )
+    if confidence is not None and not (is_number(confidence) and 0 < confidence < 1):
+        raise InputError(f"confidence must be between 0 and 1, or None, got {confidence!r}")
+
+
 def _fit(found: Residuals, kind: Kind, by_size: bool) -> _Fit:
-    where = locate(found)
+    where = locate(found, kind)
+    if kind != "absolute" and where.overall <= 0:
+        raise InputError(
+            "the kernels of most devices (or runs) were measured as 0 throughout. Errors are "
+            "relative to measured times: leave those devices out, or use absolute errors."
+        )
     if kind == "absolute":
         residual, weight = found.y - where.of_row, found.weight
     else:
@@ -178,11 +199,10 @@ def _tails(found: Residuals, fit: _Fit, components: Components) -> Tails:
     error = np.bincount(found.run, fit.weight * fit.residual)
     scaled = fit.weight * fit.of_row * components.scale
     variance = np.zeros(len(error))
-    for key, share in zip(found.groups(), components.shares.values(), strict=True):
-        # A device is one group for all its runs, while totals are those of single runs.
-        (run, _), cell = np.unique(np.stack([found.run, key]), axis=1, return_inverse=True)
-        sums = np.bincount(cell.ravel(), scaled)
-        variance += share * np.bincount(run, sums**2, minlength=len(error))
+    for group, share in zip(found.groups(), components.shares.values(), strict=True):
+        run = np.zeros(int(group.max()) + 1, dtype=np.int64)
+        run[group] = found.run  # every group lies within one run
+        variance += share * np.bincount(run, np.bincount(group, scaled) ** 2, minlength=len(error))
     if not (variance > 0).all():
         return NORMAL_TAILS
     z = error / np.sqrt(variance)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from errcomp._columns import Origin, numeric
-from errcomp._frames import to_eager
+from errcomp._frames import is_missing, to_eager
 from errcomp.errors import InputError, describe_rows
 from errcomp.propagation.errormodel import ClassError, ErrorModel
 from errcomp.propagation.terms import Kind
@@ -92,8 +92,13 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
         if bad.any():
             rows = describe_rows(origin.rows[bad].tolist(), word=word)
             raise InputError(f"{path}: {name} must be {rule}, got {values[bad][0]} in {rows}")
+    labels = frame["kernel_class"].to_list()
+    nameless = np.array([is_missing(label) or not str(label).strip() for label in labels])
+    if nameless.any():
+        rows = describe_rows(origin.rows[nameless].tolist(), word=word)
+        raise InputError(f'{path}: kernel_class is missing in {rows}. "*" stands for all others.')
     classes: dict[str, ClassError] = {}
-    for row, label in enumerate(frame["kernel_class"].to_list()):
+    for row, label in enumerate(labels):
         if str(label) in classes:
             raise InputError(
                 f"{path}: class {label!r} is named twice, the second time in "

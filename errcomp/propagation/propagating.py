@@ -11,8 +11,18 @@ import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.propagation import bounds
-from errcomp.propagation._notes import in_sample, not_in_graph, of_model, of_terms
-from errcomp.propagation.assumptions import Correlation, correlation
+from errcomp.propagation._checks import check_kernels, check_levels
+from errcomp.propagation._notes import (
+    failed,
+    in_sample,
+    lost_runs,
+    not_in_graph,
+    of_model,
+    of_terms,
+    other_devices,
+)
+from errcomp.propagation._residuals import by_run
+from errcomp.propagation.assumptions import Correlation, correlation, correlations
 from errcomp.propagation.distribution import Distribution, FromDraws, FromMoments, stretched
 from errcomp.propagation.errormodel import ErrorModel
 from errcomp.propagation.fitting import fit_errors
@@ -121,24 +131,33 @@ def propagate(
     independent  38.9 [37.8, 40.0]
     comonotonic  38.9 [30.8, 48.1]
     """
-    for level in levels:
-        if not 0 < level < 1:
-            raise InputError(f"a level must be between 0 and 1, got {level}")
+    check_kernels(kernels)
+    levels = check_levels(levels)
+    if errors is not None and not isinstance(errors, ErrorModel):
+        raise InputError(
+            f"errors must be an ErrorModel, got {type(errors).__name__}. Make one with "
+            "given_errors, read_errors or fit_errors."
+        )
+    if graph is not None and not isinstance(graph, Node):
+        raise InputError(
+            f"graph must be a node of errcomp.propagation.graph, got {type(graph).__name__}. "
+            "Read a file with read_graph."
+        )
     caveats: list[Caveat] = []
     if errors is None:
         errors = fit_errors(kernels, kind=kind)
         caveats.append(in_sample(errors))
-    caveats += of_model(errors)
+    caveats += [*of_model(errors), *other_devices(errors, kernels), *lost_runs(kernels)]
     assumptions = _assumptions(correlation, errors, kernels.n_runs)
     totals = kernels.totals()
     measured = dict(zip(map(str, totals.run), map(float, totals.measured), strict=True))
-    options = _Options(tuple(levels), graph, draws, precision, seed)
+    options = _Options(levels, graph, draws, precision, seed)
     outcomes: list[Outcome] = []
-    for run in kernels.runs:
-        part = kernels.take(kernels.run == run)
+    for part in by_run(kernels):
+        run = part.runs[0]
         for assumption in assumptions:
-            known = measured[str(run)] if graph is None else math.nan
-            outcomes.append(_outcome(str(run), part, errors, assumption, options, known))
+            known = measured[run] if graph is None else math.nan
+            outcomes.append(_outcome(run, part, errors, assumption, options, known))
             if progress is not None:
                 progress(len(outcomes), len(kernels.runs) * len(assumptions))
     return Propagation(tuple(outcomes), errors, kernels.unit, seed, tuple(caveats))
@@ -151,16 +170,7 @@ def _assumptions(
         first = "repeats" if errors.components is None else "estimated"
         # Bounds take most of the time; of many runs nobody reads them.
         wanted = (first, "independent", "comonotonic", *(("unknown",) if runs == 1 else ()))
-    if isinstance(wanted, str | Correlation):
-        wanted = (wanted,)
-    found = [correlation(one) if isinstance(one, str) else one for one in wanted]
-    names = [one.name for one in found]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise InputError(f"assumption {name!r} is given twice. Give it once.")
-    if not found:
-        raise InputError("no assumption on the correlation is given. Give at least one.")
-    return found
+    return correlations(wanted)
 
 
 def _outcome(
@@ -172,7 +182,7 @@ def _outcome(
     measured: float,
 ) -> Outcome:
     terms = errors.terms(kernels, assumption)
-    caveats = of_terms(terms, kernels, errors)
+    caveats = [*failed(kernels), *of_terms(terms, kernels, errors)]
     # The error one level below: what nothing cancels in.
     together = errors.terms(kernels, correlation("comonotonic"))
     if options.graph is not None:
@@ -195,7 +205,7 @@ def _outcome(
     else:
         found, critical, more = _simulated(terms, options, tails)
         caveats += more
-    spread = found.sd / found.mean if found.sd is not None and found.mean else None
+    spread = found.sd / abs(found.mean) if found.sd is not None and found.mean else None
     by_class, by_kernel = _budgets(terms) if options.graph is None else (None, None)
     return Outcome(
         run=run,
@@ -211,7 +221,7 @@ def _outcome(
         effective_number=effective_number(terms) if by_class is not None else None,
         bands=tuple(
             Band(level, found.quantile(0.5 - level / 2), found.quantile(0.5 + level / 2))
-            for level in sorted(options.levels)
+            for level in options.levels
         ),
         saturated=found.saturated,
         method=found.method,
@@ -310,11 +320,11 @@ def _bounds(
 ) -> Outcome:
     """Return what holds whatever the dependence: bands that may be wide, and no distribution."""
     if options.graph is None:
-        found = [Band(level, *bounds.band(terms, level)) for level in sorted(options.levels)]
+        found = [Band(level, *bounds.band(terms, level)) for level in options.levels]
         method = "bounds for any dependence of kernels whose own distributions are known"
     else:
         found = []
-        for level in sorted(options.levels):
+        for level in options.levels:
             within = bounds.graph_band(terms, options.graph.evaluate, level)
             found.append(Band(level, within.low, within.high))
         method = "every kernel within its own band (Bonferroni)"

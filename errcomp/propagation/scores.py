@@ -58,8 +58,9 @@ def coverage_interval(
               \frac{t_{n-1}}{t_{D-1}} \right)^2 \quad\text{capped at } n
 
     of independent outcomes, with the variance :math:`\hat V` of the share between the D clusters
-    (linearised ratio). Where all are inside, or none, there is no variance to see: n* is n then
-    reduced by the quantiles only.
+    (linearised ratio). D is the number of clusters of one size that say as much,
+    :math:`n^2 / \sum n_c^2`. Where all are inside, or none, there is no variance to see, and each
+    cluster counts as one outcome.
 
     Parameters
     ----------
@@ -95,8 +96,9 @@ def coverage_interval(
         return share, 0.0, 1.0
     variance = float(((sums - share * sizes) ** 2).sum()) * d / (d - 1) / n**2
     tail = (1 + confidence) / 2
-    ratio = float((stats.t.ppf(tail, n - 1) / stats.t.ppf(tail, d - 1)) ** 2)
-    effective = share * (1 - share) / variance * ratio if variance > 0 else n * ratio
+    equal = n**2 / float((sizes**2).sum())
+    ratio = float((stats.t.ppf(tail, n - 1) / stats.t.ppf(tail, max(equal - 1, 1))) ** 2)
+    effective = share * (1 - share) / variance * ratio if variance > 0 else equal
     effective = min(float(n), effective)
     hits = share * effective
     low = float(stats.beta.ppf(1 - tail, hits, effective - hits + 1)) if hits > 0 else 0.0

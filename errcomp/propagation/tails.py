@@ -147,11 +147,13 @@ def normal_scores(z: Floats, df: float) -> Floats:
 def variance_df(z: Floats, cluster: Integers) -> float:
     r"""Return how many degrees of freedom the variance of z has, z of one cluster being alike.
 
-    .. math:: \nu = 2 \hat V^2 / \widehat{\mathrm{Var}}(\hat V), \qquad
-              \hat V = \frac1n \sum_r z_r^2
+    .. math::
+        \nu_V = \frac{\left(\sum_c n_c\right)^2}
+                     {\sum_c \left[n_c + n_c (n_c - 1) \hat\rho^2\right]} \cdot \frac{D - 1}{D}
 
-    with the variance of :math:`\hat V` between clusters (Satterthwaite). n for n independent
-    normal errors; the number of clusters where each cluster is one error repeated.
+    with :math:`n_c` errors in cluster c of D, and :math:`\hat\rho` the mean product of two errors
+    of one cluster (each cluster weighted with :math:`n_c`), over the mean square: squares of
+    normal errors correlate by ρ². The factor is for locations estimated from the D clusters.
 
     Parameters
     ----------
@@ -163,23 +165,28 @@ def variance_df(z: Floats, cluster: Integers) -> float:
     Returns
     -------
     float
-        At least 1; 1 with one cluster.
+        At least 1: about n if all are independent, D − 1 if clusters of one size are each one
+        error repeated. Alike is assumed where no cluster has two errors.
 
     References
     ----------
-    Satterthwaite (1946), "An Approximate Distribution of Estimates of Variance Components",
-    Biometrics Bulletin 2(6), doi:10.2307/3002019.
+    Kish (1965), "Survey Sampling", Wiley (effective sample size); Satterthwaite (1946), "An
+    Approximate Distribution of Estimates of Variance Components", Biometrics Bulletin 2(6),
+    doi:10.2307/3002019.
 
     Examples
     --------
-    >>> round(variance_df(np.array([1.0, -1.0, 2.0, -2.0]), np.array([0, 0, 1, 1])), 3)
-    5.556
+    >>> variance_df(np.array([1.0, 1.0, -2.0, -2.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2, 2]))
+    2.0
     """
-    sums = np.bincount(cluster, z**2)
-    sizes = np.bincount(cluster)
-    d = int((sizes > 0).sum())
-    mean = float(sums.sum() / sizes.sum())
-    if d < 2 or mean == 0:
-        return 1.0
-    spread = float(((sums - sizes * mean) ** 2).sum()) * d / (d - 1) / float(sizes.sum()) ** 2
-    return max(1.0, 2 * mean**2 / spread) if spread > 0 else math.inf
+    sums, squares, n = np.bincount(cluster, z), np.bincount(cluster, z**2), np.bincount(cluster)
+    present = n > 0
+    sums, squares, n = sums[present], squares[present], n[present].astype(float)
+    d, mean = len(n), float((z**2).mean())
+    weight = np.divide(1.0, n - 1, out=np.zeros(d), where=n > 1)
+    pairs = float((weight * (n**2 - n)).sum())
+    alike = 1.0
+    if pairs > 0 and mean > 0:
+        alike = float(np.clip((weight * (sums**2 - squares)).sum() / pairs / mean, 0.0, 1.0))
+    effective = float(n.sum() ** 2 / (n + (n**2 - n) * alike**2).sum())
+    return max(1.0, effective * (d - 1) / d)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.propagation.assumptions import correlation
+from errcomp.propagation._checks import check_kernels, check_levels
+from errcomp.propagation._notes import of_model, other_devices
+from errcomp.propagation._residuals import by_run
+from errcomp.propagation.assumptions import Correlation, correlations
 from errcomp.propagation.bounds import band as bounds_band
 from errcomp.propagation.distribution import FromMoments
 from errcomp.propagation.errormodel import ErrorModel
@@ -18,6 +21,7 @@ from errcomp.propagation.scores import coverage_interval, interval_score
 from errcomp.propagation.sums import total_moments
 from errcomp.propagation.tails import NORMAL_TAILS
 from errcomp.propagation.terms import Floats, Integers, Kind
+from errcomp.results import Caveat
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
@@ -27,6 +31,8 @@ __all__ = ["LEVELS_SHOWN", "Validation", "ValidationRow", "validate"]
 LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 #: Assumptions compared unless others are asked for.
 COMPARED = ("estimated", "independent", "repeats", "classes", "comonotonic", "unknown")
+#: Of a total: what sums and exponentials lose.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,10 @@ class ValidationRow:
     n, n_clusters : int
         Totals, and devices (or whatever was left out) they are on.
     mean_width : float
-        Width of the band over the corrected prediction, mean over the totals.
+        Width of the band over the prediction, mean over the totals.
     interval_score : float
-        Interval score over the measured total, mean over the totals; lower is better.
+        Interval score over the prediction, mean over the totals; lower is better. (Over the
+        measured total it would not be proper: bands that are too low would gain.)
     """
 
     assumption: str
@@ -79,6 +86,12 @@ class Validation:
         What the measured totals are.
     models : tuple of ErrorModel
         The error models, one per group left out.
+    cluster : str
+        Whose totals are taken as alike: the column that was left out, or that names the clusters.
+    not_judged : tuple of str
+        Runs without a measured total: a kernel was not measured, or its prediction failed.
+    caveats : tuple of Caveat
+        What a reader must know of the error model.
     """
 
     rows: tuple[ValidationRow, ...]
@@ -87,6 +100,9 @@ class Validation:
     left_out: str
     total: str
     models: tuple[ErrorModel, ...]
+    cluster: str = "cluster"
+    not_judged: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -96,6 +112,9 @@ class Validation:
             "rows": [asdict(row) for row in self.rows],
             "pit": {name: values.tolist() for name, values in self.pit.items()},
             "runs": list(self.runs),
+            "cluster": self.cluster,
+            "not_judged": list(self.not_judged),
+            "caveats": [caveat.to_dict() for caveat in self.caveats],
         }
 
     def row(self, assumption: str, level: float) -> ValidationRow:
@@ -121,7 +140,7 @@ class _Judged:
     measured: float
     bands: dict[str, list[tuple[float, float]]]
     pit: dict[str, float]
-    corrected: float
+    predicted: float
 
 
 def validate(
@@ -129,7 +148,7 @@ def validate(
     *,
     leave_out: str = "device",
     errors: ErrorModel | None = None,
-    assume: Sequence[str] = COMPARED,
+    assume: str | Correlation | Sequence[str | Correlation] | None = None,
     kind: Kind = "log-ratio",
     levels: Sequence[float] = LEVELS_SHOWN,
     progress: Callable[[int, int], None] | None = None,
@@ -148,8 +167,9 @@ def validate(
         Column whose values are left out one by one, the same within each run.
     errors : ErrorModel, optional
         Fitted elsewhere (or given): nothing is left out, ``leave_out`` only names the clusters.
-    assume : sequence of str
-        Assumptions to compare; see `correlation`. "unknown" gives bounds for any dependence.
+    assume : str, Correlation or sequence of them, optional
+        Assumptions to compare; see `correlation`. "unknown" gives bounds for any dependence, which
+        takes most of the time. By default all that need nothing else ("estimated": fitted errors).
     kind : {"log-ratio", "relative", "absolute"}
         Scale of the errors.
     levels : sequence of float
@@ -165,13 +185,20 @@ def validate(
     ------
     InputError
         No run is measured, the column does not exist or differs within a run, or it has one value
-        only, so that nothing is left to fit to.
+        only, so that nothing is left to fit to; an assumption is unknown or given twice; a level is
+        not in (0, 1).
 
     Notes
     -----
     Coverage intervals respect the clusters (`coverage_interval`). With 8 devices they are wide: a
     coverage that looks right may be off by ten points.
     """
+    check_kernels(kernels)
+    levels = check_levels(levels)
+    if assume is None:
+        given = errors is not None and errors.components is None
+        assume = [name for name in COMPARED if not (given and name == "estimated")]
+    wanted = correlations(assume)
     totals = _measured_totals(kernels)
     cluster = _one_per_run(kernels, leave_out, totals.run)
     groups = list(dict.fromkeys(cluster.values()))
@@ -180,29 +207,41 @@ def validate(
             f"{leave_out} has the one value {groups[0]!r} in all measured runs: left out, nothing "
             "remains to fit to. Leave out another column, or give --train and --test."
         )
+    # Of each row, the number of its group; -1 where the run has no measured total.
+    number = {group: i for i, group in enumerate(groups)}
+    of_run = {run: number[group] for run, group in cluster.items()}
+    of_row = np.array([of_run.get(str(run), -1) for run in kernels.run])
     models: list[ErrorModel] = []
     judged: list[_Judged] = []
-    for group in groups:
-        inside = np.array([cluster.get(str(run)) == group for run in kernels.run])
-        if errors is None:
-            known = np.array([str(run) in cluster for run in kernels.run])
-            model = fit_errors(kernels.take(known & ~inside), kind=kind, confidence=None)
-        else:
-            model = errors
-        models.append(model)
-        part = kernels.take(inside)
-        for run in part.runs:
-            judged.append(_judge(part.take(part.run == run), model, group, assume, levels, totals))
+    for i, group in enumerate(groups):
+        model = errors
+        if model is None:
+            rest = kernels.take((of_row >= 0) & (of_row != i))
+            model = fit_errors(rest, kind=kind, confidence=None)
+            models.append(model)
+        for part in by_run(kernels.take(of_row == i)):
+            judged.append(_judge(part, model, group, wanted, levels, totals))
             if progress is not None:
                 progress(len(judged), len(cluster))
+    names = [one.name for one in wanted]
     return Validation(
-        rows=_rows(judged, assume, levels),
-        pit={a: np.array([j.pit[a] for j in judged]) for a in assume if a != "unknown"},
+        rows=_rows(judged, names, levels),
+        pit={name: np.array([j.pit[name] for j in judged]) for name in names if name != "unknown"},
         runs=tuple(j.run for j in judged),
         left_out="" if errors is not None else leave_out,
         total=totals.word,
         models=tuple(models) if errors is None else (errors,),
+        cluster=leave_out,
+        not_judged=tuple(run for run in map(str, kernels.runs) if run not in cluster),
+        caveats=_caveats(errors, kernels),
     )
+
+
+def _caveats(errors: ErrorModel | None, kernels: Kernels) -> tuple[Caveat, ...]:
+    """Of an error model from elsewhere; models that leave groups out are many."""
+    if errors is None:
+        return ()
+    return (*of_model(errors), *other_devices(errors, kernels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +287,7 @@ def _judge(
     kernels: Kernels,
     model: ErrorModel,
     cluster: str,
-    assume: Sequence[str],
+    assume: Sequence[Correlation],
     levels: Sequence[float],
     totals: _Totals,
 ) -> _Judged:
@@ -256,47 +295,49 @@ def _judge(
     measured = totals.measured[run]
     bands: dict[str, list[tuple[float, float]]] = {}
     pit: dict[str, float] = {}
-    corrected = 0.0
-    for name in assume:
-        terms = model.terms(kernels, correlation(name))
+    for assumption in assume:
+        name = assumption.name
+        terms = model.terms(kernels, assumption)
         if name == "unknown":
             bands[name] = [bounds_band(terms, level) for level in levels]
             continue
-        tails = model.tails if name == "estimated" else NORMAL_TAILS
-        total = FromMoments(total_moments(terms), tails)
+        total = FromMoments(
+            total_moments(terms), model.tails if name == "estimated" else NORMAL_TAILS
+        )
         bands[name] = [
             (total.quantile(0.5 - level / 2), total.quantile(0.5 + level / 2)) for level in levels
         ]
         pit[name] = total.cdf(measured)
-        corrected = corrected or total.quantile(0.5)
-    return _Judged(run, cluster, measured, bands, pit, corrected or measured)
+    predicted = float(kernels.count @ kernels.predicted)
+    return _Judged(run, cluster, measured, bands, pit, predicted)
 
 
 def _rows(
     judged: Sequence[_Judged], assume: Sequence[str], levels: Sequence[float]
 ) -> tuple[ValidationRow, ...]:
     measured = np.array([j.measured for j in judged])
-    corrected = np.array([j.corrected for j in judged])
+    predicted = np.array([j.predicted for j in judged])
     cluster: Integers = np.unique([j.cluster for j in judged], return_inverse=True)[1]
+    # The ends of a band without width are right up to rounding.
+    slack = _ROUNDING * measured
     rows = []
     for name in assume:
         for i, level in enumerate(levels):
             low, high = np.array([j.bands[name][i] for j in judged]).T
-            inside = (low <= measured) & (measured <= high)
+            inside = (low - slack <= measured) & (measured <= high + slack)
+            score = interval_score(low=low, high=high, observed=measured, level=level)
+            coverage, coverage_low, coverage_high = coverage_interval(inside, cluster)
             rows.append(
                 ValidationRow(
-                    name,
-                    level,
-                    *coverage_interval(inside, cluster),
-                    len(judged),
-                    int(cluster.max()) + 1,
-                    float(np.mean((high - low) / corrected)),
-                    float(
-                        np.mean(
-                            interval_score(low=low, high=high, observed=measured, level=level)
-                            / measured
-                        )
-                    ),
+                    assumption=name,
+                    level=level,
+                    coverage=coverage,
+                    coverage_low=coverage_low,
+                    coverage_high=coverage_high,
+                    n=len(judged),
+                    n_clusters=int(cluster.max()) + 1,
+                    mean_width=float(np.mean((high - low) / predicted)),
+                    interval_score=float(np.mean(score / predicted)),
                 )
             )
     return tuple(rows)

@@ -10,14 +10,17 @@ from scipy import stats
 
 from errcomp import Kernels
 from errcomp.propagation import correlation, fit_errors
+from errcomp.propagation._residuals import residuals
 from errcomp.propagation.distribution import FromMoments
+from errcomp.propagation.fitting import _fit
 from errcomp.propagation.scores import coverage_interval
 from errcomp.propagation.sums import total_moments
 from errcomp.propagation.tails import Tails, estimate_df, normal_scores, variance_df
 
-#: Standard deviation of the effect of a device, a class on it, a class in a run, and a kernel.
-CLASSES = (0.02, 0.08, 0.06, 0.10)
-DEVICES = (0.10, 0.03, 0.03, 0.05)
+#: Standard deviation of the effect of a device, a class on it, a run, a class in it, and a kernel.
+CLASSES = (0.02, 0.08, 0.0, 0.06, 0.10)
+DEVICES = (0.10, 0.03, 0.0, 0.03, 0.05)
+RUNS = (0.02, 0.03, 0.10, 0.03, 0.05)
 SHARES = np.array([0.6, 0.15, 0.1, 0.1, 0.05])
 
 
@@ -45,8 +48,9 @@ def simulated(rng, devices, runs, sds, law=math.inf, kernels=4, equal=False):
     e = (
         effects(rng, devices, sds[0], law)[d]
         + effects(rng, (devices, classes), sds[1], law)[d, c]
-        + effects(rng, (devices, runs, classes), sds[2], law)[d, r, c]
-        + effects(rng, n, sds[3], law)
+        + effects(rng, (devices, runs), sds[2], law)[d, r]
+        + effects(rng, (devices, runs, classes), sds[3], law)[d, r, c]
+        + effects(rng, n, sds[4], law)
     )
     return Kernels(
         {
@@ -86,7 +90,7 @@ def covered(stands, level):
 # Three totals of one device are alike: the error of a coverage is that of `repeats` outcomes.
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [math.inf, 4], ids=["normal", "t4"])
-@pytest.mark.parametrize("sds", [CLASSES, DEVICES], ids=["classes", "devices"])
+@pytest.mark.parametrize("sds", [CLASSES, DEVICES, RUNS], ids=["classes", "devices", "runs"])
 @pytest.mark.parametrize(("devices", "runs", "slack"), [(4, 5, 0.06), (7, 10, 0.05), (20, 4, 0.03)])
 def test_bands_for_a_new_device_cover_what_they_promise(devices, runs, slack, sds, law):
     repeats = 120
@@ -97,46 +101,72 @@ def test_bands_for_a_new_device_cover_what_they_promise(devices, runs, slack, sd
     assert covered(independent, 0.9) < 0.6
 
 
+def true_correlations(sds, devices):
+    """Of the run, the class in it, the device, and the class on it; locations are estimated."""
+    device, device_class, run, run_class, kernel = np.array(sds) ** 2
+    inflated = devices / (devices - 1)
+    device, device_class = device * inflated, device_class * inflated
+    total = device + device_class + run + run_class + kernel
+    shared = np.array([device + run, total - kernel, device, device + device_class])
+    return shared / total
+
+
+def correlations_of(found):
+    return [found.levels[0], found.levels[1], found.device, found.device_class]
+
+
 @pytest.mark.slow
-def test_components_are_recovered_with_the_uncertainty_of_the_locations():
+@pytest.mark.parametrize("sds", [CLASSES, RUNS], ids=["classes", "runs"])
+def test_components_are_recovered_with_the_uncertainty_of_the_locations(sds):
     rng, devices = np.random.default_rng(5), 8
-    variances = np.array(CLASSES) ** 2
-    variances[:2] *= devices / (devices - 1)  # what a new device shares holds that of the location
-    true = np.cumsum(variances) / variances.sum()
-    found = np.array(
-        [
-            fit_errors(
-                simulated(rng, devices, 6, CLASSES, equal=True), confidence=None
-            ).components.correlation
-            for _ in range(60)
-        ]
-    )
-    error = found.std(axis=0) / math.sqrt(len(found))
+    found = []
+    for _ in range(60):
+        kernels = simulated(rng, devices, 6, sds, equal=True)
+        components = fit_errors(kernels, confidence=None).components
+        found.append([level.value for level in correlations_of(components)])
+    error = np.std(found, axis=0) / math.sqrt(len(found))
+    away = np.abs(np.mean(found, axis=0) - true_correlations(sds, devices))
     # Truncation at 0 and pooling bias the estimates by a little.
-    assert np.all(np.abs(found.mean(axis=0) - [*true[:3], 1, 1]) <= 3 * error + 0.02)
+    assert np.all(away <= 3 * error + 0.025)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [4, 8, 20])
 def test_intervals_of_components_cover(devices):
-    rng, repeats = np.random.default_rng(devices), 100
-    variances = np.array(CLASSES) ** 2
-    variances[:2] *= devices / (devices - 1)
-    true = (np.cumsum(variances) / variances.sum())[1:3]
+    rng, repeats = np.random.default_rng(devices), 80
+    true = true_correlations(CLASSES, devices)
     hits = []
     for _ in range(repeats):
         found = fit_errors(simulated(rng, devices, 5, CLASSES, equal=True)).components
-        ends = zip(found.low[1:3], true, found.high[1:3], strict=True)
-        hits.append([low <= t <= high for low, t, high in ends])
+        hits.append(
+            [x.low <= t <= x.high for x, t in zip(correlations_of(found), true, strict=True)]
+        )
     error = 2.6 * math.sqrt(0.9 * 0.1 / repeats)
-    assert np.all(np.mean(hits, axis=0) >= 0.86 - error)
+    assert np.all(np.mean(hits, axis=0) >= 0.84 - error)
+
+
+def test_propagated_variances_are_on_average_the_squared_errors_of_the_totals():
+    rng = np.random.default_rng(9)
+    kernels = simulated(rng, 6, 5, RUNS)
+    model = fit_errors(kernels, confidence=None)
+    assert all(level.value > 0 for level in model.components.levels)  # nothing was truncated
+    found, _ = residuals(kernels, "log-ratio", model.floor)
+    fit = _fit(found, "log-ratio", by_size=False)
+    errors = np.bincount(found.run, fit.weight * fit.residual)
+    propagated = np.zeros(len(errors))
+    scaled = fit.weight * fit.of_row * model.components.scale
+    for group, share in zip(found.groups(), model.components.shares.values(), strict=True):
+        run = np.zeros(group.max() + 1, dtype=int)
+        run[group] = found.run
+        propagated += share * np.bincount(run, np.bincount(group, scaled) ** 2)
+    assert propagated.mean() == pytest.approx((errors**2).mean(), rel=1e-9)
 
 
 def test_correlations_agree_with_variance_components_of_reml_in_a_balanced_design():
     mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model")
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(11)
-    kernels = simulated(rng, 60, 1, (0.0, 0.08, 0.0, 0.05), equal=True)
+    kernels = simulated(rng, 60, 1, (0.0, 0.08, 0.0, 0.0, 0.05), equal=True)
     found = fit_errors(kernels).components
     # In per cent: the optimiser takes small variances for the boundary.
     log = 100 * np.log(kernels.measured / kernels.predicted)
@@ -144,8 +174,7 @@ def test_correlations_agree_with_variance_components_of_reml_in_a_balanced_desig
     frame["cell"] = frame.d + frame.c
     fit = mixed.MixedLM.from_formula("e ~ C(c)", frame, groups="cell").fit(reml=True)
     between, within = float(fit.cov_re.iloc[0, 0]), float(fit.scale)
-    # With one run per device, kernels of a class share the run as well.
-    assert found.correlation[2] == pytest.approx(between / (between + within), abs=0.03)
+    assert found.levels[1].value == pytest.approx(between / (between + within), abs=0.03)
 
 
 @pytest.mark.slow
@@ -168,13 +197,11 @@ def test_normal_errors_are_not_called_heavy_tailed():
 
 def test_degrees_of_freedom_of_a_variance_count_what_is_independent():
     rng = np.random.default_rng(3)
-    alike = [
-        variance_df(np.repeat(rng.standard_normal(30), 10), np.repeat(np.arange(30), 10))
-        for _ in range(200)
-    ]
-    apart = [variance_df(rng.standard_normal(300), np.arange(300)) for _ in range(200)]
-    assert np.median(alike) == pytest.approx(30, rel=0.25)
-    assert np.median(apart) == pytest.approx(300, rel=0.1)
+    cluster = np.repeat(np.arange(30), 10)
+    alike = [variance_df(rng.standard_normal(30)[cluster], cluster) for _ in range(50)]
+    apart = [variance_df(rng.standard_normal(300), cluster) for _ in range(50)]
+    assert np.allclose(alike, 29)
+    assert np.median(apart) == pytest.approx(290, rel=0.1)
 
 
 def test_normal_scores_of_a_t_are_normal():
@@ -195,18 +222,19 @@ def test_tails_have_the_standard_deviation_that_was_propagated():
 @pytest.mark.slow
 @pytest.mark.parametrize("clusters", [8, 12, 30])
 @pytest.mark.parametrize("share", [0.5, 0.9])
-def test_interval_of_a_coverage_respects_clusters(clusters, share):
-    rng, repeats, hits, naive = np.random.default_rng(7), 1500, 0, 0
+@pytest.mark.parametrize("alike", [0.5, 0.9])
+def test_interval_of_a_coverage_respects_clusters(clusters, share, alike):
+    rng, repeats, hits, naive = np.random.default_rng(7), 1000, 0, 0
     for _ in range(repeats):
-        sizes = rng.integers(3, 16, clusters)
+        sizes = rng.integers(1, 20, clusters)
         cluster = np.repeat(np.arange(clusters), sizes)
-        # Half of the variance of the latent score is that of the cluster.
-        score = math.sqrt(0.5) * rng.standard_normal(clusters)[cluster]
-        score += math.sqrt(0.5) * rng.standard_normal(len(cluster))
+        # Part of the variance of the latent score is that of the cluster.
+        score = math.sqrt(alike) * rng.standard_normal(clusters)[cluster]
+        score += math.sqrt(1 - alike) * rng.standard_normal(len(cluster))
         inside = score <= stats.norm.ppf(share)
         _, low, high = coverage_interval(inside, cluster)
         hits += low <= share <= high
         plain = stats.binomtest(int(inside.sum()), len(inside)).proportion_ci()
         naive += plain.low <= share <= plain.high
-    assert hits / repeats >= 0.93
+    assert hits / repeats >= 0.88
     assert naive / repeats < 0.85
