@@ -308,8 +308,9 @@ def validation_tables(found: Validation, source: str) -> list[Table]:
         f"intervals that take totals of one {found.cluster} as alike "
         f"({_counted(first.n_clusters, found.cluster)}).",
         *_without_total(found),
-        "Width: of the band over the corrected prediction. Score: interval score over the measured "
-        "total; lower is better.",
+        "Width: of the band over the prediction. Score: interval score over the prediction; lower "
+        "is better.",
+        *(f" · {caveat.message}." for caveat in found.caveats),
     ]
     return [Table(f"Do the bands hold? {source or 'the table'}, {how}", columns, rows, notes)]
 
@@ -319,7 +320,7 @@ def _without_total(found: Validation) -> list[str]:
         return []
     n = len(found.not_judged)
     names = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
-    return [f"Not judged: {_counted(n, 'run')} without a measured total ({names})."]
+    return [f"Not judged: {_counted(n, 'run')} without measured and predicted total ({names})."]
 
 
 def flat_outcomes(found: Propagation) -> list[dict[str, Any]]:

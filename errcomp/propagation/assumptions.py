@@ -13,7 +13,7 @@ from errcomp.errors import InputError
 from errcomp.propagation._checks import is_number
 from errcomp.propagation._residuals import LEVELS, combine, same_kernel
 from errcomp.propagation.components import Components
-from errcomp.propagation.terms import Floats, Integers, Level
+from errcomp.propagation.terms import EVERYTHING, Floats, Integers, Level
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class Correlation:
                 )
             return ()
         if self.name == "comonotonic":
-            return (Level("all", np.zeros(len(labels), dtype=np.int64), 1.0),)
+            return (Level(EVERYTHING, np.zeros(len(labels), dtype=np.int64), 1.0),)
         if self.name == "classes":
             return (Level("class", combine(labels), self.shares["class"]),)
         if self.name == "devices":

@@ -105,7 +105,5 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
                 f"{word} {origin.rows[row]}. Give one row per class."
             )
         classes[str(label)] = ClassError(float(bias[row]), float(spread[row]))
-    if not classes:
-        raise InputError(f"{path}: no errors: the table is empty")
     other = classes.pop(_OTHERS, None)
     return ErrorModel(classes, kind=kind, other=other)

@@ -36,7 +36,7 @@ from errcomp.propagation.sums import (
     total_moments,
 )
 from errcomp.propagation.tails import NORMAL_TAILS, Tails
-from errcomp.propagation.terms import Floats, Kind, Level, Terms
+from errcomp.propagation.terms import Floats, Kind, Terms
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
@@ -188,9 +188,6 @@ def _outcome(
     if options.graph is not None:
         together = _as_often(_named_for(together, kernels, options.graph), options.graph)
         terms = attach(_named_for(terms, kernels, options.graph), options.graph)
-        if assumption.name == "comonotonic":  # the graph's own quantities go the same way
-            everything = Level("all", np.zeros(len(terms), dtype=np.int64), 1.0)
-            terms = replace(terms, levels=(everything,))
         caveats += not_in_graph(terms, kernels, options.graph)
     prediction = _prediction(terms, kernels, options.graph)
     kernel_sd = (total_moments(together).relative_sd or 0.0) if len(together) else 0.0

@@ -29,7 +29,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "Floats", "Integers", "Kind", "Level", "Terms"]
+__all__ = ["EVERYTHING", "KINDS", "Floats", "Integers", "Kind", "Level", "Terms"]
+
+#: Name of the level that all terms share whatever is added to them.
+EVERYTHING = "all"
 
 Kind = Literal["log-ratio", "relative", "absolute"]
 KINDS: tuple[Kind, ...] = ("log-ratio", "relative", "absolute")

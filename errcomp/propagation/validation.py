@@ -89,7 +89,8 @@ class Validation:
     cluster : str
         Whose totals are taken as alike: the column that was left out, or that names the clusters.
     not_judged : tuple of str
-        Runs without a measured total: a kernel was not measured, or its prediction failed.
+        Runs without a measured and a predicted total: a kernel was not measured, its prediction
+        failed, or all are predicted to take no time.
     caveats : tuple of Caveat
         What a reader must know of the error model.
     """
@@ -258,13 +259,14 @@ def _measured_totals(kernels: Kernels) -> _Totals:
         (table.measured, "sum of the measured kernels"),
         (table.run_measured, "measured end to end"),
     ):
-        known = np.isfinite(values) & np.isfinite(table.predicted) & table.complete & (values > 0)
+        known = np.isfinite(values) & (values > 0) & (table.predicted > 0) & table.complete
         if known.any():
             runs = tuple(str(run) for run in table.run[known])
             return _Totals(runs, dict(zip(runs, map(float, values[known]), strict=True)), word)
     raise InputError(
-        f"{kernels.source + ': ' if kernels.source else ''}no run has a measured total to hold a "
-        "band against: neither all of its kernels (measured) nor the run (run_measured)"
+        f"{kernels.source + ': ' if kernels.source else ''}no run has a prediction and a measured "
+        "total to hold a band against: that of all its kernels (measured) or of the run "
+        "(run_measured)"
     )
 
 

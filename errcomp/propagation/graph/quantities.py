@@ -10,7 +10,7 @@ from errcomp.errors import InputError, describe_names
 from errcomp.propagation.graph._fields import listed
 from errcomp.propagation.graph._node import Node, walk
 from errcomp.propagation.graph.nodes import Quantity
-from errcomp.propagation.terms import Level, Terms
+from errcomp.propagation.terms import EVERYTHING, Level, Terms
 
 __all__ = ["attach", "quantities"]
 
@@ -57,7 +57,10 @@ def _brief(quantity: Quantity) -> str:
 
 
 def attach(terms: Terms, graph: Node) -> Terms:
-    """Return the terms with the quantities of the graph added, independent of all others.
+    """Return the terms with the quantities of the graph added.
+
+    They are independent of all others, except where everything is taken to err alike (a level
+    called ``"all"``, as under "comonotonic").
 
     What `Node.evaluate` needs: every name in the graph is then a term. Terms that the graph does
     not use stay. With Student t errors (``df``) the quantities have their tails too: they are
@@ -74,7 +77,7 @@ def attach(terms: Terms, graph: Node) -> Terms:
     -------
     Terms
         The terms given first, then one for each quantity, with the class ``"graph"`` and a group
-        of its own at each level.
+        of its own at each level but ``"all"``.
 
     Raises
     ------
@@ -124,11 +127,13 @@ def attach(terms: Terms, graph: Node) -> Terms:
         count=np.append(terms.count, np.ones(k, dtype=np.int64)),
         bias=np.append(terms.bias, [q.bias for q in added]),
         spread=np.append(terms.spread, [q.spread for q in added]),
-        levels=tuple(_own_groups(level, k) for level in terms.levels),
+        levels=tuple(_extended(level, k) for level in terms.levels),
         matrix=matrix,
     )
 
 
-def _own_groups(level: Level, k: int) -> Level:
+def _extended(level: Level, k: int) -> Level:
+    """Put each of k quantities into a group of its own, or into the one of all."""
     first = int(level.codes.max(initial=-1)) + 1
-    return Level(level.name, np.append(level.codes, np.arange(first, first + k)), level.share)
+    added = np.arange(first, first + k) if level.name != EVERYTHING else np.zeros(k, np.int64)
+    return Level(level.name, np.append(level.codes, added), level.share)
