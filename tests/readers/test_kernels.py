@@ -43,7 +43,7 @@ def forms() -> dict[str, str | bytes]:
     return {
         "k.csv": CSV,
         "k.tsv": CSV.replace(",", "\t"),
-        "k.csv.gz": gzip.compress(CSV.encode()),
+        "k.csv.gz": gzip.compress(CSV.encode(), mtime=0),
         "k.parquet": buffer.getvalue(),
         "k.json": json.dumps(rows),
         "k_rows.json": json.dumps({"rows": rows}),
