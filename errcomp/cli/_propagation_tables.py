@@ -69,7 +69,9 @@ def _one(found: Propagation, title: str) -> Table:
         f"Predicted: {format_number(first.prediction)}{unit}."
         + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
         + f" Error of the kernels, weighted with time: {format_fraction(first.kernel_sd)} sd.",
+        *_outside(first),
         *_says(first),
+        *_basis(found),
         # How often there is no finite time has been said.
         *_caveats(found, without="infinite" if first.saturated else ""),
     ]
@@ -103,6 +105,35 @@ def _says(outcome: Outcome) -> list[str]:
         notes.append(
             f"Saturated with probability {format_fraction(outcome.saturated)}: in those draws more "
             "work arrives than can be served, and no finite time exists."
+        )
+    return notes
+
+
+def _outside(outcome: Outcome) -> list[str]:
+    """Say that the measured total is where the widest band does not reach."""
+    widest = outcome.bands[-1]
+    if outcome.measured is None or widest.low <= outcome.measured <= widest.high:
+        return []
+    side = "above" if outcome.measured > widest.high else "below"
+    level = f"{100 * widest.level:g} %"
+    return [f'The measured time lies {side} the {level} band under "{outcome.assumption}".']
+
+
+def _basis(found: Propagation) -> list[str]:
+    """Say whose errors these are, and for what the bands hold."""
+    model = found.model
+    if model.components is None:
+        return []
+    devices = len(model.devices)
+    runs = f"Errors of {model.n_runs} measured run{'s' if model.n_runs > 1 else ''}"
+    where = f"on {devices} device{'s' if devices > 1 else ''}"
+    new = "a device that is new" if model.components.cluster == "device" else "another run on it"
+    notes = [f"{runs} {where}; bands are those for {new}."]
+    df = model.tails.combined
+    if "estimated" in found.assumptions and not math.isinf(df):
+        notes.append(
+            f'Bands under "estimated" have the tails of a Student t with {df:.1f} degrees of '
+            "freedom; sd is that of the propagated moments."
         )
     return notes
 
