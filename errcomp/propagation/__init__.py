@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from errcomp.propagation.fitting import fit_errors as fit_errors
     from errcomp.propagation.given import given_errors as given_errors
     from errcomp.propagation.given import read_errors as read_errors
+    from errcomp.propagation.montecarlo import simulate as simulate
     from errcomp.propagation.outcome import Band as Band
     from errcomp.propagation.outcome import Outcome as Outcome
     from errcomp.propagation.outcome import Propagation as Propagation
     from errcomp.propagation.propagating import propagate as propagate
+    from errcomp.propagation.psd import nearest_correlation as nearest_correlation
+    from errcomp.propagation.reference_chain import Chain as Chain
+    from errcomp.propagation.reference_chain import Step as Step
+    from errcomp.propagation.sums import total_moments as total_moments
     from errcomp.propagation.terms import Level as Level
     from errcomp.propagation.terms import Terms as Terms
     from errcomp.propagation.validation import Validation as Validation
@@ -32,19 +37,24 @@ if TYPE_CHECKING:
 _HOMES = {
     "ASSUMPTIONS": "assumptions",
     "Band": "outcome",
+    "Chain": "reference_chain",
     "ClassError": "errormodel",
     "Correlation": "assumptions",
     "ErrorModel": "errormodel",
     "Level": "terms",
     "Outcome": "outcome",
     "Propagation": "outcome",
+    "Step": "reference_chain",
     "Terms": "terms",
     "Validation": "validation",
     "correlation": "assumptions",
     "fit_errors": "fitting",
     "given_errors": "given",
+    "nearest_correlation": "psd",
     "propagate": "propagating",
     "read_errors": "given",
+    "simulate": "montecarlo",
+    "total_moments": "sums",
     "validate": "validation",
 }
 
