@@ -391,10 +391,8 @@ def _check(
             raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
     if method not in get_args(Method):
         raise InputError(f"method must be one of {', '.join(get_args(Method))}, got {method!r}")
-    if precision is None:
-        return
     number = isinstance(precision, (float, int)) and not isinstance(precision, bool)
-    if not number or not 0 < precision < 1:
+    if precision is not None and not (number and 0 < precision < 1):
         raise InputError(
             f"precision must be a fraction between 0 and 1, got {precision!r}: 0.005 asks for "
             "quantiles right to half a percent"
