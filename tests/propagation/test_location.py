@@ -133,9 +133,16 @@ def test_a_class_that_others_measured_as_nothing_is_judged_by_all_classes():
 
 
 def test_an_absolute_location_of_0_is_a_location():
-    _, where = located(table(measured=[1.0, 1.0, 4.0]), "absolute")
-    assert where.overall == 0.0
-    assert where.of_row.tolist() == pytest.approx([1.5, 1.5, 0.0])
+    kernels = table(
+        run=["a", "a", "b", "b", "c", "c"],
+        device=["x", "x", "y", "y", "z", "z"],
+        kernel=["k", "l"] * 3,
+        kernel_class=["exact", "slow"] * 3,
+        measured=[1.0, 6.0, 1.0, 6.0, 4.0, 6.0],
+    )
+    _, where = located(kernels, "absolute")
+    assert where.overall == pytest.approx(2.5)
+    assert where.of_row.tolist() == pytest.approx([1.5, 5.0, 1.5, 5.0, 0.0, 5.0])
 
 
 def test_what_is_not_modelled_is_judged_by_itself_alone():
