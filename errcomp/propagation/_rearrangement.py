@@ -165,18 +165,17 @@ def _one_against_the_rest(m: Marginals, alpha: float) -> float:
     count = m.count.copy()
     count[0] -= 1
     rest = replace(m, count=count)
-    best = math.inf
-    for share in np.geomspace(1e-9, 0.5, 40):
-        own, epsilon = m.quantile(_isf(alpha * (1 - share), m))[0], alpha * share
-        t = _isf(epsilon / rest.copies, m)
-        others = float(count @ m.quantile(t))
-        if m.tail_is_finite:
-            t = _isf(epsilon, m)
-            others = min(others, float(count @ (m.quantile(t) + m.stop_loss(t) / epsilon)))
-        if m.log and m.sign < 0:
-            others = min(others, 0.0)
-        best = min(best, float(own + others))
-    return best
+    share = np.geomspace(1e-9, 0.5, 40)
+    epsilon = alpha * share
+    own = m.take(np.array([0])).quantile(standard_isf(alpha * (1 - share), m.df)[:, None])[:, 0]
+    others = m.quantile(standard_isf(epsilon / rest.copies, m.df)[:, None]) @ count
+    if m.tail_is_finite:
+        t = np.broadcast_to(standard_isf(epsilon, m.df)[:, None], (len(share), len(m)))
+        shortfalls = m.quantile(t) + m.stop_loss(t) / epsilon[:, None]
+        others = np.minimum(others, shortfalls @ count)
+    if m.log and m.sign < 0:
+        others = np.minimum(others, 0.0)
+    return float(np.nanmin(own + others, initial=math.inf))
 
 
 def _dual(m: Marginals, alpha: float) -> float:
@@ -242,13 +241,21 @@ def _with_thresholds(m: Marginals, rest: _Rest, u: Floats) -> Floats:
     # D for which the thresholds that are best for it spend all of alpha, by bisection.
     scale = np.log(np.maximum(m.count @ _tail_size(m, alpha) + excess, 1e-300))
     low, high = scale - 14, scale + 10
+    above = np.broadcast_to(standard_isf(u, m.df)[:, None], (len(u), len(m)))
+    below = np.minimum(above, 0.0) - 8.0
+    # With normal tails thresholds rise with D: its range limits them, and few steps are enough.
+    nested = math.isinf(m.df)
     for _ in range(11):
         log_d = (low + high) / 2
         d = np.exp(log_d)
-        spent = surplus(_thresholds(m, u, d), d) > 0
+        lower, upper = _thresholds(m, u, d, below, above, 5 if nested else 15)
+        spent = surplus(upper, d) > 0
         low, high = np.where(spent, log_d, low), np.where(spent, high, log_d)
+        if nested:
+            rising = spent[:, None]
+            below, above = np.where(rising, lower, below), np.where(rising, above, upper)
     d = np.exp(high)
-    t = _thresholds(m, u, d)
+    t = _thresholds(m, u, d, below, above, 8 if nested else 15)[1]
     valid = surplus(t, d) <= 0
     # Newton from the right: the surplus is concave in D, so every step stays on the valid side.
     for _ in range(3):
@@ -258,14 +265,13 @@ def _with_thresholds(m: Marginals, rest: _Rest, u: Floats) -> Floats:
     return np.where(valid & np.isfinite(bound), bound, math.inf)
 
 
-def _thresholds(m: Marginals, u: Floats, d: Floats) -> Floats:
-    """T of r with P(X > r) − P(X > r + d) = u on the falling branch, by bisection, (u, m)."""
-    at = standard_isf(u, m.df)[:, None]
-    high = np.broadcast_to(at, (len(u), len(m)))
-    low = np.minimum(high, 0.0) - 8.0
-    for _ in range(15):
+def _thresholds(
+    m: Marginals, u: Floats, d: Floats, low: Floats, high: Floats, steps: int
+) -> tuple[Floats, Floats]:
+    """T of r with P(X > r) − P(X > r + d) = u on the falling branch, between two values, (u, m)."""
+    for _ in range(steps):
         middle = (low + high) / 2
         within = standard_sf(middle, m.df) - standard_sf(m.shift(middle, d[:, None]), m.df)
         above = within > u[:, None]
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return high
+    return low, high
