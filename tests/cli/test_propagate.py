@@ -409,7 +409,6 @@ BAD = [
     (("validate", "k", "--leave-out", "colour"), "no column 'colour'"),
     (("validate", "k", "--leave-out", "kernel"), "kernel is not the same in all kernels of run"),
     (("validate", "k", "--where", "run=a"), "device has the one value 'X'"),
-    (("validate", "k", "--assume", "unknown", "--figure", "pit=a.svg"), "no distribution to draw"),
     (("validate", "nothing.csv"), "nothing.csv: no such file"),
     (("validate", "a\nb.csv"), "a\\nb.csv: no such file"),
 ]  # fmt: skip
@@ -547,3 +546,11 @@ def test_units_of_two_tables_are_not_mixed(run: Run, kernels_csv: Path, written:
     ran = run("propagate", new, "--train", "neusight-kernels")
     assert ran.code == 2
     assert "new.csv: the kernels are in us, the errors were fitted to times in ms" in ran.err
+
+
+@pytest.mark.extras
+def test_bounds_have_no_distribution_to_draw(run: Run, kernels_csv: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ran = run("propagate", "validate", kernels_csv, "--assume", "unknown", "--figure", "pit=a.svg")
+    assert ran.code == 2
+    assert "no distribution to draw" in ran.err
