@@ -181,7 +181,7 @@ def test_contrasts_recover_known_effects_with_their_coverage(world):
 
 def test_family_raises_a_false_alarm_in_at_most_five_percent_of_null_tables():
     rng = np.random.default_rng(24)
-    n, alarms, plain = 250, 0, 0
+    n, alarms, plain = 150, 0, 0
     for _ in range(n):
         found = contrasts_of(draw(World(), rng), rng)
         adjusted = [p for c in found for p in (c.p_holm, c.p_signed_holm) if p is not None]

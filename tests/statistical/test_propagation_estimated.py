@@ -93,7 +93,8 @@ def covered(stands, level):
 @pytest.mark.parametrize("sds", [CLASSES, DEVICES, RUNS], ids=["classes", "devices", "runs"])
 @pytest.mark.parametrize(("devices", "runs", "slack"), [(4, 5, 0.06), (7, 10, 0.05), (20, 4, 0.03)])
 def test_bands_for_a_new_device_cover_what_they_promise(devices, runs, slack, sds, law):
-    repeats = 120
+    # A device more costs much and tells less: coverage is judged by the totals of one device.
+    repeats = {4: 120, 7: 90, 20: 45}[devices]
     stands, independent = outcomes(devices, runs, sds, law, repeats, seed=devices)
     for level in (0.5, 0.8, 0.9):
         error = 2.6 * math.sqrt(level * (1 - level) / repeats)
@@ -133,7 +134,7 @@ def test_components_are_recovered_with_the_uncertainty_of_the_locations(sds):
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [4, 8, 20])
 def test_intervals_of_components_cover(devices):
-    rng, repeats = np.random.default_rng(devices), 80
+    rng, repeats = np.random.default_rng(devices), {4: 80, 8: 60, 20: 30}[devices]
     true = true_correlations(CLASSES, devices)
     hits = []
     for _ in range(repeats):
@@ -224,7 +225,7 @@ def test_tails_have_the_standard_deviation_that_was_propagated():
 @pytest.mark.parametrize("share", [0.5, 0.9])
 @pytest.mark.parametrize("alike", [0.5, 0.9])
 def test_interval_of_a_coverage_respects_clusters(clusters, share, alike):
-    rng, repeats, hits, naive = np.random.default_rng(7), 1000, 0, 0
+    rng, repeats, hits, naive = np.random.default_rng(7), 400, 0, 0
     for _ in range(repeats):
         sizes = rng.integers(1, 20, clusters)
         cluster = np.repeat(np.arange(clusters), sizes)
@@ -236,5 +237,5 @@ def test_interval_of_a_coverage_respects_clusters(clusters, share, alike):
         hits += low <= share <= high
         plain = stats.binomtest(int(inside.sum()), len(inside)).proportion_ci()
         naive += plain.low <= share <= plain.high
-    assert hits / repeats >= 0.88
+    assert hits / repeats >= 0.9 - 2.6 * math.sqrt(0.9 * 0.1 / repeats)
     assert naive / repeats < 0.85

@@ -43,7 +43,7 @@ def test_matches_of_unrelated_figures_are_as_many_as_expected(figures: dict[str,
     pairs = synthetic(rng)
     printed = {tool: f"{percent:.1f}%" for tool, percent in figures.items()}
     expected = search_claim(pairs, printed).searched["by_complexity"]
-    runs = 150
+    runs = 75
     counts = np.zeros((runs, len(expected)))
     for run in range(runs):
         drawn = {tool: near(rng, percent) for tool, percent in figures.items()}
@@ -63,7 +63,7 @@ def test_matches_of_unrelated_figures_are_as_many_as_expected(figures: dict[str,
 
 def test_expected_number_is_a_valid_p_value() -> None:
     rng = np.random.default_rng(12)
-    runs, smallest = 150, []
+    runs, smallest = 75, []
     for _ in range(runs):
         figures = {"a": near(rng, 8.0), "b": near(rng, 25.0), "c": near(rng, 70.0)}
         matches = search_claim(synthetic(rng), figures).matches
