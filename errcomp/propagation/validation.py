@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError
+from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.propagation._checks import check_kernels, check_levels
 from errcomp.propagation._notes import of_model, other_devices
 from errcomp.propagation._residuals import by_run
@@ -17,7 +18,6 @@ from errcomp.propagation.bounds import band as bounds_band
 from errcomp.propagation.distribution import FromMoments
 from errcomp.propagation.errormodel import ErrorModel
 from errcomp.propagation.fitting import fit_errors
-from errcomp.propagation.scores import coverage_interval, interval_score
 from errcomp.propagation.sums import total_moments
 from errcomp.propagation.tails import NORMAL_TAILS
 from errcomp.propagation.terms import Floats, Integers, Kind

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from errcomp import Kernels
+from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.propagation import (
     ClassError,
     ErrorModel,
@@ -16,7 +17,6 @@ from errcomp.propagation import (
     given_errors,
     propagate,
 )
-from errcomp.propagation.scores import coverage_interval, interval_score
 from errcomp.propagation.sums import total_moments
 
 hypothesis = pytest.importorskip("hypothesis")

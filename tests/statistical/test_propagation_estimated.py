@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from errcomp import Kernels
+from errcomp.metrics.bands import coverage_interval
 from errcomp.propagation import correlation, fit_errors
 from errcomp.propagation._residuals import residuals
 from errcomp.propagation.distribution import FromMoments
 from errcomp.propagation.fitting import _fit
-from errcomp.propagation.scores import coverage_interval
 from errcomp.propagation.sums import total_moments
 from errcomp.propagation.tails import Tails, estimate_df, normal_scores, variance_df
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.propagation.scores import coverage_interval, interval_score
+from errcomp.metrics.bands import coverage_interval, interval_score
 
 
 def score(low, high, observed, level):

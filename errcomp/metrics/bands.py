@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-from errcomp.propagation.terms import Floats, Integers
-
 __all__ = ["coverage_interval", "interval_score"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def interval_score(*, low: Floats, high: Floats, observed: Floats, level: float) -> Floats:
