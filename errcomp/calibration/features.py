@@ -1,0 +1,303 @@
+r"""Features of a run, computed from its kernels alone.
+
+The launch floor of a run is the time below which a tenth of its kernels' instances lie, at most
+20 µs. A kernel measured on its own cannot take less: the floor is what launching it costs. In a
+run launches hide behind the work before them, so that
+
+.. math:: e_r \approx \sum_k c_k \, (m_k - \kappa f_r)
+
+with floor f and κ near 1. Features are without a unit or in units of their own (µs, GB): the
+unit of the table does not change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from errcomp._units import seconds_in
+from errcomp.calibration._parts import FLOOR_AT_MOST, Parts, elements, is_matmul
+from errcomp.calibration.design import TASKS, Design, Floats, Task
+from errcomp.calibration.devices import figures_of
+from errcomp.errors import InputError
+from errcomp.tables import Kernels
+
+__all__ = ["FEATURES", "LAUNCHES", "Feature", "FeatureState", "design", "fit_features"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A column of `Design.x`: its name, its unit and what it is."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+#: Launching kernels, as a share of the run's kernels; enter the physical model as costs.
+LAUNCHES = ("launch_idle", "launch_work", "launch_work_training")
+
+FEATURES = (
+    Feature("launch_idle", "1", "floor × instances that hardly take longer than it, / total"),
+    Feature("launch_work", "1", "floor × other instances / total; 0 in training"),
+    Feature("launch_work_training", "1", "floor × other instances / total; 0 in inference"),
+    Feature("slow_kernels", "ln", "total with implausibly slow kernels replaced, / total"),
+    Feature("hidden_launches", "ln", "the two above with κ = 1, against the total"),
+    Feature("training", "1", "1 in training, 0 in inference or where the mode is unknown"),
+    Feature("total_ms", "log10 ms", "all kernels together"),
+    Feature("mean_kernel_us", "log10 µs", "total / instances"),
+    Feature("matmul_share", "1", "time in matrix products and convolutions / total"),
+    Feature("largest_share", "1", "time of the kernel that takes most / total"),
+    Feature("idle_share", "1", "instances that hardly take longer than the floor / instances"),
+    Feature("unmodelled_share", "1", "instances predicted as 0 / instances"),
+    Feature("activations_gb", "log10 GB", "outputs of all kernels that do work, 4 bytes each"),
+    Feature("memory_share", "1", "those outputs / memory of the device; 0 in inference"),
+    Feature("disagreement", "ln", "predicted / measured total; unknown to a prediction"),
+    Feature("device_bandwidth", "log10 GB/s", "of the memory, from the data sheet"),
+    Feature("device_peak", "log10 TFLOP/s", "32-bit floats, from the data sheet"),
+)
+
+#: Where nothing was measured: what launching a GPU kernel usually costs. Seconds.
+_FLOOR_NOMINAL = 7e-6
+#: An instance below this many floors does no work to speak of.
+_IDLE_BELOW = 1.8
+#: A class that runs slower than predicted by this many robust standard deviations more than in
+#: other runs was disturbed (clocks, other work): the usual three-sigma rule, upwards only, since
+#: nothing runs faster than the hardware.
+_SLOW_FROM = 3.0
+_RUNS_TO_JUDGE = 8
+_TRAINING = ("training", "train")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureState:
+    """What features take from the runs of the fit.
+
+    Attributes
+    ----------
+    task : {"composition", "prediction"}
+    floor : float
+        Typical launch floor, seconds: used where kernels were not measured.
+    slow_center, slow_scale : float or None
+        Median, and median absolute deviation × 1.4826, over the runs of the fit, of the log-ratio
+        of measured to predicted time in matrix products; None where fewer than 8 runs have both.
+    """
+
+    task: Task
+    floor: float
+    slow_center: float | None
+    slow_scale: float | None
+
+    def to_meta(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            name: getattr(self, name) for name in ("task", "floor", "slow_center", "slow_scale")
+        }
+
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, Any]) -> Self:
+        """Make the state again.
+
+        Raises
+        ------
+        InputError
+            A value is missing or cannot be.
+        """
+        center, scale = meta.get("slow_center"), meta.get("slow_scale")
+        numbers = [meta.get("floor"), *(v for v in (center, scale) if v is not None)]
+        fine = all(type(v) in (int, float) and np.isfinite(v) for v in numbers)
+        fine = fine and meta.get("task") in TASKS and 0 < meta["floor"] <= FLOOR_AT_MOST
+        if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
+            raise InputError(
+                f"the state of the features {dict(meta)!r} cannot be: task must be one of "
+                f"{', '.join(TASKS)}, floor a number of seconds above 0 and at most 2e-5, "
+                "slow_center and slow_scale numbers (the scale above 0) or both null. Fit the "
+                "model again."
+            )
+        return cls(meta["task"], float(meta["floor"]), center, scale)
+
+
+def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
+    """Learn from the runs of the fit what the features of other runs need.
+
+    Raises
+    ------
+    InputError
+        The task needs measured (composition) or predicted kernels (prediction) that are missing;
+        or the unit is missing or no unit of time.
+    """
+    second = seconds_in(kernels.unit, source=kernels.source)
+    parts = Parts.of(kernels, task)
+    floor = _FLOOR_NOMINAL
+    complete = parts.complete(kernels.measured)
+    if complete.any():
+        floor = float(np.median(parts.floors(kernels.measured, second)[complete])) * second
+    center = scale = None
+    excess = parts.slowness(kernels)
+    known = excess[np.isfinite(excess)]
+    if len(known) >= _RUNS_TO_JUDGE:
+        center = float(np.median(known))
+        scale = float(1.4826 * np.median(np.abs(known - center)))
+        if scale == 0:
+            center = scale = None
+    return FeatureState(task, floor, center, scale)
+
+
+def design(
+    kernels: Kernels,
+    *,
+    task: Task,
+    state: FeatureState | None = None,
+    times: Floats | None = None,
+) -> Design:
+    """Compute the features of each run from its kernels.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        With ``measured`` (task composition) or ``predicted`` (task prediction) of every kernel.
+    task : {"composition", "prediction"}
+    state : FeatureState, optional
+        From the runs of the fit; from these kernels where it is missing.
+    times : ndarray, shape (rows of kernels,), optional
+        Time of one instance to use instead, e.g. corrected predictions.
+
+    Returns
+    -------
+    Design
+        One row per run, in the order of ``kernels.runs``; columns are `FEATURES`. NaN where a
+        feature cannot be known: no shapes, no device figures, no second column of times.
+
+    Raises
+    ------
+    InputError
+        Kernels lack the time the task needs, a run has no time at all, or the unit is missing.
+
+    Examples
+    --------
+    >>> kernels = Kernels(
+    ...     {
+    ...         "run": ["a", "a"],
+    ...         "kernel": ["view", "matmul"],
+    ...         "kernel_class": ["view", "matmul"],
+    ...         "count": [50, 50],
+    ...         "measured": [0.008, 0.072],
+    ...         "run_measured": [3.4, 3.4],
+    ...     },
+    ...     unit="ms",
+    ... )
+    >>> found = design(kernels, task="composition")
+    >>> x = dict(zip(found.names, found.x[0].round(3).tolist()))
+    >>> found.total.round(6).tolist(), x["matmul_share"]
+    ([4.0], 0.9)
+    >>> x["launch_work"]  # 50 × 8 µs of 4 ms
+    0.1
+    """
+    second = seconds_in(kernels.unit, source=kernels.source)
+    state = state or fit_features(kernels, task=task)
+    parts = Parts.of(kernels, task, times)
+    n = len(parts.first)
+    if task == "composition":
+        floor = parts.floors(kernels.measured, second)
+        idle = kernels.measured < _IDLE_BELOW * floor[parts.run]
+    else:
+        floor = np.full(n, state.floor / second)
+        idle = parts.times < (_IDLE_BELOW - 1) * floor[parts.run]
+    keys = {name: _key(kernels, name, parts.first) for name in ("device", "model", "mode")}
+    training = np.isin(keys["mode"], _TRAINING)
+    columns = _columns(kernels, parts, idle, floor, training, state)
+    columns |= _of_device(keys["device"], columns["activations_gb"], training)
+    columns["total_ms"] = np.log10(parts.total * second * 1e3)
+    columns["mean_kernel_us"] = np.log10(parts.total * second * 1e6 / parts.instances)
+    names = tuple(feature.name for feature in FEATURES)
+    return Design(
+        run=kernels.run[parts.first],
+        total=parts.total,
+        measured=kernels.run_measured[parts.first],
+        x=np.column_stack([columns[name] for name in names]).astype(np.float64),
+        names=names,
+        device=keys["device"],
+        model=keys["model"],
+        mode=keys["mode"],
+        unit=kernels.unit,
+        task=task,
+    )
+
+
+def _columns(
+    kernels: Kernels,
+    parts: Parts,
+    idle: NDArray[np.bool_],
+    floor: Floats,
+    training: NDArray[np.bool_],
+    state: FeatureState,
+) -> dict[str, Floats]:
+    """Compute what the kernels alone say."""
+    weight = parts.count * parts.times
+    idle_count = parts.sums(parts.count * idle)
+    work = floor * (parts.instances - idle_count) / parts.total
+    launches = floor * parts.instances / parts.total
+    matmul_share = parts.sums(weight * is_matmul(kernels)) / parts.total
+    slow = np.zeros(len(floor))
+    if state.task == "composition" and state.slow_center is not None and state.slow_scale:
+        excess = parts.slowness(kernels) - state.slow_center
+        excess = np.where(excess > _SLOW_FROM * state.slow_scale, excess, 0.0)
+        slow = np.log1p(matmul_share * np.expm1(-excess)) + 0.0  # no -0.0
+    disagreement = np.full(len(floor), np.nan)
+    if state.task == "composition":
+        # Measured kernels are what a prediction is for: it must not see them.
+        predicted = parts.sums(parts.count * kernels.predicted)
+        disagreement = np.log(np.where(predicted > 0, predicted, np.nan) / parts.total)
+    largest = np.zeros(len(floor))
+    np.maximum.at(largest, parts.run, weight)
+    outputs = parts.sums(np.where(idle, 0.0, parts.count * elements(kernels)))
+    unknown = np.where(np.isnan(kernels.predicted), np.nan, 0.0)
+    unmodelled = parts.sums(parts.count * np.where(kernels.predicted == 0, 1.0, unknown))
+    return {
+        "launch_idle": floor * idle_count / parts.total,
+        "launch_work": np.where(training, 0.0, work),
+        "launch_work_training": np.where(training, work, 0.0),
+        "slow_kernels": slow,
+        # Launches cannot hide more than most of a run's time.
+        "hidden_launches": slow + np.log1p(-np.minimum(launches, 0.8))
+        if state.task == "composition"
+        else slow,
+        "training": training.astype(np.float64),
+        "matmul_share": matmul_share,
+        "largest_share": largest / parts.total,
+        "idle_share": idle_count / parts.instances,
+        "unmodelled_share": unmodelled / parts.instances,
+        "activations_gb": np.log10(4e-9 * np.where(outputs > 0, outputs, np.nan)),
+        "disagreement": disagreement,
+    }
+
+
+def _of_device(
+    device: NDArray[Any], activations: Floats, training: NDArray[np.bool_]
+) -> dict[str, Floats]:
+    """Features that need the data sheet; NaN where a device is not known."""
+    sheets = {name: figures_of(name) for name in set(device.tolist())}
+
+    def column(figure: str) -> Floats:
+        found = [getattr(sheets[name], figure, np.nan) for name in device]
+        return np.asarray(found, dtype=np.float64)
+
+    return {
+        # Inference frees an output as soon as it was used.
+        "memory_share": np.where(training, 10**activations / column("memory"), 0.0),
+        "device_bandwidth": np.log10(column("bandwidth")),
+        "device_peak": np.log10(column("peak")),
+    }
+
+
+def _key(kernels: Kernels, name: str, first: NDArray[np.int64]) -> NDArray[Any]:
+    """Return a key of each run; "" where there is none, or where its kernels differ."""
+    found = np.full(len(first), "", dtype=object)
+    if name in kernels.keys:
+        values = kernels.per_run(name)
+        found[:] = ["" if value is None else str(value) for value in values]
+    return found
