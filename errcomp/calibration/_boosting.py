@@ -1,0 +1,123 @@
+"""Trees for the absolute error, with as many rounds as serve rows that were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from errcomp.calibration.design import Floats
+from errcomp.calibration.forest import Forest
+from errcomp.calibration.spread import Integers, LeftOut
+from errcomp.errors import MissingExtraError
+
+__all__ = ["Boosted", "Booster", "import_xgboost"]
+
+#: One thread: sums of floats depend on their number. Columns by node: few features, few rounds.
+_FIXED = {
+    "objective": "reg:absoluteerror",
+    "eval_metric": "mae",
+    "tree_method": "hist",
+    "colsample_bynode": 0.7,
+    "nthread": 1,
+    "verbosity": 0,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Booster:
+    """Boosts trees for the absolute error, as many rounds as serve rows left out."""
+
+    parameters: dict[str, Any]
+    most: int
+    seed: int
+
+    def fit(
+        self, x: Floats, y: Floats, splits: Mapping[str, LeftOut], *, centered: bool
+    ) -> Boosted:
+        """Fit y; it starts at the median if `centered`, else at 0."""
+        xgboost = import_xgboost()
+        unit = float(1.4826 * np.median(np.abs(y - np.median(y)))) or float(np.std(y)) or 1.0
+        rows = np.arange(len(y))
+        # Splits may be one and the same: fit it once.
+        folds = {id(split): list(split) for split in splits.values()}
+        learnable = x.shape[1] > 0 and np.ptp(y) > 0
+        lost, fits = np.zeros(self.most + 1), {}
+        for key, parts in folds.items():
+            for train, out in parts:
+                begin = float(np.median(y[train])) if centered else 0.0
+                errors = np.abs(y[out] - begin).sum() / unit
+                fitted, curve = None, np.zeros(0)
+                if learnable:
+                    fitted, curve = self._train(x, (y - begin) / unit, train, self.most, out)
+                lost += np.append(errors, curve * len(out)) if learnable else errors
+                fits[key, out[0]] = (begin, fitted)
+        rounds = int(np.argmin(lost))
+        held_out = {}
+        for name, split in splits.items():
+            found = np.empty(len(y))
+            for _, out in folds[id(split)]:
+                begin, fitted = fits[id(split), out[0]]
+                found[out] = begin + unit * _sum_of_trees(xgboost, fitted, x[out], rounds)
+            held_out[name] = found
+        begin = float(np.median(y)) if centered else 0.0
+        last = self._train(x, (y - begin) / unit, rows, rounds)[0] if rounds else None
+        return Boosted(last, rounds, begin, unit, held_out)
+
+    def _train(
+        self, x: Floats, z: Floats, rows: Integers, rounds: int, out: Integers | None = None
+    ) -> tuple[Any, Floats]:
+        """Return the booster and its mean absolute error on the rows left out, by round."""
+        xgboost = import_xgboost()
+        parts = [rows] if out is None else [rows, out]
+        data = [xgboost.DMatrix(x[p], z[p], base_margin=np.zeros(len(p))) for p in parts]
+        seen: dict[str, dict[str, list[float]]] = {}
+        booster = xgboost.train(
+            _FIXED | {"seed": self.seed} | self.parameters,
+            data[0],
+            rounds,
+            evals=[(part, "out") for part in data[1:]],
+            evals_result=seen,
+            verbose_eval=False,
+        )
+        return booster, np.array(seen["out"]["mae"] if seen else [])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boosted:
+    """Trees of all rows, and what trees of other rows said of each row."""
+
+    booster: Any
+    rounds: int
+    begin: float
+    unit: float
+    held_out: dict[str, Floats]
+
+    def forest(self, columns: Sequence[int]) -> Forest:
+        if self.booster is None:
+            return Forest.flat(self.begin)
+        raw = self.raw("json")
+        return Forest.from_booster(raw, columns=columns, base=self.begin, unit=self.unit)
+
+    def raw(self, kind: str) -> bytes:
+        return b"" if self.booster is None else bytes(self.booster.save_raw(kind))
+
+
+def import_xgboost() -> Any:
+    try:
+        import xgboost
+    except ImportError as error:
+        raise MissingExtraError("xgboost", "boost", "the boosted model") from error
+    return xgboost
+
+
+def _sum_of_trees(xgboost: Any, booster: Any, x: Floats, rounds: int) -> NDArray[Any]:
+    # An empty range means all trees to xgboost.
+    if booster is None or not rounds:
+        return np.zeros(len(x))
+    data = xgboost.DMatrix(x, base_margin=np.zeros(len(x)))
+    found: NDArray[Any] = booster.predict(data, iteration_range=(0, rounds))
+    return found.astype(np.float64)
