@@ -1,0 +1,413 @@
+r"""The Bayesian model of the log-ratio: physics of launches, pooled over devices and models.
+
+Needs PyMC, nutpie, ArviZ and scikit-learn to fit; the fitted
+`errcomp.calibration.hierarchical.HierarchicalModel` predicts with SciPy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from errcomp.calibration._bayes_checks import (
+    Check,
+    Diagnostics,
+    SamplingError,
+    SamplingWarning,
+    diagnose,
+    enforce,
+)
+from errcomp.calibration._bayes_compat import import_arviz
+from errcomp.calibration._bayes_input import Level, assign_columns
+from errcomp.calibration._bayes_model import (
+    PRIORS,
+    GraphData,
+    Prior,
+    sample_graph,
+)
+from errcomp.calibration._bayes_posterior import Posterior, PriorPredictive, prior_predictive
+from errcomp.calibration._estimator import Predicting, as_names, as_targets
+from errcomp.calibration.design import Floats
+from errcomp.calibration.hierarchical import Columns, HierarchicalModel, LaunchOverhead
+from errcomp.errors import InputError, MissingExtraError, SmallSampleWarning, describe_names
+
+try:
+    from sklearn.base import (  # type: ignore[import-untyped]
+        BaseEstimator,
+        RegressorMixin,
+    )
+    from sklearn.utils.validation import (  # type: ignore[import-untyped]
+        check_is_fitted,
+        validate_data,
+    )
+except ImportError as error:
+    raise MissingExtraError("scikit-learn", "calibration", "the Bayesian residual model") from error
+
+__all__ = [
+    "PRIORS",
+    "BayesianResidual",
+    "Diagnostics",
+    "Prior",
+    "PriorPredictive",
+    "SamplingError",
+    "SamplingWarning",
+]
+
+
+class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Hierarchical, robust model of the log-ratio, built from what launching kernels costs.
+
+    .. math:: y_i \sim t_\nu(\mu_i, \sigma), \qquad
+              \mu_i = c + a_{d(i)} + m_{f(i)}
+              + \ln\!\Big(1 - e^{k_{d(i)}} \sum_j \kappa_j L_{ij}\Big) + w o_i + z_i^\top B
+
+    * L, costs: time that launching kernels alone takes, as a share of the summed kernels (or any
+      other share that is not in the run as it is in the sum). :math:`\kappa_j` is how often it
+      disappears: 1 where each launch hides once, below 0 where time between kernels is added.
+    * k, a: the devices' factor of their launches (log), and their shift. m: that of the model
+      family. All are drawn to 0 as far as devices (models) are alike.
+    * o, offset: a correction in logs that should be right as it is; w is near 1.
+    * z, linear features: all other columns, standardised over the runs of the fit.
+    * Student t: runs that nothing explains do not move the rest.
+
+    Parameters
+    ----------
+    launch : sequence of int or str
+        Columns of costs L, by position, or by name where X has names.
+    offset : int or str, optional
+        Column of the offset.
+    draws, tune : int
+        Per chain, kept and discarded.
+    chains : int
+    cores : int
+        Chains sampled at once. The draws do not depend on it.
+    target_accept : float
+        Of the sampler, in (0, 1): larger is slower and diverges less.
+    seed : int
+    check : {"raise", "warn", "ignore"}
+        What to do where diagnostics are bad. ``"ignore"`` keeps quiet about caveats too, e.g. in a
+        cross-validation; they stay in ``diagnostics_`` and ``caveats_``.
+
+    Attributes
+    ----------
+    portable_ : HierarchicalModel
+        Predicts, and can be stored.
+    posterior_ : arviz.InferenceData
+        Groups posterior, sample_stats, log_likelihood and observed_data.
+    diagnostics_ : Diagnostics
+    caveats_ : tuple of str
+        What was dropped, and what the data do not say.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Priors are in `PRIORS`, each with its unit and reason; `prior_predictive` shows what they say.
+
+    The first fit of a process compiles the model (about 20 s); further ones do not, unless there
+    are more devices, models or columns than the compiled sizes (8, 8, 4 and 8, doubled as needed).
+
+    A device that was not in the fit gets the distribution of devices: its band is as wide as
+    devices differ. Without any device in the fit there is no such level, and the band holds for
+    the devices of the fit alone. Misleads for features far outside the fit, where the linear part
+    goes on for ever.
+
+    Examples
+    --------
+    >>> PRIORS["device_sd"]
+    Prior(distribution='HalfNormal', args=(0.1,), unit='ln', reason='devices differ by percents, \
+rarely by 20 %')
+    >>> model = BayesianResidual(launch=[0])
+    >>> x = [[0.0], [0.1], [0.2]]
+    >>> bool(model.prior_predictive(x).share_within_tenfold > 0.95)
+    True
+    """
+
+    portable_: HierarchicalModel
+
+    def __init__(
+        self,
+        launch: Sequence[int | str] = (),
+        offset: int | str | None = None,
+        draws: int = 2000,
+        tune: int = 1000,
+        chains: int = 4,
+        cores: int = 2,
+        target_accept: float = 0.9,
+        seed: int = 0,
+        check: Check = "raise",
+    ) -> None:
+        self.launch = launch
+        self.offset = offset
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.cores = cores
+        self.target_accept = target_accept
+        self.seed = seed
+        self.check = check
+
+    def fit(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike,
+        *,
+        device: ArrayLike | None = None,
+        model: ArrayLike | None = None,
+    ) -> Self:
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+            Finite.
+        y : array_like, shape (n,)
+            Log of the measured run to the sum of its kernels.
+        device, model : array_like of str, shape (n,), optional
+            Levels that are pooled over. Runs whose name is ``""`` share a group of their own.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            Values are no finite numbers, shapes differ, a column is not there, or a parameter
+            cannot be.
+        SamplingError
+            Diagnostics are bad and `check` is ``"raise"``.
+        MissingExtraError
+            PyMC, nutpie or ArviZ is not installed.
+        KeyboardInterrupt
+            Interrupted before the first chain was finished. Later, the finished chains are kept,
+            and a `SamplingWarning` says so.
+        """
+        import_arviz()
+        self._check_parameters()
+        if hasattr(self, "portable_"):
+            # Nothing predicts with a fit that fails.
+            del self.portable_
+        x, target, columns, caveats = self._prepared(X, y)
+        costs, offset, linear = columns.split(x)
+        of_device = Level.from_names(as_names(device, len(x), "device"))
+        of_model = Level.from_names(as_names(model, len(x), "model"))
+        structure, data = GraphData.of(
+            costs,
+            linear,
+            np.column_stack([target, offset]),
+            device=of_device.index,
+            model=of_model.index,
+        )
+        sampled = sample_graph(
+            structure,
+            data,
+            draws=self.draws,
+            tune=self.tune,
+            chains=self.chains,
+            cores=self.cores,
+            target_accept=self.target_accept,
+            seed=self.seed,
+        )
+        posterior = Posterior(sampled, columns, of_device, of_model)
+        self.caveats_ = (*caveats, *_caveats_of_devices(of_device))
+        self.posterior_ = posterior.to_arviz(x, target)
+        self.diagnostics_ = diagnose(
+            posterior.variables,
+            posterior.labels,
+            divergent=sampled.stats["diverging"],
+            energy=sampled.stats["energy"],
+            seconds=sampled.seconds,
+            interrupted=len(sampled.stats["energy"]) < self.chains,
+        )
+        self._say()
+        enforce(self.diagnostics_, self.check)
+        self.portable_ = posterior.portable(np.random.default_rng([self.seed, 1]))
+        return self
+
+    def _say(self) -> None:
+        """Warn of what the user has to know of this fit."""
+        if self.check != "ignore":
+            for caveat in self.caveats_:
+                warnings.warn(caveat, SmallSampleWarning, stacklevel=3)
+        if self.diagnostics_.interrupted:
+            warnings.warn(
+                f"sampling was interrupted: {self.diagnostics_.chains} of {self.chains} chains "
+                "were finished and are kept, the others are lost.",
+                SamplingWarning,
+                stacklevel=3,
+            )
+
+    def loo(self) -> Any:
+        r"""Return ArviZ's estimate of how well runs left out one by one are predicted (PSIS-LOO).
+
+        Valid for new runs of the devices and models of the fit; it says nothing of new devices,
+        for which whole devices have to be left out. Pareto k above 0.7 (ArviZ warns): the
+        estimate is not to be relied on.
+
+        Returns
+        -------
+        arviz.ELPDData
+
+        References
+        ----------
+        Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluation using leave-one-out
+        cross-validation and WAIC", Statistics and Computing 27, doi:10.1007/s11222-016-9696-4.
+        """
+        check_is_fitted(self, "portable_")
+        return import_arviz().loo(self.posterior_, pointwise=True)
+
+    def compare(self, others: Mapping[str, BayesianResidual], *, name: str = "this") -> Any:
+        """Compare with other models of the same runs by leave-one-out.
+
+        Parameters
+        ----------
+        others : mapping of str to BayesianResidual
+            Fitted to the same log-ratios.
+        name : str
+            What to call this model.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As ``arviz.compare``: best first, with differences and their standard errors.
+
+        Raises
+        ------
+        InputError
+            Another model was fitted to other log-ratios, or has the name of this one.
+        """
+        models = {name: self, **others}
+        if len(models) <= len(others):
+            raise InputError(f"two models are called {name!r}. Choose another name=.")
+        for other in models.values():
+            check_is_fitted(other, "portable_")
+        y = self.posterior_.observed_data["y"].values
+        different = [
+            n for n, m in others.items() if not np.array_equal(m.posterior_.observed_data["y"], y)
+        ]
+        if different:
+            raise InputError(
+                f"{describe_names(different)} saw other log-ratios than {name}: they cannot be "
+                "compared. Fit all models to the same runs."
+            )
+        return import_arviz().compare({n: m.posterior_ for n, m in models.items()}, ic="loo")
+
+    def posterior_predictive(
+        self,
+        X: ArrayLike,  # noqa: N803
+        *,
+        device: ArrayLike | None = None,
+    ) -> Floats:
+        """Draw log-ratios of runs, one per stored draw of the posterior.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+        device : array_like of str, shape (n,), optional
+
+        Returns
+        -------
+        ndarray, shape (draws, n)
+            The same for the same seed. Rows of one unknown device share its draw, so that sums
+            over its runs have the right spread.
+        """
+        x = self._features(X)
+        rng = np.random.default_rng([self.seed, 2])
+        return self.portable_.sample(x, rng, device=as_names(device, len(x), "device"))
+
+    def prior_predictive(
+        self,
+        X: ArrayLike,  # noqa: N803
+        *,
+        device: ArrayLike | None = None,
+        model: ArrayLike | None = None,
+        draws: int = 1000,
+    ) -> PriorPredictive:
+        """Simulate runs from the priors alone; needs no fit, and no PyMC.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+        device, model : array_like of str, shape (n,), optional
+        draws : int
+
+        Returns
+        -------
+        PriorPredictive
+
+        Raises
+        ------
+        InputError
+            As `fit`.
+        """
+        x, _, columns, _ = self._prepared(X, None)
+        of_device = Level.from_names(as_names(device, len(x), "device"))
+        of_model = Level.from_names(as_names(model, len(x), "model"))
+        rng = np.random.default_rng([self.seed, 3])
+        return prior_predictive(x, columns, of_device, of_model, rng, draws)
+
+    def launch_overhead(self, floor_us: float | Mapping[str, float]) -> tuple[LaunchOverhead, ...]:
+        """Return what one launch costs on each device, in µs.
+
+        See `HierarchicalModel.launch_overhead`.
+        """
+        check_is_fitted(self, "portable_")
+        return self.portable_.launch_overhead(floor_us)
+
+    def _features(self, X: ArrayLike) -> Any:  # noqa: N803
+        check_is_fitted(self, "portable_")
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:  # noqa: N803
+        """Return what scikit-learn's validation lets through; its refusal as an InputError.
+
+        NaN is let through: `Columns.split` says which rows.
+        """
+        try:
+            found = validate_data(
+                self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options
+            )
+        except ValueError as error:
+            raise InputError(f"{error}") from error
+        return found
+
+    def _prepared(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike | None,
+    ) -> tuple[Floats, Floats, Columns, tuple[str, ...]]:
+        """Return checked features and log-ratios, what each column is, and what was dropped."""
+        if y is None:
+            x = self._validated(X, reset=True)
+            target = np.zeros(len(x))
+        else:
+            x, target = self._validated(X, y, reset=True, y_numeric=True, ensure_min_samples=2)
+            target = as_targets(target, len(x))
+        names = getattr(self, "feature_names_in_", None)
+        return x, target, *assign_columns(x, names, launch=self.launch, offset=self.offset)
+
+    def _check_parameters(self) -> None:
+        least = {"draws": 50, "tune": 50, "chains": 1, "cores": 1, "seed": 0}
+        for name, smallest in least.items():
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < smallest:
+                raise InputError(
+                    f"{name} must be a whole number of at least {smallest}, got {value!r}."
+                )
+        if not 0 < self.target_accept < 1:
+            raise InputError(f"target_accept must be in (0, 1), got {self.target_accept!r}.")
+        if self.check not in ("raise", "warn", "ignore"):
+            raise InputError(f'check must be "raise", "warn" or "ignore", got {self.check!r}.')
+
+
+def _caveats_of_devices(devices: Level) -> tuple[str, ...]:
+    if len(devices.names) != 1:
+        return ()
+    return (
+        f"all runs are on one device ({devices.names[0]}): how devices differ is not in the data, "
+        "and bands of other devices are as wide as the priors say",
+    )
