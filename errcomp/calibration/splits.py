@@ -1,0 +1,277 @@
+"""Which runs are held out: whole models, devices, both at once, whole vendors, or runs at random.
+
+A model that is used on new devices must be judged on devices that it has not seen. Runs held out
+at random share device and model with runs of the fit, and flatter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from errcomp.calibration.design import Design, Names
+from errcomp.calibration.devices import figures_of
+from errcomp.errors import InputError, describe_names
+
+__all__ = ["SPLITS", "Split", "check_split", "split", "vendor_of", "vendors_of"]
+
+Indices = NDArray[np.int64]
+
+#: Names of the splits, in code and on the command line.
+SPLITS = (
+    "leave-model-out",
+    "leave-device-out",
+    "leave-model-and-device-out",
+    "leave-vendor-out",
+    "random",
+)
+
+#: Words in names of devices that are not in `errcomp.calibration.devices`. Whole words only:
+#: A100 is not A1000, and the M1 of one maker no Tesla M of another.
+_MAKERS = {
+    "NVIDIA": r"nvidia|geforce|quadro|tesla|titan|jetson|dgx|rtx\d*[a-z]*|gtx\d*[a-z]*|"
+    r"(k40|k80|m40|m60|p4|p40|p100|v100|t4|l4|l20|l40|a2|a10|a16|a30|a40|a100|a800|a[456]000|"
+    r"h20|h100|h200|h800|b[123]00|gb[23]00|gh200)(s|g|x|sxm\d?|pcie|nvl)?",
+    "AMD": r"amd|radeon|instinct|epyc|ryzen|mi\d{2,3}[a-z]?",
+    "Intel": r"intel|xeon|gaudi\d?",
+    "Google": r"google|tpu|tpuv\d+[a-z]*",
+    "Apple": r"apple",
+    "Arm": r"arm|neoverse",
+}
+_PATTERNS = {maker: re.compile(words, re.IGNORECASE) for maker, words in _MAKERS.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """One group held out.
+
+    Attributes
+    ----------
+    held_out : str
+        Name of the group: a model, a device, ``"device / model"``, a vendor or ``"fold 3"``.
+    train, test : ndarray of int
+        Positions of the runs to fit on and of those to judge, ascending. ``train`` is empty only
+        where a device and a model are left out together and every run shares one of them.
+    """
+
+    held_out: str
+    train: Indices
+    test: Indices
+
+
+def vendor_of(device: str) -> str | None:
+    """Return who made a device, from its name; None where the name does not tell.
+
+    Parameters
+    ----------
+    device : str
+        Short or full name: ``"H100"``, ``"NVIDIA A100-SXM4-40GB"``, ``"Intel Xeon 8380"``.
+
+    Returns
+    -------
+    str or None
+        A processor of unknown make (``"cpu"``) is of the vendor ``"CPU"``. None also where the
+        name has words of several makers.
+
+    Examples
+    --------
+    >>> [vendor_of(name) for name in ("MI210", "A100-40G", "AMD Radeon VII", "cpu", "accelerator")]
+    ['AMD', 'NVIDIA', 'AMD', 'CPU', None]
+    """
+    listed = figures_of(device)
+    if listed is not None:
+        return listed.vendor
+    words = re.findall(r"[A-Za-z0-9]+", device)
+    makers = [maker for maker, pattern in _PATTERNS.items() if any(map(pattern.fullmatch, words))]
+    named = [maker for maker in makers if maker.lower() in map(str.lower, words)]
+    # The maker's own name decides over that of a product: "NVIDIA Titan", "AMD A10".
+    found = named or makers
+    if not found and any(word.lower() == "cpu" for word in words):
+        return "CPU"
+    return found[0] if len(found) == 1 else None
+
+
+def vendors_of(device: Names, vendor: Names | None = None) -> Names:
+    """Return the vendor of each run: from the key ``vendor`` where given, else from the device.
+
+    Parameters
+    ----------
+    device : ndarray of str, shape (n,)
+    vendor : ndarray of str, shape (n,), optional
+        ``""`` or None where unknown.
+
+    Returns
+    -------
+    ndarray of str, shape (n,)
+
+    Raises
+    ------
+    InputError
+        The vendor of a device is not known; names the devices.
+
+    Examples
+    --------
+    >>> vendors_of(np.array(["MI100", "V100"], dtype=object)).tolist()
+    ['AMD', 'NVIDIA']
+    """
+    given = [None] * len(device) if vendor is None else [str(v) if v else None for v in vendor]
+    known = {name: vendor_of(str(name)) for name in set(device.tolist())}
+    found = [own or known[name] for own, name in zip(given, device.tolist(), strict=True)]
+    unknown = dict.fromkeys(
+        str(name) for name, maker in zip(device.tolist(), found, strict=True) if maker is None
+    )
+    if unknown:
+        raise InputError(
+            f"the vendor of {_words(len(unknown), 'device')} is not known: "
+            f"{describe_names([name or '(no name)' for name in unknown])}. Add a column vendor "
+            "to the table."
+        )
+    return np.array(found, dtype=object)
+
+
+def check_split(name: str) -> None:
+    """Raise InputError if there is no split of that name.
+
+    Examples
+    --------
+    >>> check_split("leave-one-out")
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: no split 'leave-one-out'. Splits: leave-model-out, \
+leave-device-out, leave-model-and-device-out, leave-vendor-out, random
+    """
+    if name not in SPLITS:
+        raise InputError(f"no split {name!r}. Splits: {', '.join(SPLITS)}")
+
+
+def split(
+    design: Design,
+    name: str,
+    *,
+    vendor: Names | None = None,
+    folds: int = 10,
+    seed: int = 0,
+) -> tuple[Split, ...]:
+    """Divide runs into those to fit on and those to judge, once per group held out.
+
+    Every run is held out exactly once.
+
+    Parameters
+    ----------
+    design : Design
+        Its devices and models are the groups.
+    name : str
+        One of ``SPLITS``. ``"leave-model-and-device-out"`` holds the runs of one model on one
+        device out and fits on those that share neither.
+    vendor : ndarray of str, shape (n,), optional
+        Of each run; without it from the names of the devices. Only for ``"leave-vendor-out"``.
+    folds : int
+        Only for ``"random"``: sizes of the folds differ by one run at most.
+    seed : int
+        Only for ``"random"``.
+
+    Returns
+    -------
+    tuple of Split
+        Ordered by the name of the group.
+
+    Raises
+    ------
+    InputError
+        There is no such split, a run has no device or model, the vendor of a device is not known,
+        or there are too few groups; the message says how many are needed.
+
+    Notes
+    -----
+    Misleads where groups are no strangers: two sizes of one network, one device under two names.
+    What is left out then is still half in the fit.
+
+    Examples
+    --------
+    >>> device = np.array(["V100", "V100", "MI100"], dtype=object)
+    >>> one = np.ones(3)
+    >>> design = Design(run=np.array(["a", "b", "c"], dtype=object), total=one, measured=one,
+    ...                 x=np.empty((3, 0)), names=(), device=device,
+    ...                 model=np.array(["x", "y", "x"], dtype=object),
+    ...                 mode=device, unit="ms", task="composition")
+    >>> [(s.held_out, s.train.tolist(), s.test.tolist())
+    ...  for s in split(design, "leave-vendor-out")]
+    [('AMD', [0, 1], [2]), ('NVIDIA', [2], [0, 1])]
+    >>> [(s.held_out, s.train.tolist()) for s in split(design, "leave-model-and-device-out")]
+    [('MI100 / x', [1]), ('V100 / x', []), ('V100 / y', [2])]
+    """
+    check_split(name)
+    if name == "random":
+        return _random(len(design), folds, seed)
+    if name == "leave-vendor-out":
+        return _leave_out(vendors_of(design.device, vendor), "vendor", name)
+    if name == "leave-model-out":
+        return _leave_out(_known(design, "model", name), "model", name)
+    if name == "leave-device-out":
+        return _leave_out(_known(design, "device", name), "device", name)
+    return _leave_both_out(_known(design, "device", name), _known(design, "model", name), name)
+
+
+def _words(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def _known(design: Design, what: str, name: str) -> Names:
+    """Return the device or model of each run; raise where one is unknown."""
+    groups: Names = getattr(design, what)
+    missing = design.run[groups == ""].tolist()
+    if missing:
+        raise InputError(
+            f"{name} needs the {what} of every run; unknown for {_words(len(missing), 'run')}: "
+            f"{describe_names([str(run) for run in missing])}. Add a column {what}."
+        )
+    return groups
+
+
+def _insist(groups: Sequence[Any], word: str, name: str) -> None:
+    if len(groups) < 2:
+        only = f": {describe_names([str(group) for group in groups])}" if len(groups) else ""
+        raise InputError(
+            f"{name} needs runs of at least 2 {word}s, there {'is' if len(groups) == 1 else 'are'} "
+            f"{len(groups)}{only}. Add runs of another {word}, or choose another split."
+        )
+
+
+def _leave_out(groups: Names, word: str, name: str) -> tuple[Split, ...]:
+    there = sorted(set(groups.tolist()))
+    _insist(there, word, name)
+    return tuple(
+        Split(str(one), np.flatnonzero(groups != one), np.flatnonzero(groups == one))
+        for one in there
+    )
+
+
+def _leave_both_out(device: Names, model: Names, name: str) -> tuple[Split, ...]:
+    for groups, word in ((device, "device"), (model, "model")):
+        _insist(sorted(set(groups.tolist())), word, name)
+    found = []
+    for one, other in sorted(set(zip(device.tolist(), model.tolist(), strict=True))):
+        on, of = device == one, model == other
+        found.append(Split(f"{one} / {other}", np.flatnonzero(~on & ~of), np.flatnonzero(on & of)))
+    return tuple(found)
+
+
+def _random(n: int, folds: int, seed: int) -> tuple[Split, ...]:
+    if not 2 <= folds <= n:
+        raise InputError(
+            f"a random split in {folds} folds needs at least {max(folds, 2)} runs and 2 folds, "
+            f"there {'is' if n == 1 else 'are'} {_words(n, 'run')}. Add runs, or take fewer folds."
+        )
+    order = np.random.default_rng(seed).permutation(n)
+    fold = np.empty(n, dtype=np.int64)
+    fold[order] = np.arange(n) % folds
+    width = len(str(folds))
+    return tuple(
+        Split(f"fold {i + 1:0{width}d}", np.flatnonzero(fold != i), np.flatnonzero(fold == i))
+        for i in range(folds)
+    )

@@ -1,0 +1,282 @@
+"""Weights of a stack, and the stack as a model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from errcomp.calibration import _stack_weights
+from errcomp.calibration.design import QUANTILES
+from errcomp.calibration.scoring import grid_weights, pinball
+from errcomp.calibration.stacking import StackedResidual, StackModel, stack_weights
+from errcomp.errors import ErrcompError, InputError
+
+Z = stats.norm.ppf(QUANTILES)
+
+
+def members(seed, sds, n=60):
+    """Quantiles of members whose medians err by these standard deviations; the truth is noisy."""
+    rng = np.random.default_rng(seed)
+    y = 0.05 * rng.standard_normal(n)
+    quantiles = [s * rng.standard_normal(n)[:, None] + np.hypot(s, 0.05) * Z for s in sds]
+    return np.stack(quantiles), y, np.arange(n) % 6
+
+
+def loss(weights, quantiles, y):
+    average = np.tensordot(weights, quantiles, axes=1)
+    return float((pinball(average, y, QUANTILES) @ grid_weights(QUANTILES)).mean())
+
+
+def best(quantiles, y):
+    return _stack_weights._best_weights(quantiles - y[:, None], list(QUANTILES))
+
+
+def test_the_linear_programme_finds_the_minimum_of_two():
+    quantiles, y, _ = members(1, [0.05, 0.08])
+    found = best(quantiles, y)
+    scan = optimize.minimize_scalar(
+        lambda w: loss([w, 1 - w], quantiles, y), bounds=(0, 1), method="bounded"
+    )
+    assert loss(found, quantiles, y) == pytest.approx(scan.fun, rel=1e-6)
+    assert found[0] == pytest.approx(scan.x, abs=1e-3)
+
+
+def test_no_other_weights_of_four_are_better():
+    quantiles, y, _ = members(2, [0.05, 0.06, 0.08, 0.3])
+    found = best(quantiles, y)
+    lowest = loss(found, quantiles, y)
+    rng = np.random.default_rng(0)
+    others = [loss(w, quantiles, y) for w in rng.dirichlet(np.full(4, 0.5), size=400)]
+    assert lowest <= min(others)
+    near = [found + 1e-3 * (np.eye(4)[i] - found) for i in range(4)]
+    assert lowest <= min(loss(w, quantiles, y) for w in near) + 1e-12
+
+
+def test_weights_are_weights_and_do_not_depend_on_order_or_names():
+    quantiles, y, groups = members(3, [0.04, 0.08, 0.08])
+    found = stack_weights(quantiles, y, groups)
+    assert found.sum() == pytest.approx(1)
+    assert (found >= 0).all()
+    order = np.random.default_rng(0).permutation(len(y))
+    names = np.array(list("zyxwvu"), dtype=object)[groups]
+    assert stack_weights(quantiles[:, order], y[order], names[order]) == pytest.approx(found)
+    assert stack_weights(quantiles[::-1], y, groups) == pytest.approx(found[::-1])
+
+
+def test_units_and_shifts_do_not_matter():
+    quantiles, y, groups = members(4, [0.04, 0.06])
+    found = stack_weights(quantiles, y, groups)
+    assert stack_weights(1e6 * quantiles, 1e6 * y, groups) == pytest.approx(found, rel=1e-6)
+    assert stack_weights(quantiles + 7, y + 7, groups) == pytest.approx(found, rel=1e-6)
+
+
+def test_a_member_that_is_far_off_gets_next_to_nothing():
+    quantiles, y, groups = members(5, [0.02, 1.0])
+    assert stack_weights(quantiles, y, groups)[0] > 0.95
+
+
+def test_twins_share():
+    quantiles, y, groups = members(6, [0.05])
+    assert stack_weights(np.repeat(quantiles, 2, axis=0), y, groups) == pytest.approx([0.5, 0.5])
+
+
+def test_exact_members_share():
+    y = np.linspace(0, 1, 12)
+    quantiles = np.repeat(y[None, :, None], len(QUANTILES), axis=2).repeat(3, axis=0)
+    assert stack_weights(quantiles, y, np.arange(12) % 4) == pytest.approx(np.full(3, 1 / 3))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_too_few_groups_give_equal_weights(groups):
+    quantiles, y, _ = members(7, [0.02, 1.0])
+    assert stack_weights(quantiles, y, np.arange(60) % groups).tolist() == [0.5, 0.5]
+
+
+def test_one_member_has_all_the_weight():
+    quantiles, y, groups = members(8, [0.3])
+    assert stack_weights(quantiles, y, groups).tolist() == [1.0]
+
+
+def test_the_better_member_only_by_luck_in_one_group_is_not_trusted():
+    # In group 0 the first member is perfect, in all others both are the same noise apart.
+    quantiles, y, groups = members(9, [0.05, 0.05])
+    lucky = quantiles.copy()
+    lucky[0, groups == 0] = y[groups == 0][:, None]
+    trusting = best(lucky, y)[0]
+    assert abs(stack_weights(lucky, y, groups)[0] - 0.5) <= abs(trusting - 0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda q, y, g: (q[0], y, g), "of shape"),
+        (lambda q, y, g: (q, y[:-1], g), "got shapes"),
+        (lambda q, y, g: (q, y, g[:-1]), "got shapes"),
+        (lambda q, y, g: (q[:, :, :5], y, g), "for 23 probabilities"),
+        (lambda q, y, g: (q[:0], y, g), "got shapes"),
+        (lambda q, y, g: (q, y[:, None], g), "got shapes"),
+        (lambda q, y, g: (np.where(np.arange(60)[:, None] == 3, np.nan, q), y, g), "in row 4 "),
+        (lambda q, y, g: (q, np.where(np.arange(60) > 57, np.inf, y), g), r"\(2 rows in all\)"),
+    ],
+)
+def test_stacking_refuses(change, words):
+    with pytest.raises(InputError, match=words):
+        stack_weights(*change(*members(10, [0.1, 0.2])))
+
+
+def test_a_solver_that_fails_says_so(monkeypatch):
+    failed = optimize.OptimizeResult(status=4, message="numerical trouble")
+    monkeypatch.setattr(optimize, "linprog", lambda *_, **__: failed)
+    with pytest.raises(ErrcompError, match="were not found: numerical trouble"):
+        stack_weights(*members(11, [0.1, 0.2]))
+
+
+class Normal:
+    """A portable model: the first feature plus a bias, with normal quantiles."""
+
+    KIND = "normal"
+
+    def __init__(self, bias, sd=0.1):
+        self.bias, self.sd = bias, sd
+
+    def predict_quantiles(self, x, q, *, device=None):
+        shift = 0 if device is None else np.array([d == "hot" for d in device])[:, None]
+        return x[:, :1] + self.bias + shift + self.sd * stats.norm.ppf(q)
+
+
+class Shift:
+    """A model that learns the mean of y - x, plus an error of its own."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def fit(self, x, y, *, device=None, model=None):
+        assert model is None or len(model) == len(y)
+        self.seen = None if model is None else set(model)
+        self.portable_ = Normal(float(np.mean(y - x[:, 0])) + self.error)
+        return self
+
+    def predict_quantiles(self, x, q=QUANTILES, *, device=None):
+        return self.portable_.predict_quantiles(x, q)
+
+
+def test_a_stack_averages_quantiles_at_any_probability():
+    stack = StackModel(("a", "b"), np.array([0.25, 0.75])).bind({"a": Normal(0), "b": Normal(1)})
+    x = np.array([[0.0], [2.0]])
+    found = stack.predict_quantiles(x, [0.1, 0.5], device=np.array(["", "hot"], dtype=object))
+    assert found[:, 1] == pytest.approx([0.75, 3.75])
+    assert found[0, 0] == pytest.approx(0.75 + 0.1 * stats.norm.ppf(0.1))
+
+
+def test_a_member_without_weight_is_not_needed():
+    stack = StackModel(("a", "b"), np.array([1.0, 0.0])).bind({"a": Normal(0)})
+    assert stack.predict_quantiles(np.zeros((1, 1)), [0.5]).tolist() == [[0.0]]
+
+
+def test_a_stack_survives_a_file():
+    stack = StackModel(("bayesian", "boosted"), np.array([0.3, 0.7]))
+    meta, arrays = stack.to_arrays()
+    again = StackModel.from_arrays(json.loads(json.dumps(meta)), arrays)
+    assert again.names == stack.names
+    assert again.weights.tobytes() == stack.weights.tobytes()
+    assert StackModel.KIND == "stack"
+
+
+def test_a_stack_without_its_members_says_which():
+    stack = StackModel(("a", "b", "c"), np.array([0.5, 0.5, 0.0]))
+    with pytest.raises(InputError, match="needs its members a, b; there are none"):
+        stack.predict_quantiles(np.zeros((1, 1)), [0.5])
+    with pytest.raises(InputError, match="needs its members b; there are a"):
+        stack.bind({"a": Normal(0)})
+    with pytest.raises(InputError, match="needs its members b; there are a"):
+        stack.combine({"a": np.zeros((1, 1))})
+
+
+@pytest.mark.parametrize(
+    ("names", "weights"),
+    [
+        (("a",), [0.5, 0.5]),
+        (("a", "a"), [0.5, 0.5]),
+        ((), []),
+        (("a", "b"), [1.5, -0.5]),
+        (("a", "b"), [0.5, 0.4]),
+        (("a", "b"), [np.nan, 1.0]),
+    ],
+)
+def test_weights_that_cannot_be(names, weights):
+    with pytest.raises(InputError, match="one weight per member"):
+        StackModel(names, np.array(weights))
+
+
+@pytest.mark.parametrize(
+    ("meta", "arrays"),
+    [
+        ({}, {"weights": np.ones(1)}),
+        ({"members": "a"}, {"weights": np.ones(1)}),
+        ({"members": [1]}, {"weights": np.ones(1)}),
+        ({"members": ["a"]}, {}),
+        ({"members": ["a"]}, {"weights": np.array(["1"])}),
+    ],
+)
+def test_a_file_that_cannot_be(meta, arrays):
+    with pytest.raises(InputError, match="a stack in a model file needs members"):
+        StackModel.from_arrays(meta, arrays)
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(12)
+    model = np.repeat(np.array(list("abcd"), dtype=object), 10)
+    x = rng.standard_normal((40, 2))
+    return x, x[:, 0] + 0.3 + 0.05 * rng.standard_normal(40), model
+
+
+def test_fitting_weighs_members_by_groups_they_did_not_see(table):
+    x, y, model = table
+    makers = {"good": lambda: Shift(0.0), "off": lambda: Shift(0.5)}
+    stack = StackedResidual(makers).fit(x, y, model=model, device=np.full(40, "gpu"))
+    assert stack.weights_["good"] > 0.9
+    assert stack.out_of_fold_.shape == (2, 40, len(QUANTILES))
+    assert np.isfinite(stack.out_of_fold_).all()
+    held = model == "b"
+    own = Shift(0.0).fit(x[~held], y[~held]).predict_quantiles(x[held])
+    assert stack.out_of_fold_[0, held] == pytest.approx(own)
+    assert stack.members_["off"].seen == set("abcd")
+    assert stack.predict(x) == pytest.approx(stack.predict_quantiles(x, [0.5])[:, 0])
+    assert np.abs(stack.predict(x) - x[:, 0] - 0.3).max() < 0.1
+    assert stack.portable_.weights.tolist() == list(stack.weights_.values())
+
+
+def test_bands_are_equal_tailed(table):
+    x, y, model = table
+    stack = StackedResidual({"one": lambda: Shift(0.0)}).fit(x, y, model=model)
+    one = stack.predict_interval(x, 0.9, device=np.full(40, "gpu"))
+    assert one.shape == (40, 2)
+    assert one == pytest.approx(stack.predict_quantiles(x, [0.05, 0.95]))
+    several = stack.predict_interval(x, [0.5, 0.9])
+    assert several.shape == (40, 2, 2)
+    assert several[:, :, 1] == pytest.approx(one)
+
+
+def test_scikit_learn_can_clone_it():
+    makers = {"one": lambda: Shift(0.0)}
+    assert StackedResidual(makers, by="device").get_params() == {"members": makers, "by": "device"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known", "words"),
+    [
+        (({},), {}, "a stack needs members"),
+        (({"a": Shift},), {}, "at least 2 models, got none. Give model="),
+        (({"a": Shift},), {"model": ["m"] * 40}, "at least 2 models, got m"),
+    ],
+)
+def test_fits_that_cannot_be(table, arguments, known, words):
+    x, y, _ = table
+    with pytest.raises(InputError, match=words):
+        StackedResidual(*arguments).fit(x, y, **known)
+    with pytest.raises(InputError, match="'model' or 'device', got 'vendor'"):
+        StackedResidual({"a": Shift}, by="vendor").fit(x, y)
