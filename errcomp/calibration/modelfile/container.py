@@ -1,0 +1,173 @@
+"""The container of a model file: a ZIP archive of which every byte is given by its entries.
+
+ZIP has room beside what it stores: dates, comments, gaps, two headers for each entry. Here all of
+it is fixed, so that the same entries make the same bytes, and a file that differs in a byte from
+what its entries make was changed. Entries are stored, never compressed: what a file unpacks to is
+never more than the file. Any ZIP program lists and unpacks it.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+
+from errcomp.errors import InputError
+
+__all__ = ["LARGEST", "MOST_ENTRIES", "check_bytes", "pack", "unpack"]
+
+Bytes = bytes | memoryview
+
+#: A file, and what its entries say they hold, bytes.
+LARGEST = 256 * 2**20
+MOST_ENTRIES = 4096
+
+_LOCAL = struct.Struct("<4s5H3L2H")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_END = struct.Struct("<4s4H2LH")
+_LOCAL_MARK, _CENTRAL_MARK, _END_MARK = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+#: Version 2.0, made on Unix; no flag, stored; midnight of 1 January 1980, the first date there is.
+_MADE_BY, _HOW = (3 << 8) | 20, (20, 0, 0, 0, (1 << 5) | 1)
+_MODE = stat.S_IFREG | 0o644
+_NAME = re.compile(r"[A-Za-z0-9_]+(?:[./][A-Za-z0-9_]+)*")
+_AGAIN = "Copy the file again, or write the model again."
+
+
+def pack(entries: Mapping[str, Bytes]) -> bytes:
+    """Return the archive of these entries; the order in which they are given does not matter.
+
+    Examples
+    --------
+    >>> pack({"b": b"2", "a": b"1"}) == pack({"a": b"1", "b": b"2"})
+    True
+    """
+    return b"".join(_pieces(entries))
+
+
+def unpack(data: Bytes) -> dict[str, memoryview]:
+    """Return the entries of an archive; whether nothing else was changed says `check_bytes`.
+
+    Raises
+    ------
+    InputError
+        It is no archive, or was cut off; an entry lies outside of it, is there twice, has a name
+        that is no plain relative path, is compressed, encrypted or no regular file; or there are
+        too many entries, or too large ones.
+
+    Examples
+    --------
+    >>> bytes(unpack(pack({"a": b"1"}))["a"])
+    b'1'
+    """
+    view = memoryview(data)
+    if bytes(view[:4]) != _LOCAL_MARK:
+        raise InputError(
+            f"is no model file: it begins with {bytes(view[:4])!r}, not as a ZIP archive does. "
+            "Name a file that errcomp wrote."
+        )
+    start = len(view) - _END.size
+    if start < 0 or bytes(view[start : start + 4]) != _END_MARK:
+        raise InputError(f"was cut off, or something was appended to it. {_AGAIN}")
+    _, _, _, _, count, size, offset, _ = _END.unpack(view[start:])
+    if count > MOST_ENTRIES:
+        raise InputError(f"has {count:,} entries; a model has at most {MOST_ENTRIES:,}. {_AGAIN}")
+    if offset + size != start:
+        raise InputError(f"its table of contents is not where it should be. {_AGAIN}")
+    entries: dict[str, memoryview] = {}
+    at, total = offset, 0
+    for _ in range(count):
+        name, first, length, at = _entry(view[:start], at)
+        if name in entries:
+            raise InputError(f"entry {name!r} is there twice. {_AGAIN}")
+        total += length
+        if total > LARGEST:
+            raise InputError(
+                f"its entries say that they hold more than {LARGEST >> 20} MiB, which no model "
+                "does. Do not unpack it."
+            )
+        if first + length > offset:
+            raise InputError(f"entry {name!r} lies outside of the file. {_AGAIN}")
+        entries[name] = view[first : first + length]
+    return entries
+
+
+def check_bytes(data: Bytes, entries: Mapping[str, Bytes]) -> None:
+    """Raise unless the data are, byte for byte, the archive of these entries.
+
+    Raises
+    ------
+    InputError
+        A byte differs; the message says where.
+    """
+    view, at = memoryview(data), 0
+    for piece in _pieces(entries):
+        if view[at : at + len(piece)].tobytes() != bytes(piece):  # views compare slowly
+            raise InputError(
+                f"was changed between its entries (bytes {at:,} to {at + len(piece):,}), or packed "
+                f"by another program. {_AGAIN}"
+            )
+        at += len(piece)
+    if at != len(view):
+        raise InputError(f"has {len(view) - at:,} bytes that belong to no entry. {_AGAIN}")
+
+
+def _pieces(entries: Mapping[str, Bytes]) -> Iterator[Bytes]:
+    """Yield header and bytes of every entry, by name, and the table of contents."""
+    directory, at = [], 0
+    for name in sorted(entries):
+        payload, raw = entries[name], name.encode("ascii")
+        common = (*_HOW, zlib.crc32(payload), len(payload), len(payload), len(raw), 0)
+        yield _LOCAL.pack(_LOCAL_MARK, *common) + raw
+        yield payload
+        rest = (0, 0, 0, _MODE << 16, at)
+        directory.append(_CENTRAL.pack(_CENTRAL_MARK, _MADE_BY, *common, *rest) + raw)
+        at += _LOCAL.size + len(raw) + len(payload)
+    contents, count = b"".join(directory), len(directory)
+    yield contents + _END.pack(_END_MARK, 0, 0, count, count, len(contents), at, 0)
+
+
+def _entry(view: memoryview, at: int) -> tuple[str, int, int, int]:
+    """Return name, first byte and length of the entry listed here, and where the next is listed."""
+    after = at + _CENTRAL.size
+    if after > len(view) or bytes(view[at : at + 4]) != _CENTRAL_MARK:
+        raise InputError(f"its table of contents is damaged. {_AGAIN}")
+    fields = _CENTRAL.unpack(view[at:after])
+    flags, method, packed, length, named = fields[3], fields[4], fields[8], fields[9], fields[10]
+    mode, local = fields[15] >> 16, fields[16]
+    name = _checked_name(bytes(view[after : after + named]))
+    if flags & 1:
+        raise InputError(f"entry {name!r} is encrypted; entries of a model never are. {_AGAIN}")
+    if method != 0 or packed != length:
+        raise InputError(
+            f"entry {name!r} is compressed; entries of a model never are. Do not pack it again: "
+            "use the file that errcomp wrote. If a newer errcomp wrote it, upgrade."
+        )
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        what = "a link" if stat.S_ISLNK(mode) else "no regular file"
+        raise InputError(
+            f"entry {name!r} is {what}; entries of a model are regular files. {_AGAIN}"
+        )
+    # Extra fields and comments are never written; check_bytes refuses them.
+    return name, local + _LOCAL.size + named, length, after + named + fields[11] + fields[12]
+
+
+def _checked_name(raw: bytes) -> str:
+    """Return the name if it is a plain path below the folder in which the file is unpacked."""
+    name = raw.decode("ascii", "backslashreplace")
+    reason = ""
+    if name.startswith("/") or re.match("[A-Za-z]:", name):
+        reason = "an absolute path, or on a drive"
+    elif "\\" in name:
+        reason = "not plain: it has a backslash, or bytes that are not ASCII"
+    elif ".." in name.split("/"):
+        reason = "a path out of its folder"
+    elif not _NAME.fullmatch(name):
+        reason = "not plain: letters, digits and _ with . and / between them"
+    if reason:
+        raise InputError(
+            f"the name of an entry, {name[:80]!r}, is {reason}. The file is damaged or was not "
+            "written by errcomp: do not unpack it."
+        )
+    return name

@@ -1,0 +1,368 @@
+"""What a model file holds, checked in one place: when it is written and when it is read."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from errcomp._units import SECONDS
+from errcomp.calibration.design import TASKS, PortableModel, Task
+from errcomp.calibration.modelfile.arrays import describe
+from errcomp.errors import InputError, describe_names
+
+__all__ = ["KINDS", "FeatureRange", "Member", "ModelContent", "plain_json", "portable"]
+
+#: The class that makes a member of each kind again.
+KINDS = {
+    "hierarchical": ("errcomp.calibration.hierarchical", "HierarchicalModel"),
+    "linear": ("errcomp.calibration.linear", "LinearModel"),
+    "trees": ("errcomp.calibration.trees", "TreeModel"),
+}
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}(?:\.[A-Za-z0-9_]{1,64})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_DEEPEST = 32
+_LARGEST_INTEGER = 2**63
+
+
+def portable(kind: str) -> type[PortableModel]:
+    """Return the class of this kind of model; its module is imported now.
+
+    Raises
+    ------
+    InputError
+        There is no such kind; the message lists those that there are.
+
+    Examples
+    --------
+    >>> portable("forest")
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: no kind of model 'forest'. Kinds: hierarchical, linear, trees. If a \
+newer errcomp wrote it, upgrade.
+    """
+    _check_kind(kind)
+    module, name = KINDS[kind]
+    found: type[PortableModel] = getattr(import_module(module), name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRange:
+    """A feature, and the values that it had in the fit.
+
+    Attributes
+    ----------
+    name : str
+        The column of `errcomp.calibration.design.Design`.
+    unit : str
+        ``"1"`` for a share; never the unit of the times.
+    low, high : float or None
+        Smallest and largest value in the fit; both None where it was never known.
+    """
+
+    name: str
+    unit: str
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One fitted model in the file.
+
+    Attributes
+    ----------
+    name : str
+        Letters, digits and ``_``; unique in the file.
+    kind : str
+        One of `KINDS`.
+    meta : mapping
+        What JSON can hold.
+    arrays : mapping of str to ndarray
+        float64, float32, int64, int32, int8, bool or text of at most 256 characters.
+    non_finite : tuple of str
+        Names of the arrays in which NaN or infinity means something. All others must be finite.
+    booster : bytes or None
+        The boosted trees as xgboost saves them (UBJSON), for use with xgboost. Nothing here reads
+        it.
+    """
+
+    name: str
+    kind: str
+    meta: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+    non_finite: tuple[str, ...] = ()
+    booster: bytes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        model: PortableModel,
+        *,
+        non_finite: Sequence[str] = (),
+        booster: bytes | None = None,
+    ) -> Self:
+        """Take a fitted model apart."""
+        meta, arrays = model.to_arrays()
+        return cls(name, model.KIND, meta, arrays, tuple(non_finite), booster)
+
+    def restore(self) -> PortableModel:
+        """Make the model again.
+
+        Raises
+        ------
+        InputError
+            Something of the model is missing or cannot be.
+        """
+        return portable(self.kind).from_arrays(dict(self.meta), dict(self.arrays))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelContent:
+    """All that a model file holds.
+
+    Attributes
+    ----------
+    task : {"composition", "prediction"}
+    unit : str or None
+        Unit of the times in the fit (``"ms"``); None where it was not stated.
+    features : tuple of FeatureRange
+        In the order of the columns.
+    devices, models, modes : tuple of str
+        Those in the fit.
+    levels : tuple of float
+        Levels of the bands, ascending, in (0, 1).
+    members : tuple of Member
+        At least one.
+    fingerprint : str
+        Of the table of the fit, see `errcomp.calibration.modelfile.fingerprint`.
+    versions : mapping of str to str
+        Versions of errcomp and of the libraries used in the fit.
+    created : str
+        Date of the fit, ``"YYYY-MM-DD"``. Given by the caller: no clock is read here.
+    conformal : tuple of mapping
+        How bands are widened; what JSON can hold.
+    extra : mapping
+        Everything else, e.g. corrections of kernels; what JSON can hold.
+
+    Raises
+    ------
+    InputError
+        By `check`: which part cannot be, the value seen, and the remedy.
+
+    Notes
+    -----
+    Read from a file, mappings have their keys in alphabetical order, and tuples inside them are
+    lists.
+    """
+
+    task: Task
+    unit: str | None
+    features: tuple[FeatureRange, ...]
+    devices: tuple[str, ...]
+    models: tuple[str, ...]
+    modes: tuple[str, ...]
+    levels: tuple[float, ...]
+    members: tuple[Member, ...]
+    fingerprint: str
+    versions: Mapping[str, str]
+    created: str
+    conformal: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def member(self, name: str) -> Member:
+        """Return the member of this name.
+
+        Raises
+        ------
+        InputError
+            There is none; the message lists those that there are.
+        """
+        for member in self.members:
+            if member.name == name:
+                return member
+        names = describe_names([member.name for member in self.members], wanted=name)
+        raise InputError(f"the model file has no member {name!r}. Members: {names}")
+
+    def check(self) -> None:
+        """Raise InputError unless every part is what it has to be."""
+        if self.task not in TASKS:
+            raise _bad("task", self.task, f"one of {', '.join(TASKS)}")
+        if self.unit is not None and not (isinstance(self.unit, str) and self.unit in SECONDS):
+            raise _bad("unit", self.unit, f"a unit of time ({', '.join(SECONDS)}) or None")
+        for name in ("devices", "models", "modes"):
+            _check_names(name, getattr(self, name))
+        _check_levels(self.levels)
+        if not isinstance(self.fingerprint, str) or not _HASH.fullmatch(self.fingerprint):
+            raise _bad("fingerprint", self.fingerprint, "64 hexadecimal digits: use fingerprint()")
+        _check_date(self.created)
+        _check_versions(self.versions)
+        _check_features(self.features)
+        _check_members(self.members)
+        if not isinstance(self.conformal, tuple):
+            raise _bad("conformal", self.conformal, "a tuple of mappings")
+        for i, meta in enumerate(self.conformal):
+            _check_mapping(f"conformal[{i}]", meta)
+        _check_mapping("extra", self.extra)
+
+
+def plain_json(value: Any, where: str, depth: int = 0) -> Any:
+    """Return what JSON can hold without loss; tuples become lists.
+
+    Raises
+    ------
+    InputError
+        A value cannot be written (the message says where it is), is NaN or infinite, an integer
+        beyond 64 bits or text that is not Unicode, or it is nested too deeply.
+
+    Examples
+    --------
+    >>> plain_json({"knots": (1, 2.5)}, "meta")
+    {'knots': [1, 2.5]}
+    >>> plain_json({"knots": {1, 2}}, "meta")
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: meta.knots must be what JSON can hold (text, finite numbers, true, \
+false, None, lists, mappings from text), got {1, 2}.
+    """
+    if depth > _DEEPEST:
+        raise InputError(f"{where[:200]} is nested more than {_DEEPEST} deep. Make it flatter.")
+    if value is None or value is True or value is False:
+        return value
+    if _is_text(value):
+        return value
+    if type(value) is int and -_LARGEST_INTEGER <= value < _LARGEST_INTEGER:
+        return value
+    # NumPy's float64 is a float.
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [plain_json(part, f"{where}[{i}]", depth + 1) for i, part in enumerate(value)]
+    if isinstance(value, Mapping) and all(map(_is_text, value)):
+        return {key: plain_json(part, f"{where}.{key}", depth + 1) for key, part in value.items()}
+    wanted = "text, finite numbers, true, false, None, lists, mappings from text"
+    raise _bad(where[:200], value, f"what JSON can hold ({wanted})")
+
+
+def _bad(where: str, value: Any, wanted: str) -> InputError:
+    return InputError(f"{where} must be {wanted}, got {repr(value)[:80]}.")
+
+
+def _is_text(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair, which Python allows in text
+        return False
+    return True
+
+
+def _check_names(where: str, names: Any) -> None:
+    if not isinstance(names, tuple) or not all(map(_is_text, names)):
+        raise _bad(where, names, "a tuple of names")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{where} names {twice!r} twice. Name each once.")
+
+
+def _check_levels(levels: Any) -> None:
+    ascending = (
+        isinstance(levels, tuple)
+        and all(isinstance(level, float) for level in levels)
+        and all(low < high for low, high in zip((0.0, *levels), (*levels, 1.0), strict=True))
+    )
+    if not ascending:
+        raise _bad("levels", levels, "a tuple of fractions between 0 and 1, ascending")
+
+
+def _check_date(date: Any) -> None:
+    try:
+        if _DATE.fullmatch(date):
+            datetime.date.fromisoformat(date)
+            return
+    except (TypeError, ValueError):
+        pass
+    raise _bad("created", date, "a date, YYYY-MM-DD")
+
+
+def _check_versions(versions: Any) -> None:
+    texts = isinstance(versions, Mapping) and all(
+        _is_text(part) for pair in versions.items() for part in pair
+    )
+    if not texts or "errcomp" not in versions:
+        raise _bad("versions", versions, "a mapping of text to text that says which errcomp")
+
+
+def _check_features(features: Any) -> None:
+    if not isinstance(features, tuple) or not all(isinstance(f, FeatureRange) for f in features):
+        raise _bad("features", features, "a tuple of FeatureRange")
+    _check_names("features", tuple(feature.name for feature in features))
+    for feature in features:
+        where = f"feature {feature.name!r}:"
+        if not _is_text(feature.unit):
+            raise _bad(f"{where} unit", feature.unit, "text")
+        ends = (feature.low, feature.high)
+        if ends == (None, None):
+            continue
+        numbers = all(isinstance(end, float) and math.isfinite(end) for end in ends)
+        if not numbers or ends[0] > ends[1]:
+            raise _bad(f"{where} low and high", ends, "finite floats in this order, or both None")
+
+
+def _check_members(members: Any) -> None:
+    if not isinstance(members, tuple) or not all(isinstance(m, Member) for m in members):
+        raise _bad("members", members, "a tuple of Member")
+    if not members:
+        raise InputError("members must be at least one fitted model, got none.")
+    _check_names("members", tuple(member.name for member in members))
+    for member in members:
+        if not _NAME.fullmatch(member.name) or "." in member.name:
+            raise _bad("name of a member", member.name, "1 to 64 letters, digits and _")
+        _check_kind(member.kind)
+        where = f"member {member.name!r}:"
+        _check_mapping(f"{where} meta", member.meta)
+        if member.booster is not None and not isinstance(member.booster, bytes):
+            raise _bad(f"{where} booster", member.booster, "bytes or None")
+        _check_arrays(where, member)
+
+
+def _check_arrays(where: str, member: Member) -> None:
+    if not isinstance(member.arrays, Mapping):
+        raise _bad(f"{where} arrays", member.arrays, "a mapping of names to arrays")
+    for name, array in member.arrays.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            wanted = "letters, digits and _ (at most one full stop between them)"
+            raise _bad(f"{where} name of an array", name, wanted)
+        try:
+            describe(array, finite=name not in member.non_finite)
+        except InputError as error:
+            raise InputError(f"{where} array {name!r} {error}") from error
+    for name in member.non_finite:
+        if name not in member.arrays:
+            known = describe_names(list(member.arrays), wanted=name)
+            raise InputError(f"{where} non_finite names {name!r}. Arrays: {known}")
+
+
+def _check_kind(kind: Any) -> None:
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(
+            f"no kind of model {repr(kind)[:80]}. Kinds: {', '.join(KINDS)}. "
+            "If a newer errcomp wrote it, upgrade."
+        )
+
+
+def _check_mapping(where: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise _bad(where, value, "a mapping")
+    plain_json(value, where)

@@ -1,0 +1,40 @@
+"""Units are converted or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from errcomp._units import SECONDS
+from errcomp.calibration.modelfile import check_unit
+from errcomp.errors import InputError
+
+
+@pytest.mark.parametrize("given", SECONDS)
+@pytest.mark.parametrize("model", SECONDS)
+def test_factors_are_exact_powers_of_ten(model, given):
+    power = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9}
+    assert check_unit(model, given) == float(f"1e{power[given] - power[model]}")
+
+
+def test_times_in_the_other_unit_are_the_same_times():
+    assert 1500.0 * check_unit("ms", "us") == 1.5
+
+
+def test_no_unit_at_all_is_one_unit():
+    assert check_unit(None, None) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "said"),
+    [
+        ("ms", None, r"fitted to times in ms, and the times given have no unit. State it"),
+        (None, "us", r"times given are in us, .* State the unit when fitting"),
+        ("ms", "cycles", r"'cycles' is not a unit of time"),
+        ("W", "ms", r"'W' is not a unit of time"),
+        ("W", "W", r"'W' is not a unit of time"),
+        (None, "MS", r"'MS' is not a unit of time .*Known: s, ms"),
+    ],
+)
+def test_units_that_do_not_fit(model, given, said):
+    with pytest.raises(InputError, match=said):
+        check_unit(model, given)
