@@ -1,0 +1,94 @@
+"""The models that can be fitted to a design, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from errcomp.calibration.design import Design, ResidualModel
+from errcomp.calibration.features import FEATURES, LAUNCHES
+from errcomp.errors import InputError
+
+__all__ = ["BASELINES", "ESTIMATORS", "MEMBERS", "check_estimators", "fit_member"]
+
+#: Not fitted to features: what a model has to beat.
+BASELINES = ("sum", "global", "device", "linear")
+#: Models that are fitted; ``stack`` weighs these.
+MEMBERS = ("bayesian", "boosted")
+ESTIMATORS = (*BASELINES, *MEMBERS, "stack")
+
+_NAMES = tuple(feature.name for feature in FEATURES)
+#: What the physical model takes beside launches and slow kernels: few, for there are few runs.
+_PHYSICAL_LINEAR = ("training", "total_ms")
+_LINEAR = ("launch_idle", "launch_work", "launch_work_training", "slow_kernels", "total_ms")
+
+
+def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the estimators in order, each once.
+
+    Raises
+    ------
+    InputError
+        A name is not known; the message lists those that are.
+    """
+    unknown = [name for name in names if name not in ESTIMATORS]
+    if unknown or not names:
+        raise InputError(
+            f"unknown estimator{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}. "
+            f"Known: {', '.join(ESTIMATORS)}."
+        )
+    return tuple(name for name in ESTIMATORS if name in names)
+
+
+def columns_of(name: str) -> tuple[int, ...]:
+    """Return the columns of the design that a model sees."""
+    chosen: Sequence[str] = _NAMES
+    if name == "bayesian":
+        chosen = (*LAUNCHES, "slow_kernels", *_PHYSICAL_LINEAR)
+    elif name == "linear":
+        chosen = _LINEAR
+    return tuple(_NAMES.index(column) for column in chosen)
+
+
+def fit_member(
+    name: str, design: Design, *, seed: int, cores: int, quick: bool = False
+) -> ResidualModel:
+    """Fit one model (not ``stack``) to a design.
+
+    Parameters
+    ----------
+    quick : bool
+        In a cross-validation inside a fit: fewer draws, diagnostics not insisted on.
+    """
+    x = design.x[:, columns_of(name)]
+    known: dict[str, Any] = {"device": design.device, "model": design.model}
+    return _made(name, seed, cores, quick).fit(x, design.log_ratio, **known)
+
+
+def _made(name: str, seed: int, cores: int, quick: bool) -> ResidualModel:
+    if name == "bayesian":
+        from errcomp.calibration.bayesian import BayesianResidual
+
+        short: dict[str, Any] = {"draws": 300, "tune": 400, "chains": 2, "check": "ignore"}
+        launches = tuple(range(len(LAUNCHES)))
+        return BayesianResidual(
+            launch=launches,
+            offset=len(LAUNCHES),
+            seed=seed,
+            cores=cores,
+            **(short if quick else {}),
+        )
+    if name == "boosted":
+        from errcomp.calibration.boosted import BoostedResidual
+
+        return BoostedResidual(offset=_NAMES.index("hidden_launches"), seed=seed)
+    from errcomp.calibration import baselines
+
+    kinds: dict[str, Any] = {
+        "sum": baselines.SumOfKernels,
+        "global": baselines.GlobalFactor,
+        "device": baselines.DeviceFactor,
+        "linear": baselines.RobustLinear,
+    }
+    made: ResidualModel = kinds[name]()
+    return made

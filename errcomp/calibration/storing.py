@@ -1,0 +1,160 @@
+"""Fitted models of the composition to files and back; see `errcomp.calibration.modelfile`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from typing import Any
+
+from errcomp.calibration.conformal import GroupConformal
+from errcomp.calibration.design import LEVELS
+from errcomp.calibration.features import FEATURES, FeatureState
+from errcomp.calibration.fitted import REGIMES, CompositionModel
+from errcomp.calibration.members import MEMBERS, check_estimators
+from errcomp.calibration.modelfile import (
+    FeatureRange,
+    Member,
+    ModelContent,
+    read_model,
+    write_model,
+)
+from errcomp.calibration.preparing import Preparation
+from errcomp.errors import InputError
+
+__all__ = ["content_of", "load_model", "model_of", "save_model"]
+
+_LIBRARIES = ("errcomp", "numpy", "scipy", "pymc", "nutpie", "xgboost", "scikit-learn")
+
+
+def save_model(model: CompositionModel, path: str | PathLike[str], *, created: str) -> None:
+    """Write a fitted model to one file, whole or not at all.
+
+    Parameters
+    ----------
+    model : CompositionModel
+    path : path
+        By convention ``*.errcomp``.
+    created : str
+        Date of the fit, ``"YYYY-MM-DD"``.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written, or another file that is no model has the name.
+    """
+    write_model(path, content_of(model, created=created))
+
+
+def load_model(path: str | PathLike[str]) -> CompositionModel:
+    """Read a model that `save_model` wrote; needs neither PyMC nor xgboost.
+
+    Raises
+    ------
+    InputError
+        The file is no model, was changed, or was written by a newer errcomp.
+    """
+    return model_of(read_model(path), source=str(path))
+
+
+def content_of(model: CompositionModel, *, created: str) -> ModelContent:
+    """Take a fitted model apart into what a file holds."""
+    ranges = {name: model.ranges.get(name, (None, None)) for name in (f.name for f in FEATURES)}
+    return ModelContent(
+        task=model.preparation.state.task,
+        unit=model.unit,
+        features=tuple(FeatureRange(f.name, f.unit, *ranges[f.name]) for f in FEATURES),
+        devices=model.devices,
+        models=model.models,
+        modes=model.modes,
+        levels=LEVELS,
+        members=tuple(Member.of(name, member) for name, member in model.members.items()),
+        fingerprint=model.fingerprint,
+        versions=_versions(),
+        created=created,
+        conformal=tuple(
+            {"estimator": estimator, "regime": regime, "bands": bands.to_meta()}
+            for (estimator, regime), bands in model.bands.items()
+        ),
+        extra={
+            "state": model.preparation.state.to_meta(),
+            "weights": {regime: dict(weights) for regime, weights in model.weights.items()},
+            "estimators": list(model.estimators),
+            "runs": model.runs,
+        },
+    )
+
+
+def model_of(content: ModelContent, *, source: str = "model file") -> CompositionModel:
+    """Put a fitted model together from what a file holds.
+
+    Raises
+    ------
+    InputError
+        A part is missing or does not fit the others.
+    """
+    try:
+        return _model_of(content)
+    except (InputError, KeyError, TypeError, ValueError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(
+            f"{source}: the model cannot be put together: {what}. Fit the model again."
+        ) from error
+
+
+def _model_of(content: ModelContent) -> CompositionModel:
+    names = tuple(feature.name for feature in content.features)
+    if names != tuple(feature.name for feature in FEATURES):
+        raise InputError(f"its features {names!r} are not those of this errcomp")
+    extra = content.extra
+    estimators = check_estimators(extra["estimators"])
+    members = {member.name: member.restore() for member in content.members}
+    lacking = {name for name in estimators if name != "stack"} - set(members)
+    if lacking:
+        raise InputError(f"it lacks the fitted {', '.join(sorted(lacking))}")
+    return CompositionModel(
+        preparation=Preparation(FeatureState.from_meta({**extra["state"], "task": content.task})),
+        members=members,
+        weights=_weights(extra["weights"], needed="stack" in estimators),
+        bands={
+            (part["estimator"], part["regime"]): GroupConformal.from_meta(part["bands"])
+            for part in content.conformal
+        },
+        ranges={
+            f.name: (f.low, f.high)
+            for f in content.features
+            if f.low is not None and f.high is not None
+        },
+        devices=content.devices,
+        models=content.models,
+        modes=content.modes,
+        estimators=estimators,
+        unit=str(content.unit),
+        runs=int(extra["runs"]),
+        fingerprint=content.fingerprint,
+        created=content.created,
+        versions=content.versions,
+    )
+
+
+def _weights(
+    stored: Mapping[str, Mapping[str, Any]], *, needed: bool
+) -> dict[str, dict[str, float]]:
+    """Return the weights of the stack: of each regime, of all members, adding up to 1."""
+    if not needed and not stored:
+        return {}
+    found = {regime: {name: float(stored[regime][name]) for name in MEMBERS} for regime in REGIMES}
+    for regime, weights in found.items():
+        if min(weights.values()) < 0 or abs(sum(weights.values()) - 1) > 1e-6:
+            raise InputError(f"weights {weights!r} of the stack ({regime}) are not shares of 1")
+    return found
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
