@@ -1,0 +1,224 @@
+"""Pictures of the errors of runs left out: against what was measured, and by device and model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from errcomp.errors import InputError
+from errcomp.report import _style, _text
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = ["predicted", "residuals"]
+
+#: More models than this share one mark.
+_MOST_MODELS = 7
+
+
+def predicted(
+    *,
+    measured: ArrayLike,
+    predicted: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    unit: str | None = None,
+    level: float = 0.9,
+    note: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw predicted against measured times with the band of each run, on logarithmic scales.
+
+    On the diagonal a prediction is right. A filled circle is a run measured inside its band, an
+    open diamond one measured outside; a vertical line that does not reach the diagonal misses.
+
+    Misleads over many orders of magnitude, where an error of 20 % is hardly seen: `residuals`
+    shows errors themselves.
+
+    Parameters
+    ----------
+    measured, predicted, low, high : array_like, shape (n,)
+        Times above 0, in `unit`; of runs that were not in the fit.
+    unit : str, optional
+    level : float
+        Probability of the band.
+    note : str
+        How the runs were left out and what predicted them, written below the title.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, on a light ground; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        Shapes differ, there is no run, or a time is not positive and finite.
+    MissingExtraError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> axes = predicted(measured=[10.0, 100.0], predicted=[11.0, 80.0], low=[9.0, 70.0],
+    ...                  high=[12.0, 90.0], unit="ms")
+    >>> axes.get_title(loc="left")
+    'Predicted against measured, n=2 runs'
+    """
+    given = {"measured": measured, "predicted": predicted, "low": low, "high": high}
+    times = _alike(given)
+    for name, values in times.items():
+        if not (values > 0).all():
+            raise InputError(f"{name} must be above 0, got {values.min()!r} (logarithmic scale)")
+    truth, centre = times["measured"], times["predicted"]
+    inside = (times["low"] <= truth) & (truth <= times["high"])
+    ax = _style.canvas(ax, 4.6)
+    from matplotlib.lines import Line2D
+
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    every = np.concatenate(list(times.values()))
+    ends = [float(every.min()) / 1.15, float(every.max()) * 1.15]
+    ax.set_xlim(*ends)
+    ax.set_ylim(*ends)
+    ax.plot(ends, ends, color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2, label="equal")
+    marks: list[Artist] = []
+    for there, tint, mark, face, word in (
+        (inside, _style.BLUE, "o", _style.BLUE, "inside"),
+        (~inside, _style.ORANGE, "D", "white", "outside"),
+    ):
+        style: dict[str, Any] = {
+            "color": tint,
+            "marker": mark,
+            "ms": 4.5,
+            "mfc": face,
+            "mew": 1.1,
+            "ls": "",
+        }
+        ax.vlines(truth[there], times["low"][there], times["high"][there], color=tint, lw=1.2,
+                  alpha=0.7, zorder=3)  # fmt: skip
+        ax.plot(truth[there], centre[there], **style, zorder=4, label=word)
+        marks.append(Line2D([], [], **style, label=f"measured {word} the {100 * level:g} % band"))
+    of_unit = f" ({unit})" if unit else ""
+    ax.grid(color=_style.GRID)
+    _style.name_axes(ax, x=f"measured{of_unit}", y=f"predicted{of_unit}")
+    _style.heading(
+        ax,
+        f"Predicted against measured, n={_text.count(len(truth), 'run')}",
+        [*([note] if note else []), f"{_text.share(float(inside.mean()))} measured inside"],
+        room=_style.keys(ax, [marks]),
+    )
+    return ax
+
+
+def residuals(
+    *,
+    error: ArrayLike,
+    device: ArrayLike,
+    model: ArrayLike,
+    note: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Draw the signed error of each run, by device and model.
+
+    .. math:: e_r = \frac{\text{predicted}_r - \text{measured}_r}{\text{measured}_r}
+
+    One row per device, one mark per model; the vertical bar of a row is its median. Marks that
+    lie together away from 0 are an error that a device or a model has as a whole. Beside each row
+    stand its number of runs and its mean absolute error.
+
+    Misleads where the axis is taken as even-handed: predictions can be 100 % too short at most,
+    and any amount too long.
+
+    Parameters
+    ----------
+    error : array_like, shape (n,)
+        Fractions; above 0 the prediction is too long. Of runs that were not in the fit.
+    device, model : array_like of str, shape (n,)
+        ``""`` where unknown.
+    note : str
+        How the runs were left out and what predicted them, written below the title.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, on a light ground; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        Shapes differ, there is no run, or an error is not finite.
+    MissingExtraError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> axes = residuals(error=[0.1, -0.05, 0.02], device=["H100", "H100", "V100"],
+    ...                  model=["bert", "gpt2", "bert"])
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['H100', 'V100']
+    """
+    errors = _alike({"error": error})["error"]
+    rows, of_row = _groups(device, len(errors), "device")
+    models, of_model = _groups(model, len(errors), "model")
+    ax = _style.canvas(ax, 1.9 + 0.34 * len(rows))
+    ax.axvline(0, color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=1)
+    drawn = models[:_MOST_MODELS] if len(models) > _MOST_MODELS + 1 else models
+    tints, marks = _style.colours(models), _style.markers(models)
+    # Marks of one row stand on lines of their own, so that none hides another.
+    steps = 0.56 * ((np.arange(len(models)) + 0.5) / len(models) - 0.5)
+    handles: list[Artist] = []
+    for i, name in enumerate(models):
+        mine, known = of_model == i, name in drawn
+        handles += ax.plot(
+            100 * errors[mine], of_row[mine] + steps[i], ls="", ms=4.5, mew=0.9, zorder=4,
+            marker=marks[i] if known else "x", color=tints[i] if known else _style.MUTED,
+            label=_text.shorten(name or "(unknown)", 14) if known else "other models",
+        )[: known or i == len(drawn)]  # fmt: skip
+    for y in range(len(rows)):
+        here = errors[of_row == y]
+        middle = 100 * float(np.median(here))
+        ax.plot([middle] * 2, [y - 0.38, y + 0.38], color=_style.INK, lw=1.6, zorder=3)
+        _style.beside(ax, y, f"n={len(here)}  {_text.share(float(np.abs(here).mean()))}")
+    _style.names_on_y(ax, [row or "(unknown)" for row in rows], above=0.5)
+    _style.beside(ax, -0.75, "mean |error|", colour=_style.MUTED)
+    ax.grid(axis="x", color=_style.GRID)
+    _style.name_axes(ax, x="predicted − measured, % of measured")
+    of = f"{_text.count(len(rows), 'device')}, {_text.count(len(models), 'model')}"
+    _style.heading(
+        ax,
+        f"Errors by device and model, n={_text.count(len(errors), 'run')}: {of}",
+        [*([note] if note else []), "vertical bar: median of the device"],
+        room=_style.keys(ax, [handles]),
+    )
+    return ax
+
+
+def _alike(given: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
+    """Return finite arrays of one shape (n,), n at least 1."""
+    found = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
+    shapes = {name: values.shape for name, values in found.items()}
+    first = next(iter(shapes.values()))
+    if len(set(shapes.values())) > 1 or len(first) != 1 or first == (0,):
+        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise InputError(f"arrays must have one value per run and at least one run, got {told}")
+    for name, values in found.items():
+        if not np.isfinite(values).all():
+            at = int(np.argmin(np.isfinite(values)))
+            raise InputError(f"{name} must be finite, got {values[at]} in row {at + 1}")
+    return found
+
+
+def _groups(names: ArrayLike, n: int, what: str) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the names, sorted, and which of them each run has."""
+    values = np.asarray(names, dtype=object)
+    if values.shape != (n,):
+        raise InputError(f"{what} must have one name per run, shape ({n},), got {values.shape}")
+    there = sorted({str(value) for value in values})
+    return there, np.asarray([there.index(str(value)) for value in values], dtype=np.int64)
