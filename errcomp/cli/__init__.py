@@ -14,7 +14,17 @@ from errcomp import __version__
 
 __all__ = ["build_parser", "main"]
 
-_COMMANDS = ("audit", "propagate", "metrics", "claims", "replicate", "datasets", "ingest")
+_COMMANDS = (
+    "audit",
+    "propagate",
+    "calibrate",
+    "predict",
+    "metrics",
+    "claims",
+    "replicate",
+    "datasets",
+    "ingest",
+)
 
 
 class _Parser(argparse.ArgumentParser):

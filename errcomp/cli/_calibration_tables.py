@@ -1,0 +1,268 @@
+"""Calibrated models as documents, and as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._output import Column, Table
+from errcomp.results import format_number
+
+if TYPE_CHECKING:
+    from errcomp.calibration.fitted import CompositionModel
+    from errcomp.calibration.hierarchical import LaunchOverhead
+
+__all__ = [
+    "LAUNCH_WORDS",
+    "REGIMES",
+    "SHOWN",
+    "counted",
+    "fit_tables",
+    "model_document",
+    "model_tables",
+    "overheads",
+]
+
+#: The level of the bands that people are shown.
+SHOWN = 0.9
+#: For which runs a band is, in words, and what was left out to calibrate it.
+REGIMES = {
+    "device": ("a run on a known device", "model"),
+    "global": ("a run on a new device", "device"),
+}
+#: Features of launches in words.
+LAUNCH_WORDS = {
+    "launch_idle": "Kernels without work",
+    "launch_work": "Inference",
+    "launch_work_training": "Training",
+}
+
+
+def counted(n: int, word: str) -> str:
+    """Count things.
+
+    Examples
+    --------
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def model_document(model: CompositionModel) -> dict[str, Any]:
+    """Return what a fitted model is, as plain values; its rows are the bands of each estimator."""
+    from errcomp.calibration.features import FEATURES
+
+    unknown = (None, None)
+    return {
+        "task": model.preparation.state.task,
+        "unit": model.unit,
+        "created": model.created or None,
+        "versions": dict(model.versions),
+        "fingerprint": model.fingerprint,
+        "runs": model.runs,
+        "devices": list(model.devices),
+        "models": list(model.models),
+        "modes": list(model.modes),
+        "estimators": list(model.estimators),
+        "weights": {regime: dict(weights) for regime, weights in model.weights.items()},
+        "features": [
+            {
+                "name": feature.name,
+                "unit": feature.unit,
+                "meaning": feature.meaning,
+                "low": model.ranges.get(feature.name, unknown)[0],
+                "high": model.ranges.get(feature.name, unknown)[1],
+            }
+            for feature in FEATURES
+        ],
+        "rows": [
+            _band_row(model, estimator, regime)
+            for estimator in model.estimators
+            for regime in REGIMES
+        ],
+        "overhead": [
+            {
+                "device": one.device or None,
+                "launches": kind,
+                "median_us": one.median,
+                "low_90_us": one.low,
+                "high_90_us": one.high,
+            }
+            for kind, one in overheads(model)
+        ],
+    }
+
+
+def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
+    """Return what launches cost by the Bayesian fit, where there is one, with their feature."""
+    from errcomp.calibration.features import FEATURES
+    from errcomp.calibration.hierarchical import HierarchicalModel
+    from errcomp.calibration.members import columns_of
+
+    physical = model.members.get("bayesian")
+    if not isinstance(physical, HierarchicalModel):
+        return []
+    columns = columns_of("bayesian")
+    of_column = {
+        physical.columns.names[c]: FEATURES[columns[c]].name for c in physical.columns.launch
+    }
+    floor_us = 1e6 * model.preparation.state.floor
+    return [(of_column[one.column], one) for one in physical.launch_overhead(floor_us)]
+
+
+def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str, Any]:
+    bands = model.bands.get((estimator, regime))
+    group = REGIMES[regime][1]
+    row = {"estimator": estimator, "fallback": regime, "left_out": group, "calibrated": False}
+    if bands is None:
+        note = f"too few {group}s to leave out: the band is the estimator's own"
+        return {**row, "notes": [note], "levels": []}
+    shown = bands.info_[bands.levels.index(SHOWN)]
+    return {
+        **row,
+        "calibrated": True,
+        "method": shown.method,
+        "n": shown.n,
+        "groups": shown.groups,
+        "groups_needed": shown.groups_needed,
+        "factor_90": shown.factor,
+        "guarantee": shown.guarantee,
+        "notes": list(bands.notes),
+        "levels": [info.to_dict() for info in bands.info_],
+    }
+
+
+def fit_tables(document: Mapping[str, Any]) -> list[Table]:
+    """Show a fit: what it was made from, what its bands rest on, and how sampling went."""
+    title = f"Fitted {document['task']} to {document['source'] or 'the table'}"
+    return [_facts(document, title, stored=False), *_details(document)]
+
+
+def model_tables(document: Mapping[str, Any]) -> list[Table]:
+    """Show a stored model: all that is known of it."""
+    title = f"Model file {document['model']}"
+    return [_facts(document, title, stored=True), *_details(document), _features(document)]
+
+
+def _details(document: Mapping[str, Any]) -> list[Table]:
+    tables = [_bands(document)]
+    if document["overhead"]:
+        tables.append(_overhead(document))
+    return tables
+
+
+def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
+    """Show what a model is, a fact a line."""
+    facts = {
+        "task": document["task"],
+        "runs": str(document["runs"]),
+        "devices": _names(document["devices"]),
+        "models": _names(document["models"]),
+        "modes": _names(document["modes"]),
+        "estimators": ", ".join(document["estimators"]) + " (the last is the default)",
+        "stack": "; ".join(
+            f"{REGIMES[regime][0]}: "
+            + ", ".join(f"{name} {100 * share:.0f} %" for name, share in weights.items())
+            for regime, weights in document["weights"].items()
+        ),
+    }
+    if stored:
+        facts |= {
+            "unit in the fit": str(document["unit"]),
+            "fitted": document["created"],
+            "with": ", ".join(f"{k} {v}" for k, v in document["versions"].items()),
+            "table": document["fingerprint"],
+        }
+    rows = [{"name": name, "value": value} for name, value in facts.items() if value]
+    columns = [Column("", lambda row: row["name"]), Column("", lambda row: row["value"])]
+    return Table(title, columns, rows, _sampling(document))
+
+
+def _names(names: Sequence[str]) -> str:
+    from errcomp.errors import describe_names
+
+    return f"{len(names)}: {describe_names([name or '(unknown)' for name in names])}"
+
+
+def _sampling(document: Mapping[str, Any]) -> list[str]:
+    """Say how sampling of the Bayesian fit went."""
+    found = document.get("diagnostics")
+    if not found:
+        return []
+    ess = min(found["min_ess_bulk"], found["min_ess_tail"])
+    cut = " (others were interrupted)" if found["interrupted"] else ""
+    return [
+        f"Sampling: {found['chains']} chains of {found['draws']} draws{cut}, R-hat at most "
+        f"{found['max_rhat']:.4f}, effective sample size at least {ess:.0f}, "
+        f"{counted(found['divergences'], 'divergence')}, BFMI at least {found['min_bfmi']:.2f}.",
+        *(f" · {text.rstrip('.')}." for text in (*found["problems"], *found["caveats"])),
+    ]
+
+
+def _bands(document: Mapping[str, Any]) -> Table:
+    columns = [
+        Column("Estimator", lambda row: row["estimator"], key=True),
+        Column("Band for", lambda row: REGIMES[row["fallback"]][0]),
+        Column("Calibrated on", _calibrated),
+        Column("Method", lambda row: row.get("method", "–")),
+        Column("Factor (90 %)", lambda row: _optional(row.get("factor_90")), right=True),
+    ]
+    last = document["estimators"][-1]
+    notes = [
+        "Factor: by which the estimator's own band was widened (above 1) or narrowed to hold for "
+        "groups left out.",
+    ]
+    of_last = dict.fromkeys(
+        note for row in document["rows"] if row["estimator"] == last for note in row["notes"]
+    )
+    notes += [f" · {last}: {note}." for note in of_last]
+    return Table("What the bands rest on", columns, document["rows"], notes)
+
+
+def _calibrated(row: Mapping[str, Any]) -> str:
+    if not row["calibrated"]:
+        return "nothing: too few groups"
+    return f"{counted(row['n'], 'run')}, {counted(row['groups'], row['left_out'])} left out in turn"
+
+
+def _optional(value: float | None) -> str:
+    return "–" if value is None else format_number(value, 3)
+
+
+def _overhead(document: Mapping[str, Any]) -> Table:
+    """Show what a launch costs, a device a line, the kinds of launches beside each other."""
+    of: dict[str, dict[str, Any]] = {}
+    for row in document["overhead"]:
+        of.setdefault(row["device"] or "(a new device)", {})[row["launches"]] = row
+    kinds = dict.fromkeys(row["launches"] for row in document["overhead"])
+    columns = [
+        Column("Device", lambda row: row["device"], key=True),
+        *(_cost(kind) for kind in kinds),
+    ]
+    notes = [
+        "Median and 90 % of the posterior. What a kernel that is measured alone takes for its "
+        "launch, and a run hides behind other work; below 0, what a run adds between kernels.",
+    ]
+    rows = [{"device": device, "costs": costs} for device, costs in of.items()]
+    return Table("Overhead per launch in µs", columns, rows, notes)
+
+
+def _cost(kind: str) -> Column:
+    def show(row: Mapping[str, Any]) -> str:
+        cost = row["costs"][kind]
+        return f"{cost['median_us']:.1f} [{cost['low_90_us']:.1f}, {cost['high_90_us']:.1f}]"
+
+    return Column(LAUNCH_WORDS.get(kind, kind), show, right=True)
+
+
+def _features(document: Mapping[str, Any]) -> Table:
+    columns = [
+        Column("Feature", lambda row: row["name"], key=True),
+        Column("From", lambda row: _optional(row["low"]), right=True),
+        Column("To", lambda row: _optional(row["high"]), right=True),
+        Column("Unit", lambda row: row["unit"]),
+        Column("Meaning", lambda row: row["meaning"]),
+    ]
+    notes = ["Ranges are those of the fit; a run outside is predicted with a warning."]
+    return Table("Features of a run", columns, document["features"], notes)

@@ -1,0 +1,233 @@
+"""Held-out evaluations as tables for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._calibration_tables import counted
+from errcomp.cli._output import Column, Table
+from errcomp.results import format_fraction, format_number
+
+if TYPE_CHECKING:
+    from errcomp.calibration.design import Task
+    from errcomp.calibration.evaluation import Evaluation, EvaluationRow
+    from errcomp.tables import Kernels
+
+__all__ = ["best_of", "evaluation_tables", "group_of", "known_of"]
+
+_SHOWN = 0.9
+_RANDOM = "random"
+_NAMED = 3
+#: Launches of this share of the kernels' time are worth a word: hidden or not, it is an error.
+_LAUNCHES_FROM = 0.05
+_GROUPS = {
+    "leave-model-out": "model",
+    "leave-device-out": "device",
+    "leave-model-and-device-out": "device and model",
+    "leave-vendor-out": "vendor",
+    _RANDOM: "fold",
+}
+
+
+def group_of(split: str) -> str:
+    """Return what a split leaves out.
+
+    Examples
+    --------
+    >>> group_of("leave-device-out")
+    'device'
+    """
+    return _GROUPS[split]
+
+
+def evaluation_tables(found: Evaluation, source: str, reasons: Mapping[str, str]) -> list[Table]:
+    """Tables of each split: every estimator, then the runs that the best one errs most on.
+
+    Parameters
+    ----------
+    found : Evaluation
+    source : str
+    reasons : mapping of str to str
+        What is known to be wrong with a run.
+    """
+    tables: list[Table] = []
+    for split in dict.fromkeys(row.split for row in found.rows):
+        rows = [row for row in found.rows if row.split == split]
+        best = best_of(rows)
+        tables += [_split(found, rows, best, source), _worst(best, reasons, found.unit)]
+    if found.transfer:
+        tables.append(_transfer(found))
+    last = tables[-1]
+    tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_left_over(found)])
+    return tables
+
+
+def best_of(rows: Sequence[EvaluationRow]) -> EvaluationRow:
+    """Return the row with the lowest mean error."""
+    return min(rows, key=lambda row: row.figures["mean_ape"].value)
+
+
+def _split(
+    found: Evaluation, rows: Sequence[EvaluationRow], best: EvaluationRow, source: str
+) -> Table:
+    """Show one split, an estimator a line, the sum of kernels first."""
+    ordered = sorted(rows, key=lambda row: row.estimator != "sum")
+    columns = [
+        Column("Estimator", lambda r: r["row"].estimator, key=True),
+        Column("Mean APE", lambda r: r["row"].figures["mean_ape"].format(), right=True),
+        *(_figure(name) for name in ("median", "p90", "max")),
+        Column("In 90 % band", lambda r: _coverage(r["row"]), right=True),
+        Column("Width", lambda r: _fraction(r["row"].band(_SHOWN).mean_width), right=True),
+        Column("CRPS", lambda r: _fraction(r["row"].crps), right=True),
+        Column("Surest 80 %", lambda r: _fraction(r["row"].answered.value), right=True),
+    ]
+    group = group_of(best.split)
+    groups = max(len(row.groups) for row in rows)
+    how = f"{groups} random folds" if best.split == _RANDOM else f"each {group} left out in turn"
+    title = (
+        f"{best.split}: {found.task} of {source or 'the table'}, "
+        f"{counted(max(row.n for row in rows), 'run')}, {how}"
+    )
+    notes = [
+        f"Best: {best.estimator} has the lowest mean error.",
+        "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % "
+        "interval. Width: of that band over the prediction. CRPS: over the sum of kernels, lower "
+        "is better. Surest 80 %: mean APE of the runs with the narrowest bands.",
+        *(f" · {row.estimator}: {row.verdict}." for row in ordered if row.verdict),
+        *_weak(ordered, group),
+        *_flattery(found, best),
+    ]
+    return Table(title, columns, [{"row": row} for row in ordered], notes)
+
+
+def _figure(name: str) -> Column:
+    def show(r: Mapping[str, Any]) -> str:
+        return _fraction(r["row"].figures[f"{name}_ape"].value)
+
+    return Column(name.capitalize(), show, right=True)
+
+
+def _coverage(row: EvaluationRow) -> str:
+    band = row.band(_SHOWN)
+    if not band.n:
+        return "–"
+    return (
+        f"{100 * band.coverage:.0f} [{100 * band.coverage_low:.0f}, {100 * band.coverage_high:.0f}]"
+    )
+
+
+def _weak(rows: Sequence[EvaluationRow], group: str) -> list[str]:
+    """Name the groups that the 90 % bands hardly cover."""
+    notes = []
+    for row in rows:
+        if not row.weak_groups:
+            continue
+        named = ", ".join(
+            f"{g.group} ({100 * g.coverage[_SHOWN]:.0f} % of {g.n} runs)" for g in row.weak_groups
+        )
+        notes.append(f" · {row.estimator}: the 90 % band fails in {group} {named}.")
+    return notes
+
+
+def _flattery(found: Evaluation, best: EvaluationRow) -> list[str]:
+    """Say what a random split would have shown instead."""
+    return [
+        f" · A random split would have shown {best.estimator} with a mean of "
+        f"{format_fraction(one.mean_ape_against)} instead of {format_fraction(one.mean_ape)} on "
+        f"the same runs: it flatters by {100 * one.difference.value:+.1f} points."
+        for one in found.flattery
+        if (one.split, one.estimator) == (best.split, best.estimator)
+    ]
+
+
+def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> Table:
+    of = f" ({unit})" if unit else ""
+    columns = [
+        Column("Run", lambda r: r["run"].run, key=True),
+        Column(f"Measured{of}", lambda r: format_number(r["run"].measured), right=True),
+        Column(f"Predicted{of}", lambda r: format_number(r["run"].predicted), right=True),
+        Column("Error", lambda r: _signed(r["run"].predicted / r["run"].measured - 1), right=True),
+        Column("Known of it", lambda r: reasons.get(r["run"].run, "–")),
+    ]
+    title = f"{row.split}: runs that {row.estimator} errs most on"
+    return Table(title, columns, [{"run": run} for run in row.worst])
+
+
+def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
+    """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
+    from errcomp.calibration.features import LAUNCHES
+    from errcomp.calibration.preparing import measured_runs, prepare
+
+    used, _ = measured_runs(kernels)
+    design = prepare(used, task=task).design(used)
+    slow = design.x[:, design.names.index("slow_kernels")]
+    launches = design.x[:, [design.names.index(n) for n in LAUNCHES]].sum(axis=1)
+    memory = design.x[:, design.names.index("memory_share")]
+    found = {}
+    for i, run in enumerate(design.run.tolist()):
+        words = []
+        if slow[i] < 0:
+            words.append(f"kernels measured {100 * math.expm1(-slow[i]):.0f} % too slow")
+        if launches[i] > _LAUNCHES_FROM:
+            words.append(f"launches: {100 * launches[i]:.1f} % of kernel time")
+        if memory[i] > 1:
+            words.append("outputs exceed device memory")
+        if words:
+            found[run] = "; ".join(words)
+    return found
+
+
+def _transfer(found: Evaluation) -> Table:
+    columns = [
+        Column("Estimator", lambda r: r["one"].estimator, key=True),
+        Column("Vendor", lambda r: f"{r['one'].vendor} ({r['one'].n_unseen})", key=True),
+        Column("Unseen", lambda r: format_fraction(r["one"].unseen), right=True),
+        Column("Others", lambda r: format_fraction(r["one"].seen), right=True),
+        Column("Gap (points)", lambda r: f"{100 * r['one'].gap:+.1f}", right=True),
+        Column("Cost (points)", lambda r: _points(r["one"].cost.difference), right=True),
+    ]
+    notes = [
+        "Unseen: mean APE of the vendor's runs, all its devices left out. Others: of the other "
+        "vendors' runs, each device left out alone. Gap: the one less the other. Cost: unseen less "
+        "the same runs with their own device left out alone.",
+    ]
+    rows = [{"one": one} for one in found.transfer]
+    return Table(
+        "leave-vendor-out: transfer to a vendor that was not in the fit", columns, rows, notes
+    )
+
+
+def _points(difference: Any) -> str:
+    text = f"{100 * difference.value:+.1f}"
+    if difference.low is None:
+        return text
+    return f"{text} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+
+
+def _left_over(found: Evaluation) -> list[str]:
+    """Say what was not judged, not answered, and why."""
+    notes = []
+    if found.not_judged:
+        n = len(found.not_judged)
+        named = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
+        notes.append(f"Not judged: {counted(n, 'run')} without a measurement ({named}).")
+    same: dict[tuple[str, str, str], list[Any]] = {}
+    for one in found.refused:
+        same.setdefault((one.split, one.estimator, one.reason), []).append(one)
+    for (split, estimator, reason), those in same.items():
+        who = f"{estimator} did not answer" if estimator else "no estimator answered"
+        n = sum(one.n for one in those)
+        held = ", ".join(one.held_out for one in those[:_NAMED])
+        held += ", …" if len(those) > _NAMED else ""
+        notes.append(f"{split}: {who} {counted(n, 'run')} ({held}): {reason.rstrip('.')}.")
+    return notes
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.1f} %"
+
+
+def _fraction(value: float) -> str:
+    return format_fraction(value) if math.isfinite(value) else "–"

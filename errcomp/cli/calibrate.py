@@ -1,0 +1,366 @@
+"""``errcomp calibrate``: fit a model of runs, judge it on what it has not seen, show it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._input import parse_keys, parse_where, seed
+from errcomp.cli._output import add_output_arguments, emit
+from errcomp.cli._progress import progress
+from errcomp.cli.predict import spare_inputs
+from errcomp.cli.propagate import _add_reading, _figures, load_kernels
+from errcomp.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from errcomp.calibration.composition import Composition
+    from errcomp.calibration.evaluation import Evaluation, Predict
+    from errcomp.tables import Kernels
+
+__all__ = ["add_parser"]
+
+_EMBEDDED = "neusight-kernels"
+_TASKS = ("composition", "prediction")
+_DEFAULT = ("bayesian", "boosted", "stack")
+_SPLITS = ("leave-model-out", "leave-device-out")
+_FIGURES = {
+    "fit": ("overhead", "posterior"),
+    "evaluate": ("predicted", "residuals", "coverage", "abstention"),
+}
+#: What fitting an estimator needs beside the core: package, extra.
+_NEEDS = {
+    "bayesian": (
+        ("pymc", "bayes"),
+        ("nutpie", "bayes"),
+        ("arviz", "bayes"),
+        ("sklearn", "calibration"),
+    ),
+    "boosted": (("xgboost", "boost"), ("sklearn", "boost")),
+}
+#: Tables drawn from the posterior predictive distribution.
+_TABLES = 500
+_PACKAGES = {"sklearn": "scikit-learn"}
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``calibrate fit|evaluate|show``."""
+    parser = commands.add_parser(
+        "calibrate",
+        help="correct the sum of kernels to what runs take: fit, evaluate, show",
+        description="A run does not take as long as its kernels together. Fit a model of the "
+        "difference to measured runs, judge it on models and devices that it has not seen, and "
+        "predict with `errcomp predict`.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    fit = actions.add_parser(
+        "fit",
+        help="fit to measured runs and write a model file",
+        description="Fit estimators to the runs that were measured end to end, calibrate their "
+        "bands on models and devices left out, and write one model file.",
+    )
+    _add_table(fit)
+    fit.add_argument(
+        "-o", dest="target", type=Path, required=True, metavar="MODEL",
+        help="the model file to write, by convention *.errcomp; an older model is replaced",
+    )  # fmt: skip
+    fit.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    _add_figure(fit, "overhead (posterior, per device) or posterior (predictive)")
+    fit.set_defaults(run=_fit, output=None)
+
+    judge = actions.add_parser(
+        "evaluate",
+        help="errors and bands on models, devices and vendors left out",
+        description="Fit anew without each held-out group and judge what is predicted for it: "
+        "errors with intervals, bands, and the error of the runs that it is surest of. All that a "
+        "fit tunes is tuned inside it.",
+    )
+    _add_table(judge)
+    judge.add_argument(
+        "--split",
+        metavar="NAMES",
+        default=",".join(_SPLITS),
+        help="leave-model-out, leave-device-out, leave-model-and-device-out, leave-vendor-out, "
+        "random (10 folds; flatters); default: the first two",
+    )
+    add_output_arguments(judge)
+    _add_figure(judge, "predicted, residuals, coverage or abstention (of the first split)")
+    judge.set_defaults(run=_evaluate)
+
+    show = actions.add_parser(
+        "show",
+        help="what a model file was fitted to, when, and what its bands rest on",
+        description="What a model file was fitted to, when and with which versions, the ranges of "
+        "its features, what its bands rest on, and the overhead per launch.",
+    )
+    show.add_argument("model", type=Path, metavar="MODEL", help="the model file")
+    add_output_arguments(show)
+    show.set_defaults(run=_show)
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table",
+        nargs="?",
+        default=_EMBEDDED,
+        metavar="PATH",
+        help="table of kernels with run_measured (CSV, Parquet, JSON, JSON lines), folder of an "
+        f"artifact, or name of an embedded table (default: {_EMBEDDED})",
+    )
+    parser.add_argument(
+        "--task",
+        choices=_TASKS,
+        default=_TASKS[0],
+        help="composition: from measured kernels to the run (default); prediction: from predicted "
+        "kernels to the run",
+    )
+    parser.add_argument(
+        "--estimator",
+        metavar="NAMES",
+        default=",".join(_DEFAULT),
+        help="bayesian, boosted, stack (both, weighted; default: all three), which need "
+        "errcomp[calibration]; sum, global, device, linear need nothing and are always there",
+    )
+    parser.add_argument("--runs", metavar="FILE", help="measured times of the runs, a table apart")
+    parser.add_argument("--seed", type=seed, default=0, help="default: 0")
+    _add_reading(parser)
+
+
+def _add_figure(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help=f"draw {what} to a png, svg or pdf; may be repeated",
+    )
+
+
+def _fit(args: argparse.Namespace) -> None:
+    from errcomp.calibration.composition import Composition
+    from errcomp.calibration.storing import save_model
+    from errcomp.cli._calibration_tables import fit_tables, model_document
+
+    estimators = _estimators(args)
+    figures = _figures(args.figure, _FIGURES["fit"])
+    if figures and not {"bayesian", "stack"} & set(estimators):
+        raise InputError("--figure draws the Bayesian fit: add bayesian to --estimator")
+    spare_inputs(args.target, [args.table, args.runs])
+    _check_target(args.target)
+    kernels = _load(args)
+    with _warnings_told(), progress("fitting", quiet=args.json) as report:
+        fitted = Composition(task=args.task, estimators=estimators, seed=args.seed)
+        fitted.fit(kernels, progress=report)
+    document = {
+        "schema": "errcomp.calibrate-fit/1",
+        "source": kernels.source,
+        "model": str(args.target),
+        "seed": args.seed,
+        **model_document(fitted.model_),
+        "diagnostics": _diagnostics(fitted),
+    }
+    drawn = [_drawn_fit(name, fitted, kernels, args.seed) for name, _ in figures]
+    save_model(fitted.model_, args.target, created=datetime.date.today().isoformat())
+    print(f"wrote {args.target}", file=sys.stderr)
+    _save(drawn, figures)
+    emit(args, document, fit_tables(document))
+
+
+def _evaluate(args: argparse.Namespace) -> None:
+    from errcomp.calibration.evaluation import evaluate
+    from errcomp.calibration.splits import check_split
+    from errcomp.cli._evaluation_tables import evaluation_tables, known_of
+
+    estimators = _estimators(args)
+    splits = parse_keys(args.split)
+    if not splits:
+        raise InputError(f"--split takes names separated by commas, got {args.split!r}")
+    for name in splits:
+        check_split(name)
+    figures = _figures(args.figure, _FIGURES["evaluate"])
+    spare_inputs(args.output, [args.table, args.runs])
+    kernels = _load(args)
+    with _warnings_told(), progress("evaluating", quiet=args.json) as report:
+        found = evaluate(
+            partial(_predictors, args, estimators),
+            kernels,
+            task=args.task,
+            splits=splits,
+            seed=args.seed,
+            progress=report,
+        )
+    document = {"schema": "errcomp.calibration/1", "source": kernels.source, **found.to_dict()}
+    drawn = [_drawn_evaluation(name, found, splits[0]) for name, _ in figures]
+    _save(drawn, figures)
+    emit(args, document, evaluation_tables(found, kernels.source, known_of(kernels, args.task)))
+
+
+def _show(args: argparse.Namespace) -> None:
+    from errcomp.calibration.storing import load_model
+    from errcomp.cli._calibration_tables import model_document, model_tables
+
+    spare_inputs(args.output, [args.model])
+    known = model_document(load_model(args.model))
+    document = {"schema": "errcomp.model/1", "model": str(args.model), **known}
+    emit(args, document, model_tables(document))
+
+
+def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the estimators asked for; refuse those that cannot be fitted here."""
+    from errcomp.calibration.members import MEMBERS, check_estimators
+
+    names = parse_keys(args.estimator)
+    if not names:
+        raise InputError(f"--estimator takes names separated by commas, got {args.estimator!r}")
+    chosen = check_estimators(names)
+    for name in MEMBERS if "stack" in chosen else chosen:
+        for package, extra in _NEEDS.get(name, ()):
+            if find_spec(package) is None:
+                lacking = MissingExtraError(
+                    _PACKAGES.get(package, package), extra, f"fitting the estimator {name}"
+                )
+                raise InputError(f"{lacking}; or choose --estimator device, which needs no extra")
+    return chosen
+
+
+def _load(args: argparse.Namespace) -> Kernels:
+    """Read the kernels, and the runs where they are in a table of their own."""
+    if args.runs is None:
+        return load_kernels(args, args.table)
+    from errcomp.readers.plain import NAMES, read_frame
+    from errcomp.tables.runs import Runs, with_runs
+
+    # All runs of both tables meet before some are chosen.
+    kernels = load_kernels(argparse.Namespace(**{**vars(args), "where": []}), args.table)
+    frame, line_offset = read_frame(Path(args.runs), {}, NAMES | {"run"}, ("predicted", "measured"))
+    runs = Runs(frame, unit=args.unit, source=args.runs, line_offset=line_offset)
+    joined = with_runs(kernels, runs)
+    return joined.where(parse_where(args.where)) if args.where else joined
+
+
+def _check_target(path: Path) -> None:
+    """Refuse before the work what could not be written after it."""
+    from errcomp.calibration.modelfile.storing import _check_target as insist
+
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
+    insist(path)
+
+
+def _predictors(
+    args: argparse.Namespace, estimators: Sequence[str], kernels: Kernels
+) -> dict[str, Predict]:
+    """Fit to some of the runs; return what predicts, by estimator."""
+    from errcomp.calibration.composition import Composition
+
+    model = Composition(task=args.task, estimators=estimators, seed=args.seed).fit(kernels).model_
+    return {name: partial(model.predict, estimator=name) for name in model.estimators}
+
+
+@contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Say each warning of a fit once, in one line on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"errcomp: warning: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _diagnostics(fitted: Composition) -> dict[str, Any] | None:
+    """Return how sampling went, where there was any; without the time it took, which varies."""
+    sampled = fitted.members_.get("bayesian")
+    if sampled is None:
+        return None
+    found = asdict(sampled.diagnostics_)
+    del found["seconds"]
+    return {**found, "caveats": list(sampled.caveats_)}
+
+
+def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> Any:
+    """Draw the Bayesian fit."""
+    import numpy as np
+
+    from errcomp.calibration.hierarchical import HierarchicalModel
+    from errcomp.calibration.members import columns_of
+    from errcomp.calibration.preparing import measured_runs
+    from errcomp.cli._calibration_tables import LAUNCH_WORDS, overheads
+    from errcomp.report import calibration_figures as draw
+
+    model = fitted.model_
+    note = f"{fitted.task} of {kernels.source or 'the table'}, {model.runs} runs"
+    if name == "overhead":
+        draws: dict[str, dict[str, Any]] = {}
+        for kind, one in overheads(model):
+            costs = draws.setdefault(one.device or "(a new device)", {})
+            costs[LAUNCH_WORDS.get(kind, kind)] = one.draws
+        return draw.overhead(draws, note=note)
+    physical = model.members["bayesian"]
+    assert isinstance(physical, HierarchicalModel)
+    design = model.preparation.design(measured_runs(kernels)[0])
+    made = physical.sample(
+        design.x[:, columns_of("bayesian")],
+        np.random.default_rng(seed),
+        device=design.device,
+        model=design.model,
+    )
+    return draw.posterior(design.log_ratio, made[:: max(1, len(made) // _TABLES)], note=note)
+
+
+def _drawn_evaluation(name: str, found: Evaluation, split: str) -> Any:
+    """Draw the first split: of single runs those that the estimator with the lowest error says."""
+    import numpy as np
+
+    from errcomp.calibration.design import LEVELS
+    from errcomp.cli._evaluation_tables import best_of, group_of
+    from errcomp.report import calibration_figures as draw
+
+    rows = [row for row in found.rows if row.split == split]
+    if name == "coverage":
+        points = {
+            row.estimator: [
+                (band.level, band.coverage, band.coverage_low, band.coverage_high)
+                for band in row.bands
+                if band.n
+            ]
+            for row in rows
+        }
+        groups = len(rows[0].groups)
+        clusters = f"{groups} {group_of(split)}{'' if groups == 1 else 's'}"
+        return draw.coverage(points, n=max(row.n for row in rows), clusters=clusters, note=split)
+    if name == "abstention":
+        curves = {row.estimator: row.abstention for row in rows if row.abstention is not None}
+        return draw.abstention(curves, note=split)
+    best = best_of(rows).estimator
+    held = found.held_out[split, best]
+    note = f"{split}, {best} ({found.task})"
+    if name == "residuals":
+        error = held.predicted / held.measured - 1
+        return draw.residuals(error=error, device=held.device, model=held.model, note=note)
+    at = LEVELS.index(0.9)
+    there = np.isfinite(held.low[:, at]) & np.isfinite(held.high[:, at])
+    return draw.predicted(
+        measured=held.measured[there],
+        predicted=held.predicted[there],
+        low=held.low[there, at],
+        high=held.high[there, at],
+        unit=found.unit,
+        note=note,
+    )
+
+
+def _save(drawn: Sequence[Any], figures: Sequence[tuple[str, Path]]) -> None:
+    for axes, (_, path) in zip(drawn, figures, strict=True):
+        from errcomp.report.figures import save
+
+        save(axes, path)

@@ -1,0 +1,77 @@
+"""``errcomp predict``: what runs take, from a stored model and the kernels alone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from errcomp.cli._output import add_output_arguments, emit, write
+from errcomp.cli.propagate import _add_reading, load_kernels
+from errcomp.errors import InputError
+
+__all__ = ["add_parser"]
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``predict``."""
+    parser = commands.add_parser(
+        "predict",
+        help="what runs take end to end, with bands, from a calibrated model",
+        description="Predict the end-to-end time of each run from its kernels and a model that "
+        "`errcomp calibrate fit` wrote. Runs unlike those of the fit are answered with a warning, "
+        "those on an unknown device from all devices, with the band that belongs to that.",
+    )
+    parser.add_argument(
+        "table",
+        metavar="PATH",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of "
+        "an embedded table",
+    )
+    parser.add_argument("--model", type=Path, required=True, metavar="FILE", help="the model file")
+    parser.add_argument(
+        "--estimator",
+        metavar="NAME",
+        help="one of the model's estimators (default: the last that `calibrate show` lists)",
+    )
+    _add_reading(parser)
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``predict``."""
+    from errcomp.calibration.storing import load_model
+    from errcomp.cli._prediction_tables import flat_predictions, prediction_tables
+
+    spare_inputs(args.output, [args.table, args.model])
+    model = load_model(args.model)
+    kernels = load_kernels(args, args.table)
+    found = model.predict(kernels, estimator=args.estimator)
+    document = {
+        "schema": "errcomp.predictions/1",
+        "source": kernels.source,
+        "model": str(args.model),
+        "task": model.preparation.state.task,
+        "estimator": found.estimator,
+        "unit": found.unit,
+        "levels": list(found.levels),
+        "rows": found.rows(),
+    }
+    tables = prediction_tables(found, model, kernels.source)
+    if args.output is not None and args.output.suffix.lower() in (".csv", ".parquet"):
+        # A file of columns gets plain ones.
+        write(args.output, {"rows": flat_predictions(found)}, tables)
+        print(f"wrote {args.output}", file=sys.stderr)
+        args.output = None
+    emit(args, document, tables)
+
+
+def spare_inputs(output: Path | None, given: list[Path | str | None]) -> None:
+    """Refuse to write over a file that is read."""
+    if output is None or not output.exists():
+        return
+    for name in given:
+        if name is not None and Path(name).exists() and output.samefile(name):
+            raise InputError(f"{name}: -o would overwrite a file that is read; name another file")
