@@ -53,17 +53,18 @@ def model_document(model: CompositionModel) -> dict[str, Any]:
     """Return what a fitted model is, as plain values; its rows are the bands of each estimator."""
     from errcomp.calibration.features import FEATURES
 
-    unknown = (None, None)
+    training, unknown = model.training, (None, None)
+    ranges = training.ranges
     return {
         "task": model.preparation.state.task,
         "unit": model.unit,
         "created": model.created or None,
         "versions": dict(model.versions),
         "fingerprint": model.fingerprint,
-        "runs": model.runs,
-        "devices": list(model.devices),
-        "models": list(model.models),
-        "modes": list(model.modes),
+        "runs": len(training),
+        "devices": list(training.devices),
+        "models": list(training.models),
+        "modes": list(training.modes),
         "estimators": list(model.estimators),
         "weights": {regime: dict(weights) for regime, weights in model.weights.items()},
         "features": [
@@ -71,8 +72,8 @@ def model_document(model: CompositionModel) -> dict[str, Any]:
                 "name": feature.name,
                 "unit": feature.unit,
                 "meaning": feature.meaning,
-                "low": model.ranges.get(feature.name, unknown)[0],
-                "high": model.ranges.get(feature.name, unknown)[1],
+                "low": ranges.get(feature.name, unknown)[0],
+                "high": ranges.get(feature.name, unknown)[1],
             }
             for feature in FEATURES
         ],
@@ -107,8 +108,10 @@ def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
     of_column = {
         physical.columns.names[c]: FEATURES[columns[c]].name for c in physical.columns.launch
     }
-    floor_us = 1e6 * model.preparation.state.floor
-    return [(of_column[one.column], one) for one in physical.launch_overhead(floor_us)]
+    state = model.preparation.state
+    floors = {"": state.floor, **state.floors}
+    floors_us = {name: 1e6 * floors.get(name, state.floor) for name in ("", *physical.devices)}
+    return [(of_column[one.column], one) for one in physical.launch_overhead(floors_us)]
 
 
 def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str, Any]:

@@ -157,16 +157,15 @@ def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> 
 
 def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
     """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
-    from errcomp.calibration.features import LAUNCHES
-    from errcomp.calibration.preparing import measured_runs, prepare
+    from errcomp.calibration.features import LAUNCHES, design
+    from errcomp.calibration.preparing import measured_runs
 
-    used, _ = measured_runs(kernels)
-    design = prepare(used, task=task).design(used)
-    slow = design.x[:, design.names.index("slow_kernels")]
-    launches = design.x[:, [design.names.index(n) for n in LAUNCHES]].sum(axis=1)
-    memory = design.x[:, design.names.index("memory_share")]
+    runs = design(measured_runs(kernels)[0], task=task)
+    slow = runs.x[:, runs.names.index("slow_kernels")]
+    launches = runs.x[:, [runs.names.index(n) for n in LAUNCHES]].sum(axis=1)
+    memory = runs.x[:, runs.names.index("memory_share")]
     found = {}
-    for i, run in enumerate(design.run.tolist()):
+    for i, run in enumerate(runs.run.tolist()):
         words = []
         if slow[i] < 0:
             words.append(f"kernels measured {100 * math.expm1(-slow[i]):.0f} % too slow")

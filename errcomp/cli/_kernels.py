@@ -35,3 +35,57 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
+    """Read the table of kernels that is named: a file, an artifact, or an embedded one."""
+    from errcomp import datasets
+    from errcomp.readers import kernels as reader
+
+    if not Path(name).exists():
+        if name not in datasets.kernel_tables():
+            raise InputError(
+                f"{name}: no such file, and no embedded table of kernels of that name. "
+                f"Embedded: {', '.join(datasets.kernel_tables())}"
+            )
+        given = [n for n in ("predicted", "measured", "unit", "tool") if getattr(args, n)]
+        if given:
+            raise InputError(
+                f"{name} is an embedded table: its columns, unit and tool are known, leave out "
+                f"--{', --'.join(given)}"
+            )
+        found = datasets.load_kernels(name)
+    else:
+        columns = {
+            key: given
+            for key, given in (("predicted", args.predicted), ("measured", args.measured))
+            if given
+        }
+        found = reader.read(name, columns=columns or None, unit=args.unit, tool=args.tool)
+    return found.where(parse_where(args.where)) if args.where else found
+
+
+def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path]]:
+    """Return what is to be drawn, and where to."""
+    found = []
+    for item in items:
+        name, sign, path = item.partition("=")
+        if not sign or name not in names or not path:
+            raise InputError(
+                f"--figure takes {' or '.join(f'{n}=FILE' for n in names)}, got {item}"
+            )
+        if Path(path).suffix.lower() not in _PICTURES:
+            raise InputError(
+                f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
+            )
+        found.append((name, Path(path)))
+    if found and find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "figures", "drawing figures")
+    return found
+
+
+def spare_inputs(output: Path | None, given: Iterable[Path | str | None]) -> None:
+    """Refuse to write over a file that is read."""
+    if output is None or not output.exists():
+        return
+    for name in given:
+        if name is not None and Path(name).exists() and output.samefile(name):
+            raise InputError(f"{name}: -o would overwrite a file that is read; name another file")

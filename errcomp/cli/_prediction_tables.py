@@ -24,9 +24,11 @@ def prediction_tables(found: Predictions, model: CompositionModel, source: str) 
     """One run in detail, several runs one line each."""
     unit = f" {found.unit}" if found.unit else ""
     of = f"of {source}" if source else "of the table"
+    training = model.training
     basis = [
         f'By "{found.estimator}", {model.preparation.state.task}, fitted to '
-        f"{counted(model.runs, 'run')} on {counted(len(model.devices), 'device')}.",
+        f"{counted(len(training), 'run')} on {counted(len(training.devices), 'device')}.",
+        *(f" · {note}" for note in found.notes),
         *_band_notes(found, model),
         *_warning_notes(found),
     ]

@@ -9,21 +9,24 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import parse_keys, parse_where, seed
+from errcomp.cli._kernels import (
+    add_reading_arguments,
+    load_kernels,
+    parse_figures,
+    spare_inputs,
+)
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
-from errcomp.cli.predict import spare_inputs
-from errcomp.cli.propagate import _add_reading, _figures, load_kernels
 from errcomp.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from errcomp.calibration.composition import Composition
-    from errcomp.calibration.evaluation import Evaluation, Predict
+    from errcomp.calibration.evaluation import Evaluation
     from errcomp.tables import Kernels
 
 __all__ = ["add_parser"]
@@ -131,7 +134,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--runs", metavar="FILE", help="measured times of the runs, a table apart")
     parser.add_argument("--seed", type=seed, default=0, help="default: 0")
-    _add_reading(parser)
+    add_reading_arguments(parser)
 
 
 def _add_figure(parser: argparse.ArgumentParser, what: str) -> None:
@@ -146,15 +149,16 @@ def _add_figure(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _fit(args: argparse.Namespace) -> None:
     from errcomp.calibration.composition import Composition
+    from errcomp.calibration.modelfile import check_target
     from errcomp.calibration.storing import save_model
     from errcomp.cli._calibration_tables import fit_tables, model_document
 
     estimators = _estimators(args)
-    figures = _figures(args.figure, _FIGURES["fit"])
+    figures = parse_figures(args.figure, _FIGURES["fit"])
     if figures and not {"bayesian", "stack"} & set(estimators):
         raise InputError("--figure draws the Bayesian fit: add bayesian to --estimator")
     spare_inputs(args.target, [args.table, args.runs])
-    _check_target(args.target)
+    check_target(args.target)
     kernels = _load(args)
     with _warnings_told(), progress("fitting", quiet=args.json) as report:
         fitted = Composition(task=args.task, estimators=estimators, seed=args.seed)
@@ -175,7 +179,7 @@ def _fit(args: argparse.Namespace) -> None:
 
 
 def _evaluate(args: argparse.Namespace) -> None:
-    from errcomp.calibration.evaluation import evaluate
+    from errcomp.calibration.composition import evaluate_composition
     from errcomp.calibration.splits import check_split
     from errcomp.cli._evaluation_tables import evaluation_tables, known_of
 
@@ -185,14 +189,14 @@ def _evaluate(args: argparse.Namespace) -> None:
         raise InputError(f"--split takes names separated by commas, got {args.split!r}")
     for name in splits:
         check_split(name)
-    figures = _figures(args.figure, _FIGURES["evaluate"])
+    figures = parse_figures(args.figure, _FIGURES["evaluate"])
     spare_inputs(args.output, [args.table, args.runs])
     kernels = _load(args)
     with _warnings_told(), progress("evaluating", quiet=args.json) as report:
-        found = evaluate(
-            partial(_predictors, args, estimators),
+        found = evaluate_composition(
             kernels,
             task=args.task,
+            estimators=estimators,
             splits=splits,
             seed=args.seed,
             progress=report,
@@ -246,27 +250,6 @@ def _load(args: argparse.Namespace) -> Kernels:
     return joined.where(parse_where(args.where)) if args.where else joined
 
 
-def _check_target(path: Path) -> None:
-    """Refuse before the work what could not be written after it."""
-    from errcomp.calibration.modelfile.storing import _check_target as insist
-
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
-    insist(path)
-
-
-def _predictors(
-    args: argparse.Namespace, estimators: Sequence[str], kernels: Kernels
-) -> dict[str, Predict]:
-    """Fit to some of the runs; return what predicts, by estimator."""
-    from errcomp.calibration.composition import Composition
-
-    model = Composition(task=args.task, estimators=estimators, seed=args.seed).fit(kernels).model_
-    return {name: partial(model.predict, estimator=name) for name in model.estimators}
-
-
 @contextmanager
 def _warnings_told() -> Iterator[None]:
     """Say each warning of a fit once, in one line on stderr."""
@@ -293,12 +276,11 @@ def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> A
 
     from errcomp.calibration.hierarchical import HierarchicalModel
     from errcomp.calibration.members import columns_of
-    from errcomp.calibration.preparing import measured_runs
     from errcomp.cli._calibration_tables import LAUNCH_WORDS, overheads
     from errcomp.report import calibration_figures as draw
 
     model = fitted.model_
-    note = f"{fitted.task} of {kernels.source or 'the table'}, {model.runs} runs"
+    note = f"{fitted.task} of {kernels.source or 'the table'}, {len(model.training)} runs"
     if name == "overhead":
         draws: dict[str, dict[str, Any]] = {}
         for kind, one in overheads(model):
@@ -307,7 +289,7 @@ def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> A
         return draw.overhead(draws, note=note)
     physical = model.members["bayesian"]
     assert isinstance(physical, HierarchicalModel)
-    design = model.preparation.design(measured_runs(kernels)[0])
+    design = fitted.design_
     made = physical.sample(
         design.x[:, columns_of("bayesian")],
         np.random.default_rng(seed),

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from errcomp.cli._kernels import add_reading_arguments, load_kernels, spare_inputs
 from errcomp.cli._output import add_output_arguments, emit, write
-from errcomp.cli.propagate import _add_reading, load_kernels
-from errcomp.errors import InputError
 
 __all__ = ["add_parser"]
 
@@ -35,7 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="NAME",
         help="one of the model's estimators (default: the last that `calibrate show` lists)",
     )
-    _add_reading(parser)
+    add_reading_arguments(parser)
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -66,12 +65,3 @@ def run(args: argparse.Namespace) -> None:
         print(f"wrote {args.output}", file=sys.stderr)
         args.output = None
     emit(args, document, tables)
-
-
-def spare_inputs(output: Path | None, given: list[Path | str | None]) -> None:
-    """Refuse to write over a file that is read."""
-    if output is None or not output.exists():
-        return
-    for name in given:
-        if name is not None and Path(name).exists() and output.samefile(name):
-            raise InputError(f"{name}: -o would overwrite a file that is read; name another file")

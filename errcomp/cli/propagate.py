@@ -6,25 +6,28 @@ import argparse
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import parse_keys, parse_where, seed
+from errcomp.cli._input import parse_keys, seed
+from errcomp.cli._kernels import (
+    add_reading_arguments,
+    load_kernels,
+    parse_figures,
+    spare_inputs,
+)
 from errcomp.cli._output import add_output_arguments, emit, write
 from errcomp.cli._progress import progress
-from errcomp.errors import InputError, MissingExtraError
+from errcomp.errors import InputError
 
 if TYPE_CHECKING:
     from errcomp.cli._output import Table
     from errcomp.propagation import Correlation, ErrorModel
-    from errcomp.tables import Kernels
 
 __all__ = ["add_parser"]
 
 _EMBEDDED = "neusight-kernels"
 _DRAWS = 16_384
-_PICTURES = (".png", ".svg", ".pdf")
 _KINDS = ("log-ratio", "relative", "absolute")
 _ASSUME_HELP = (
     "what kernel errors share, the assumption to rely on first: estimated, independent, repeats, "
@@ -55,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--assume", metavar="NAMES", help=_ASSUME_HELP)
     parser.add_argument("--run", dest="only", metavar="NAME", help="only this run")
     _add_errors(parser)
-    _add_reading(parser)
+    add_reading_arguments(parser)
     graph = parser.add_argument_group("more than a sum")
     graph.add_argument("--graph", type=Path, metavar="FILE", help="execution graph (JSON)")
     graph.add_argument("--matrix", type=Path, metavar="FILE", help="correlations (CSV) for matrix")
@@ -102,24 +105,10 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reading the table")
-    group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
-    group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
-    group.add_argument("--unit", help="unit of all times, e.g. ms")
-    group.add_argument("--tool", help="only the kernels that this tool predicted")
-    group.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE]",
-        help="only these rows; may be repeated",
-    )
-
-
 def run(args: argparse.Namespace) -> None:
     """Run ``propagate`` or ``propagate validate``."""
-    _spare_inputs(args)
+    read = ("table", "rest", "train", "test", "errors", "graph", "matrix")
+    spare_inputs(args.output, [getattr(args, name) for name in read])
     if args.table == "validate":
         _validate(args)
         return
@@ -134,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
     from errcomp.cli._propagation_tables import flat_outcomes, propagation_tables
     from errcomp.propagation import fit_errors, propagate
 
-    figures = _figures(args.figure, ("bands", "budget"))
+    figures = parse_figures(args.figure, ("bands", "budget"))
     assumptions = _assumptions(args)
     kernels = load_kernels(args, args.table)
     errors = _errors(args)
@@ -186,7 +175,7 @@ def _validate(args: argparse.Namespace) -> None:
     from errcomp.cli._propagation_tables import validation_tables
     from errcomp.propagation import fit_errors, validate
 
-    figures = _figures(args.figure, ("coverage", "pit"))
+    figures = parse_figures(args.figure, ("coverage", "pit"))
     if "matrix" in parse_keys(args.assume):
         raise InputError(
             "propagate validate does not take the assumption matrix: it is that of one run"
@@ -222,23 +211,6 @@ def _validate(args: argparse.Namespace) -> None:
     emit(args, document, validation_tables(found, kernels.source))
 
 
-def _spare_inputs(args: argparse.Namespace) -> None:
-    """Refuse to write over a file that is read."""
-    if args.output is None or not args.output.exists():
-        return
-    for given in (
-        args.table,
-        args.rest,
-        args.train,
-        args.test,
-        args.errors,
-        args.graph,
-        args.matrix,
-    ):
-        if given is not None and Path(given).exists() and args.output.samefile(given):
-            raise InputError(f"{given}: -o would overwrite a file that is read; name another file")
-
-
 def _emit(
     args: argparse.Namespace,
     document: Mapping[str, Any],
@@ -251,34 +223,6 @@ def _emit(
         print(f"wrote {args.output}", file=sys.stderr)
         args.output = None
     emit(args, document, tables)
-
-
-def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
-    """Read the table of kernels that is named: a file, an artifact, or an embedded one."""
-    from errcomp import datasets
-    from errcomp.readers import kernels as reader
-
-    if not Path(name).exists():
-        if name not in datasets.kernel_tables():
-            raise InputError(
-                f"{name}: no such file, and no embedded table of kernels of that name. "
-                f"Embedded: {', '.join(datasets.kernel_tables())}"
-            )
-        given = [n for n in ("predicted", "measured", "unit", "tool") if getattr(args, n)]
-        if given:
-            raise InputError(
-                f"{name} is an embedded table: its columns, unit and tool are known, leave out "
-                f"--{', --'.join(given)}"
-            )
-        found = datasets.load_kernels(name)
-    else:
-        columns = {
-            key: given
-            for key, given in (("predicted", args.predicted), ("measured", args.measured))
-            if given
-        }
-        found = reader.read(name, columns=columns or None, unit=args.unit, tool=args.tool)
-    return found.where(parse_where(args.where)) if args.where else found
 
 
 def _errors(args: argparse.Namespace) -> ErrorModel | None:
@@ -345,21 +289,3 @@ def _correlation_of(path: Path | None) -> Correlation:
         return correlation("matrix", matrix=matrix)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path]]:
-    found = []
-    for item in items:
-        name, sign, path = item.partition("=")
-        if not sign or name not in names or not path:
-            raise InputError(
-                f"--figure takes {' or '.join(f'{n}=FILE' for n in names)}, got {item}"
-            )
-        if Path(path).suffix.lower() not in _PICTURES:
-            raise InputError(
-                f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
-            )
-        found.append((name, Path(path)))
-    if found and find_spec("matplotlib") is None:
-        raise MissingExtraError("matplotlib", "figures", "drawing figures")
-    return found

@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,10 +104,20 @@ class Quick:
         )  # fmt: skip
 
 
+def predictors_of(kind: type[Quick]) -> Any:
+    """Return what fits this kind of model to part of a table, for an evaluation."""
+
+    def fit(fits: Any, task: str, estimators: Sequence[str], kernels: Any) -> dict[str, Any]:
+        model = kind(task=task, estimators=estimators, seed=fits.seed).fit(kernels)
+        return {name: partial(model.predict, estimator=name) for name in model.estimators}
+
+    return fit
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluate something that is fitted at once; everything around it is what it is."""
-    monkeypatch.setattr(composition, "Composition", Quick)
+    monkeypatch.setattr(composition, "_predictors", predictors_of(Quick))
 
 
 def words(text: str) -> str:
@@ -309,7 +320,7 @@ class Refusing(Quick):
 def test_runs_that_were_not_judged_nor_answered(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(composition, "Composition", Refusing)
+    monkeypatch.setattr(composition, "_predictors", predictors_of(Refusing))
     path = tmp_path / "kernels.csv"
     lines = [
         line.rsplit(",", 1)[0] + "," if line.startswith("V100/opt") else line
@@ -470,7 +481,7 @@ def test_figures_of_a_fit(run: Run, kernels_csv: Path, tmp_path: Path, sampled: 
 def test_without_matplotlib_nothing_is_computed(
     run: Run, kernels_csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("errcomp.cli.propagate.find_spec", lambda _: None)
+    monkeypatch.setattr("errcomp.cli._kernels.find_spec", lambda _: None)
     ran = run("calibrate", "evaluate", kernels_csv, *FAST, "--figure", "coverage=a.svg")
     assert ran.code == 2
     assert "errcomp[figures]" in ran.err
@@ -497,15 +508,15 @@ BAD = [
     (("fit", "k", *FAST, "-o", "k"), "-o would overwrite a file that is read"),
     (("fit", "k", *FAST, "--runs", "r", "-o", "r"), "-o would overwrite a file that is read"),
     (("fit", "k", *FAST, "-o", "other.txt"), "is no model file that can be read, so it is not"),
-    (("fit", "k", *FAST, "-o", "."), "is a folder; name a file"),
-    (("fit", "k", *FAST, "-o", "no/m.errcomp"), "there is no folder no; make it first"),
+    (("fit", "k", *FAST, "-o", "."), "is a folder. Name a file"),
+    (("fit", "k", *FAST, "-o", "no/m.errcomp"), "there is no folder no. Make it first"),
     ((*FIT, *FAST, "--figure", "bands=a.svg"), "--figure takes overhead=FILE or posterior=FILE"),
     ((*FIT, *FAST, "--figure", "overhead=a.svg"), "draws the Bayesian fit: add bayesian"),
     ((*EVALUATE, *FAST, "--split", "leave-one-out"), "no split 'leave-one-out'. Splits: leave-mo"),
     ((*EVALUATE, *FAST, "--split", ""), "--split takes names separated by commas, got ''"),
     ((*EVALUATE, "--estimator", "oracle"), "unknown estimator 'oracle'"),
     ((*EVALUATE, *FAST, "--where", "device=H100"), "leave-device-out needs runs of at least 2"),
-    (("evaluate", "unmeasured.csv", *FAST), "no run has both the time of all its kernels"),
+    (("evaluate", "unmeasured.csv", *FAST), "no run was measured end to end"),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
     ((*EVALUATE, *FAST, "--figure", "coverage=a.txt"), "the suffix says how it is written"),
     ((*EVALUATE, *FAST, "-o", "k"), "-o would overwrite a file that is read"),

@@ -15,7 +15,7 @@ from errcomp.calibration.modelfile.content import (
     portable,
 )
 from errcomp.calibration.modelfile.hashing import fingerprint
-from errcomp.calibration.modelfile.storing import read_model, write_model
+from errcomp.calibration.modelfile.storing import check_target, read_model, write_model
 from errcomp.calibration.modelfile.units import check_unit
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "FeatureRange",
     "Member",
     "ModelContent",
+    "check_target",
     "check_unit",
     "fingerprint",
     "portable",

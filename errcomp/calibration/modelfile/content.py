@@ -22,7 +22,9 @@ __all__ = ["KINDS", "FeatureRange", "Member", "ModelContent", "plain_json", "por
 #: The class that makes a member of each kind again.
 KINDS = {
     "hierarchical": ("errcomp.calibration.hierarchical", "HierarchicalModel"),
+    "kernel-correction": ("errcomp.calibration.kernel_corrections", "KernelCorrection"),
     "linear": ("errcomp.calibration.linear", "LinearModel"),
+    "training": ("errcomp.calibration.training", "Training"),
     "trees": ("errcomp.calibration.trees", "TreeModel"),
 }
 
@@ -46,8 +48,8 @@ def portable(kind: str) -> type[PortableModel]:
     >>> portable("forest")
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: no kind of model 'forest'. Kinds: hierarchical, linear, trees. If a \
-newer errcomp wrote it, upgrade.
+    errcomp.errors.InputError: no kind of model 'forest'. Kinds: hierarchical, \
+kernel-correction, linear, training, trees. If a newer errcomp wrote it, upgrade.
     """
     _check_kind(kind)
     module, name = KINDS[kind]

@@ -22,7 +22,7 @@ from errcomp.calibration.modelfile.manifest import (
 )
 from errcomp.errors import InputError
 
-__all__ = ["MIGRATIONS", "read_model", "write_model"]
+__all__ = ["MIGRATIONS", "check_target", "read_model", "write_model"]
 
 _Stored = dict[str, NDArray[Any] | bytes]
 _Step = Callable[[dict[str, Any], _Stored], tuple[dict[str, Any], _Stored]]
@@ -63,7 +63,7 @@ def write_model(path: str | PathLike[str], content: ModelContent) -> None:
         )
     # What cannot be read again must not be written.
     _parse(data)
-    _check_target(path)
+    check_target(path)
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(data)
         file.flush()
@@ -165,10 +165,22 @@ def _bytes_of(path: Path) -> bytes:
     return data
 
 
-def _check_target(path: Path) -> None:
-    """Refuse to overwrite what is no model; one that a newer errcomp wrote is one."""
+def check_target(path: str | PathLike[str]) -> None:
+    """Refuse a name that no model can be written to, before the work that makes the model.
+
+    Raises
+    ------
+    InputError
+        It is a folder, its folder is not there, or it belongs to a file that is no model; one
+        that a newer errcomp wrote is one.
+    """
+    path = Path(path)
     if "\0" in str(path):
         raise InputError(f"{str(path)!r}: no file can have a zero byte in its name. Name another.")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder. Name a file.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}. Make it first.")
     if not os.path.lexists(path):
         return
     try:
