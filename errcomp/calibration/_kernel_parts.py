@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ def names_of(kernels: Kernels, family: str | None) -> KernelNames:
         # The same predictor of the same kernel of the same size says the same.
         shape = np.asarray([f"{p:.3g}" for p in kernels.predicted], dtype=object)
         shape = np.where(name == "", "", shape)
-    identity = _join(kernels.device, kind, name, shape)
+    identity = _digests(_join(kernels.device, kind, name, shape))
     identity[(name == "") & (shape == "")] = ""
     family_ = blank if family is None else _plain(kernels, family)
     return KernelNames(kind, kernels.device, family_, identity)
@@ -68,6 +69,14 @@ def _join(*columns: Names) -> Names:
     found = np.empty(len(columns[0]), dtype=object)
     found[:] = [_BETWEEN.join(row) for row in zip(*columns, strict=True)]
     return found
+
+
+def _digests(names: Names) -> Names:
+    """Shorten names of any length; kernels of C++ templates fill pages."""
+    found, at = np.unique(names.astype(str), return_inverse=True)
+    short = [blake2b(name.encode(), digest_size=12).hexdigest() for name in found.tolist()]
+    digests: Names = np.array(short, dtype=object)[at.ravel()]
+    return digests
 
 
 class Found(NamedTuple):
@@ -144,17 +153,17 @@ class Part:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name."""
         names = ("kind", "device", "family", "identity")
-        found: dict[str, NDArray[Any]] = {f"name.{name}": getattr(self, name) for name in names}
+        found: dict[str, NDArray[Any]] = {f"name_{name}": getattr(self, name) for name in names}
         found |= {"residual": self.residual, "times": self.times}
         found["repeated"] = np.array([self.repeated])
-        return found | {f"pooled.{k}": v for k, v in self.pooled.to_arrays().items()}
+        return found | {f"pooled_{k}": v for k, v in self.pooled.to_arrays().items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Part:
         """Make it again; InputError names what is missing or cannot be."""
         names = {}
         for name in ("kind", "device", "family", "identity"):
-            value = arrays.get(f"name.{name}")
+            value = arrays.get(f"name_{name}")
             _insist(value is not None and value.dtype.kind == "U" and value.ndim == 1, name)
             assert value is not None
             _insist(bool((value[1:] > value[:-1]).all()), name)
@@ -172,7 +181,7 @@ class Part:
         repeated = float(numbers["repeated"][0])
         _insist(0 <= repeated <= 1, "repeated")
         sizes = {"C": len(names["kind"]), "D": len(names["device"]), "F": len(names["family"])}
-        inner = {k[7:]: v for k, v in arrays.items() if k.startswith("pooled.")}
+        inner = {k[7:]: v for k, v in arrays.items() if k.startswith("pooled_")}
         pooled = Pooled.from_arrays(inner, sizes)
         return cls(
             **names,

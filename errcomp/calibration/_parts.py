@@ -33,12 +33,10 @@ class Parts:
     instances: Floats
 
     @classmethod
-    def of(cls, kernels: Kernels, task: Task, times: Floats | None = None) -> Parts:
+    def of(cls, kernels: Kernels, task: Task) -> Parts:
         run = kernels.codes("run")
         first = np.unique(run, return_index=True)[1]
-        given = times
-        if given is None:
-            given = kernels.measured if task == "composition" else kernels.predicted
+        given = kernels.measured if task == "composition" else kernels.predicted
         _insist(kernels, given, task, run, first)
         count = kernels.count.astype(np.float64)
         total: Floats = np.bincount(run, count * given, len(first)).astype(np.float64)

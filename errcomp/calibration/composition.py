@@ -3,12 +3,13 @@ r"""Fits the composition of runs: models, their stack, and bands calibrated on r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
-from errcomp.calibration.features import FEATURES
+from errcomp.calibration.evaluation import Evaluation, Predict, evaluate
 from errcomp.calibration.fitted import (
     REGIMES,
     CompositionModel,
@@ -16,15 +17,18 @@ from errcomp.calibration.fitted import (
     band_ends,
     combined,
     member_quantiles,
+    widened,
 )
 from errcomp.calibration.members import BASELINES, MEMBERS, check_estimators, fit_member
 from errcomp.calibration.modelfile import fingerprint
+from errcomp.calibration.nesting import Fits, Mask
 from errcomp.calibration.predictions import Predictions
-from errcomp.calibration.preparing import measured_runs, prepare, runs_at
+from errcomp.calibration.preparing import measured_runs
+from errcomp.calibration.training import Training
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
-__all__ = ["Composition"]
+__all__ = ["Composition", "evaluate_composition"]
 
 _MEDIAN = QUANTILES.index(0.5)
 #: Below this many runs no model is fitted, and below this many groups none is left out.
@@ -60,6 +64,8 @@ class Composition:
         Predicts, and can be stored.
     members_ : dict of str to ResidualModel
         The fitted models with posterior, diagnostics or attributions.
+    design_ : Design
+        What they were fitted to.
     left_out_ : dict
         Of each regime the quantiles of runs left out, by estimator.
     """
@@ -92,68 +98,58 @@ class Composition:
         InputError
             Fewer than 8 runs were measured, or kernels lack the time that the task needs.
         """
-        names = check_estimators([*BASELINES, *self.estimators])
-        fitted = [n for n in names if n != "stack"]
-        if "stack" in names:
-            fitted = [*dict.fromkeys([*fitted, *MEMBERS])]
         used, _ = measured_runs(kernels)
-        if used.n_runs < _FEWEST_RUNS:
+        fits = Fits(used, self.task, seed=self.seed, cores=self.cores)
+        self._fit(fits, np.ones(used.n_runs, dtype=bool), progress, quick=False)
+        return self
+
+    def _fit(self, fits: Fits, runs: Mask, progress: Progress | None, *, quick: bool) -> None:
+        """Fit to some of the runs; `quick`: inside a cross-validation, with few draws."""
+        names, fitted = self._names()
+        if runs.sum() < _FEWEST_RUNS:
             raise InputError(
-                f"{used.n_runs} runs are too few to fit a composition: at least {_FEWEST_RUNS} "
+                f"{runs.sum()} runs are too few to fit a composition: at least {_FEWEST_RUNS} "
                 "measured runs are needed, better of three models on three devices."
             )
-        preparation = prepare(used, task=self.task)
-        design = preparation.design(used)
+        preparation, prepared = fits.prepared(runs)
+        self.design_ = design = prepared.design
         folds = {regime: _folds(getattr(design, key)) for regime, key in REGIMES.items()}
         steps = _Steps(progress, len(fitted) * (1 + sum(map(len, folds.values()))))
+        members = {}
         self.members_: dict[str, Any] = {}
         for name in fitted:
-            self.members_[name] = fit_member(name, design, seed=self.seed, cores=self.cores)
+            if quick:
+                members[name] = fits.portable(name, runs)
+            else:
+                self.members_[name] = fit_member(name, design, seed=self.seed, cores=self.cores)
+                members[name] = self.members_[name].portable_
             steps.step()
         self.left_out_ = {
-            regime: self._left_out(used, fitted, parts, steps) for regime, parts in folds.items()
+            regime: _left_out(fits, runs, fitted, parts, steps) for regime, parts in folds.items()
         }
         weights = self._weights(design) if "stack" in names else {}
         self.model_ = CompositionModel(
             preparation=preparation,
-            members={name: member.portable_ for name, member in self.members_.items()},
+            members=members,
             weights=weights,
             bands=self._bands(design, names, weights),
-            ranges=_ranges(design),
-            devices=_seen(design.device),
-            models=_seen(design.model),
-            modes=_seen(design.mode),
+            training=Training.of(design),
             estimators=names,
-            unit=str(kernels.unit),
-            runs=len(design),
-            fingerprint=fingerprint(used),
+            unit=str(design.unit),
+            fingerprint="" if quick else fingerprint(fits.at(runs)),
         )
-        return self
+
+    def _names(self) -> tuple[tuple[str, ...], list[str]]:
+        """Return the estimators that can be asked for, and those that are fitted."""
+        names = check_estimators([*BASELINES, *self.estimators])
+        fitted = [n for n in names if n != "stack"]
+        if "stack" in names:
+            fitted = [*dict.fromkeys([*fitted, *MEMBERS])]
+        return names, fitted
 
     def predict(self, kernels: Kernels, *, estimator: str | None = None) -> Predictions:
         """Predict runs; see `CompositionModel.predict`."""
         return self.model_.predict(kernels, estimator=estimator)
-
-    def _left_out(
-        self,
-        kernels: Kernels,
-        names: Sequence[str],
-        folds: Sequence[np.ndarray[Any, Any]],
-        steps: _Steps,
-    ) -> dict[str, Floats]:
-        """Return quantiles of the log of the time of each run, its group left out of the fit."""
-        found = {name: np.full((kernels.n_runs, len(QUANTILES)), np.nan) for name in names}
-        for held in folds:
-            train = runs_at(kernels, ~held)
-            preparation = prepare(train, task=self.task)
-            inside = preparation.design(train)
-            outside = preparation.design(runs_at(kernels, held))
-            for name in names:
-                member = fit_member(name, inside, seed=self.seed, cores=self.cores, quick=True)
-                quantiles = member_quantiles({name: member.portable_}, name, outside)
-                found[name][held] = np.log(outside.total)[:, None] + quantiles
-                steps.step()
-        return found
 
     def _weights(self, design: Design) -> dict[Regime, dict[str, float]]:
         """Weigh the models of the stack by how they did on runs left out."""
@@ -212,23 +208,74 @@ class _Steps:
             self.progress(self.done, self.total)
 
 
-def _folds(groups: Names) -> list[np.ndarray[Any, Any]]:
+def _left_out(
+    fits: Fits, runs: Mask, names: Sequence[str], folds: Sequence[Mask], steps: _Steps
+) -> dict[str, Floats]:
+    """Return quantiles of the log of the time of each run, its group left out of the fit."""
+    found = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
+    for held in folds:
+        out = runs.copy()
+        out[runs] = held
+        train = runs & ~out
+        preparation, _ = fits.prepared(train)
+        outside = preparation.prepare(fits.at(out))
+        total, excess = np.log(outside.design.total)[:, None], preparation.excess(outside)
+        for name in names:
+            member = {name: fits.portable(name, train)}
+            quantiles = member_quantiles(member, name, outside.design)
+            found[name][held] = total + widened(quantiles, excess)
+            steps.step()
+    return found
+
+
+def evaluate_composition(
+    kernels: Kernels,
+    *,
+    task: Task = "composition",
+    estimators: Sequence[str] = (*MEMBERS, "stack"),
+    splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
+    seed: int = 0,
+    cores: int = 2,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Judge `Composition` on what it has not seen; everything is fitted anew without it.
+
+    As `errcomp.calibration.evaluation.evaluate`, which see, with fits shared between the folds.
+    The Bayesian model is sampled with fewer draws than by `Composition.fit` (600 in two chains),
+    and its diagnostics are not insisted on.
+
+    Parameters
+    ----------
+    kernels : Kernels
+    task, estimators, seed, cores
+        As in `Composition`.
+    splits : sequence of str
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        As `Composition.fit` and `evaluate`.
+    """
+    check_estimators([*BASELINES, *estimators])
+    fits = Fits(measured_runs(kernels)[0], task, seed=seed, cores=cores)
+    make = partial(_predictors, fits, task, estimators)
+    return evaluate(make, kernels, task=task, splits=splits, seed=seed, progress=progress)
+
+
+def _predictors(
+    fits: Fits, task: Task, estimators: Sequence[str], kernels: Kernels
+) -> dict[str, Predict]:
+    """Fit to some of the runs; return what predicts, by estimator."""
+    fitted = Composition(task=task, estimators=estimators, seed=fits.seed, cores=fits.cores)
+    fitted._fit(fits, fits.which(kernels), None, quick=True)
+    model = fitted.model_
+    return {name: partial(model.predict, estimator=name) for name in model.estimators}
+
+
+def _folds(groups: Names) -> list[Mask]:
     """Return a mask per group; none where there are too few groups to leave one out."""
     names = sorted(set(groups.tolist()))
     if len(names) < _FEWEST_GROUPS:
         return []
     return [groups == name for name in names]
-
-
-def _seen(values: Names) -> tuple[str, ...]:
-    return tuple(sorted(set(values.tolist())))
-
-
-def _ranges(design: Design) -> dict[str, tuple[float, float]]:
-    found = {}
-    for column, feature in enumerate(FEATURES):
-        values = design.x[:, column]
-        known = values[np.isfinite(values)]
-        if len(known):
-            found[feature.name] = (float(known.min()), float(known.max()))
-    return found

@@ -13,7 +13,7 @@ unit of the table does not change them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,15 @@ from errcomp.calibration.devices import figures_of
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
-__all__ = ["FEATURES", "LAUNCHES", "Feature", "FeatureState", "design", "fit_features"]
+__all__ = [
+    "FEATURES",
+    "LAUNCHES",
+    "Feature",
+    "FeatureState",
+    "design",
+    "disturbed",
+    "fit_features",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,7 @@ FEATURES = (
     Feature("activations_gb", "log10 GB", "outputs of all kernels that do work, 4 bytes each"),
     Feature("memory_share", "1", "those outputs / memory of the device; 0 in inference"),
     Feature("disagreement", "ln", "predicted / measured total; unknown to a prediction"),
+    Feature("kernel_correction", "ln", "predicted kernels corrected / as predicted; else 0"),
     Feature("device_bandwidth", "log10 GB/s", "of the memory, from the data sheet"),
     Feature("device_peak", "log10 TFLOP/s", "32-bit floats, from the data sheet"),
 )
@@ -71,6 +80,7 @@ _IDLE_BELOW = 1.8
 _SLOW_FROM = 3.0
 _RUNS_TO_JUDGE = 8
 _TRAINING = ("training", "train")
+_PLAIN = ("task", "floor", "slow_center", "slow_scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,8 @@ class FeatureState:
     task : {"composition", "prediction"}
     floor : float
         Typical launch floor, seconds: used where kernels were not measured.
+    floors : mapping of str to float
+        Typical launch floor of each device, seconds.
     slow_center, slow_scale : float or None
         Median, and median absolute deviation × 1.4826, over the runs of the fit, of the log-ratio
         of measured to predicted time in matrix products; None where fewer than 8 runs have both.
@@ -91,11 +103,13 @@ class FeatureState:
     floor: float
     slow_center: float | None
     slow_scale: float | None
+    floors: Mapping[str, float] = field(default_factory=dict)
 
     def to_meta(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         return {
-            name: getattr(self, name) for name in ("task", "floor", "slow_center", "slow_scale")
+            "floors": dict(self.floors),
+            **{name: getattr(self, name) for name in _PLAIN},
         }
 
     @classmethod
@@ -110,15 +124,21 @@ class FeatureState:
         center, scale = meta.get("slow_center"), meta.get("slow_scale")
         numbers = [meta.get("floor"), *(v for v in (center, scale) if v is not None)]
         fine = all(type(v) in (int, float) and np.isfinite(v) for v in numbers)
-        fine = fine and meta.get("task") in TASKS and 0 < meta["floor"] <= FLOOR_AT_MOST
+        fine = fine and meta.get("task") in TASKS
+        floors = meta.get("floors")
+        fine = fine and isinstance(floors, Mapping)
+        fine = fine and all(
+            type(v) in (int, float) and 0 < v <= FLOOR_AT_MOST
+            for v in (meta["floor"], *floors.values())  # type: ignore[union-attr]
+        )
         if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
             raise InputError(
                 f"the state of the features {dict(meta)!r} cannot be: task must be one of "
-                f"{', '.join(TASKS)}, floor a number of seconds above 0 and at most 2e-5, "
+                f"{', '.join(TASKS)}, floor and floors seconds above 0 and at most 2e-5, "
                 "slow_center and slow_scale numbers (the scale above 0) or both null. Fit the "
                 "model again."
             )
-        return cls(meta["task"], float(meta["floor"]), center, scale)
+        return cls(meta["task"], float(meta["floor"]), center, scale, dict(meta["floors"]))
 
 
 def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
@@ -133,9 +153,13 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
     second = seconds_in(kernels.unit, source=kernels.source)
     parts = Parts.of(kernels, task)
     floor = _FLOOR_NOMINAL
+    floors: dict[str, float] = {}
     complete = parts.complete(kernels.measured)
     if complete.any():
-        floor = float(np.median(parts.floors(kernels.measured, second)[complete])) * second
+        seen = parts.floors(kernels.measured, second)[complete] * second
+        device = _key(kernels, "device", parts.first)[complete]
+        floor = float(np.median(seen))
+        floors = {name: float(np.median(seen[device == name])) for name in sorted(set(device))}
     center = scale = None
     excess = parts.slowness(kernels)
     known = excess[np.isfinite(excess)]
@@ -144,7 +168,26 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
         scale = float(1.4826 * np.median(np.abs(known - center)))
         if scale == 0:
             center = scale = None
-    return FeatureState(task, floor, center, scale)
+    return FeatureState(task, floor, center, scale, floors)
+
+
+def disturbed(kernels: Kernels, state: FeatureState) -> NDArray[np.bool_]:
+    """Tell which runs have kernels measured implausibly slow; see the feature slow_kernels.
+
+    Returns
+    -------
+    ndarray of bool, shape (runs,)
+        In the order of ``kernels.runs``; False where it cannot be known.
+    """
+    return _excess(Parts.of(kernels, state.task), kernels, state) > 0
+
+
+def _excess(parts: Parts, kernels: Kernels, state: FeatureState) -> Floats:
+    """Return by how much (ln) matrix products were slower than they may be; 0 elsewhere."""
+    if state.slow_center is None or not state.slow_scale:
+        return np.zeros(len(parts.first))
+    excess = parts.slowness(kernels) - state.slow_center
+    return np.where(excess > _SLOW_FROM * state.slow_scale, excess, 0.0)
 
 
 def design(
@@ -152,7 +195,6 @@ def design(
     *,
     task: Task,
     state: FeatureState | None = None,
-    times: Floats | None = None,
 ) -> Design:
     """Compute the features of each run from its kernels.
 
@@ -163,8 +205,6 @@ def design(
     task : {"composition", "prediction"}
     state : FeatureState, optional
         From the runs of the fit; from these kernels where it is missing.
-    times : ndarray, shape (rows of kernels,), optional
-        Time of one instance to use instead, e.g. corrected predictions.
 
     Returns
     -------
@@ -199,11 +239,11 @@ def design(
     """
     second = seconds_in(kernels.unit, source=kernels.source)
     state = state or fit_features(kernels, task=task)
-    parts = Parts.of(kernels, task, times)
+    parts = Parts.of(kernels, task)
     n = len(parts.first)
     if task == "composition":
-        floor = parts.floors(kernels.measured, second)
-        idle = kernels.measured < _IDLE_BELOW * floor[parts.run]
+        floor = parts.floors(parts.times, second)
+        idle = parts.times < _IDLE_BELOW * floor[parts.run]
     else:
         floor = np.full(n, state.floor / second)
         idle = parts.times < (_IDLE_BELOW - 1) * floor[parts.run]
@@ -243,9 +283,8 @@ def _columns(
     launches = floor * parts.instances / parts.total
     matmul_share = parts.sums(weight * is_matmul(kernels)) / parts.total
     slow = np.zeros(len(floor))
-    if state.task == "composition" and state.slow_center is not None and state.slow_scale:
-        excess = parts.slowness(kernels) - state.slow_center
-        excess = np.where(excess > _SLOW_FROM * state.slow_scale, excess, 0.0)
+    if state.task == "composition":
+        excess = _excess(parts, kernels, state)
         slow = np.log1p(matmul_share * np.expm1(-excess)) + 0.0  # no -0.0
     disagreement = np.full(len(floor), np.nan)
     if state.task == "composition":
@@ -262,10 +301,11 @@ def _columns(
         "launch_work": np.where(training, 0.0, work),
         "launch_work_training": np.where(training, work, 0.0),
         "slow_kernels": slow,
-        # Launches cannot hide more than most of a run's time.
+        # Launches cannot hide more than most of a run's time; predictions need not contain them.
         "hidden_launches": slow + np.log1p(-np.minimum(launches, 0.8))
         if state.task == "composition"
         else slow,
+        "kernel_correction": np.zeros(len(floor)),
         "training": training.astype(np.float64),
         "matmul_share": matmul_share,
         "largest_share": largest / parts.total,

@@ -7,27 +7,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, PortableModel
-from errcomp.calibration.features import FEATURES
-from errcomp.calibration.members import columns_of
+from errcomp.calibration.members import FEATURE_NAMES, columns_of, seen_by
 from errcomp.calibration.predictions import Predictions, between_levels
-from errcomp.calibration.preparing import Preparation
+from errcomp.calibration.preparing import Preparation, Prepared
+from errcomp.calibration.training import Training
+from errcomp.calibration.unlike import unlike_the_fit, warnings_of
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
 if TYPE_CHECKING:
     from errcomp.calibration.conformal import GroupConformal
 
-__all__ = ["REGIMES", "CompositionModel", "Regime", "band_ends", "combined"]
+__all__ = ["REGIMES", "CompositionModel", "band_ends", "combined", "member_quantiles"]
 
 #: What is new in a run: a model on a device that was in the fit, or the device itself.
 REGIMES = {"device": "model", "global": "device"}
 Regime = str
 
-#: A feature this share of its range beyond what the fit saw is outside of it.
-_SLACK = 0.05
 _MEDIAN = QUANTILES.index(0.5)
+#: Standard normal quantiles: what an error of a sum of kernels adds to a quantile.
+_NORMAL = ndtri(np.asarray(QUANTILES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,16 +44,12 @@ class CompositionModel:
         Of the stack, learnt from runs left out; empty where it was not fitted.
     bands : mapping of (estimator, regime) to GroupConformal
         Missing where too few groups could be left out.
-    ranges : mapping of str to (float, float)
-        Of each feature over the runs of the fit, where it is known.
-    devices, models, modes : tuple of str
-        Of the runs of the fit.
+    training : Training
+        The runs of the fit, without their times.
     estimators : tuple of str
         That can be asked for; the last one is the default.
     unit : str
         Of the kernels of the fit; predictions come in the unit of the kernels they are made of.
-    runs : int
-        How many there were in the fit.
     fingerprint : str
         Of the table of the fit; see `errcomp.calibration.modelfile.fingerprint`.
     created : str
@@ -64,13 +62,9 @@ class CompositionModel:
     members: Mapping[str, PortableModel]
     weights: Mapping[Regime, Mapping[str, float]]
     bands: Mapping[tuple[str, Regime], GroupConformal]
-    ranges: Mapping[str, tuple[float, float]]
-    devices: tuple[str, ...]
-    models: tuple[str, ...]
-    modes: tuple[str, ...]
+    training: Training
     estimators: tuple[str, ...]
     unit: str
-    runs: int
     fingerprint: str
     created: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -96,14 +90,17 @@ class CompositionModel:
                 f"estimator {chosen!r} is not in this model. It has: "
                 f"{', '.join(self.estimators)}. Choose one, or fit the model again."
             )
-        found = self.preparation.design(kernels)
-        known = np.isin(found.device.astype(str), [d for d in self.devices if d])
+        prepared = self.preparation.prepare(kernels)
+        found = prepared.design
+        known = np.isin(found.device.astype(str), [d for d in self.training.devices if d])
         fallback = np.where(known, "device", "global").astype(object)
-        raw = self._quantiles(found, chosen, fallback)
+        raw = self._quantiles(prepared, chosen, fallback)
         low, high = self._calibrated(raw, chosen, fallback)
         stretched = between_levels(low, high, raw)
         total = found.total[:, None]
         predicted = found.total * np.exp(raw[:, _MEDIAN])
+        columns = seen_by(chosen)
+        calibrated = np.array([(chosen, regime) in self.bands for regime in fallback])
         return Predictions(
             run=found.run,
             total=found.total,
@@ -113,26 +110,28 @@ class CompositionModel:
             quantiles=total * np.exp(stretched),
             parts=self._parts(found, predicted),
             fallback=fallback,
-            warnings=self._warnings(found, fallback, chosen),
+            warnings=warnings_of(prepared, self.training, known, calibrated, columns),
             estimator=chosen,
             unit=kernels.unit,
+            notes=unlike_the_fit(found, self.training, known, columns),
         )
 
-    def _quantiles(self, design: Design, estimator: str, fallback: Names) -> Floats:
+    def _quantiles(self, prepared: Prepared, estimator: str, fallback: Names) -> Floats:
+        design, excess = prepared.design, self.preparation.excess(prepared)
         if estimator != "stack":
-            return member_quantiles(self.members, estimator, design)
+            return widened(member_quantiles(self.members, estimator, design), excess)
         each = {name: member_quantiles(self.members, name, design) for name in self._stacked()}
         found = np.empty((len(design), len(QUANTILES)))
         for regime, weights in self.weights.items():
             here = fallback == regime
             found[here] = combined({name: q[here] for name, q in each.items()}, weights)
-        return found
+        return widened(found, excess)
 
     def _stacked(self) -> tuple[str, ...]:
         return tuple(next(iter(self.weights.values())))
 
     def _calibrated(self, raw: Floats, estimator: str, fallback: Names) -> tuple[Floats, Floats]:
-        """Return calibrated ends; those of the model itself where no calibration was possible."""
+        """Return calibrated ends; those of the model itself where calibration was impossible."""
         low, high = band_ends(raw)
         for regime in REGIMES:
             here = fallback == regime
@@ -147,39 +146,23 @@ class CompositionModel:
         at = design.total
         physical: Any = self.members.get("bayesian")
         if physical is not None:
-            x = design.x[:, columns_of("bayesian")]
-            for name, share in physical.parts(x, device=design.device).items():
+            for name, share in self._shares(physical, design).items():
                 found[name] = at * np.expm1(share)
                 at = at * np.exp(share)
         found["other"] = predicted - at
         return found
 
-    def _warnings(
-        self, design: Design, fallback: Names, estimator: str
-    ) -> tuple[tuple[str, ...], ...]:
-        """Say of each run what the fit has not seen."""
-        seen = set(columns_of("boosted" if estimator == "stack" else estimator))
-        found: list[list[str]] = [[] for _ in range(len(design))]
-        for i, (device, mode) in enumerate(zip(design.device, design.mode, strict=True)):
-            if fallback[i] == "global":
-                what = f"device {device!r} was not in the fit" if device else "no device is given"
-                found[i].append(f"{what}: answered at the level of all devices")
-            if (estimator, fallback[i]) not in self.bands:
-                found[i].append("too few groups to calibrate this band: it is the model's own")
-            if mode not in self.modes:
-                found[i].append(f"mode {mode!r} was not in the fit")
-        for column, feature in enumerate(FEATURES):
-            if column not in seen or feature.name not in self.ranges:
-                continue
-            low, high = self.ranges[feature.name]
-            slack = _SLACK * (high - low)
-            values = design.x[:, column]
-            for at in np.flatnonzero((values < low - slack) | (values > high + slack)):
-                found[at].append(
-                    f"{feature.name} {values[at]:.3g} {feature.unit} is outside the fit's "
-                    f"{low:.3g} to {high:.3g}"
-                )
-        return tuple(map(tuple, found))
+    def _shares(self, physical: Any, design: Design) -> dict[str, Floats]:
+        """Return what the physical model adds to the log-ratio, by cause."""
+        columns = columns_of("bayesian")
+        x = design.x[:, columns]
+        parts = physical.parts(x, device=design.device)
+        found = {}
+        if self.preparation.correction is not None:
+            x[:, columns.index(FEATURE_NAMES.index("kernel_correction"))] = 0
+            without = physical.parts(x, device=design.device)
+            found["kernels"] = parts["linear"] - without["linear"]
+        return {**found, "launches": parts["launches"], "slow_kernels": parts["offset"]}
 
 
 def member_quantiles(members: Mapping[str, PortableModel], name: str, design: Design) -> Floats:
@@ -200,3 +183,16 @@ def band_ends(quantiles: Floats, levels: Sequence[float] = LEVELS) -> tuple[Floa
     low = [QUANTILES.index(round((1 - level) / 2, 3)) for level in levels]
     high = [QUANTILES.index(round((1 + level) / 2, 3)) for level in levels]
     return quantiles[:, low].copy(), quantiles[:, high].copy()
+
+
+def widened(quantiles: Floats, excess: Floats) -> Floats:
+    r"""Widen quantiles by an error of the sum of kernels that the models do not know of.
+
+    .. math:: q'_p = m \pm \sqrt{(q_p - m)^2 + (z_p s)^2}
+
+    with median m, standard normal quantile z and the excess s of each run, shape (n,).
+    """
+    middle = quantiles[:, [_MEDIAN]]
+    reach = np.hypot(quantiles - middle, excess[:, None] * _NORMAL)
+    found: Floats = middle + np.sign(_NORMAL) * reach
+    return found

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from errcomp.calibration.design import Design, ResidualModel
+from errcomp.calibration.design import Design, ResidualModel, Task
 from errcomp.calibration.features import FEATURES, LAUNCHES
 from errcomp.errors import InputError
 
-__all__ = ["BASELINES", "ESTIMATORS", "MEMBERS", "check_estimators", "fit_member"]
+__all__ = [
+    "BASELINES",
+    "ESTIMATORS",
+    "FEATURE_NAMES",
+    "MEMBERS",
+    "check_estimators",
+    "columns_of",
+    "fit_member",
+    "seen_by",
+]
 
 #: Not fitted to features: what a model has to beat.
 BASELINES = ("sum", "global", "device", "linear")
@@ -17,10 +26,12 @@ BASELINES = ("sum", "global", "device", "linear")
 MEMBERS = ("bayesian", "boosted")
 ESTIMATORS = (*BASELINES, *MEMBERS, "stack")
 
-_NAMES = tuple(feature.name for feature in FEATURES)
+#: Of the columns of a design.
+FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
 #: What the physical model takes beside launches and slow kernels: few, for there are few runs.
-_PHYSICAL_LINEAR = ("training", "total_ms")
-_LINEAR = ("launch_idle", "launch_work", "launch_work_training", "slow_kernels", "total_ms")
+_PHYSICAL_LINEAR = ("training", "total_ms", "kernel_correction")
+_LINEAR = ("launch_idle", "launch_work", "launch_work_training", "slow_kernels", "total_ms",
+           "kernel_correction")  # fmt: skip
 
 
 def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
@@ -42,12 +53,19 @@ def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
 
 def columns_of(name: str) -> tuple[int, ...]:
     """Return the columns of the design that a model sees."""
-    chosen: Sequence[str] = _NAMES
+    chosen: Sequence[str] = FEATURE_NAMES
     if name == "bayesian":
         chosen = (*LAUNCHES, "slow_kernels", *_PHYSICAL_LINEAR)
     elif name == "linear":
         chosen = _LINEAR
-    return tuple(_NAMES.index(column) for column in chosen)
+    return tuple(FEATURE_NAMES.index(column) for column in chosen)
+
+
+def seen_by(estimator: str) -> tuple[int, ...]:
+    """Return the columns of the design that what an estimator says depends on."""
+    if estimator in ("sum", "global", "device"):
+        return ()
+    return columns_of("boosted" if estimator == "stack" else estimator)
 
 
 def fit_member(
@@ -62,10 +80,10 @@ def fit_member(
     """
     x = design.x[:, columns_of(name)]
     known: dict[str, Any] = {"device": design.device, "model": design.model}
-    return _made(name, seed, cores, quick).fit(x, design.log_ratio, **known)
+    return _made(name, design.task, seed, cores, quick).fit(x, design.log_ratio, **known)
 
 
-def _made(name: str, seed: int, cores: int, quick: bool) -> ResidualModel:
+def _made(name: str, task: Task, seed: int, cores: int, quick: bool) -> ResidualModel:
     if name == "bayesian":
         from errcomp.calibration.bayesian import BayesianResidual
 
@@ -81,7 +99,9 @@ def _made(name: str, seed: int, cores: int, quick: bool) -> ResidualModel:
     if name == "boosted":
         from errcomp.calibration.boosted import BoostedResidual
 
-        return BoostedResidual(offset=_NAMES.index("hidden_launches"), seed=seed)
+        # Predicted kernels need not contain what launches cost: physics has no say.
+        offset = FEATURE_NAMES.index("hidden_launches") if task == "composition" else None
+        return BoostedResidual(offset=offset, seed=seed)
     from errcomp.calibration import baselines
 
     kinds: dict[str, Any] = {

@@ -38,6 +38,8 @@ class Predictions:
     estimator : str
     unit : str or None
     levels : tuple of float
+    notes : tuple of str
+        Of all runs together, e.g. that they are unlike those of the fit.
     """
 
     run: Names
@@ -52,6 +54,7 @@ class Predictions:
     estimator: str
     unit: str | None
     levels: tuple[float, ...] = LEVELS
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.run)

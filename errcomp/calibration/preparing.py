@@ -2,39 +2,140 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp._units import seconds_in
 from errcomp.calibration.design import Design, Floats, Task
-from errcomp.calibration.features import FeatureState, design, fit_features
+from errcomp.calibration.features import FeatureState, design
+from errcomp.calibration.kernel_corrections import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
 from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels
 
-__all__ = ["Preparation", "measured_runs", "prepare", "runs_at"]
+__all__ = ["Preparation", "Prepared", "joined", "measured_runs", "runs_at"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Kernels of runs as the models see them.
+
+    Attributes
+    ----------
+    design : Design
+    spread : ndarray, shape (n,)
+        Standard deviation of the log error of the corrected sum of kernels; 0 without corrections.
+    levels : ndarray, shape (n, 5)
+        Share of the time by level of the correction, in the order of `KERNEL_LEVELS`.
+    uncorrected : ndarray of int, shape (n,)
+        Instances that no correction was found for.
+    """
+
+    design: Design
+    spread: Floats
+    levels: Floats
+    uncorrected: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """What was learnt from the kernels of the fit, and turns kernels into a design.
+    """What was learnt from the kernels of a fit, and turns kernels into a design.
 
     Attributes
     ----------
     state : FeatureState
+    correction : KernelCorrection or None
+        Of predicted kernels; None for measured ones, and where no kernel of the fit was measured.
+    typical_spread : float
+        Of the corrected totals in the fit, each corrected without its group: what the models know
+        of already.
     """
 
     state: FeatureState
+    correction: KernelCorrection | None = None
+    typical_spread: float = 0.0
 
-    def design(self, kernels: Kernels) -> Design:
-        """Compute the design of kernels as it was in the fit."""
-        return design(kernels, task=self.state.task, state=self.state)
+    @property
+    def task(self) -> Task:
+        """Which kernels are added up."""
+        return self.state.task
+
+    def prepare(self, kernels: Kernels) -> Prepared:
+        """Correct kernels and compute the design of their runs.
+
+        Raises
+        ------
+        InputError
+            Kernels lack the time of the task, or no kernel like theirs was measured.
+        """
+        if self.correction is None:
+            return _as_given(kernels, self.state)
+        own_unit = _converted(kernels, self.correction.unit_)
+        return _corrected(kernels, self.correction.apply(own_unit), self.state)
+
+    def excess(self, prepared: Prepared) -> Floats:
+        """Return the standard deviation (log) of the totals that the models do not know of."""
+        more = prepared.spread**2 - self.typical_spread**2
+        found: Floats = np.sqrt(np.maximum(more, 0.0))
+        return found
 
 
-def prepare(kernels: Kernels, *, task: Task) -> Preparation:
-    """Learn from the kernels of the fit what the design of other kernels needs."""
-    return Preparation(fit_features(kernels, task=task))
+def _as_given(kernels: Kernels, state: FeatureState) -> Prepared:
+    found = design(kernels, task=state.task, state=state)
+    n = len(found)
+    levels = np.zeros((n, len(KERNEL_LEVELS)))
+    return Prepared(found, np.zeros(n), levels, np.zeros(n, dtype=np.int64))
+
+
+def _converted(kernels: Kernels, unit: str | None) -> Kernels:
+    """Return predicted kernels in this unit."""
+    if unit is None or kernels.unit == unit:
+        return kernels
+    factor = seconds_in(kernels.unit, source=kernels.source) / seconds_in(unit)
+    found = kernels.take(np.arange(kernels.n))
+    found.predicted = kernels.predicted * factor
+    found.unit = unit
+    return found
+
+
+def _corrected(kernels: Kernels, corrected: CorrectedKernels, state: FeatureState) -> Prepared:
+    """Return the design of kernels as corrected."""
+    if not np.isfinite(corrected.total_spread).all():
+        runs = corrected.run[~np.isfinite(corrected.total_spread)].tolist()
+        raise InputError(
+            f"no kernel like those of {describe_names(runs)} was measured, or the prediction of "
+            "one failed: their times cannot be corrected. Leave these runs out, or fit to a table "
+            "with such kernels."
+        )
+    found = design(kernels, task=state.task, state=state)
+    found.x[:, found.names.index("kernel_correction")] = np.log(
+        corrected.total / _converted(kernels, corrected.unit).totals().predicted
+    )
+    return Prepared(
+        design=found,
+        spread=corrected.total_spread,
+        levels=corrected.share,
+        uncorrected=corrected.uncorrected,
+    )
+
+
+def joined(parts: Sequence[Prepared], order: NDArray[np.int64]) -> Prepared:
+    """Put runs that were prepared apart together, in this order of all of them."""
+    first = parts[0].design
+    arrays = ("run", "total", "measured", "x", "device", "model", "mode")
+    together: dict[str, Any] = {
+        name: np.concatenate([getattr(part.design, name) for part in parts])[order]
+        for name in arrays
+    }
+    whole = Design(**together, names=first.names, unit=first.unit, task=first.task)
+    rest = (
+        np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in Prepared.__slots__[1:]
+    )
+    return Prepared(whole, *rest)
 
 
 def runs_at(kernels: Kernels, runs: NDArray[Any]) -> Kernels:

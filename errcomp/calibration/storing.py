@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
@@ -11,6 +12,7 @@ from errcomp.calibration.conformal import GroupConformal
 from errcomp.calibration.design import LEVELS
 from errcomp.calibration.features import FEATURES, FeatureState
 from errcomp.calibration.fitted import REGIMES, CompositionModel
+from errcomp.calibration.kernel_corrections import KernelCorrection
 from errcomp.calibration.members import MEMBERS, check_estimators
 from errcomp.calibration.modelfile import (
     FeatureRange,
@@ -20,6 +22,7 @@ from errcomp.calibration.modelfile import (
     write_model,
 )
 from errcomp.calibration.preparing import Preparation
+from errcomp.calibration.training import Training
 from errcomp.errors import InputError
 
 __all__ = ["content_of", "load_model", "model_of", "save_model"]
@@ -59,16 +62,23 @@ def load_model(path: str | PathLike[str]) -> CompositionModel:
 
 def content_of(model: CompositionModel, *, created: str) -> ModelContent:
     """Take a fitted model apart into what a file holds."""
-    ranges = {name: model.ranges.get(name, (None, None)) for name in (f.name for f in FEATURES)}
+    known = model.training.ranges
+    ranges = {name: known.get(name, (None, None)) for name in (f.name for f in FEATURES)}
+    parts: dict[str, Any] = {**model.members, "training": model.training}
+    if model.preparation.correction is not None:
+        parts["kernels"] = model.preparation.correction
     return ModelContent(
         task=model.preparation.state.task,
         unit=model.unit,
         features=tuple(FeatureRange(f.name, f.unit, *ranges[f.name]) for f in FEATURES),
-        devices=model.devices,
-        models=model.models,
-        modes=model.modes,
+        devices=model.training.devices,
+        models=model.training.models,
+        modes=model.training.modes,
         levels=LEVELS,
-        members=tuple(Member.of(name, member) for name, member in model.members.items()),
+        members=tuple(
+            Member.of(name, part, non_finite=("x",) if name == "training" else ())
+            for name, part in parts.items()
+        ),
         fingerprint=model.fingerprint,
         versions=_versions(),
         created=created,
@@ -80,7 +90,7 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
             "state": model.preparation.state.to_meta(),
             "weights": {regime: dict(weights) for regime, weights in model.weights.items()},
             "estimators": list(model.estimators),
-            "runs": model.runs,
+            "typical_spread": model.preparation.typical_spread,
         },
     )
 
@@ -109,28 +119,29 @@ def _model_of(content: ModelContent) -> CompositionModel:
     extra = content.extra
     estimators = check_estimators(extra["estimators"])
     members = {member.name: member.restore() for member in content.members}
+    training, correction = members.pop("training", None), members.pop("kernels", None)
     lacking = {name for name in estimators if name != "stack"} - set(members)
     if lacking:
         raise InputError(f"it lacks the fitted {', '.join(sorted(lacking))}")
+    if not isinstance(training, Training):
+        raise InputError("it lacks the runs of the fit")
+    if correction is not None and not isinstance(correction, KernelCorrection):
+        raise InputError("its corrections of kernels are none")
+    spread = float(extra["typical_spread"])
+    if not 0 <= spread < math.inf:
+        raise InputError(f"typical_spread {spread} is not a standard deviation")
+    state = FeatureState.from_meta({**extra["state"], "task": content.task})
     return CompositionModel(
-        preparation=Preparation(FeatureState.from_meta({**extra["state"], "task": content.task})),
+        preparation=Preparation(state, correction, spread),
         members=members,
         weights=_weights(extra["weights"], needed="stack" in estimators),
         bands={
             (part["estimator"], part["regime"]): GroupConformal.from_meta(part["bands"])
             for part in content.conformal
         },
-        ranges={
-            f.name: (f.low, f.high)
-            for f in content.features
-            if f.low is not None and f.high is not None
-        },
-        devices=content.devices,
-        models=content.models,
-        modes=content.modes,
+        training=training,
         estimators=estimators,
         unit=str(content.unit),
-        runs=int(extra["runs"]),
         fingerprint=content.fingerprint,
         created=content.created,
         versions=content.versions,

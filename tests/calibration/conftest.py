@@ -1,0 +1,54 @@
+"""Tables of simulated runs: eight kernels each, launches that hide, devices that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp.tables import Kernels
+
+DEVICES = ("A100", "H100", "L4", "MI210", "V100")
+MODELS = ("bert", "gpt2", "opt", "xlnet")
+CLASSES = ("Linear", "Softmax", "Gelu", "Embedding")
+
+
+def simulated(
+    devices: tuple[str, ...] = DEVICES,
+    models: tuple[str, ...] = MODELS,
+    *,
+    seed: int = 0,
+    **changed: Any,
+) -> Kernels:
+    """Two runs of each model on each device: launches of 8 µs hide, kernels err by class."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, list[Any]] = {
+        name: []
+        for name in (
+            "run", "device", "model", "mode", "kernel", "kernel_class", "count", "predicted",
+            "measured", "run_measured",
+        )
+    }  # fmt: skip
+    for d, device in enumerate(devices):
+        for m, model in enumerate(models):
+            for batch in (1, 8):
+                work = batch * (1 + m) * rng.uniform(0.02, 0.06, len(CLASSES))
+                measured = 0.008 + work
+                off = np.array([0.05, -0.1, 0.2, 0.0]) + 0.03 * d
+                predicted = measured * np.exp(-off + 0.02 * rng.standard_normal(len(CLASSES)))
+                end = 24 * work.sum() * np.exp(0.02 * d + 0.01 * rng.standard_normal())
+                for i, name in enumerate(CLASSES):
+                    row = (
+                        f"{device}/{model}/{batch}", device, model, "inference", f"{name}/{m}",
+                        name, 24, predicted[i], measured[i], end,
+                    )  # fmt: skip
+                    for column, value in zip(columns.values(), row, strict=True):
+                        column.append(value)
+    return Kernels({**columns, **changed}, unit="ms", source="simulated.csv")
+
+
+@pytest.fixture(scope="session")
+def runs_of() -> Callable[..., Kernels]:
+    return simulated

@@ -1,0 +1,205 @@
+"""Fit, calibrate, predict, store: the whole of it, with what is fitted at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp.calibration.composition import Composition, evaluate_composition
+from errcomp.calibration.design import LEVELS, QUANTILES
+from errcomp.calibration.fitted import CompositionModel, widened
+from errcomp.calibration.storing import load_model, save_model
+from errcomp.errors import InputError
+from errcomp.tables import Kernels
+
+PLAIN = ("device",)
+#: Corrections of kernels take their time: a table as small as it may be.
+FEW: tuple[tuple[str, ...], tuple[str, ...]] = (("A100", "L4", "V100"), ("bert", "gpt2", "opt"))
+
+
+@pytest.fixture(scope="module")
+def fitted(runs_of: Any) -> Composition:
+    return Composition(estimators=PLAIN).fit(runs_of())
+
+
+@pytest.fixture(scope="module")
+def predicting(runs_of: Any) -> Composition:
+    return Composition(task="prediction", estimators=PLAIN).fit(runs_of(*FEW))
+
+
+def test_learns_what_launches_and_devices_cost(fitted: Composition, runs_of: Any) -> None:
+    new = runs_of(seed=1)
+    found = fitted.predict(new, estimator="linear")
+    truth = new.totals().run_measured
+    naive = np.abs(new.totals().measured / truth - 1).mean()
+    assert naive > 0.05
+    assert np.abs(found.predicted / truth - 1).mean() < 0.6 * naive
+    assert found.total == pytest.approx(new.totals().measured)
+
+
+def test_the_sum_is_left_as_it_is(fitted: Composition, runs_of: Any) -> None:
+    new = runs_of(seed=1)
+    found = fitted.predict(new, estimator="sum")
+    assert found.predicted == pytest.approx(new.totals().measured)
+
+
+def test_bands_hold_what_they_promise_on_new_runs(fitted: Composition, runs_of: Any) -> None:
+    new = runs_of(seed=2)
+    truth = new.totals().run_measured
+    found = fitted.predict(new, estimator="linear")
+    inside = [(found.band(p)[0] <= truth) & (truth <= found.band(p)[1]) for p in LEVELS]
+    assert np.all(np.diff([one.mean() for one in inside]) >= 0)
+    assert inside[LEVELS.index(0.9)].mean() > 0.8
+    assert np.all(np.diff(found.low, axis=1) <= 0)
+    assert np.all(np.diff(found.quantiles, axis=1) >= 0)
+
+
+def test_new_devices_are_answered_from_all_with_a_wider_band(
+    fitted: Composition, runs_of: Any
+) -> None:
+    known = fitted.predict(runs_of(("L4",), seed=3))
+    new = fitted.predict(runs_of(("B200",), seed=3))
+    assert set(known.fallback) == {"device"}
+    assert set(new.fallback) == {"global"}
+    assert new.relative_width.mean() > 1.5 * known.relative_width.mean()
+    assert "device 'B200' was not in the fit" in new.warnings[0][0]
+    assert known.warnings[0] == ()
+
+
+def test_parts_add_up(fitted: Composition, runs_of: Any) -> None:
+    found = fitted.predict(runs_of(seed=1))
+    assert found.total + sum(found.parts.values()) == pytest.approx(found.predicted)
+
+
+def test_order_of_rows_does_not_matter(runs_of: Any) -> None:
+    table = runs_of()
+    new = runs_of(seed=1)
+    mixed = table.take(np.random.default_rng(0).permutation(table.n))
+    one, other = (
+        Composition(estimators=PLAIN).fit(part).predict(new, estimator="linear")
+        for part in (table, mixed)
+    )
+    assert other.predicted == pytest.approx(one.predicted, rel=1e-9)
+    assert other.low == pytest.approx(one.low, rel=1e-9)
+
+
+@pytest.mark.parametrize("task", ["composition", "prediction"])
+def test_units_do_not_matter(runs_of: Any, task: Any) -> None:
+    table = runs_of(*FEW)
+    names = ("predicted", "measured", "run_measured")
+    keys = ("run", "device", "model", "mode", "kernel", "kernel_class")
+    columns = {**{name: table.column(name) for name in keys}, "count": table.count}
+    times = {name: 1e3 * getattr(table, name) for name in names}
+    micro = Kernels({**columns, **times}, unit="us")
+    model = Composition(task=task, estimators=PLAIN).fit(micro)
+    expected, found = (model.predict(one, estimator="linear") for one in (micro, table))
+    assert 1e3 * found.predicted == pytest.approx(expected.predicted, rel=1e-9)
+    assert 1e3 * found.high == pytest.approx(expected.high, rel=1e-9)
+    assert found.unit == "ms"
+
+
+def test_kernels_measured_in_a_prediction_are_not_looked_at(
+    predicting: Composition, runs_of: Any
+) -> None:
+    new = runs_of(seed=1)
+    blind = runs_of(seed=1, measured=[None] * new.n, run_measured=[None] * new.n)
+    for name in predicting.model_.estimators:
+        seen, unseen = (predicting.predict(one, estimator=name) for one in (new, blind))
+        assert np.array_equal(seen.predicted, unseen.predicted)
+        assert np.array_equal(seen.low, unseen.low)
+
+
+def test_kernels_without_like_ones_widen_the_band(predicting: Composition, runs_of: Any) -> None:
+    new = runs_of(("L4",), seed=1)
+    strange = runs_of(("L4",), seed=1, kernel_class=["Conv"] * new.n, kernel=["conv"] * new.n)
+    known, unknown = (predicting.predict(one, estimator="device") for one in (new, strange))
+    assert unknown.relative_width.mean() > 1.1 * known.relative_width.mean()
+    assert "kernels of classes not measured on the device" in unknown.warnings[0][-1]
+    assert "100 % device" in unknown.warnings[0][-1]
+
+
+def test_too_few_runs_are_refused(runs_of: Any) -> None:
+    with pytest.raises(InputError, match="6 runs are too few .* at least 8"):
+        Composition(estimators=PLAIN).fit(runs_of(("A100",), ("bert", "opt", "xlnet")))
+
+
+def test_runs_without_a_measurement_are_not_used(runs_of: Any) -> None:
+    ends = runs_of().run_measured.copy()
+    ends[:32] = np.nan
+    found = Composition(estimators=PLAIN).fit(runs_of(run_measured=ends.tolist()))
+    assert len(found.model_.training) == 32
+    assert found.model_.training.devices == ("H100", "L4", "MI210", "V100")
+
+
+def test_one_device_has_no_band_for_others(runs_of: Any) -> None:
+    found = Composition(estimators=PLAIN).fit(runs_of(("A100",)))
+    regimes = {regime for _, regime in found.model_.bands}
+    assert regimes == {"device"}
+    new = found.predict(runs_of(("H100",), seed=1))
+    assert any("too few groups to calibrate" in text for text in new.warnings[0])
+
+
+def test_estimators_that_were_not_fitted_are_named(fitted: Composition, runs_of: Any) -> None:
+    with pytest.raises(InputError, match="'boosted' is not in this model. It has: sum, global"):
+        fitted.predict(runs_of(), estimator="boosted")
+
+
+def test_progress_ends_at_all(runs_of: Any) -> None:
+    said: list[tuple[float, float]] = []
+    Composition(estimators=PLAIN).fit(runs_of(), progress=lambda *at: said.append(at))
+    # Four models: fitted, and without each of 4 models and 5 devices.
+    assert said == [(i + 1, 40) for i in range(40)]
+
+
+@pytest.mark.parametrize("task", ["composition", "prediction"])
+def test_a_stored_model_says_the_same(task: Any, runs_of: Any, tmp_path: Any) -> None:
+    model = Composition(task=task, estimators=PLAIN).fit(runs_of(*FEW)).model_
+    path = tmp_path / "gpu.errcomp"
+    save_model(model, path, created="2026-01-31")
+    found = load_model(path)
+    assert isinstance(found, CompositionModel)
+    new = runs_of(("L4", "B200"), seed=4)
+    for name in model.estimators:
+        one, other = model.predict(new, estimator=name), found.predict(new, estimator=name)
+        for what in ("predicted", "low", "high", "quantiles"):
+            assert np.array_equal(getattr(one, what), getattr(other, what))
+        assert one.rows() == other.rows()
+        assert one.notes == other.notes
+    assert found.training.ranges == model.training.ranges
+    assert found.fingerprint == model.fingerprint
+    assert found.created == "2026-01-31"
+    before = path.read_bytes()
+    save_model(found, path, created="2026-01-31")
+    assert path.read_bytes() == before
+
+
+def test_evaluation_is_of_models_that_saw_nothing(runs_of: Any) -> None:
+    found = evaluate_composition(runs_of(), estimators=PLAIN, splits=["leave-device-out"])
+    table = runs_of()
+    new = table.take(table.device == "L4")
+    rest = Composition(estimators=PLAIN).fit(table.take(table.device != "L4"))
+    held = found.held_out["leave-device-out", "linear"]
+    expected = rest.predict(new, estimator="linear")
+    assert held.predicted[held.device == "L4"] == pytest.approx(expected.predicted, rel=1e-12)
+    assert held.low[held.device == "L4"] == pytest.approx(expected.low, rel=1e-12)
+    assert found.row("leave-device-out", "linear").verdict.startswith("beats sum")
+
+
+def test_unknown_estimators_are_refused_before_the_work(runs_of: Any) -> None:
+    with pytest.raises(InputError, match="unknown estimator 'oracle'"):
+        evaluate_composition(runs_of(), estimators=["oracle"])
+
+
+def test_widened_quantiles_stay_in_order_around_the_median() -> None:
+    q = np.linspace(-0.1, 0.1, len(QUANTILES))[None, :] + 0.3
+    assert widened(q, np.zeros(1)) == pytest.approx(q)
+    wide = widened(q, np.array([0.2]))
+    middle = QUANTILES.index(0.5)
+    assert wide[0, middle] == q[0, middle]
+    assert np.all(np.diff(wide) > 0)
+    # At 95 % the error of the sum alone is 1.64 standard deviations.
+    at = QUANTILES.index(0.95)
+    expected = np.hypot(q[0, at] - q[0, middle], 0.2 * 1.6448536)
+    assert wide[0, at] - q[0, middle] == pytest.approx(expected)

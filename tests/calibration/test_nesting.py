@@ -1,0 +1,124 @@
+"""Fits to parts of a table: each once, and never with what was left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp.calibration import nesting
+from errcomp.calibration.features import FEATURES
+from errcomp.calibration.kernel_corrections import KernelCorrection
+from errcomp.calibration.nesting import Fits
+from errcomp.tables import Kernels
+
+CORRECTION = [feature.name for feature in FEATURES].index("kernel_correction")
+
+
+def everything(fits: Fits) -> np.ndarray[Any, Any]:
+    return np.ones(fits.kernels.n_runs, dtype=bool)
+
+
+def test_which_runs_kernels_are_of(runs_of: Any) -> None:
+    table = runs_of()
+    fits = Fits(table, "composition", seed=0, cores=1)
+    part = table.take(table.device == "L4")
+    mask = fits.which(part)
+    assert mask.sum() == 8
+    assert list(fits.at(mask).runs) == list(part.runs)
+    assert fits.at(everything(fits)) is table
+
+
+def test_every_part_is_fitted_once(runs_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = []
+    true = nesting.fit_member
+
+    def counted(name: str, design: Any, **options: Any) -> Any:
+        fitted.append((name, len(design), options["quick"]))
+        return true(name, design, **options)
+
+    monkeypatch.setattr(nesting, "fit_member", counted)
+    fits = Fits(runs_of(), "composition", seed=0, cores=1)
+    mask = everything(fits)
+    first = fits.portable("device", mask)
+    assert fits.portable("device", mask.copy()) is first
+    mask[:8] = False
+    assert fits.portable("device", mask) is not first
+    assert fitted == [("device", 40, True), ("device", 32, True)]
+
+
+def test_measured_kernels_are_not_corrected(runs_of: Any) -> None:
+    fits = Fits(runs_of(), "composition", seed=0, cores=1)
+    preparation, prepared = fits.prepared(everything(fits))
+    assert preparation.correction is None
+    assert not prepared.spread.any()
+    assert not prepared.design.x[:, CORRECTION].any()
+
+
+def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(runs_of: Any) -> None:
+    table = runs_of()
+    fits = Fits(table, "prediction", seed=0, cores=1)
+    preparation, prepared = fits.prepared(everything(fits))
+    assert preparation.correction is not None
+    assert list(prepared.design.run) == list(table.runs)
+    assert preparation.typical_spread == np.median(prepared.spread) > 0
+    # Every model was corrected by what was learnt from the others.
+    for model in ("bert", "opt"):
+        rest = KernelCorrection().fit(table.take(table.column("model") != model))
+        part = table.take(table.column("model") == model)
+        expected = np.log(rest.apply(part).total / part.totals().predicted)
+        here = prepared.design.model == model
+        assert prepared.design.x[here, CORRECTION] == pytest.approx(expected)
+
+
+def test_corrections_of_classes_are_found(runs_of: Any) -> None:
+    table = runs_of()
+    fits = Fits(table, "prediction", seed=0, cores=1)
+    _, prepared = fits.prepared(everything(fits))
+    total = table.totals()
+    off = np.log(total.measured / total.predicted)
+    assert np.abs(off).mean() > 0.04
+    assert np.abs(off - prepared.design.x[:, CORRECTION]).mean() < 0.025
+
+
+@pytest.mark.parametrize("name", ["device", ""])
+def test_without_models_devices_or_parts_are_left_out(runs_of: Any, name: str) -> None:
+    table = runs_of()
+    columns = {key: table.column(key) for key in ("run", "kernel", "kernel_class")}
+    times = ("count", "predicted", "measured", "run_measured")
+    columns |= {key: getattr(table, key) for key in times}
+    if name:
+        columns["device"] = table.device
+    plain = Kernels(columns, unit="ms")
+    fits = Fits(plain, "prediction", seed=0, cores=1)
+    preparation, prepared = fits.prepared(everything(fits))
+    assert preparation.correction is not None
+    # Without devices a device that errs in its own way cannot be told.
+    levels = prepared.levels.sum(axis=0)
+    assert (levels[3] > 0) == bool(name)
+
+
+def test_kernels_that_were_not_measured_teach_nothing(runs_of: Any) -> None:
+    table = runs_of(measured=[None] * 160)
+    fits = Fits(table, "prediction", seed=0, cores=1)
+    preparation, prepared = fits.prepared(everything(fits))
+    assert preparation.correction is None
+    assert not prepared.uncorrected.any()
+
+
+def test_disturbed_runs_teach_no_corrections(runs_of: Any) -> None:
+    table = runs_of()
+    slow = np.isin(table.run.astype(str), ["A100/gpt2/1", "A100/gpt2/8"])
+    measured = np.where(slow, 2 * table.measured, table.measured)
+    disturbed = runs_of(measured=measured.tolist())
+    mask = np.ones(40, dtype=bool)
+    found = [
+        Fits(one, "prediction", seed=0, cores=1).prepared(mask)[0].correction
+        for one in (table, disturbed)
+    ]
+    new = table.take(table.column("model") == "bert")
+    plain, cleaned = (one.apply(new).total for one in found if one is not None)
+    assert cleaned == pytest.approx(plain, rel=0.02)
+    assert found[1] is not None
+    assert found[1].n_ < table.n
