@@ -1,0 +1,60 @@
+"""Names of estimators, and what each sees."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from errcomp.calibration.members import (
+    ESTIMATORS,
+    FEATURE_NAMES,
+    check_estimators,
+    columns_of,
+    fit_member,
+    seen_by,
+)
+from errcomp.errors import InputError
+
+
+def test_estimators_come_in_order_each_once() -> None:
+    assert check_estimators(["stack", "sum", "stack"]) == ("sum", "stack")
+    assert check_estimators(ESTIMATORS) == ESTIMATORS
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["oracle"], "unknown estimator 'oracle'. Known: sum, global"),
+        (["a", "sum", "b"], "unknown estimators 'a', 'b'. Known"),
+        ([], "unknown estimator"),
+    ],
+)
+def test_unknown_estimators_are_named(names: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_estimators(names)
+
+
+def test_what_estimators_see() -> None:
+    assert columns_of("boosted") == tuple(range(len(FEATURE_NAMES)))
+    assert [FEATURE_NAMES[i] for i in columns_of("bayesian")][:4] == [
+        "launch_idle",
+        "launch_work",
+        "launch_work_training",
+        "slow_kernels",
+    ]
+    assert seen_by("device") == ()
+    assert seen_by("linear") == columns_of("linear")
+    assert seen_by("stack") == seen_by("boosted")
+
+
+@pytest.mark.parametrize("name", ["sum", "global", "device", "linear"])
+def test_baselines_are_fitted(runs_of, name: str) -> None:
+    from errcomp.calibration.features import design
+
+    found = design(runs_of(), task="composition")
+    model = fit_member(name, found, seed=0, cores=1)
+    x = found.x[:, columns_of(name)]
+    said = model.predict(x, device=found.device)
+    assert said.shape == (40,)
+    assert (said == 0).all() == (name == "sum")
