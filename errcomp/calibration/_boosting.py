@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,17 @@ class Boosted:
     begin: float
     unit: float
     held_out: dict[str, Floats]
+
+    def shrunken(self, share: float) -> Boosted:
+        """Return what says this share of it."""
+        held_out = {name: share * found for name, found in self.held_out.items()}
+        return replace(
+            self,
+            booster=self.booster if share else None,
+            begin=share * self.begin,
+            unit=share * self.unit,
+            held_out=held_out,
+        )
 
     def forest(self, columns: Sequence[int]) -> Forest:
         if self.booster is None:

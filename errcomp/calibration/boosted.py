@@ -18,6 +18,7 @@ from errcomp.calibration.design import Floats, Names
 from errcomp.calibration.spread import (
     Integers,
     LeftOut,
+    Spread,
     Spreads,
     fit_spread,
     left_out,
@@ -46,6 +47,9 @@ _SHRINKAGE = (np.inf, 50.0, 20.0, 10.0, 5.0, 2.0)
 _DEVICES_TO_LEARN_FROM = 20
 #: Residuals count as at least this share of the median one: the logarithm of 0 is no target.
 _SMALLEST_RESIDUAL = 0.1
+#: Shares of the boosted log-sizes that are tried: sizes that do not hold on groups left out make
+#: bands of runs that are called sure too narrow, and all others too wide to make up for it.
+_TRUST = (1.0, 0.5, 0.0)
 
 
 class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -90,6 +94,8 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         Predicts, and can be stored.
     rounds_ : dict of str to int
         Trees of ``location`` and ``log_scale``.
+    trust_ : float
+        Share of g that held on groups left out: 1, 0.5 or 0 (all runs vary alike).
     shrinkage_ : float
         How many runs of a device the 0 is worth; infinite where effects did not help.
     attributions_ : ndarray, shape (p,)
@@ -207,10 +213,8 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         sizes = _log_sizes(residuals)
         booster.parameters.pop("monotone_constraints", None)
         scale = booster.fit(seen, sizes, splits, centered=True)
-        spreads = {
-            name: fit_spread(residuals[name] / np.exp(scale.held_out[name]), out.group)
-            for name, out in splits.items()
-        }
+        self.trust_, spreads = _spreads(residuals, scale, splits)
+        scale = scale.shrunken(self.trust_)
         self.portable_ = TreeModel(
             location=location.forest(columns),
             log_scale=scale.forest(columns),
@@ -383,6 +387,26 @@ def _effects(residuals: Floats, device: Names, split: LeftOut) -> tuple[float, F
         found.append(split.predict(fit))
     best = int(np.argmin([np.abs(residuals - own).sum() for own in found]))
     return _SHRINKAGE[best], found[best]
+
+
+def _spreads(
+    residuals: Mapping[str, Floats], scale: Boosted, splits: Mapping[str, LeftOut]
+) -> tuple[float, dict[str, Spread]]:
+    """Return how far to trust the sizes that trees say of runs left out, and what is left."""
+    found = []
+    for trust in _TRUST:
+        sizes = {name: trust * scale.held_out[name] for name in splits}
+        fits = {
+            name: fit_spread(residuals[name] / np.exp(sizes[name]), out.group)
+            for name, out in splits.items()
+        }
+        likely = sum(
+            fit.log_density(residuals[name] / np.exp(sizes[name])).sum() - sizes[name].sum()
+            for name, fit in fits.items()
+        )
+        found.append((float(likely), trust, fits))
+    _, trust, fits = max(found, key=lambda one: one[0])
+    return trust, fits
 
 
 def _log_sizes(residuals: Mapping[str, Floats]) -> Floats:

@@ -31,8 +31,9 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 
-#: Degrees of freedom that are tried; below 1 not even the scale of a sample settles.
-_DEGREES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
+#: Degrees of freedom that are tried. Fewer than two have no variance: outer quantiles would be
+#: those of the prior, not of any run.
+_DEGREES = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
 #: What they are expected to be, by a factor of e: a weak prior, worth one residual.
 _USUAL_DEGREES = 4.0
 #: Of a log-ratio: nobody measures a run to a millionth.
@@ -70,6 +71,11 @@ class Spread:
         found: Floats = np.where(p == 0.5, 0.0, self.scale * stdtrit(self.degrees, p))
         return found
 
+    def log_density(self, residuals: Floats) -> Floats:
+        """Return the log density at each residual."""
+        found: Floats = _log_density(residuals / self.scale, self.degrees) - np.log(self.scale)
+        return found
+
 
 def fit_spread(residuals: Floats, group: Integers) -> Spread:
     r"""Fit a Student t around 0 to held-out residuals, wider where they say little.
@@ -81,7 +87,7 @@ def fit_spread(residuals: Floats, group: Integers) -> Spread:
               n' = \sum_k \frac{n_k}{1 + (n_k - 1) \hat\rho}
 
     degrees: that of the predictive distribution of normal residuals (large :math:`\hat\nu`), a
-    rule of thumb else. ρ is the intraclass correlation of the groups.
+    rule of thumb else; never fewer than 2. ρ is the intraclass correlation of the groups.
 
     Parameters
     ----------
@@ -113,7 +119,7 @@ def fit_spread(residuals: Floats, group: Integers) -> Spread:
     sizes = np.bincount(group)
     rho = intraclass_correlation(residuals, group) if len(sizes) > 1 else 1.0
     effective = float((sizes / (1 + (sizes - 1) * rho)).sum())
-    return Spread(scales[best], 1 / (1 / _DEGREES[best] + 1 / effective))
+    return Spread(scales[best], max(_DEGREES[0], 1 / (1 / _DEGREES[best] + 1 / effective)))
 
 
 def _scale(residuals: Floats, degrees: float, floor: float) -> float:

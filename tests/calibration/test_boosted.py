@@ -173,6 +173,18 @@ class TestSpread:
         widths = np.diff(model.predict_interval([[0, 0.5, 0.2], [0, 0.5, 0.8]]))[:, 0]
         assert widths[1] > 4 * widths[0]
         assert model.rounds_["log_scale"] > 0
+        assert model.trust_ == 1
+
+    def test_sizes_that_do_not_hold_on_groups_left_out_are_not_believed(self):
+        # What varies by the last column in three models does the opposite in two.
+        data = runs(200, noise=0.0)
+        rng, x = np.random.default_rng(5), data["X"]
+        turned = (x[:, 2] > 0.5) ^ np.isin(data["model"].astype(str), ["m3", "m4"])
+        data["y"] = x[:, 0] + np.where(turned, 0.1, 0.01) * rng.normal(size=200)
+        model = quick().fit(**data)
+        assert model.trust_ < 1
+        widths = np.diff(model.predict_interval([[0, 0.5, 0.2], [0, 0.5, 0.8]]))[:, 0]
+        assert 0.3 < widths[1] / widths[0] < 3
 
     def test_quantiles_ascend(self):
         model = quick().fit(**runs())

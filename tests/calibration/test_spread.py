@@ -30,6 +30,19 @@ def test_quantiles_are_those_of_student():
     assert found[2] == 0
 
 
+def test_density_is_that_of_student():
+    at = np.array([-0.4, 0.0, 1.5])
+    found = Spread(0.3, 2.5).log_density(at)
+    np.testing.assert_allclose(found, stats.t.logpdf(at, 2.5, 0, 0.3))
+
+
+def test_never_fewer_than_two_degrees():
+    # One run in ten is a hundred times as far off as the others: no t has such tails and a scale.
+    residuals = 0.01 * np.random.default_rng(0).normal(size=40)
+    residuals[::10] *= 100
+    assert fit_spread(residuals, np.arange(40) // 10).degrees == 2
+
+
 def test_probabilities_must_ascend():
     with pytest.raises(InputError, match="ascending"):
         Spread(1.0, 3.0).quantiles([0.9, 0.1])
