@@ -6,11 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from errcomp import calibration as calibration
     from errcomp import claims as claims
     from errcomp import datasets as datasets
     from errcomp import metrics as metrics
     from errcomp import propagation as propagation
     from errcomp import readers as readers
+    from errcomp.calibration.composition import Composition as Composition
     from errcomp.claims.auditing import audit as audit
     from errcomp.claims.replicate import replicate_survey as replicate_survey
     from errcomp.claims.search import search_claim as search_claim
@@ -22,15 +24,18 @@ if TYPE_CHECKING:
     from errcomp.summary import summarize as summarize
     from errcomp.tables import Kernels as Kernels
     from errcomp.tables import Pairs as Pairs
+    from errcomp.tables import Runs as Runs
 
 __version__ = "0.1.0"
 
 #: Public names and the module each lives in; imported at first use: `import errcomp` is quick.
 _HOMES = {
     "Caveat": "errcomp.results",
+    "Composition": "errcomp.calibration.composition",
     "Estimate": "errcomp.results",
     "Kernels": "errcomp.tables",
     "Pairs": "errcomp.tables",
+    "Runs": "errcomp.tables",
     "audit": "errcomp.claims.auditing",
     "error_drivers": "errcomp.drivers",
     "propagate": "errcomp.propagation.propagating",
@@ -39,7 +44,7 @@ _HOMES = {
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
 }
-_MODULES = ("claims", "datasets", "metrics", "propagation", "readers")
+_MODULES = ("calibration", "claims", "datasets", "metrics", "propagation", "readers")
 
 __all__ = [*_HOMES, *_MODULES]
 

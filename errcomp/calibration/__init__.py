@@ -1,1 +1,59 @@
-"""Corrects the sum of a run's kernels to what the run takes, with bands that hold."""
+"""Corrects the sum of a run's kernels to what the run takes, with bands that hold.
+
+`Composition` fits a model of runs to a table of kernels and predicts others; `evaluate_composition`
+judges it on models and devices that it has not seen; `save_model` and `load_model` keep it in a
+file that predicts without the libraries of the fit. `KernelCorrection` corrects predicted kernels.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from errcomp.calibration.bayesian import BayesianResidual as BayesianResidual
+    from errcomp.calibration.boosted import BoostedResidual as BoostedResidual
+    from errcomp.calibration.composition import Composition as Composition
+    from errcomp.calibration.composition import evaluate_composition as evaluate_composition
+    from errcomp.calibration.conformal import GroupConformal as GroupConformal
+    from errcomp.calibration.evaluation import Evaluation as Evaluation
+    from errcomp.calibration.evaluation import evaluate as evaluate
+    from errcomp.calibration.exchangeability import errors_exchangeable as errors_exchangeable
+    from errcomp.calibration.exchangeability import features_exchangeable as features_exchangeable
+    from errcomp.calibration.features import FEATURES as FEATURES
+    from errcomp.calibration.fitted import CompositionModel as CompositionModel
+    from errcomp.calibration.kernel_corrections import CorrectedKernels as CorrectedKernels
+    from errcomp.calibration.kernel_corrections import KernelCorrection as KernelCorrection
+    from errcomp.calibration.members import BASELINES as BASELINES
+    from errcomp.calibration.predictions import Predictions as Predictions
+    from errcomp.calibration.storing import load_model as load_model
+    from errcomp.calibration.storing import save_model as save_model
+
+#: Public names and the module each lives in; imported at first use.
+_HOMES = {
+    "BASELINES": "members",
+    "BayesianResidual": "bayesian",
+    "BoostedResidual": "boosted",
+    "Composition": "composition",
+    "CompositionModel": "fitted",
+    "CorrectedKernels": "kernel_corrections",
+    "Evaluation": "evaluation",
+    "FEATURES": "features",
+    "GroupConformal": "conformal",
+    "KernelCorrection": "kernel_corrections",
+    "Predictions": "predictions",
+    "errors_exchangeable": "exchangeability",
+    "evaluate": "evaluation",
+    "evaluate_composition": "composition",
+    "features_exchangeable": "exchangeability",
+    "load_model": "storing",
+    "save_model": "storing",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"errcomp.calibration.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'errcomp.calibration' has no attribute {name!r}")

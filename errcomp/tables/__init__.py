@@ -1,10 +1,11 @@
-"""What goes in: the tables of pairs and of kernels, and the one place where each is checked."""
+"""What goes in: tables of pairs, kernels and runs, and the one place where each is checked."""
 
 from __future__ import annotations
 
 from errcomp.tables._table import Group, Table, check_keys
 from errcomp.tables.kernels import Kernels, RunTotals
 from errcomp.tables.pairs import RESERVED_KEYS, Pairs, Zeros, as_pairs
+from errcomp.tables.runs import Runs, with_runs
 
 __all__ = [
     "RESERVED_KEYS",
@@ -12,8 +13,10 @@ __all__ = [
     "Kernels",
     "Pairs",
     "RunTotals",
+    "Runs",
     "Table",
     "Zeros",
     "as_pairs",
     "check_keys",
+    "with_runs",
 ]
