@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
 from errcomp.calibration.predictions import Predictions
-from errcomp.calibration.preparing import runs_at
+from errcomp.calibration.preparing import runs_at, usable_runs
 from errcomp.calibration.splits import Split
 from errcomp.errors import ErrcompError, InputError, describe_names
 from errcomp.tables import Kernels
@@ -116,18 +116,8 @@ def judged_runs(kernels: Kernels, task: Task) -> tuple[Kernels, Design, tuple[st
     InputError
         No run has both.
     """
-    table = kernels.totals()
-    total = table.measured if task == "composition" else table.predicted
-    with np.errstate(invalid="ignore"):
-        there = np.isfinite(table.run_measured) & np.isfinite(total) & (total > 0)
-    if not there.any():
-        what = "measured" if task == "composition" else "predicted"
-        raise InputError(
-            f"{kernels.source + ': ' if kernels.source else ''}no run has both the time of all its "
-            f"kernels ({what}) and its own (run_measured), so that nothing can be judged. Add the "
-            "missing column, or choose the other task."
-        )
-    runs = np.flatnonzero(there)
+    used, unused = usable_runs(kernels, task)
+    table = used.totals()
     keys = {
         name: np.array([str(v) if v is not None else "" for v in table.keys[name]], dtype=object)
         if name in table.keys
@@ -135,17 +125,16 @@ def judged_runs(kernels: Kernels, task: Task) -> tuple[Kernels, Design, tuple[st
         for name in ("device", "model", "mode")
     }
     design = Design(
-        run=table.run[runs],
-        total=total[runs],
-        measured=table.run_measured[runs],
-        x=np.empty((len(runs), 0)),
+        run=table.run,
+        total=table.measured if task == "composition" else table.predicted,
+        measured=table.run_measured,
+        x=np.empty((len(table), 0)),
         names=(),
         unit=table.unit,
         task=task,
-        **{name: values[runs] for name, values in keys.items()},
+        **keys,
     )
-    used = kernels if there.all() else runs_at(kernels, runs)
-    return used, design, tuple(map(str, table.run[~there]))
+    return used, design, tuple(map(str, unused))
 
 
 def hide_truth(kernels: Kernels, task: Task) -> Kernels:

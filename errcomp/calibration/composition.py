@@ -23,7 +23,7 @@ from errcomp.calibration.members import BASELINES, MEMBERS, check_estimators, fi
 from errcomp.calibration.modelfile import fingerprint
 from errcomp.calibration.nesting import Fits, Mask
 from errcomp.calibration.predictions import Predictions
-from errcomp.calibration.preparing import measured_runs
+from errcomp.calibration.preparing import usable_runs
 from errcomp.calibration.training import Training
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
@@ -64,6 +64,8 @@ class Composition:
         Predicts, and can be stored.
     members_ : dict of str to ResidualModel
         The fitted models with posterior, diagnostics or attributions.
+    unused_ : dict of str to str
+        Runs that could not be used, and why.
     design_ : Design
         What they were fitted to.
     left_out_ : dict
@@ -89,16 +91,17 @@ class Composition:
         Parameters
         ----------
         kernels : Kernels
-            With ``run_measured``; runs without are not used.
+            With ``run_measured``; runs without it, or without the time of all their kernels, are
+            not used.
         progress : callable, optional
             Called with what is done and how much there is.
 
         Raises
         ------
         InputError
-            Fewer than 8 runs were measured, or kernels lack the time that the task needs.
+            Fewer than 8 runs can be used.
         """
-        used, _ = measured_runs(kernels)
+        used, self.unused_ = usable_runs(kernels, self.task)
         fits = Fits(used, self.task, seed=self.seed, cores=self.cores)
         self._fit(fits, np.ones(used.n_runs, dtype=bool), progress, quick=False)
         return self
@@ -258,7 +261,7 @@ def evaluate_composition(
         As `Composition.fit` and `evaluate`.
     """
     check_estimators([*BASELINES, *estimators])
-    fits = Fits(measured_runs(kernels)[0], task, seed=seed, cores=cores)
+    fits = Fits(usable_runs(kernels, task)[0], task, seed=seed, cores=cores)
     make = partial(_predictors, fits, task, estimators)
     return evaluate(make, kernels, task=task, splits=splits, seed=seed, progress=progress)
 

@@ -16,7 +16,7 @@ from errcomp.calibration.kernel_corrections import KERNEL_LEVELS, CorrectedKerne
 from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels
 
-__all__ = ["Preparation", "Prepared", "joined", "measured_runs", "runs_at"]
+__all__ = ["Preparation", "Prepared", "joined", "runs_at", "usable_runs"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,21 +144,37 @@ def runs_at(kernels: Kernels, runs: NDArray[Any]) -> Kernels:
     return kernels.take(np.isin(kernels.run.astype(str), names.astype(str)))
 
 
-def measured_runs(kernels: Kernels) -> tuple[Kernels, Floats]:
-    """Return the kernels of the runs that were measured end to end, and the times of these runs.
+def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
+    """Return the kernels of the runs that a fit or an evaluation can use, and why not the others.
+
+    Returns
+    -------
+    kernels : Kernels
+        Of runs that were measured end to end and whose kernels all have the time of the task.
+    unused : dict of str to str
+        Of every other run, the reason.
 
     Raises
     ------
     InputError
-        No run was measured end to end.
+        No run can be used.
     """
-    first = np.unique(kernels.codes("run"), return_index=True)[1]
-    times = kernels.run_measured[first]
-    there = ~np.isnan(times)
-    if not there.any():
+    table = kernels.totals()
+    word = "measured" if task == "composition" else "predicted"
+    total = table.measured if task == "composition" else table.predicted
+    reasons = np.full(len(table), "", dtype=object)
+    reasons[total == 0] = f"its kernels were all {word} as 0"
+    reasons[np.isnan(total)] = f"kernels that were not {word}"
+    reasons[~table.complete] = "the prediction of a kernel failed"
+    reasons[np.isnan(table.run_measured)] = "not measured end to end (run_measured)"
+    fine = reasons == ""
+    if not fine.any():
+        said = ", ".join(sorted(set(reasons.tolist())))
         raise InputError(
-            f"{kernels.source + ': ' if kernels.source else ''}no run was measured end to end: "
-            f"run_measured is missing in {describe_names(list(kernels.runs))}. Add the column "
-            "(the same time in all rows of a run), or a table of runs."
+            f"{kernels.source + ': ' if kernels.source else ''}none of {len(table)} runs has both "
+            f"the time of all its kernels ({word}) and its own (run_measured): {said}. Add the "
+            "missing column or a table of runs, or choose the other task (composition adds "
+            "measured kernels, prediction predicted ones)."
         )
-    return (kernels if there.all() else runs_at(kernels, there)), times[there]
+    unused = dict(zip(table.run[~fine].tolist(), reasons[~fine].tolist(), strict=True))
+    return (kernels if fine.all() else runs_at(kernels, fine)), unused

@@ -179,7 +179,20 @@ def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
         }
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]
     columns = [Column("", lambda row: row["name"]), Column("", lambda row: row["value"])]
-    return Table(title, columns, rows, _sampling(document))
+    return Table(title, columns, rows, [*_unused(document), *_sampling(document)])
+
+
+def _unused(document: Mapping[str, Any]) -> list[str]:
+    """Say which runs could not be used, by reason."""
+    from errcomp.errors import describe_names
+
+    by_reason: dict[str, list[str]] = {}
+    for run, reason in document.get("unused", {}).items():
+        by_reason.setdefault(reason, []).append(run)
+    return [
+        f"Not used: {counted(len(runs), 'run')}: {reason} ({describe_names(runs)})."
+        for reason, runs in by_reason.items()
+    ]
 
 
 def _names(names: Sequence[str]) -> str:

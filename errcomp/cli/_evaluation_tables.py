@@ -158,9 +158,9 @@ def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> 
 def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
     """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
     from errcomp.calibration.features import LAUNCHES, design
-    from errcomp.calibration.preparing import measured_runs
+    from errcomp.calibration.preparing import usable_runs
 
-    runs = design(measured_runs(kernels)[0], task=task)
+    runs = design(usable_runs(kernels, task)[0], task=task)
     slow = runs.x[:, runs.names.index("slow_kernels")]
     launches = runs.x[:, [runs.names.index(n) for n in LAUNCHES]].sum(axis=1)
     memory = runs.x[:, runs.names.index("memory_share")]
@@ -211,7 +211,10 @@ def _left_over(found: Evaluation) -> list[str]:
     if found.not_judged:
         n = len(found.not_judged)
         named = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
-        notes.append(f"Not judged: {counted(n, 'run')} without a measurement ({named}).")
+        notes.append(
+            f"Not judged: {counted(n, 'run')} without an end-to-end time, or without the time of "
+            f"all kernels ({named})."
+        )
     same: dict[tuple[str, str, str], list[Any]] = {}
     for one in found.refused:
         same.setdefault((one.split, one.estimator, one.reason), []).append(one)

@@ -169,6 +169,7 @@ def _fit(args: argparse.Namespace) -> None:
         "model": str(args.target),
         "seed": args.seed,
         **model_document(fitted.model_),
+        "unused": fitted.unused_,
         "diagnostics": _diagnostics(fitted),
     }
     drawn = [_drawn_fit(name, fitted, kernels, args.seed) for name, _ in figures]

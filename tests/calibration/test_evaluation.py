@@ -519,10 +519,10 @@ def test_runs_that_cannot_be_judged_are_named():
     assert found.not_judged == (kernels.runs[0], kernels.runs[3])
     assert found.rows[0].n == 58
     kernels.run_measured[:] = np.nan
-    with pytest.raises(InputError, match=r"no run has both the time of all its kernels \(measured"):
+    with pytest.raises(InputError, match=r"none of 60 runs .* all its kernels \(measured"):
         evaluate(learnt, kernels)
     kernels.source = "runs.csv"
-    with pytest.raises(InputError, match=r"runs.csv: no run .* kernels \(predicted\)"):
+    with pytest.raises(InputError, match=r"runs.csv: none of .* kernels \(predicted\)"):
         evaluate(learnt, kernels, task="prediction")
 
 

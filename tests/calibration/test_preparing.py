@@ -9,23 +9,38 @@ import pytest
 
 from errcomp.calibration.features import fit_features
 from errcomp.calibration.kernel_corrections import KernelCorrection
-from errcomp.calibration.preparing import Preparation, measured_runs, runs_at
+from errcomp.calibration.preparing import Preparation, runs_at, usable_runs
 from errcomp.errors import InputError
 
 
-def test_only_measured_runs_are_kept(runs_of: Any) -> None:
-    ends = runs_of().run_measured.copy()
-    ends[:8] = np.nan
-    kept, times = measured_runs(runs_of(run_measured=ends.tolist()))
-    assert kept.n_runs == len(times) == 38
-    assert times == pytest.approx(kept.totals().run_measured)
+def test_only_runs_with_all_times_are_used(runs_of: Any) -> None:
     whole = runs_of()
-    assert measured_runs(whole)[0] is whole
+    assert usable_runs(whole, "composition") == (whole, {})
+    ends, measured, predicted = (
+        getattr(whole, name).copy() for name in ("run_measured", "measured", "predicted")
+    )
+    ends[:8] = np.nan
+    measured[9] = np.nan
+    predicted[12:16] = 0
+    status = ["ok"] * 159 + ["failed"]
+    changed = {"run_measured": ends.tolist(), "measured": measured.tolist()}
+    table = runs_of(**changed, predicted=predicted.tolist(), status=status)
+    runs = list(whole.runs)
+    shared = dict.fromkeys(runs[:2], "not measured end to end (run_measured)")
+    failed = {runs[39]: "the prediction of a kernel failed"}
+    used, unused = usable_runs(table, "composition")
+    assert unused == {**shared, runs[2]: "kernels that were not measured", **failed}
+    assert list(used.runs) == runs[3:39]
+    used, unused = usable_runs(table, "prediction")
+    assert unused == {**shared, runs[3]: "its kernels were all predicted as 0", **failed}
+    assert list(used.runs) == [runs[2], *runs[4:39]]
 
 
-def test_no_measured_run_is_refused(runs_of: Any) -> None:
-    with pytest.raises(InputError, match=r"simulated.csv: no run was measured end to end"):
-        measured_runs(runs_of(run_measured=[None] * 160))
+def test_no_usable_run_is_refused(runs_of: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"simulated.csv: none of 40 runs .* not measured end to end .*table of r"
+    ):
+        usable_runs(runs_of(run_measured=[None] * 160), "composition")
 
 
 def test_runs_at_positions_and_under_a_mask(runs_of: Any) -> None:

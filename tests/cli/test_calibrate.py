@@ -160,8 +160,22 @@ def test_fit_for_people(run: Run, kernels_csv: Path, tmp_path: Path) -> None:
     assert "16 runs, 4 models left out in turn" in text
     assert "Factor: by which the estimator's own band was widened" in text
     assert "· linear: bands of" in text
+    assert "Not used" not in text
     assert "fitted 20" not in text  # the date belongs to the file
     assert "APE" not in text  # errors on what was fitted are no errors
+
+
+def test_runs_that_cannot_be_used_are_named(run: Run, tmp_path: Path) -> None:
+    lines = table().splitlines()
+    cells = lines[1].split(",")
+    cells[5] = ""
+    (tmp_path / "k.csv").write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]), "utf-8")
+    ran = run("calibrate", "fit", tmp_path / "k.csv", *FAST, "-o", tmp_path / "m.errcomp")
+    assert ran.code == 0
+    said = f"Not used: 1 run: kernels that were not measured ({cells[0]})."
+    assert said in words(ran.out)
+    argv = ("calibrate", "fit", tmp_path / "k.csv", *FAST, "-o", tmp_path / "m.errcomp", "--json")
+    assert run(*argv).json["unused"] == {cells[0]: "kernels that were not measured"}
 
 
 def test_the_same_fit_gives_the_same_file(run: Run, kernels_csv: Path, tmp_path: Path) -> None:
@@ -332,7 +346,8 @@ def test_runs_that_were_not_judged_nor_answered(
     assert found["not_judged"] == ["V100/opt"]
     assert [one["held_out"] for one in found["refused"]] == ["bert"]
     text = words(run(*argv).out)
-    assert "Not judged: 1 run without a measurement (V100/opt)." in text
+    said = "1 run without an end-to-end time, or without the time of all kernels (V100/opt)."
+    assert f"Not judged: {said}" in text
     assert (
         "leave-model-out: no estimator answered 4 runs (bert): without bert there is no fit."
         in text
@@ -414,15 +429,15 @@ class WithPosterior(composition.Composition):
         warnings.warn("one device is\nhardly known", SmallSampleWarning, stacklevel=1)
         rng = np.random.default_rng(0)
         shapes = {
-            "intercept": (), "offset": (), "launch": (3,), "linear": (2,),
+            "intercept": (), "offset": (), "launch": (3,), "linear": (3,),
             "device_shift": (5,), "device_launch": (5,), "model_shift": (5,),
         }  # fmt: skip
         made = {name: rng.normal(0, 0.05, (200, *shape)) for name, shape in shapes.items()}
         made["launch"] += 1
         made |= {"sigma": np.full(200, 0.02), "nu": np.full(200, 5.0)}
         columns = Columns(
-            names=tuple(f"x{i}" for i in range(6)), launch=(0, 1, 2), offset=3, linear=(4, 5),
-            center=np.zeros(2), scale=np.ones(2),
+            names=tuple(f"x{i}" for i in range(7)), launch=(0, 1, 2), offset=3, linear=(4, 5, 6),
+            center=np.zeros(3), scale=np.ones(3),
         )  # fmt: skip
         portable = HierarchicalModel(columns, sorted(DEVICES), sorted(MODELS), made)
         members = {**self.model_.members, "bayesian": portable}
@@ -502,7 +517,10 @@ BAD = [
     ((*FIT, *FAST, "--where", "run=z"), "no row has run=z"),
     ((*FIT, *FAST, "--where", "device=H100"), "4 runs are too few to fit a composition"),
     (("fit", "unitless.csv", *FAST, "-o", "m.errcomp"), "the times have no unit"),
-    (("fit", "unmeasured.csv", *FAST, "-o", "m.errcomp"), "no run was measured end to end"),
+    (
+        ("fit", "unmeasured.csv", *FAST, "-o", "m.errcomp"),
+        "none of 16 runs has both the time",
+    ),
     ((*FIT, *FAST, "--runs", "nothing.csv"), "nothing.csv"),
     ((*FIT, *FAST, "--runs", "unmeasured.csv"), "every run must have a name of its own"),
     (("fit", "k", *FAST, "-o", "k"), "-o would overwrite a file that is read"),
@@ -516,7 +534,7 @@ BAD = [
     ((*EVALUATE, *FAST, "--split", ""), "--split takes names separated by commas, got ''"),
     ((*EVALUATE, "--estimator", "oracle"), "unknown estimator 'oracle'"),
     ((*EVALUATE, *FAST, "--where", "device=H100"), "leave-device-out needs runs of at least 2"),
-    (("evaluate", "unmeasured.csv", *FAST), "no run was measured end to end"),
+    (("evaluate", "unmeasured.csv", *FAST), "none of 16 runs has both the time"),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
     ((*EVALUATE, *FAST, "--figure", "coverage=a.txt"), "the suffix says how it is written"),
     ((*EVALUATE, *FAST, "-o", "k"), "-o would overwrite a file that is read"),
