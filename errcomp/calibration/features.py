@@ -45,6 +45,18 @@ class Feature:
     unit: str
     meaning: str
 
+    def said(self, value: float) -> str:
+        """Write a value for people: a logarithm as what it is the logarithm of.
+
+        Examples
+        --------
+        >>> Feature("total_ms", "log10 ms", "").said(3.0), Feature("training", "1", "").said(1.0)
+        ('1e+03 ms', '1')
+        """
+        if self.unit.startswith("log10 "):
+            return f"{10**value:.3g} {self.unit.removeprefix('log10 ')}"
+        return f"{value:.3g}" if self.unit == "1" else f"{value:.3g} {self.unit}"
+
 
 #: Launching kernels, as a share of the run's kernels; enter the physical model as costs.
 LAUNCHES = ("launch_idle", "launch_work", "launch_work_training")
@@ -54,7 +66,11 @@ FEATURES = (
     Feature("launch_work", "1", "floor × other instances / total; 0 in training"),
     Feature("launch_work_training", "1", "floor × other instances / total; 0 in inference"),
     Feature("slow_kernels", "ln", "total with implausibly slow kernels replaced, / total"),
-    Feature("hidden_launches", "ln", "the two above with κ = 1, against the total"),
+    Feature(
+        "hidden_launches",
+        "ln",
+        "slow kernels replaced, each launch hidden once, / total",
+    ),
     Feature("training", "1", "1 in training, 0 in inference or where the mode is unknown"),
     Feature("total_ms", "log10 ms", "all kernels together"),
     Feature("mean_kernel_us", "log10 µs", "total / instances"),

@@ -27,6 +27,9 @@ __all__ = ["REGIMES", "CompositionModel", "band_ends", "combined", "member_quant
 REGIMES = {"device": "model", "global": "device"}
 Regime = str
 
+#: What is new adds as much (ln) where too few groups were there to learn it: the priors of the
+#: Bayesian model for what models and devices differ by.
+_USUAL = {"device": 0.05, "global": 0.1}
 _MEDIAN = QUANTILES.index(0.5)
 #: Standard normal quantiles: what an error of a sum of kernels adds to a quantile.
 _NORMAL = ndtri(np.asarray(QUANTILES))
@@ -99,7 +102,7 @@ class CompositionModel:
         stretched = between_levels(low, high, raw)
         total = found.total[:, None]
         predicted = found.total * np.exp(raw[:, _MEDIAN])
-        columns = seen_by(chosen)
+        columns = seen_by(chosen, self.preparation.task)
         calibrated = np.array([(chosen, regime) in self.bands for regime in fallback])
         return Predictions(
             run=found.run,
@@ -117,7 +120,9 @@ class CompositionModel:
         )
 
     def _quantiles(self, prepared: Prepared, estimator: str, fallback: Names) -> Floats:
-        design, excess = prepared.design, self.preparation.excess(prepared)
+        design = prepared.design
+        usual = [0.0 if (estimator, r) in self.bands else _USUAL[r] for r in fallback]
+        excess = np.hypot(self.preparation.excess(prepared), usual)
         if estimator != "stack":
             return widened(member_quantiles(self.members, estimator, design), excess)
         each = {name: member_quantiles(self.members, name, design) for name in self._stacked()}
@@ -131,7 +136,7 @@ class CompositionModel:
         return tuple(next(iter(self.weights.values())))
 
     def _calibrated(self, raw: Floats, estimator: str, fallback: Names) -> tuple[Floats, Floats]:
-        """Return calibrated ends; those of the model itself where calibration was impossible."""
+        """Return calibrated ends; those of the quantiles where calibration was impossible."""
         low, high = band_ends(raw)
         for regime in REGIMES:
             here = fallback == regime
@@ -154,7 +159,7 @@ class CompositionModel:
 
     def _shares(self, physical: Any, design: Design) -> dict[str, Floats]:
         """Return what the physical model adds to the log-ratio, by cause."""
-        columns = columns_of("bayesian")
+        columns = columns_of("bayesian", design.task)
         x = design.x[:, columns]
         parts = physical.parts(x, device=design.device)
         found = {}
@@ -167,7 +172,7 @@ class CompositionModel:
 
 def member_quantiles(members: Mapping[str, PortableModel], name: str, design: Design) -> Floats:
     """Return the quantiles of the log-ratio that a fitted model gives, shape (n, quantiles)."""
-    x = design.x[:, columns_of(name)]
+    x = design.x[:, columns_of(name, design.task)]
     return members[name].predict_quantiles(x, QUANTILES, device=design.device)
 
 

@@ -28,10 +28,13 @@ ESTIMATORS = (*BASELINES, *MEMBERS, "stack")
 
 #: Of the columns of a design.
 FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
-#: What the physical model takes beside launches and slow kernels: few, for there are few runs.
-_PHYSICAL_LINEAR = ("training", "total_ms", "kernel_correction")
-_LINEAR = ("launch_idle", "launch_work", "launch_work_training", "slow_kernels", "total_ms",
-           "kernel_correction")  # fmt: skip
+#: What models with a form of their own see: few features, for there are few runs.
+_CHOSEN: dict[tuple[str, Task], tuple[str, ...]] = {
+    ("bayesian", "composition"): (*LAUNCHES, "slow_kernels", "training", "total_ms"),
+    ("bayesian", "prediction"): (*LAUNCHES, "training", "total_ms", "kernel_correction"),
+    ("linear", "composition"): (*LAUNCHES, "slow_kernels", "total_ms"),
+    ("linear", "prediction"): (*LAUNCHES, "total_ms", "kernel_correction"),
+}
 
 
 def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
@@ -51,21 +54,17 @@ def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in ESTIMATORS if name in names)
 
 
-def columns_of(name: str) -> tuple[int, ...]:
+def columns_of(name: str, task: Task) -> tuple[int, ...]:
     """Return the columns of the design that a model sees."""
-    chosen: Sequence[str] = FEATURE_NAMES
-    if name == "bayesian":
-        chosen = (*LAUNCHES, "slow_kernels", *_PHYSICAL_LINEAR)
-    elif name == "linear":
-        chosen = _LINEAR
+    chosen = _CHOSEN.get((name, task), FEATURE_NAMES)
     return tuple(FEATURE_NAMES.index(column) for column in chosen)
 
 
-def seen_by(estimator: str) -> tuple[int, ...]:
+def seen_by(estimator: str, task: Task) -> tuple[int, ...]:
     """Return the columns of the design that what an estimator says depends on."""
     if estimator in ("sum", "global", "device"):
         return ()
-    return columns_of("boosted" if estimator == "stack" else estimator)
+    return columns_of("boosted" if estimator == "stack" else estimator, task)
 
 
 def fit_member(
@@ -78,7 +77,7 @@ def fit_member(
     quick : bool
         In a cross-validation inside a fit: fewer draws, diagnostics not insisted on.
     """
-    x = design.x[:, columns_of(name)]
+    x = design.x[:, columns_of(name, design.task)]
     known: dict[str, Any] = {"device": design.device, "model": design.model}
     return _made(name, design.task, seed, cores, quick).fit(x, design.log_ratio, **known)
 
@@ -88,10 +87,10 @@ def _made(name: str, task: Task, seed: int, cores: int, quick: bool) -> Residual
         from errcomp.calibration.bayesian import BayesianResidual
 
         short: dict[str, Any] = {"draws": 300, "tune": 400, "chains": 2, "check": "ignore"}
-        launches = tuple(range(len(LAUNCHES)))
+        # Columns come in the order of `_CHOSEN`.
         return BayesianResidual(
-            launch=launches,
-            offset=len(LAUNCHES),
+            launch=tuple(range(len(LAUNCHES))),
+            offset=len(LAUNCHES) if task == "composition" else None,
             seed=seed,
             cores=cores,
             **(short if quick else {}),

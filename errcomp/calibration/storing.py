@@ -25,8 +25,10 @@ from errcomp.calibration.preparing import Preparation
 from errcomp.calibration.training import Training
 from errcomp.errors import InputError
 
-__all__ = ["content_of", "load_model", "model_of", "save_model"]
+__all__ = ["content_of", "library_versions", "load_model", "model_of", "save_model"]
 
+#: Ends of the names of arrays of the corrections: a class on a device, a class in a family, sizes.
+_NEVER_SEEN = ("_cell", "_cell_var", "_relative", "_relative_var", "_low", "_high")
 _LIBRARIES = ("errcomp", "numpy", "scipy", "pymc", "nutpie", "xgboost", "scikit-learn")
 
 
@@ -76,11 +78,10 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
         modes=model.training.modes,
         levels=LEVELS,
         members=tuple(
-            Member.of(name, part, non_finite=("x",) if name == "training" else ())
-            for name, part in parts.items()
+            Member.of(name, part, non_finite=_unknown_in(part)) for name, part in parts.items()
         ),
         fingerprint=model.fingerprint,
-        versions=_versions(),
+        versions=library_versions(),
         created=created,
         conformal=tuple(
             {"estimator": estimator, "regime": regime, "bands": bands.to_meta()}
@@ -161,7 +162,17 @@ def _weights(
     return found
 
 
-def _versions() -> dict[str, str]:
+def _unknown_in(part: Any) -> tuple[str, ...]:
+    """Return the arrays in which NaN or infinity says that something was never seen."""
+    if isinstance(part, Training):
+        return ("x",)
+    if not isinstance(part, KernelCorrection):
+        return ()
+    return tuple(name for name in part.to_arrays()[1] if name.endswith(_NEVER_SEEN))
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of errcomp and of the libraries of a fit that are installed."""
     found = {}
     for name in _LIBRARIES:
         try:

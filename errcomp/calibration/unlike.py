@@ -51,7 +51,10 @@ def warnings_of(
             what = f"device {device!r} was not in the fit" if device else "no device is given"
             found[i].append(f"{what}: answered at the level of all devices")
         if not calibrated[i]:
-            found[i].append("too few groups to calibrate this band: it is the model's own")
+            found[i].append(
+                "too few groups to calibrate this band: it is the model's own, widened by what "
+                f"{'models' if known[i] else 'devices'} usually differ by"
+            )
         if mode not in training.modes:
             found[i].append(f"mode {mode!r} was not in the fit")
         found[i] += _of_kernels(prepared, i)
@@ -65,8 +68,8 @@ def warnings_of(
         values = design.x[:, column]
         for at in np.flatnonzero((values < low - slack) | (values > high + slack)):
             found[at].append(
-                f"{feature.name} {values[at]:.3g} {feature.unit} is outside the fit's "
-                f"{low:.3g} to {high:.3g}"
+                f"{feature.name} {feature.said(values[at])} is outside the fit's "
+                f"{feature.said(low)} to {feature.said(high)}"
             )
     return tuple(map(tuple, found))
 

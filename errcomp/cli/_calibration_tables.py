@@ -104,7 +104,7 @@ def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
     physical = model.members.get("bayesian")
     if not isinstance(physical, HierarchicalModel):
         return []
-    columns = columns_of("bayesian")
+    columns = columns_of("bayesian", model.preparation.task)
     of_column = {
         physical.columns.names[c]: FEATURES[columns[c]].name for c in physical.columns.launch
     }
@@ -272,12 +272,19 @@ def _cost(kind: str) -> Column:
     return Column(LAUNCH_WORDS.get(kind, kind), show, right=True)
 
 
+def _said(row: Mapping[str, Any], end: str) -> str:
+    from errcomp.calibration.features import Feature
+
+    if row[end] is None:
+        return "–"
+    return Feature(row["name"], row["unit"], row["meaning"]).said(row[end])
+
+
 def _features(document: Mapping[str, Any]) -> Table:
     columns = [
         Column("Feature", lambda row: row["name"], key=True),
-        Column("From", lambda row: _optional(row["low"]), right=True),
-        Column("To", lambda row: _optional(row["high"]), right=True),
-        Column("Unit", lambda row: row["unit"]),
+        Column("From", lambda row: _said(row, "low"), right=True),
+        Column("To", lambda row: _said(row, "high"), right=True),
         Column("Meaning", lambda row: row["meaning"]),
     ]
     notes = ["Ranges are those of the fit; a run outside is predicted with a warning."]

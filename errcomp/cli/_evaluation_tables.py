@@ -168,7 +168,7 @@ def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
     for i, run in enumerate(runs.run.tolist()):
         words = []
         if slow[i] < 0:
-            words.append(f"kernels measured {100 * math.expm1(-slow[i]):.0f} % too slow")
+            words.append(f"kernels {100 * math.expm1(-slow[i]):.0f} % slower than in other runs")
         if launches[i] > _LAUNCHES_FROM:
             words.append(f"launches: {100 * launches[i]:.1f} % of kernel time")
         if memory[i] > 1:

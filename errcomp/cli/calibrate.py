@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +92,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="NAMES",
         default=",".join(_SPLITS),
         help="leave-model-out, leave-device-out, leave-model-and-device-out, leave-vendor-out, "
-        "random (10 folds; flatters); default: the first two",
+        "or random (10 folds; flatters); default: leave-model-out,leave-device-out",
     )
     add_output_arguments(judge)
     _add_figure(judge, "predicted, residuals, coverage or abstention (of the first split)")
@@ -150,7 +150,7 @@ def _add_figure(parser: argparse.ArgumentParser, what: str) -> None:
 def _fit(args: argparse.Namespace) -> None:
     from errcomp.calibration.composition import Composition
     from errcomp.calibration.modelfile import check_target
-    from errcomp.calibration.storing import save_model
+    from errcomp.calibration.storing import library_versions, save_model
     from errcomp.cli._calibration_tables import fit_tables, model_document
 
     estimators = _estimators(args)
@@ -163,17 +163,19 @@ def _fit(args: argparse.Namespace) -> None:
     with _warnings_told(), progress("fitting", quiet=args.json) as report:
         fitted = Composition(task=args.task, estimators=estimators, seed=args.seed)
         fitted.fit(kernels, progress=report)
+    today = datetime.date.today().isoformat()
+    stored = replace(fitted.model_, created=today, versions=library_versions())
     document = {
         "schema": "errcomp.calibrate-fit/1",
         "source": kernels.source,
         "model": str(args.target),
         "seed": args.seed,
-        **model_document(fitted.model_),
+        **model_document(stored),
         "unused": fitted.unused_,
         "diagnostics": _diagnostics(fitted),
     }
     drawn = [_drawn_fit(name, fitted, kernels, args.seed) for name, _ in figures]
-    save_model(fitted.model_, args.target, created=datetime.date.today().isoformat())
+    save_model(stored, args.target, created=stored.created)
     print(f"wrote {args.target}", file=sys.stderr)
     _save(drawn, figures)
     emit(args, document, fit_tables(document))
@@ -292,7 +294,7 @@ def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> A
     assert isinstance(physical, HierarchicalModel)
     design = fitted.design_
     made = physical.sample(
-        design.x[:, columns_of("bayesian")],
+        design.x[:, columns_of("bayesian", fitted.task)],
         np.random.default_rng(seed),
         device=design.device,
         model=design.model,

@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> None:
         "estimator": found.estimator,
         "unit": found.unit,
         "levels": list(found.levels),
+        "notes": list(found.notes),
         "rows": found.rows(),
     }
     tables = prediction_tables(found, model, kernels.source)

@@ -139,6 +139,8 @@ def test_one_device_has_no_band_for_others(runs_of: Any) -> None:
     assert regimes == {"device"}
     new = found.predict(runs_of(("H100",), seed=1))
     assert any("too few groups to calibrate" in text for text in new.warnings[0])
+    # Devices usually differ by 10 %, whatever one of them says: 1.64 times that to either side.
+    assert new.relative_width.min() > 2 * 1.6 * 0.1
 
 
 def test_estimators_that_were_not_fitted_are_named(fitted: Composition, runs_of: Any) -> None:
@@ -173,6 +175,15 @@ def test_a_stored_model_says_the_same(task: Any, runs_of: Any, tmp_path: Any) ->
     before = path.read_bytes()
     save_model(found, path, created="2026-01-31")
     assert path.read_bytes() == before
+
+
+def test_classes_that_a_device_lacks_can_be_stored(runs_of: Any, tmp_path: Any) -> None:
+    table = runs_of(*FEW)
+    kept = table.take(~((table.device == "L4") & (table.kernel_class == "Gelu")))
+    model = Composition(task="prediction", estimators=PLAIN).fit(kept).model_
+    save_model(model, tmp_path / "m.errcomp", created="2026-01-31")
+    found = load_model(tmp_path / "m.errcomp").predict(table)
+    assert np.array_equal(found.high, model.predict(table).high)
 
 
 def test_evaluation_is_of_models_that_saw_nothing(runs_of: Any) -> None:

@@ -36,16 +36,16 @@ def test_unknown_estimators_are_named(names: list[str], message: str) -> None:
 
 
 def test_what_estimators_see() -> None:
-    assert columns_of("boosted") == tuple(range(len(FEATURE_NAMES)))
-    assert [FEATURE_NAMES[i] for i in columns_of("bayesian")][:4] == [
+    assert columns_of("boosted", "prediction") == tuple(range(len(FEATURE_NAMES)))
+    assert [FEATURE_NAMES[i] for i in columns_of("bayesian", "composition")][:4] == [
         "launch_idle",
         "launch_work",
         "launch_work_training",
         "slow_kernels",
     ]
-    assert seen_by("device") == ()
-    assert seen_by("linear") == columns_of("linear")
-    assert seen_by("stack") == seen_by("boosted")
+    assert seen_by("device", "prediction") == ()
+    assert seen_by("linear", "prediction") == columns_of("linear", "prediction")
+    assert seen_by("stack", "prediction") == seen_by("boosted", "prediction")
 
 
 @pytest.mark.parametrize("name", ["sum", "global", "device", "linear"])
@@ -54,7 +54,7 @@ def test_baselines_are_fitted(runs_of, name: str) -> None:
 
     found = design(runs_of(), task="composition")
     model = fit_member(name, found, seed=0, cores=1)
-    x = found.x[:, columns_of(name)]
+    x = found.x[:, columns_of(name, "composition")]
     said = model.predict(x, device=found.device)
     assert said.shape == (40,)
     assert (said == 0).all() == (name == "sum")

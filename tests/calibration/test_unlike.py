@@ -15,7 +15,7 @@ from errcomp.calibration.preparing import Prepared
 from errcomp.calibration.training import Training
 from errcomp.calibration.unlike import unlike_the_fit, warnings_of
 
-LINEAR = columns_of("linear")
+LINEAR = columns_of("linear", "composition")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_features_beyond_the_fit_are_named(seen: Design) -> None:
     found = said(far, Training.of(seen))
     assert [bool(text) for text in found] == [i == 3 for i in range(len(seen))]
     assert found[3][0].startswith("total_ms ")
-    assert " log10 ms is outside the fit's " in found[3][0]
+    assert " ms is outside the fit's " in found[3][0]
 
 
 def test_features_that_the_estimator_does_not_see_do_not_count(seen: Design) -> None:

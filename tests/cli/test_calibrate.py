@@ -256,7 +256,7 @@ def test_show(run: Run, fitted: Path) -> None:
     assert f"fitted {found['created']}" in text
     assert found["fingerprint"] in text.replace(" ", "")
     assert "Features of a run" in text
-    assert "log10 ms" in text
+    assert " ms" in text
 
 
 def test_show_writes_its_rows(run: Run, fitted: Path, tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_runs_that_were_not_judged_nor_answered(
 
 
 def test_what_is_known_of_strange_runs(run: Run, tmp_path: Path, quick: None) -> None:
-    """Kernels measured far too slow, little but launches, more outputs than the memory holds."""
+    """Kernels far slower than in other runs, little but launches, more outputs than memory."""
     path = tmp_path / "kernels.csv"
     lines = [
         "run,kernel,kernel_class,count,shape,predicted,measured,device,model,mode,run_measured"
@@ -374,7 +374,7 @@ def test_what_is_known_of_strange_runs(run: Run, tmp_path: Path, quick: None) ->
     text = run(*argv).out
     known = {line.split()[0]: line for line in text.split("errs most on")[1].splitlines()
              if "/" in line}  # fmt: skip
-    assert "too slow" in known["V100/opt"]
+    assert "slower than in other runs" in known["V100/opt"]
     assert "launches: " in known["MI100/gpt2"]
     assert "% of kernel time" in known["MI100/gpt2"]
     assert "outputs exceed device memory" in known["H100/bert"]
@@ -429,15 +429,15 @@ class WithPosterior(composition.Composition):
         warnings.warn("one device is\nhardly known", SmallSampleWarning, stacklevel=1)
         rng = np.random.default_rng(0)
         shapes = {
-            "intercept": (), "offset": (), "launch": (3,), "linear": (3,),
+            "intercept": (), "offset": (), "launch": (3,), "linear": (2,),
             "device_shift": (5,), "device_launch": (5,), "model_shift": (5,),
         }  # fmt: skip
         made = {name: rng.normal(0, 0.05, (200, *shape)) for name, shape in shapes.items()}
         made["launch"] += 1
         made |= {"sigma": np.full(200, 0.02), "nu": np.full(200, 5.0)}
         columns = Columns(
-            names=tuple(f"x{i}" for i in range(7)), launch=(0, 1, 2), offset=3, linear=(4, 5, 6),
-            center=np.zeros(3), scale=np.ones(3),
+            names=tuple(f"x{i}" for i in range(6)), launch=(0, 1, 2), offset=3, linear=(4, 5),
+            center=np.zeros(2), scale=np.ones(2),
         )  # fmt: skip
         portable = HierarchicalModel(columns, sorted(DEVICES), sorted(MODELS), made)
         members = {**self.model_.members, "bayesian": portable}
