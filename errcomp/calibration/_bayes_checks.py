@@ -6,15 +6,24 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
 from errcomp.calibration._bayes_compat import import_arviz
 from errcomp.calibration.design import Floats
-from errcomp.errors import ErrcompError
+from errcomp.errors import ErrcompError, SmallSampleWarning
 
-__all__ = ["Check", "Diagnostics", "SamplingError", "SamplingWarning", "diagnose", "enforce"]
+__all__ = [
+    "Check",
+    "Diagnostics",
+    "SamplingError",
+    "SamplingWarning",
+    "diagnose",
+    "enforce",
+    "warn_of",
+]
 
 Check = Literal["raise", "warn", "ignore"]
 
@@ -88,7 +97,7 @@ class Diagnostics:
 
 def diagnose(
     posterior: Mapping[str, Floats],
-    labels: Mapping[str, Sequence[str]],
+    labels: Mapping[str, Sequence[Sequence[str]]],
     *,
     divergent: Any,
     energy: Floats,
@@ -99,9 +108,9 @@ def diagnose(
 
     Parameters
     ----------
-    posterior : mapping of str to ndarray, shape (chains, draws) or (chains, draws, k)
-    labels : mapping of str to sequence of str
-        Names of the k values, of those that have several.
+    posterior : mapping of str to ndarray, shape (chains, draws, ...)
+    labels : mapping of str to sequence of sequences of str
+        Names along each further axis, of those that have some.
     divergent : ndarray of bool, shape (chains, draws)
     energy : ndarray, shape (chains, draws)
     seconds : float
@@ -145,6 +154,20 @@ def diagnose(
     )
 
 
+def warn_of(caveats: Sequence[str], found: Diagnostics, chains: int, check: Check) -> None:
+    """Warn of what the data do not say, and of chains that are missing of those asked for."""
+    if check != "ignore":
+        for caveat in caveats:
+            warnings.warn(caveat, SmallSampleWarning, stacklevel=3)
+    if found.interrupted:
+        warnings.warn(
+            f"sampling was interrupted: {found.chains} of {chains} chains were finished and are "
+            "kept, the others are lost.",
+            SamplingWarning,
+            stacklevel=3,
+        )
+
+
 def enforce(found: Diagnostics, check: Check) -> None:
     """Refuse bad draws, or warn of them.
 
@@ -170,11 +193,12 @@ def _halved(values: Floats) -> Floats:
     return np.concatenate([values[:, :half], values[:, half : 2 * half]])
 
 
-def _by_parameter(data: Any, labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def _by_parameter(data: Any, labels: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, float]:
     """Return the figure of every scalar parameter by name, e.g. device_shift[H100]."""
     found: dict[str, float] = {}
     for name, values in data.data_vars.items():
-        of = [f"{name}[{label}]" for label in labels[name]] if name in labels else [name]
+        each = [f"[{', '.join(at)}]" if at else "" for at in product(*labels.get(name, ()))]
+        of = [f"{name}{at}" for at in each]
         found.update(zip(of, np.ravel(values.values).tolist(), strict=True))
     return found
 
@@ -188,7 +212,7 @@ def _worst(
         return []
     order = sorted(bad, key=lambda name: (not math.isnan(bad[name]), bad[name]))
     order = order if below > -math.inf else order[::-1]
-    named = ", ".join(f"{name} {bad[name]:.4g}" for name in order[:_NAMED])
+    named = ", ".join(f"{name} {bad[name]:.5g}" for name in order[:_NAMED])
     more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     limit = f"at most {above:g}" if above < math.inf else f"above {below:g}"
     return [f"{word} of {named}{more} ({limit})"]

@@ -7,9 +7,10 @@ no data: it keeps its prior, and is dropped from the posterior.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -22,11 +23,13 @@ from errcomp.calibration.hierarchical import SHARPNESS
 
 __all__ = [
     "PRIORS",
+    "SPREADS",
     "GraphData",
     "Prior",
     "Sampled",
     "Structure",
     "compiled_graph",
+    "effect_shapes",
     "effects",
     "padded_sizes",
     "prior_draws",
@@ -73,6 +76,9 @@ PRIORS = {
     "linear_sd": Prior(
         "HalfNormal", (0.05,), "ln", "one standard deviation of a feature: percents"
     ),
+    "slope_sd": Prior(
+        "HalfNormal", (0.03,), "ln", "devices differ in that by less than it is itself"
+    ),
     "sigma": Prior("LogNormal", (-3.5, 0.7), "ln", "runs scatter by 1 to 12 % (95 %), median 3 %"),
     "nu_above": Prior(
         "Gamma", (2.0, 0.5), "1", "degrees of freedom above 2: from heavy tails to normal"
@@ -80,13 +86,28 @@ PRIORS = {
 }
 
 
+#: Effects of devices, models and features, and the standard deviation that belongs to each.
+SPREADS = {
+    "device_launch": "launch_sd",
+    "device_shift": "device_sd",
+    "device_slope": "slope_sd",
+    "model_shift": "model_sd",
+    "linear": "linear_sd",
+}
+#: All but the first add up.
+_ADDING = tuple(SPREADS)[1:]
+#: Name of all of them together in the graph.
+_EFFECTS = "effects_z"
+
+
 class Structure(NamedTuple):
-    """Numbers of devices, models, costs and linear features."""
+    """Numbers of devices, models, costs, linear features, and those that vary by device."""
 
     devices: int
     models: int
     launch: int
     linear: int
+    varying: int
 
 
 def padded_sizes(sizes: Structure) -> Structure:
@@ -94,10 +115,10 @@ def padded_sizes(sizes: Structure) -> Structure:
 
     Examples
     --------
-    >>> padded_sizes(Structure(devices=9, models=5, launch=3, linear=2))
-    Structure(devices=16, models=8, launch=4, linear=8)
+    >>> padded_sizes(Structure(devices=9, models=5, launch=3, linear=2, varying=0))
+    Structure(devices=16, models=8, launch=4, linear=8, varying=2)
     """
-    least = Structure(devices=8, models=8, launch=4, linear=8)
+    least = Structure(devices=8, models=8, launch=4, linear=8, varying=2)
     pairs = zip(sizes, least, strict=True)
     return Structure(*(few << max(0, -(-n // few) - 1).bit_length() for n, few in pairs))
 
@@ -108,20 +129,19 @@ class GraphData:
 
     Attributes
     ----------
-    costs, features : ndarray, shapes (n, structure.launch) and (n, structure.linear)
     rows : ndarray, shape (n, 2)
         Log-ratio and offset.
-    groups : ndarray of int, shape (n, 2)
-        Positions of device and model.
-    levels : ndarray, shape (2,)
-        1 where there is a level of devices (of models), else 0.
+    costs : ndarray, shape (n, structure.launch)
+    on : ndarray, shape (n, structure.devices)
+        1 at the device of a run; all 0 without a level of devices.
+    design : ndarray, shape (n, k)
+        What the effects that add up are multiplied by, in the order of `_ADDING`.
     """
 
-    costs: Floats
-    features: Floats
     rows: Floats
-    groups: Integers
-    levels: Floats
+    costs: Floats
+    on: Floats
+    design: Floats
 
     @classmethod
     def of(
@@ -130,20 +150,24 @@ class GraphData:
         features: Floats,
         rows: Floats,
         *,
+        varying: Sequence[int],
         device: Integers | None,
         model: Integers | None,
     ) -> tuple[Structure, Self]:
         """Pad; devices and models are positions from 0, None where there is no such level."""
-        groups = [np.zeros(len(rows), dtype=np.int64) if g is None else g for g in (device, model)]
-        devices, models = (int(g.max()) + 1 for g in groups)
-        sizes = padded_sizes(Structure(devices, models, costs.shape[1], features.shape[1]))
-        return sizes, cls(
-            _padded(costs, sizes.launch),
-            _padded(features, sizes.linear),
-            rows,
-            np.column_stack(groups),
-            np.array([device is not None, model is not None], dtype=np.float64),
-        )
+        on, of = (_indicators(group, len(rows)) for group in (device, model))
+        varied = features[:, varying]
+        each = (values.shape[1] for values in (on, of, costs, features, varied))
+        sizes = padded_sizes(Structure(*each))
+        on, varied = _padded(on, sizes.devices), _padded(varied, sizes.varying)
+        blocks = {
+            "device_shift": on,
+            "device_slope": (on[:, :, None] * varied[:, None, :]).reshape(len(rows), -1),
+            "model_shift": _padded(of, sizes.models),
+            "linear": _padded(features, sizes.linear),
+        }
+        design = np.concatenate([blocks[name] for name in _ADDING], axis=1)
+        return sizes, cls(rows, _padded(costs, sizes.launch), on, design)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the data by name."""
@@ -156,6 +180,13 @@ _LOCK = threading.Lock()
 
 def _padded(values: Floats, columns: int) -> Floats:
     return np.pad(values, ((0, 0), (0, columns - values.shape[1])))
+
+
+def _indicators(group: Integers | None, rows: int) -> Floats:
+    """Return 1 at the group of each row, shape (rows, groups); one column of 0 without groups."""
+    if group is None:
+        return np.zeros((rows, 1))
+    return np.eye(int(group.max()) + 1)[group]
 
 
 def compiled_graph(structure: Structure, data: GraphData) -> Any:
@@ -177,33 +208,30 @@ def compiled_graph(structure: Structure, data: GraphData) -> Any:
 def _graph(pm: Any, sizes: Structure, data: GraphData) -> Any:
     """Build the PyMC model.
 
-    Effects are standard normals (``*_z``) times their standard deviation, not centred: a device
-    with few runs, or none, then makes no funnel.
+    Effects are standard normals times their standard deviation, not centred: a device with few
+    runs, or none, then makes no funnel. All are one vector, and what adds up is one product:
+    every further variable and every look-up by group costs seconds to compile.
     """
     pt = pm.math.pt
 
     def prior(name: str, **shape: int) -> Any:
         return getattr(pm, PRIORS[name].distribution)(name, *PRIORS[name].args, **shape)
 
+    lengths = [math.prod(shape) for shape in effect_shapes(sizes).values()]
+    spread_of = np.repeat(np.eye(len(lengths)), lengths, axis=0)
     with pm.Model() as graph:
-        costs, features, rows, groups, levels = (
-            pm.Data(name, values) for name, values in data.arrays().items()
-        )
-        y, offset = rows[:, 0], rows[:, 1]
-        device, model = groups[:, 0], groups[:, 1]
-        z = {name: pm.Normal(f"{name}_z", 0.0, 1.0, shape=n) for name, n in _effect_sizes(sizes)}
-        factor = pt.exp(levels[0] * prior("launch_sd") * z["device_launch"])
-        hidden = factor[device] * pt.dot(costs, prior("launch", shape=sizes.launch))
-        remainder = pt.log(pt.softplus(SHARPNESS * (1 - hidden)) / SHARPNESS)
+        rows, costs, on, design = (pm.Data(name, v) for name, v in data.arrays().items())
+        z = pm.Normal(_EFFECTS, 0.0, 1.0, shape=sum(lengths))
+        effect = pt.dot(spread_of, pt.stack([prior(name) for name in SPREADS.values()])) * z
+        launch = pt.dot(costs, prior("launch", shape=sizes.launch))
+        hidden = pt.exp(pt.dot(on, effect[: sizes.devices])) * launch
         mu = (
             prior("intercept")
-            + (levels[0] * prior("device_sd") * z["device_shift"])[device]
-            + (levels[1] * prior("model_sd") * z["model_shift"])[model]
-            + remainder
-            + prior("offset") * offset
-            + prior("linear_sd") * pt.dot(features, z["linear"])
+            + pt.log(pt.softplus(SHARPNESS * (1 - hidden)) / SHARPNESS)
+            + prior("offset") * rows[:, 1]
+            + pt.dot(design, effect[sizes.devices :])
         )
-        _student_likelihood(pm, y, mu, prior("sigma"), prior("nu_above") + _LEAST_NU)
+        _student_likelihood(pm, rows[:, 0], mu, prior("sigma"), prior("nu_above") + _LEAST_NU)
     return graph
 
 
@@ -219,13 +247,26 @@ def _student_likelihood(pm: Any, y: Any, mu: Any, sigma: Any, nu: Any) -> None:
     pm.Potential("likelihood", y.shape[0] * log_scale - half * spread)
 
 
-def _effect_sizes(sizes: Structure) -> tuple[tuple[str, int], ...]:
-    return (
-        ("device_shift", sizes.devices),
-        ("device_launch", sizes.devices),
-        ("model_shift", sizes.models),
-        ("linear", sizes.linear),
-    )
+def effect_shapes(sizes: Structure) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each effect, in the order of the graph."""
+    shapes = {
+        "device_launch": (sizes.devices,),
+        "device_shift": (sizes.devices,),
+        "device_slope": (sizes.devices, sizes.varying),
+        "model_shift": (sizes.models,),
+        "linear": (sizes.linear,),
+    }
+    return {name: shapes[name] for name in SPREADS}
+
+
+def _apart(z: Floats, sizes: Structure) -> dict[str, Floats]:
+    """Return the standard normals of each effect by name, as ``*_z``."""
+    shapes = effect_shapes(sizes)
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
+    return {
+        f"{name}_z": part.reshape(*z.shape[:-1], *shapes[name])
+        for name, part in zip(shapes, np.split(z, ends, axis=-1), strict=True)
+    }
 
 
 def prior_draws(rng: np.random.Generator, n: int, sizes: Structure) -> dict[str, Floats]:
@@ -251,7 +292,8 @@ def prior_draws(rng: np.random.Generator, n: int, sizes: Structure) -> dict[str,
         )
         for name, prior in PRIORS.items()
     }
-    z = {f"{name}_z": rng.normal(size=(n, size)) for name, size in _effect_sizes(sizes)}
+    shapes = effect_shapes(sizes)
+    z = {f"{name}_z": rng.normal(size=(n, *shape)) for name, shape in shapes.items()}
     return {**found, **z}
 
 
@@ -266,15 +308,14 @@ def effects(variables: Mapping[str, Floats], *, devices: bool, models: bool) -> 
         Whether there is such a level; without it its effects are 0.
     """
     v = variables
-    of_devices, of_models = float(devices), float(models)
-    return {
-        **{name: v[name] for name in ("intercept", "sigma", "offset", "launch")},
-        "nu": _LEAST_NU + v["nu_above"],
-        "linear": v["linear_sd"][..., None] * v["linear_z"],
-        "device_shift": of_devices * v["device_sd"][..., None] * v["device_shift_z"],
-        "device_launch": of_devices * v["launch_sd"][..., None] * v["device_launch_z"],
-        "model_shift": of_models * v["model_sd"][..., None] * v["model_shift_z"],
-    }
+    there = {"device": float(devices), "model": float(models)}
+    found = {}
+    for name, spread in SPREADS.items():
+        z = v[f"{name}_z"]
+        sd = v[spread].reshape(*v[spread].shape, *[1] * (z.ndim - v[spread].ndim))
+        found[name] = there.get(name.partition("_")[0], 1.0) * sd * z
+    kept = {name: v[name] for name in ("intercept", "sigma", "offset", "launch")}
+    return {**kept, "nu": _LEAST_NU + v["nu_above"], **found}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -335,9 +376,10 @@ def sample_graph(
     finished = _finished(trace, draws)
     if not finished.any():
         raise KeyboardInterrupt
-    wanted = [*PRIORS, *(f"{name}_z" for name, _ in _effect_sizes(structure))]
+    variables = {name: trace.posterior[name].values[finished] for name in (*PRIORS, _EFFECTS)}
+    z = variables.pop(_EFFECTS)
     return Sampled(
-        {name: trace.posterior[name].values[finished] for name in wanted},
+        {**variables, **_apart(z, structure)},
         {n: trace.sample_stats[n].values[finished] for n in ("diverging", "energy", "n_steps")},
         seconds,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,8 +12,17 @@ from scipy import stats
 from scipy.special import ndtri
 
 from errcomp.calibration._bayes_compat import import_arviz
-from errcomp.calibration._bayes_input import UNKNOWN, Level
-from errcomp.calibration._bayes_model import Integers, Sampled, Structure, effects, prior_draws
+from errcomp.calibration._bayes_input import UNKNOWN, Level, Runs
+from errcomp.calibration._bayes_model import (
+    SPREADS,
+    Integers,
+    Sampled,
+    Structure,
+    effect_shapes,
+    effects,
+    prior_draws,
+)
+from errcomp.calibration._hierarchical_arrays import DRAWS
 from errcomp.calibration.design import Floats
 from errcomp.calibration.hierarchical import Columns, HierarchicalModel
 
@@ -61,46 +71,46 @@ class Posterior:
     model: Level
 
     @cached_property
-    def labels(self) -> dict[str, list[str]]:
-        """What the last axis of a parameter is, where it has one."""
-        names = self.columns.names
+    def axes(self) -> dict[str, dict[str, list[str]]]:
+        """Names along the axes of each parameter that has axes, and values along them."""
+        costs, features, varied = (
+            [self.columns.names[column] for column in part]
+            for part in (self.columns.launch, self.columns.linear, self.columns.varying)
+        )
+        devices = list(self.device.names)
         found = {
-            "launch": [names[column] for column in self.columns.launch],
-            "linear": [names[column] for column in self.columns.linear],
-            "device_shift": list(self.device.names),
-            "device_launch": list(self.device.names) if self.columns.launch else [],
-            "model_shift": list(self.model.names),
+            "launch": {"cost": costs},
+            "linear": {"feature": features},
+            "device_shift": {"device": devices},
+            "device_launch": {"device": devices if costs else []},
+            "device_slope": {"device": devices, "varying_feature": varied},
+            "model_shift": {"model": list(self.model.names)},
         }
-        return {name: labels for name, labels in found.items() if labels}
+        return {name: axes for name, axes in found.items() if all(axes.values())}
+
+    @property
+    def labels(self) -> dict[str, list[list[str]]]:
+        """The names alone."""
+        return {name: list(axes.values()) for name, axes in self.axes.items()}
 
     @cached_property
     def variables(self) -> dict[str, Floats]:
-        """Draws of each parameter, shape (chains, draws) or (chains, draws, labels)."""
+        """Draws of each parameter, shape (chains, draws, ...)."""
         raw = self._unpadded()
         found = effects(raw, devices=True, models=True)
-        several = ("launch", "linear", "device_shift", "device_launch", "model_shift")
-        found = {n: v for n, v in found.items() if n in self.labels or n not in several}
+        found = {n: v for n, v in found.items() if n in self.axes or not DRAWS[n]}
         if self.columns.offset is None:
             del found["offset"]
-        spreads = {
-            "device_sd": "device_shift",
-            "launch_sd": "device_launch",
-            "model_sd": "model_shift",
-            "linear_sd": "linear",
-        }
-        return {**found, **{sd: raw[sd] for sd, of in spreads.items() if of in self.labels}}
+        spreads = {sd: raw[sd] for effect, sd in SPREADS.items() if effect in self.axes}
+        return {**found, **spreads}
 
     def _unpadded(self) -> dict[str, Floats]:
         """Return the variables of the graph without those that only fill its sizes."""
-        sizes = {
-            "launch": len(self.columns.launch),
-            "linear_z": len(self.columns.linear),
-            "device_shift_z": len(self.device.names),
-            "device_launch_z": len(self.device.names),
-            "model_shift_z": len(self.model.names),
-        }
-        raw = self.sampled.variables
-        return {name: v[..., : sizes[name]] if name in sizes else v for name, v in raw.items()}
+        sizes = _sizes(self.columns, self.device, self.model)
+        shapes = {f"{name}_z": shape for name, shape in effect_shapes(sizes).items()}
+        shapes["launch"] = (sizes.launch,)
+        kept: dict[str, Any] = {name: (..., *map(slice, shape)) for name, shape in shapes.items()}
+        return {name: v[kept.get(name, ...)] for name, v in self.sampled.variables.items()}
 
     def portable(self, rng: np.random.Generator) -> HierarchicalModel:
         """Return the model that predicts, with at most 1000 draws, evenly taken from all."""
@@ -117,10 +127,7 @@ class Posterior:
             known[prefix] = [name for name in level.names if name not in without]
             at = [level.names.index(name) for name in known[prefix]]
             for name in [n for n in raw if n.startswith(prefix) and n.endswith("_z")]:
-                # An unknown group is one more from the distribution of groups: evenly spread
-                # instead of random draws of it leave less to chance.
-                new = ndtri((rng.permutation(len(kept)) + 0.5) / len(kept))
-                raw[name] = np.column_stack([raw[name][:, at], new])
+                raw[name] = np.concatenate([raw[name][:, at], _one_more(raw[name], rng)], axis=1)
         draws = effects(raw, devices=bool(self.device.names), models=bool(self.model.names))
         return HierarchicalModel(self.columns, known["device"], known["model"], draws)
 
@@ -132,42 +139,55 @@ class Posterior:
         mu = full.location(x, device=self.device.of, model=self.model.of)
         density = np.asarray(stats.t.logpdf(y[:, None], full.draws["nu"], mu, full.draws["sigma"]))
         shape = (*self.sampled.stats["energy"].shape, len(y))
-        dims = {name: [f"{name}_of"] for name in self.labels}
+        coords = {axis: names for axes in self.axes.values() for axis, names in axes.items()}
         return az.from_dict(
             posterior=self.variables,
             sample_stats=self.sampled.stats,
             log_likelihood={"y": density.T.reshape(shape)},
             observed_data={"y": y},
-            coords={f"{name}_of": labels for name, labels in self.labels.items()},
-            dims={**dims, "y": ["run"]},
+            coords=coords,
+            dims={**{name: list(axes) for name, axes in self.axes.items()}, "y": ["run"]},
         )
+
+
+def _sizes(columns: Columns, device: Level, model: Level) -> Structure:
+    return Structure(
+        devices=len(device.names),
+        models=len(model.names),
+        launch=len(columns.launch),
+        linear=len(columns.linear),
+        varying=len(columns.varying),
+    )
 
 
 def _flat(values: Floats) -> Floats:
     """Join the chains."""
-    return values.reshape(-1, *values.shape[2:])
+    return values.reshape(math.prod(values.shape[:2]), *values.shape[2:])
 
 
-def prior_predictive(
-    x: Floats,
-    columns: Columns,
-    device: Level,
-    model: Level,
-    rng: np.random.Generator,
-    draws: int,
-) -> PriorPredictive:
+def _one_more(z: Floats, rng: np.random.Generator) -> Floats:
+    """Return standard normals of one more group: shape (draws, 1, ...) for (draws, groups, ...).
+
+    An unknown group is one more from the distribution of groups. Evenly spread instead of random
+    draws of it leave less to chance.
+    """
+    n, each = len(z), z.shape[2:]
+    order = np.repeat(np.arange(n)[:, None], math.prod(each), axis=1)
+    found: Floats = ndtri((rng.permuted(order, axis=0) + 0.5) / n).reshape(n, 1, *each)
+    return found
+
+
+def prior_predictive(runs: Runs, rng: np.random.Generator, draws: int) -> PriorPredictive:
     """Simulate runs from the priors alone."""
-    sizes = Structure(
-        devices=len(device.names) + 1,
-        models=len(model.names) + 1,
-        launch=len(columns.launch),
-        linear=len(columns.linear),
-    )
+    columns, device, model = runs.columns, runs.device, runs.model
+    sizes = _sizes(columns, device, model)
+    # One more of each, which is unknown.
+    sizes = sizes._replace(devices=sizes.devices + 1, models=sizes.models + 1)
     levels = {"devices": bool(device.names), "models": bool(model.names)}
     prior = HierarchicalModel(
         columns, device.names, model.names, effects(prior_draws(rng, draws, sizes), **levels)
     )
-    log_ratio = prior.sample(x, rng, device=device.of, model=model.of)
+    log_ratio = prior.sample(runs.x, rng, device=device.of, model=model.of)
     inside = float((np.abs(log_ratio) <= np.log(_RATIO_RANGE)).mean())
     low, median, high = np.exp(np.quantile(log_ratio, (0.05, 0.5, 0.95))).tolist()
     return PriorPredictive(log_ratio, inside, median, low, high)

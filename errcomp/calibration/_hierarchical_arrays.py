@@ -15,17 +15,20 @@ from errcomp.errors import InputError, describe_rows
 __all__ = ["DRAWS", "Columns", "checked_draws", "columns_of_meta", "texts"]
 
 _LARGEST = 1e6
-#: Arrays of draws, and how many values each draw has, in terms of the sizes of the model.
-DRAWS = {
-    "intercept": None,
-    "sigma": None,
-    "nu": None,
-    "offset": None,
-    "launch": "launch",
-    "linear": "linear",
-    "device_shift": "devices",
-    "device_launch": "devices",
-    "model_shift": "models",
+#: Of the logarithm of a factor: it stays a number.
+_LARGEST_LOG = 100.0
+#: Arrays of draws, and the shape of each draw in terms of the sizes of the model.
+DRAWS: dict[str, tuple[str, ...]] = {
+    "intercept": (),
+    "sigma": (),
+    "nu": (),
+    "offset": (),
+    "launch": ("launch",),
+    "linear": ("linear",),
+    "device_shift": ("devices",),
+    "device_launch": ("devices",),
+    "device_slope": ("devices", "varying"),
+    "model_shift": ("models",),
 }
 
 
@@ -45,6 +48,8 @@ class Columns:
         Enter as they are, standardised.
     center, scale : ndarray, shape (len(linear),)
         What standardises them: mean and standard deviation over the runs of the fit.
+    varying : tuple of int
+        Those of `linear` whose coefficient depends on the device.
     """
 
     names: tuple[str, ...]
@@ -53,6 +58,12 @@ class Columns:
     linear: tuple[int, ...]
     center: Floats
     scale: Floats
+    varying: tuple[int, ...] = ()
+
+    @property
+    def varying_at(self) -> list[int]:
+        """Positions of `varying` in `linear`."""
+        return [self.linear.index(column) for column in self.varying]
 
     @property
     def used(self) -> tuple[int, ...]:
@@ -83,27 +94,35 @@ class Columns:
 
 
 def checked_draws(draws: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Floats]:
-    """Return the draws if they fit together."""
-    missing = [name for name in DRAWS if not isinstance(draws.get(name), np.ndarray)]
+    """Return the draws if they fit together; an array without values may be missing."""
+    shapes = {name: tuple(sizes[axis] for axis in axes) for name, axes in DRAWS.items()}
+    missing = [
+        name
+        for name, shape in shapes.items()
+        if not isinstance(draws.get(name), np.ndarray) and (name in draws or 0 not in shape)
+    ]
     if missing:
         raise InputError(f"the model lacks the arrays {', '.join(missing)}. Fit it again.")
     n = len(np.atleast_1d(draws["sigma"]))
-    for name, size in DRAWS.items():
-        values, shape = draws[name], (n,) if size is None else (n, sizes[size])
+    found = {name: draws.get(name, np.empty((n, *shape))) for name, shape in shapes.items()}
+    for name, values in found.items():
+        shape = (n, *shapes[name])
         if values.shape != shape or values.dtype != np.float64 or not n:
             raise InputError(
                 f"{name} must be float64 of shape {shape}, got {values.dtype} of shape "
                 f"{values.shape}. Fit the model again."
             )
-        if not (np.abs(values) < _LARGEST).all():
-            raise InputError(f"{name} must be finite and below {_LARGEST:g}. Fit the model again.")
+        most = _LARGEST_LOG if name == "device_launch" else _LARGEST
+        if not (np.abs(values) < most).all():
+            raise InputError(f"{name} must be finite and below {most:g}. Fit the model again.")
     for name in ("sigma", "nu"):
-        if not (draws[name] > 0).all():
-            raise InputError(f"{name} must be above 0, got {draws[name].min()}. Fit again.")
-    return {name: draws[name] for name in DRAWS}
+        if not (found[name] > 0).all():
+            raise InputError(f"{name} must be above 0, got {found[name].min()}. Fit again.")
+    return found
 
 
 def texts(meta: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return a list of different texts."""
     found = meta.get(name)
     fine = isinstance(found, list) and all(isinstance(text, str) for text in found)
     if not fine or len(set(found or ())) < len(found or ()):
@@ -116,9 +135,10 @@ def columns_of_meta(
 ) -> Columns:
     """Make the columns again."""
     offset = meta.get("offset")
+    varying = meta.get("varying", [])
     given = [meta.get("launch"), meta.get("linear"), [] if offset is None else [offset]]
-    if not all(isinstance(part, list) for part in given):
-        raise InputError("launch and linear must be lists of columns. Fit the model again.")
+    if not all(isinstance(part, list) for part in (*given, varying)):
+        raise InputError("launch, linear and varying must be lists of columns. Fit it again.")
     flat = [column for part in given for column in part or ()]
     fine = all(type(column) is int and 0 <= column < len(names) for column in flat)
     if not fine or len(set(flat)) < len(flat):
@@ -127,6 +147,10 @@ def columns_of_meta(
             f"{str(flat)[:80]}. Fit the model again."
         )
     launch, linear = tuple(given[0] or ()), tuple(given[1] or ())
+    if len({c for c in linear if c in varying}) < len(varying):
+        raise InputError(
+            f"varying must be different linear columns, got {str(varying)[:80]}. Fit it again."
+        )
     parts = []
     for name in ("center", "scale"):
         values = arrays.get(name)
@@ -140,4 +164,4 @@ def columns_of_meta(
         parts.append(values)
     if not (parts[1] > 0).all():
         raise InputError("scale must be above 0. Fit the model again.")
-    return Columns(names, launch, offset, linear, parts[0], parts[1])
+    return Columns(names, launch, offset, linear, parts[0], parts[1], tuple(varying))

@@ -6,7 +6,6 @@ Needs PyMC, nutpie, ArviZ and scikit-learn to fit; the fitted
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -20,25 +19,22 @@ from errcomp.calibration._bayes_checks import (
     SamplingWarning,
     diagnose,
     enforce,
+    warn_of,
 )
 from errcomp.calibration._bayes_compat import import_arviz
-from errcomp.calibration._bayes_input import Level, assign_columns
-from errcomp.calibration._bayes_model import (
-    PRIORS,
-    GraphData,
-    Prior,
-    sample_graph,
-)
+from errcomp.calibration._bayes_input import Runs, assign_columns, check_least, check_parameters
+from errcomp.calibration._bayes_model import PRIORS, GraphData, Prior, sample_graph
 from errcomp.calibration._bayes_posterior import Posterior, PriorPredictive, prior_predictive
 from errcomp.calibration._estimator import Predicting, as_names, as_targets
 from errcomp.calibration.design import Floats
-from errcomp.calibration.hierarchical import Columns, HierarchicalModel, LaunchOverhead
-from errcomp.errors import InputError, MissingExtraError, SmallSampleWarning, describe_names
+from errcomp.calibration.hierarchical import HierarchicalModel, LaunchOverhead
+from errcomp.errors import InputError, MissingExtraError, describe_names
 
 try:
     from sklearn.base import (  # type: ignore[import-untyped]
         BaseEstimator,
         RegressorMixin,
+        clone,
     )
     from sklearn.utils.validation import (  # type: ignore[import-untyped]
         check_is_fitted,
@@ -63,7 +59,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
 
     .. math:: y_i \sim t_\nu(\mu_i, \sigma), \qquad
               \mu_i = c + a_{d(i)} + m_{f(i)}
-              + \ln\!\Big(1 - e^{k_{d(i)}} \sum_j \kappa_j L_{ij}\Big) + w o_i + z_i^\top B
+              + \ln\!\Big(1 - e^{k_{d(i)}} \sum_j \kappa_j L_{ij}\Big) + w o_i
+              + z_i^\top (B + b_{d(i)})
 
     * L, costs: time that launching kernels alone takes, as a share of the summed kernels (or any
       other share that is not in the run as it is in the sum). :math:`\kappa_j` is how often it
@@ -71,7 +68,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
     * k, a: the devices' factor of their launches (log), and their shift. m: that of the model
       family. All are drawn to 0 as far as devices (models) are alike.
     * o, offset: a correction in logs that should be right as it is; w is near 1.
-    * z, linear features: all other columns, standardised over the runs of the fit.
+    * z, linear features: all other columns, standardised over the runs of the fit. b: what the
+      device adds to the coefficients of `varying`, drawn to 0; 0 for the others.
     * Student t: runs that nothing explains do not move the rest.
 
     Parameters
@@ -80,6 +78,9 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         Columns of costs L, by position, or by name where X has names.
     offset : int or str, optional
         Column of the offset.
+    varying : sequence of int or str
+        Linear columns whose coefficient depends on the device, e.g. the size of a run where
+        devices differ in how the error grows with it. Few: each adds a coefficient per device.
     draws, tune : int
         Per chain, kept and discarded.
     chains : int
@@ -108,7 +109,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
     Priors are in `PRIORS`, each with its unit and reason; `prior_predictive` shows what they say.
 
     The first fit of a process compiles the model (about 20 s); further ones do not, unless there
-    are more devices, models or columns than the compiled sizes (8, 8, 4 and 8, doubled as needed).
+    are more devices, models or columns than the compiled sizes (8, 8, and 4 costs, 8 linear and 2
+    varying columns, doubled as needed).
 
     A device that was not in the fit gets the distribution of devices: its band is as wide as
     devices differ. Without any device in the fit there is no such level, and the band holds for
@@ -117,9 +119,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
 
     Examples
     --------
-    >>> PRIORS["device_sd"]
-    Prior(distribution='HalfNormal', args=(0.1,), unit='ln', reason='devices differ by percents, \
-rarely by 20 %')
+    >>> PRIORS["device_sd"].distribution, PRIORS["device_sd"].args, PRIORS["device_sd"].unit
+    ('HalfNormal', (0.1,), 'ln')
     >>> model = BayesianResidual(launch=[0])
     >>> x = [[0.0], [0.1], [0.2]]
     >>> bool(model.prior_predictive(x).share_within_tenfold > 0.95)
@@ -132,7 +133,8 @@ rarely by 20 %')
         self,
         launch: Sequence[int | str] = (),
         offset: int | str | None = None,
-        draws: int = 2000,
+        varying: Sequence[int | str] = (),
+        draws: int = 3000,
         tune: int = 1000,
         chains: int = 4,
         cores: int = 2,
@@ -142,6 +144,7 @@ rarely by 20 %')
     ) -> None:
         self.launch = launch
         self.offset = offset
+        self.varying = varying
         self.draws = draws
         self.tune = tune
         self.chains = chains
@@ -187,20 +190,19 @@ rarely by 20 %')
             and a `SamplingWarning` says so.
         """
         import_arviz()
-        self._check_parameters()
+        check_parameters(self.get_params())
         if hasattr(self, "portable_"):
             # Nothing predicts with a fit that fails.
             del self.portable_
-        x, target, columns, caveats = self._prepared(X, y)
-        costs, offset, linear = columns.split(x)
-        of_device = Level.from_names(as_names(device, len(x), "device"))
-        of_model = Level.from_names(as_names(model, len(x), "model"))
+        runs = self._runs(X, y, device, model)
+        costs, offset, linear = runs.columns.split(runs.x)
         structure, data = GraphData.of(
             costs,
             linear,
-            np.column_stack([target, offset]),
-            device=of_device.index,
-            model=of_model.index,
+            np.column_stack([runs.y, offset]),
+            varying=runs.columns.varying_at,
+            device=runs.device.index,
+            model=runs.model.index,
         )
         sampled = sample_graph(
             structure,
@@ -212,9 +214,9 @@ rarely by 20 %')
             target_accept=self.target_accept,
             seed=self.seed,
         )
-        posterior = Posterior(sampled, columns, of_device, of_model)
-        self.caveats_ = (*caveats, *_caveats_of_devices(of_device))
-        self.posterior_ = posterior.to_arviz(x, target)
+        posterior = Posterior(sampled, runs.columns, runs.device, runs.model)
+        self.caveats_ = runs.caveats
+        self.posterior_ = posterior.to_arviz(runs.x, runs.y)
         self.diagnostics_ = diagnose(
             posterior.variables,
             posterior.labels,
@@ -223,23 +225,10 @@ rarely by 20 %')
             seconds=sampled.seconds,
             interrupted=len(sampled.stats["energy"]) < self.chains,
         )
-        self._say()
+        warn_of(self.caveats_, self.diagnostics_, self.chains, self.check)
         enforce(self.diagnostics_, self.check)
         self.portable_ = posterior.portable(np.random.default_rng([self.seed, 1]))
         return self
-
-    def _say(self) -> None:
-        """Warn of what the user has to know of this fit."""
-        if self.check != "ignore":
-            for caveat in self.caveats_:
-                warnings.warn(caveat, SmallSampleWarning, stacklevel=3)
-        if self.diagnostics_.interrupted:
-            warnings.warn(
-                f"sampling was interrupted: {self.diagnostics_.chains} of {self.chains} chains "
-                "were finished and are kept, the others are lost.",
-                SamplingWarning,
-                stacklevel=3,
-            )
 
     def loo(self) -> Any:
         r"""Return ArviZ's estimate of how well runs left out one by one are predicted (PSIS-LOO).
@@ -344,11 +333,11 @@ rarely by 20 %')
         InputError
             As `fit`.
         """
-        x, _, columns, _ = self._prepared(X, None)
-        of_device = Level.from_names(as_names(device, len(x), "device"))
-        of_model = Level.from_names(as_names(model, len(x), "model"))
+        check_least("draws", draws, 1)
+        # A clone, so that a fit keeps the columns it was made with.
+        runs = clone(self)._runs(X, None, device, model)
         rng = np.random.default_rng([self.seed, 3])
-        return prior_predictive(x, columns, of_device, of_model, rng, draws)
+        return prior_predictive(runs, rng, draws)
 
     def launch_overhead(self, floor_us: float | Mapping[str, float]) -> tuple[LaunchOverhead, ...]:
         """Return what one launch costs on each device, in µs.
@@ -375,39 +364,25 @@ rarely by 20 %')
             raise InputError(f"{error}") from error
         return found
 
-    def _prepared(
+    def _runs(
         self,
         X: ArrayLike,  # noqa: N803
         y: ArrayLike | None,
-    ) -> tuple[Floats, Floats, Columns, tuple[str, ...]]:
-        """Return checked features and log-ratios, what each column is, and what was dropped."""
+        device: ArrayLike | None,
+        model: ArrayLike | None,
+    ) -> Runs:
+        """Return checked runs, with 0 for log-ratios that are not given."""
         if y is None:
             x = self._validated(X, reset=True)
             target = np.zeros(len(x))
         else:
             x, target = self._validated(X, y, reset=True, y_numeric=True, ensure_min_samples=2)
             target = as_targets(target, len(x))
-        names = getattr(self, "feature_names_in_", None)
-        return x, target, *assign_columns(x, names, launch=self.launch, offset=self.offset)
-
-    def _check_parameters(self) -> None:
-        least = {"draws": 50, "tune": 50, "chains": 1, "cores": 1, "seed": 0}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < smallest:
-                raise InputError(
-                    f"{name} must be a whole number of at least {smallest}, got {value!r}."
-                )
-        if not 0 < self.target_accept < 1:
-            raise InputError(f"target_accept must be in (0, 1), got {self.target_accept!r}.")
-        if self.check not in ("raise", "warn", "ignore"):
-            raise InputError(f'check must be "raise", "warn" or "ignore", got {self.check!r}.')
-
-
-def _caveats_of_devices(devices: Level) -> tuple[str, ...]:
-    if len(devices.names) != 1:
-        return ()
-    return (
-        f"all runs are on one device ({devices.names[0]}): how devices differ is not in the data, "
-        "and bands of other devices are as wide as the priors say",
-    )
+        assigned = assign_columns(
+            x,
+            getattr(self, "feature_names_in_", None),
+            launch=self.launch,
+            offset=self.offset,
+            varying=self.varying,
+        )
+        return Runs.of(x, target, assigned, device, model)

@@ -4,7 +4,8 @@ Draw s of the posterior says of run i on device d, of model f,
 
 .. math:: y_i \sim t_{\nu_s}(\mu_{is}, \sigma_s), \qquad
           \mu_{is} = c_s + a_{ds} + m_{fs}
-          + \ln\!\Big(1 - e^{k_{ds}} \sum_j \kappa_{js} L_{ij}\Big) + w_s o_i + z_i^\top B_s
+          + \ln\!\Big(1 - e^{k_{ds}} \sum_j \kappa_{js} L_{ij}\Big) + w_s o_i
+          + z_i^\top (B_s + b_{ds})
 
 and all draws together are the posterior predictive distribution: a mixture of Student t with
 equal weights. An unknown device (or model) has draws of its own, one from the distribution of all
@@ -105,8 +106,10 @@ class HierarchicalModel:
     draws : mapping of str to ndarray
         ``intercept``, ``sigma``, ``nu``, ``offset`` of shape (draws,); ``launch``, ``linear`` of
         shape (draws, columns); ``device_shift``, ``device_launch`` of shape (draws, devices + 1),
-        ``model_shift`` (draws, models + 1), the last for an unknown one. Log-ratios, except
-        ``device_launch`` (log of a factor), ``launch``, ``offset`` and ``nu`` (no unit).
+        ``device_slope`` (draws, devices + 1, varying columns), ``model_shift``
+        (draws, models + 1), the last for an unknown one. Log-ratios, except ``device_launch``
+        (log of a factor), ``launch``, ``offset`` and ``nu`` (no unit). An array that would have
+        no values may be missing.
 
     Raises
     ------
@@ -136,6 +139,7 @@ class HierarchicalModel:
             {
                 "launch": len(columns.launch),
                 "linear": len(columns.linear),
+                "varying": len(columns.varying),
                 "devices": len(self.devices) + 1,
                 "models": len(self.models) + 1,
             },
@@ -171,8 +175,8 @@ class HierarchicalModel:
         Returns
         -------
         dict
-            ``launches``, ``offset``, ``linear``, ``device``, ``model`` and ``intercept``; they
-            add up to the posterior mean of μ.
+            ``launches``, ``offset``, ``linear``, ``device`` (its shift, and what its own
+            coefficients add), ``model`` and ``intercept``; they add up to the posterior mean of μ.
 
         Raises
         ------
@@ -189,11 +193,13 @@ class HierarchicalModel:
         on = _positions(as_names(device, n, "device"), self.devices)
         of = _positions(as_names(model, n, "model"), self.models)
         factor = np.exp(draws["device_launch"])[:, on].T
+        varied = linear[:, self.columns.varying_at]
+        slopes = np.einsum("nv,snv->ns", varied, draws["device_slope"][:, on])
         return {
             "launches": log_remainder(factor * (launches @ draws["launch"].T)),
             "offset": offset[:, None] * draws["offset"],
             "linear": linear @ draws["linear"].T,
-            "device": draws["device_shift"][:, on].T,
+            "device": draws["device_shift"][:, on].T + slopes,
             "model": draws["model_shift"][:, of].T,
             "intercept": np.broadcast_to(draws["intercept"], (n, self.n_draws)),
         }
@@ -306,6 +312,7 @@ class HierarchicalModel:
             "launch": list(c.launch),
             "offset": c.offset,
             "linear": list(c.linear),
+            "varying": list(c.varying),
             "devices": list(self.devices),
             "models": list(self.models),
         }
