@@ -15,10 +15,15 @@ import pytest
 from errcomp.calibration.modelfile import KINDS, read_model
 from errcomp.calibration.modelfile.manifest import SCHEMA
 from errcomp.calibration.modelfile.storing import MIGRATIONS
+from errcomp.calibration.storing import load_model
+from errcomp.tables import Kernels
 
 ROOT = Path(__file__).resolve().parents[3]
 ARCHIVE = ROOT / "tests" / "data" / "modelfile"
-FILES = sorted(ARCHIVE.glob("v*/*.errcomp"))
+EVERY = sorted(ARCHIVE.glob("v*/*.errcomp"))
+#: Models of their own, and whole ones with corrections, bands and the runs of the fit.
+FILES = [path for path in EVERY if path.stem != "whole"]
+WHOLE = [path for path in EVERY if path.stem == "whole"]
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
 FIELDS = "task unit devices models modes levels fingerprint versions created conformal extra"
 
@@ -31,7 +36,9 @@ def test_every_schema_is_archived_and_read():
     assert list(MIGRATIONS) == list(range(1, SCHEMA + 1))
     assert [schema for schema, step in MIGRATIONS.items() if step is None] == [SCHEMA]
     for schema in MIGRATIONS:
-        kinds = {expected_of(p)["kind"] for p in FILES if p.parent.name == f"v{schema}"}
+        here = [path for path in FILES if path.parent.name == f"v{schema}"]
+        (whole,) = (path for path in WHOLE if path.parent.name == f"v{schema}")
+        kinds = {expected_of(path)["kind"] for path in here} | set(expected_of(whole)["kinds"])
         assert kinds == set(KINDS)
 
 
@@ -62,6 +69,20 @@ def test_archived_files_predict_what_they_predicted(path):
         np.array(expected["x"]), expected["q"], device=device
     )
     np.testing.assert_allclose(found, expected["quantiles"], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=[path.parent.name for path in WHOLE])
+def test_archived_models_predict_runs_as_they_did(path):
+    expected = expected_of(path)
+    found = load_model(path).predict(Kernels(expected["kernels"], unit="ms")).rows()
+    assert len(found) == len(expected["rows"]) == 12
+    for row, was in zip(found, expected["rows"], strict=True):
+        numbers = [name for name, value in was.items() if isinstance(value, float)]
+        assert {name: row[name] for name in numbers} == pytest.approx(
+            {name: was[name] for name in numbers}, rel=1e-8
+        )
+        for name in ("run", "fallback"):
+            assert row[name] == was[name]
 
 
 BLOCKED = """
