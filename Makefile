@@ -18,11 +18,13 @@ demo: $(RUN)
 	$(BIN)/errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4% --figure micro=30.8% --top 3
 	$(BIN)/errcomp propagate --run H100/gpt3_27/inference/2048/2
 
-# Simulations run apart: counting covered lines would make them half as slow again.
 test: $(DEV)
-	$(PYTEST) -n 2 --dist worksteal -m "not slow" tests --doctest-modules errcomp \
+	$(PYTEST) -q -n 2 --dist worksteal tests --doctest-modules errcomp
+
+# Apart, and without the simulations: counting covered lines makes tests half as slow again.
+coverage: $(DEV)
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --doctest-modules errcomp \
 	    --cov --cov-report=term --cov-fail-under=95
-	$(PYTEST) -n 2 --dist worksteal -m slow tests
 
 install: $(DEV)
 
@@ -40,8 +42,10 @@ docs: $(DEV)
 # The core dependencies alone must do: a second environment, with the wheel and no extra.
 core:
 	$(PYTHON) -m venv $(CORE)
-	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . pytest hypothesis
-	$(CORE)/bin/pytest -p no:cacheprovider -q -m "not slow" tests
+	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . \
+	    pytest pytest-xdist hypothesis
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(CORE)/bin/pytest -p no:cacheprovider -q -n 2 \
+	    --dist worksteal -m "not slow" tests
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
