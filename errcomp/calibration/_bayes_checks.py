@@ -121,11 +121,13 @@ def diagnose(
     # One chain is judged by its halves: whether it has settled can be seen, not where others go.
     judged = {name: _halved(v) if chains == 1 else v for name, v in posterior.items()}
     data = az.convert_to_dataset(judged)
-    figures = {
-        "R-hat": _by_parameter(az.rhat(data), labels),
-        "bulk ESS": _by_parameter(az.ess(data, method="bulk"), labels),
-        "tail ESS": _by_parameter(az.ess(data, method="tail"), labels),
-    }
+    # What does not vary has no R-hat: NaN, which is a problem below.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        figures = {
+            "R-hat": _by_parameter(az.rhat(data), labels),
+            "bulk ESS": _by_parameter(az.ess(data, method="bulk"), labels),
+            "tail ESS": _by_parameter(az.ess(data, method="tail"), labels),
+        }
     full = chains * draws >= _FEWEST_IN_FULL
     rhat = _MOST_RHAT if full else _MOST_RHAT_SHORT
     ess = _LEAST_ESS if full else min(_LEAST_ESS, _LEAST_ESS_SHARE * chains * draws)
@@ -210,8 +212,8 @@ def _worst(
     bad = {name: v for name, v in values.items() if not below < v <= above}
     if not bad:
         return []
-    order = sorted(bad, key=lambda name: (not math.isnan(bad[name]), bad[name]))
-    order = order if below > -math.inf else order[::-1]
+    sign = 1 if below > -math.inf else -1
+    order = sorted(bad, key=lambda name: (not math.isnan(bad[name]), sign * bad[name]))
     named = ", ".join(f"{name} {bad[name]:.5g}" for name in order[:_NAMED])
     more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     limit = f"at most {above:g}" if above < math.inf else f"above {below:g}"

@@ -1,4 +1,4 @@
-"""The one place that imports PyMC, ArviZ and nutpie; their warnings at import are silenced here."""
+"""The one place that imports PyMC, ArviZ and nutpie, and silences their own warnings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from errcomp.errors import MissingExtraError
 
 __all__ = ["import_arviz", "import_pymc", "quiet"]
 
-#: What these libraries say on their own account, in any use of them: start of message, category.
+#: What these libraries say on their own account: start of message, category.
 _KNOWN: tuple[tuple[str, type[Warning]], ...] = (
     (r"\s*ArviZ is undergoing a major refactor", FutureWarning),
     (r"PyTensor could not link to a BLAS installation", UserWarning),
+    (r"The inplace keyword in DataFrame.sort_values is deprecated", DeprecationWarning),
+    # Where sampling is interrupted before the first draw.
+    (r"More chains \(\d+\) than draws \(0\)", UserWarning),
 )
 _PURPOSE = "the Bayesian residual model"
 

@@ -76,9 +76,7 @@ PRIORS = {
     "linear_sd": Prior(
         "HalfNormal", (0.05,), "ln", "one standard deviation of a feature: percents"
     ),
-    "slope_sd": Prior(
-        "HalfNormal", (0.03,), "ln", "devices differ in that by less than it is itself"
-    ),
+    "slope_sd": Prior("HalfNormal", (0.03,), "ln", "devices differ in that by less than its size"),
     "sigma": Prior("LogNormal", (-3.5, 0.7), "ln", "runs scatter by 1 to 12 % (95 %), median 3 %"),
     "nu_above": Prior(
         "Gamma", (2.0, 0.5), "1", "degrees of freedom above 2: from heavy tails to normal"
@@ -371,7 +369,8 @@ def sample_graph(
     try:
         trace = sampler.wait()
     except KeyboardInterrupt:
-        trace = sampler.abort()
+        with quiet():
+            trace = sampler.abort()
     seconds = time.perf_counter() - began
     finished = _finished(trace, draws)
     if not finished.any():

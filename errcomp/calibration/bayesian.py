@@ -21,7 +21,7 @@ from errcomp.calibration._bayes_checks import (
     enforce,
     warn_of,
 )
-from errcomp.calibration._bayes_compat import import_arviz
+from errcomp.calibration._bayes_compat import import_arviz, quiet
 from errcomp.calibration._bayes_input import Runs, assign_columns, check_least, check_parameters
 from errcomp.calibration._bayes_model import PRIORS, GraphData, Prior, sample_graph
 from errcomp.calibration._bayes_posterior import Posterior, PriorPredictive, prior_predictive
@@ -108,7 +108,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
     -----
     Priors are in `PRIORS`, each with its unit and reason; `prior_predictive` shows what they say.
 
-    The first fit of a process compiles the model (about 20 s); further ones do not, unless there
+    The first fit of a process compiles the model (about 25 s); further ones do not, unless there
     are more devices, models or columns than the compiled sizes (8, 8, and 4 costs, 8 linear and 2
     varying columns, doubled as needed).
 
@@ -234,8 +234,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         r"""Return ArviZ's estimate of how well runs left out one by one are predicted (PSIS-LOO).
 
         Valid for new runs of the devices and models of the fit; it says nothing of new devices,
-        for which whole devices have to be left out. Pareto k above 0.7 (ArviZ warns): the
-        estimate is not to be relied on.
+        for which whole devices have to be left out. Pareto k above 0.7, or less with few draws
+        (ArviZ warns): the estimate is not to be relied on.
 
         Returns
         -------
@@ -283,7 +283,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
                 f"{describe_names(different)} saw other log-ratios than {name}: they cannot be "
                 "compared. Fit all models to the same runs."
             )
-        return import_arviz().compare({n: m.posterior_ for n, m in models.items()}, ic="loo")
+        with quiet():
+            return import_arviz().compare({n: m.posterior_ for n, m in models.items()}, ic="loo")
 
     def posterior_predictive(
         self,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -279,19 +280,7 @@ class HierarchicalModel:
         InputError
             A floor is not a positive number, or is missing for a device.
         """
-        if isinstance(floor_us, Mapping):
-            floors = dict(floor_us)
-            missing = [name for name in self.devices if name not in floors]
-            if missing:
-                raise InputError(
-                    f"floor_us lacks {describe_names(missing)}. Give the launch floor of every "
-                    "device in the fit."
-                )
-        else:
-            floors = dict.fromkeys((*self.devices, ""), float(floor_us))
-        wrong = {name: f for name, f in floors.items() if not (np.isfinite(f) and f > 0)}
-        if wrong:
-            raise InputError(f"floor_us must be above 0, got {wrong}. Give microseconds.")
+        floors = _checked_floors(floor_us, self.devices)
         found = []
         for d, name in enumerate((*self.devices, "")):
             if name not in floors:
@@ -331,6 +320,29 @@ class HierarchicalModel:
         columns = columns_of_meta(meta, lists["names"], arrays)
         draws = {name: values for name, values in arrays.items() if name in DRAWS}
         return cls(columns, lists["devices"], lists["models"], draws)
+
+
+def _checked_floors(
+    floor_us: float | Mapping[str, float], devices: Sequence[str]
+) -> dict[str, float]:
+    """Return the launch floor of each device and, where there is one, of an unknown one."""
+    if isinstance(floor_us, Mapping):
+        given = dict(floor_us)
+    else:
+        given = dict.fromkeys((*devices, ""), floor_us)
+    missing = [name for name in devices if name not in given]
+    if missing:
+        raise InputError(
+            f"floor_us lacks {describe_names(missing)}. Give the launch floor of every device in "
+            "the fit."
+        )
+    for name, floor in given.items():
+        if not isinstance(floor, Real) or not 0 < floor < np.inf:
+            of = f" of {name}" if name else ""
+            raise InputError(
+                f"floor_us{of} must be a number above 0, got {floor!r}. Give microseconds."
+            )
+    return {name: float(floor) for name, floor in given.items()}
 
 
 def _positions(names: Names, known: Sequence[str]) -> NDArray[np.int64]:
