@@ -154,9 +154,10 @@ def _fit(args: argparse.Namespace) -> None:
     from errcomp.cli._calibration_tables import fit_tables, model_document
 
     estimators = _estimators(args)
-    figures = parse_figures(args.figure, _FIGURES["fit"])
-    if figures and not {"bayesian", "stack"} & set(estimators):
+    named = [item.partition("=")[0] in _FIGURES["fit"] for item in args.figure]
+    if any(named) and not {"bayesian", "stack"} & set(estimators):
         raise InputError("--figure draws the Bayesian fit: add bayesian to --estimator")
+    figures = parse_figures(args.figure, _FIGURES["fit"])
     spare_inputs(args.target, [args.table, args.runs])
     check_target(args.target)
     kernels = _load(args)
