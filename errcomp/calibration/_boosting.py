@@ -14,7 +14,7 @@ from errcomp.calibration.forest import Forest
 from errcomp.calibration.spread import Integers, LeftOut
 from errcomp.errors import MissingExtraError
 
-__all__ = ["Boosted", "Booster", "import_xgboost"]
+__all__ = ["Boosted", "Booster", "Explained", "import_xgboost"]
 
 #: One thread: sums of floats depend on their number. Columns by node: few features, few rounds.
 _FIXED = {
@@ -115,6 +115,28 @@ class Boosted:
 
     def raw(self, kind: str) -> bytes:
         return b"" if self.booster is None else bytes(self.booster.save_raw(kind))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """Attributions of the median: the trees by TreeSHAP, the offset beside its mean."""
+
+    location: Boosted
+    columns: list[int]
+    offset: int | None
+    mean_offset: float
+
+    def attributions(self, x: Floats) -> Floats:
+        found = np.zeros((len(x), x.shape[1] + 1))
+        found[:, -1] = self.location.begin + self.mean_offset
+        if self.offset is not None:
+            found[:, self.offset] = x[:, self.offset] - self.mean_offset
+        if self.location.booster is not None:
+            data = import_xgboost().DMatrix(x[:, self.columns], base_margin=np.zeros(len(x)))
+            parts = self.location.booster.predict(data, pred_contribs=True).astype(np.float64)
+            found[:, self.columns] += self.location.unit * parts[:, :-1]
+            found[:, -1] += self.location.unit * parts[:, -1]
+        return found
 
 
 def import_xgboost() -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from errcomp.calibration.design import QUANTILES, Floats, Names, PortableModel
 from errcomp.errors import InputError, describe_rows
 
-__all__ = ["Parameters", "Predicting", "as_features", "as_names", "as_targets"]
+__all__ = ["Parameters", "Predicting", "as_features", "as_names", "as_targets", "validated"]
 
 
 class Parameters:
@@ -231,4 +231,20 @@ def as_names(names: ArrayLike | None, rows: int, word: str) -> Names:
             '"" where it is unknown.'
         )
     found[:] = ["" if name is None else str(name) for name in given]
+    return found
+
+
+def validated(estimator: Any, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:  # noqa: N803
+    """Return what scikit-learn's validation lets through; its refusal as an InputError.
+
+    NaN is let through: models say themselves where they take it.
+    """
+    from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
+
+    try:
+        found = validate_data(
+            estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options
+        )
+    except ValueError as error:
+        raise InputError(f"{error}") from error
     return found

@@ -7,6 +7,7 @@ fit: whole models left out for known devices, whole devices left out for new one
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Self
 
@@ -36,7 +37,7 @@ __all__ = ["DeviceFactor", "GlobalFactor", "RobustLinear", "SumOfKernels"]
 _MOST_STEPS = 500
 
 
-class _Baseline(Parameters, Predicting):
+class _Baseline(Parameters, Predicting, ABC):
     """Fits a line and effects of devices to all rows; learns the spread from rows left out."""
 
     portable_: LinearModel
@@ -102,8 +103,9 @@ class _Baseline(Parameters, Predicting):
     def _check(self, x: Floats) -> None:
         """Raise InputError where a parameter or a feature cannot be."""
 
+    @abstractmethod
     def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
-        raise NotImplementedError
+        """Return the line, and the effects of devices."""
 
 
 class SumOfKernels(_Baseline):

@@ -25,7 +25,7 @@ from errcomp.calibration._bayes_compat import import_arviz, quiet
 from errcomp.calibration._bayes_input import Runs, assign_columns, check_least, check_parameters
 from errcomp.calibration._bayes_model import PRIORS, GraphData, Prior, sample_graph
 from errcomp.calibration._bayes_posterior import Posterior, PriorPredictive, prior_predictive
-from errcomp.calibration._estimator import Predicting, as_names, as_targets
+from errcomp.calibration._estimator import Predicting, as_names, as_targets, validated
 from errcomp.calibration.design import Floats
 from errcomp.calibration.hierarchical import HierarchicalModel, LaunchOverhead
 from errcomp.errors import InputError, MissingExtraError, describe_names
@@ -36,10 +36,7 @@ try:
         RegressorMixin,
         clone,
     )
-    from sklearn.utils.validation import (  # type: ignore[import-untyped]
-        check_is_fitted,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 except ImportError as error:
     raise MissingExtraError("scikit-learn", "calibration", "the Bayesian residual model") from error
 
@@ -350,20 +347,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
 
     def _features(self, X: ArrayLike) -> Any:  # noqa: N803
         check_is_fitted(self, "portable_")
-        return self._validated(X, reset=False)
-
-    def _validated(self, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:  # noqa: N803
-        """Return what scikit-learn's validation lets through; its refusal as an InputError.
-
-        NaN is let through: `Columns.split` says which rows.
-        """
-        try:
-            found = validate_data(
-                self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options
-            )
-        except ValueError as error:
-            raise InputError(f"{error}") from error
-        return found
+        return validated(self, X, reset=False)
 
     def _runs(
         self,
@@ -374,10 +358,10 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
     ) -> Runs:
         """Return checked runs, with 0 for log-ratios that are not given."""
         if y is None:
-            x = self._validated(X, reset=True)
+            x = validated(self, X, reset=True)
             target = np.zeros(len(x))
         else:
-            x, target = self._validated(X, y, reset=True, y_numeric=True, ensure_min_samples=2)
+            x, target = validated(self, X, y, reset=True, y_numeric=True, ensure_min_samples=2)
             target = as_targets(target, len(x))
         assigned = assign_columns(
             x,

@@ -6,14 +6,13 @@ Needs xgboost and scikit-learn to fit; `errcomp.calibration.trees.TreeModel` pre
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from errcomp.calibration._boosting import Boosted, Booster, import_xgboost
-from errcomp.calibration._estimator import Predicting, as_names
+from errcomp.calibration._boosting import Boosted, Booster, Explained
+from errcomp.calibration._estimator import Predicting, as_names, validated
 from errcomp.calibration.design import Floats, Names
 from errcomp.calibration.spread import (
     Integers,
@@ -32,10 +31,7 @@ try:
         BaseEstimator,
         RegressorMixin,
     )
-    from sklearn.utils.validation import (  # type: ignore[import-untyped]
-        check_is_fitted,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 except ImportError as error:
     raise MissingExtraError("scikit-learn", "boost", "the boosted model") from error
 
@@ -224,7 +220,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         )
         self.rounds_ = {"location": location.rounds, "log_scale": scale.rounds}
         self.boosters_ = {"location": location.raw("ubj"), "log_scale": scale.raw("ubj")}
-        self._explained = _Explained(location, columns, offset, float(start.mean()))
+        self._explained = Explained(location, columns, offset, float(start.mean()))
         self.attributions_ = np.abs(self._explained.attributions(x)[:, :-1]).mean(axis=0)
         return self
 
@@ -255,7 +251,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
 
     def _features(self, X: ArrayLike) -> Any:  # noqa: N803
         check_is_fitted(self)
-        return _validated(self, X, reset=False)
+        return _in_32_bits(self, X, reset=False)
 
     def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:  # noqa: N803
         whole = {"max_rounds": self.max_rounds, "max_depth": self.max_depth}
@@ -270,7 +266,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
             value = getattr(self, name)
             if not value >= 0:
                 raise InputError(f"{name} must not be negative, got {value!r}.")
-        found: tuple[Floats, Floats] = _validated(
+        found: tuple[Floats, Floats] = _in_32_bits(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=2
         )
         return found[0], found[1].astype(np.float64)
@@ -307,41 +303,14 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Explained:
-    """Attributions of the median: the trees by TreeSHAP, the offset beside its mean."""
-
-    location: Boosted
-    columns: list[int]
-    offset: int | None
-    mean_offset: float
-
-    def attributions(self, x: Floats) -> Floats:
-        found = np.zeros((len(x), x.shape[1] + 1))
-        found[:, -1] = self.location.begin + self.mean_offset
-        if self.offset is not None:
-            found[:, self.offset] = x[:, self.offset] - self.mean_offset
-        if self.location.booster is not None:
-            data = import_xgboost().DMatrix(x[:, self.columns], base_margin=np.zeros(len(x)))
-            parts = self.location.booster.predict(data, pred_contribs=True).astype(np.float64)
-            found[:, self.columns] += self.location.unit * parts[:, :-1]
-            found[:, -1] += self.location.unit * parts[:, -1]
-        return found
-
-
-def _validated(
+def _in_32_bits(
     estimator: BoostedResidual,
     X: ArrayLike,  # noqa: N803
     y: Any = "no_validation",
     **options: Any,
 ) -> Any:
-    """Return what scikit-learn's validation lets through; its refusal as an InputError."""
-    try:
-        found = validate_data(
-            estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options
-        )
-    except ValueError as error:
-        raise InputError(f"{error}") from error
+    """Return what `validated` lets through, if trees can compare it."""
+    found = validated(estimator, X, y, **options)
     x = found[0] if isinstance(found, tuple) else found
     large = np.flatnonzero((np.abs(x) > np.finfo(np.float32).max).any(axis=1))
     if len(large):

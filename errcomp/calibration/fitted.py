@@ -13,6 +13,7 @@ from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names,
 from errcomp.calibration.members import FEATURE_NAMES, columns_of, seen_by
 from errcomp.calibration.predictions import Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
+from errcomp.calibration.stacking import StackModel
 from errcomp.calibration.training import Training
 from errcomp.calibration.unlike import unlike_the_fit, warnings_of
 from errcomp.errors import InputError
@@ -177,10 +178,9 @@ def member_quantiles(members: Mapping[str, PortableModel], name: str, design: De
 
 
 def combined(each: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """Average quantiles with weights (Vincentisation)."""
-    parts = [weights[name] * quantiles for name, quantiles in each.items()]
-    found: Floats = np.sum(parts, axis=0)
-    return found
+    """Average quantiles with the weights of a stack."""
+    stack = StackModel(tuple(weights), np.array([*weights.values()]))
+    return stack.combine(each)
 
 
 def band_ends(quantiles: Floats, levels: Sequence[float] = LEVELS) -> tuple[Floats, Floats]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp._units import seconds_in
 from errcomp.calibration.design import Design, Floats, Task
 from errcomp.calibration.features import FeatureState, design
 from errcomp.calibration.kernel_corrections import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
+from errcomp.calibration.modelfile.units import check_unit
 from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels
 
@@ -94,9 +94,8 @@ def _converted(kernels: Kernels, unit: str | None) -> Kernels:
     """Return predicted kernels in this unit."""
     if unit is None or kernels.unit == unit:
         return kernels
-    factor = seconds_in(kernels.unit, source=kernels.source) / seconds_in(unit)
     found = kernels.take(np.arange(kernels.n))
-    found.predicted = kernels.predicted * factor
+    found.predicted = kernels.predicted * check_unit(unit, kernels.unit)
     found.unit = unit
     return found
 

@@ -157,7 +157,7 @@ def _weights(
         return {}
     found = {regime: {name: float(stored[regime][name]) for name in MEMBERS} for regime in REGIMES}
     for regime, weights in found.items():
-        if min(weights.values()) < 0 or abs(sum(weights.values()) - 1) > 1e-6:
+        if min(weights.values()) < 0 or abs(sum(weights.values()) - 1) > 1e-9:
             raise InputError(f"weights {weights!r} of the stack ({regime}) are not shares of 1")
     return found
 

@@ -77,7 +77,9 @@ def test_what_cannot_be_stored(make, changed, said):
 
 
 def test_what_is_odd_and_can_be_stored(make):
-    make(unit=None, devices=("",), models=(), levels=(), features=(), conformal=()).check()
+    content = make(unit=None, devices=("",), models=(), levels=(), features=(), conformal=())
+    content.check()
+    assert content.unit is None
 
 
 def test_plain_json_keeps_numbers_and_turns_tuples_into_lists():
