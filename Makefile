@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, audit and propagation on the embedded tables
 #   make test    the same for the test suite
-.PHONY: demo test install lint types docs core coverage clean help
+.PHONY: demo test simulations install lint types docs core coverage clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -19,9 +19,13 @@ demo: $(RUN)
 	$(BIN)/errcomp propagate --run H100/gpt3_27/inference/2048/2
 
 test: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal tests --doctest-modules errcomp
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --doctest-modules errcomp
 
-# Apart, and without the simulations: counting covered lines makes tests half as slow again.
+# That intervals cover, detectors keep quiet and estimators recover what was planted.
+simulations: $(DEV)
+	$(PYTEST) -q -n 2 --dist worksteal -m slow tests
+
+# Apart: counting covered lines makes tests half as slow again.
 coverage: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --doctest-modules errcomp \
 	    --cov --cov-report=term --cov-fail-under=95
