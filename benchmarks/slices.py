@@ -1,0 +1,193 @@
+"""Time models operator by operator and as a whole, in one process on one pinned core.
+
+What the scripts share that measure a piece (see `collecting`). A piece goes over its models in
+passes: each configuration gets a slice of un-profiled runs and, beside it, a slice of profiled
+runs, so that what drifts meets both alike. A slice has ten runs or more, after one that does not
+count; runs from which others took the core do not count either. Reported are medians: over the
+runs of a slice, then over the slices of a process. Profilers count whole µs, so an operator's time
+in a slice is the mean over its instances and over the middle half of the runs instead.
+
+Needs numpy only, so that any release can be timed in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Runs of the slices that warm a session up.
+WARM_UP = (3, 10)
+#: A run that had the core for less of its time than this was disturbed and does not count.
+LEAST_SHARE = 0.98
+#: Nor does a slice in which fewer runs than this were left alone.
+LEAST_RUNS = 5
+RULES = {"least_share_of_core": LEAST_SHARE, "least_undisturbed_runs": LEAST_RUNS}
+
+#: Operator type, shapes of its inputs and shape of its output: names change with fusion.
+Key = tuple[str, str, str]
+#: Times of the operators of a run in µs, and that of the run as the profiler sees it.
+Profile = tuple[dict[Key, list[float]], float]
+
+
+class Session(ABC):
+    """A model ready to run, profiled or not.
+
+    Attributes
+    ----------
+    slices : list of ndarray of float, shape (runs,)
+        Time of each run in µs, NaN where it was disturbed; the first slices warmed up.
+    waits : bool
+        Does a run wait for another device: then nothing tells whether it was disturbed.
+    """
+
+    waits = False
+
+    def __init__(self) -> None:
+        self.slices: list[np.ndarray] = []
+        for runs in WARM_UP:
+            self.slice(runs)
+
+    @abstractmethod
+    def run(self) -> None:
+        """Run once, to the end."""
+
+    @abstractmethod
+    def profiles(self) -> list[Profile]:
+        """End a profiled session; return its runs, with those that do not count."""
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Around a slice: where a profiler is switched on and off."""
+        yield
+
+    def slice(self, runs: int) -> None:
+        """Run once to fill the caches, and then this often by the clock."""
+        clocks = []
+        with self.recording():
+            self.run()
+            for _ in range(runs):
+                cpu, begun = time.thread_time_ns(), time.perf_counter_ns()
+                self.run()
+                clocks.append((time.perf_counter_ns() - begun, time.thread_time_ns() - cpu))
+        wall, busy = np.array(clocks, float).T / 1000
+        # One thread that never waits: where the clock ran on without it, others had the core.
+        alone = np.full(runs, self.waits) | (busy >= LEAST_SHARE * wall)
+        self.slices.append(np.where(alone, wall, np.nan))
+
+    def profile(self) -> list[list[Profile]]:
+        """Return the runs of a profiled session by slice, those of the warm-up too."""
+        runs, found = self.profiles(), []
+        if len(runs) != sum(1 + len(times) for times in self.slices):
+            raise RuntimeError(f"{len(runs)} runs in the profile are not those made")
+        for times in self.slices:
+            found.append(runs[1 : 1 + len(times)])
+            runs = runs[1 + len(times) :]
+        return found
+
+
+def middle(values: Any) -> np.ndarray:
+    """Return the mean of the middle half over the first axis."""
+    values = np.sort(np.asarray(values, float), axis=0)
+    cut = len(values) // 4
+    return values[cut : len(values) - cut].mean(axis=0)
+
+
+def kernels_of(slices: Sequence[Sequence[dict[Key, list[float]]]]) -> list[dict[str, Any]]:
+    """Return each operator with its count in a run and the time of one instance in µs."""
+    counts = {key: len(times) for key, times in slices[0][0].items()}
+    for runs in slices:
+        if any({key: len(times) for key, times in run.items()} != counts for run in runs):
+            raise RuntimeError("the operators differ between runs of one session")
+    # One row a slice, one column an operator.
+    times = [middle([[np.mean(run[key]) for key in counts] for run in runs]) for runs in slices]
+    medians = np.median(times, axis=0).tolist()
+    return [
+        {"key": key, "count": count, "time": time_}
+        for (key, count), time_ in zip(counts.items(), medians, strict=True)
+    ]
+
+
+def result_of(plain: Session, profiled: Session) -> dict[str, Any]:
+    """Put together what was measured of one model; times in µs.
+
+    Slices come in pairs, and a pair counts if both were left alone.
+    """
+    events = profiled.profile()
+    pairs = [
+        (alone, with_profile, [run for run, t in zip(runs, with_profile, strict=True) if t == t])
+        for alone, with_profile, runs in zip(
+            *(s[len(WARM_UP) :] for s in (plain.slices, profiled.slices, events)), strict=True
+        )
+        if min(np.isfinite(alone).sum(), np.isfinite(with_profile).sum()) >= LEAST_RUNS
+    ]
+    found: dict[str, Any] = {"slices": len(pairs), "passes": len(events) - len(WARM_UP)}
+    if not pairs:
+        return found
+    alone, with_profile, runs = zip(*pairs, strict=True)
+    return {
+        **found,
+        "runs": len(alone[-1]),
+        "profiled_runs": len(with_profile[-1]),
+        "run": float(np.median([np.nanmedian(times) for times in alone])),
+        "profiled_run": float(np.median([np.nanmedian(times) for times in with_profile])),
+        "profiled_model_run": float(
+            np.median([np.median([whole for _, whole in part]) for part in runs])
+        ),
+        "kernels": kernels_of([[nodes for nodes, _ in part] for part in runs]),
+    }
+
+
+def measure(
+    job: Mapping[str, Any], session: Callable[[Path, str, str, bool], Session]
+) -> dict[str, Any]:
+    """Measure every model in every variant, pass by pass, until the time is up.
+
+    `session` makes one of the folder, the name of the model, the variant and whether to profile.
+    """
+    begun = time.monotonic()
+    cells = {}
+    for model in job["models"]:
+        for variant in job["variants"]:
+            pair = [session(Path(job["folder"]), model, variant, p) for p in (False, True)]
+            # The fastest is known even if most were disturbed.
+            runs = 1000 * job["slice_ms"] / np.nanmin([*pair[0].slices[-1], 1e6])
+            often = [
+                int(np.clip(runs, job["least_runs"], job[most]))
+                for most in ("most_runs", "most_profiled_runs")
+            ]
+            cells[model, variant] = list(zip(pair, often, strict=True))
+    order, rng, passes = list(cells.values()), np.random.default_rng(job["seed"]), 0
+    gc.collect()
+    gc.disable()
+    wall, cpu = time.perf_counter(), time.process_time()
+    while passes < job["least_passes"] or time.monotonic() - begun < job["seconds"]:
+        for i in rng.permutation(len(order)):
+            # A B, then B A: neither is always the second.
+            for each, runs in order[i][:: -1 if passes % 2 else 1]:
+                each.slice(runs)
+        passes += 1
+    # It never waits for anything but the core.
+    share = (time.process_time() - cpu) / (time.perf_counter() - wall)
+    gc.enable()
+    results = [
+        {"name": name, "variant": variant, **result_of(plain, profiled)}
+        for (name, variant), ((plain, _), (profiled, _)) in cells.items()
+    ]
+    return {"core_share": round(share, 4), "results": results}
+
+
+def main(session: Callable[[Path, str, str, bool], Session]) -> None:
+    """Do the job of the file that the command line names."""
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    os.sched_setaffinity(0, {job["core"]})
+    Path(job["out"]).write_text(json.dumps(measure(job, session)), encoding="utf-8")
