@@ -70,4 +70,5 @@ def models(protocol: Protocol) -> dict[str, dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    sys.exit(collecting.main(__doc__, "torch_timing.py", describe))
+    # Compiling takes most of a piece: fewer of them.
+    sys.exit(collecting.main(__doc__, "torch_timing.py", describe, Protocol(rounds=3)))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import io
 import json
 import os
@@ -35,6 +36,8 @@ import numpy as np
 
 #: What other processes may use, in cores.
 MOST_OTHERS = 1.2
+#: And what the host may take.
+MOST_STOLEN = 0.05
 SEED = 23
 #: Decimals of times in ms: 1 ns.
 _DECIMALS = 6
@@ -147,7 +150,10 @@ class Collection:
         self, folder: Path, protocol: Protocol, about: Mapping[str, Any], script: str
     ) -> None:
         self.folder, self.protocol, self.script = folder, protocol, script
-        self.about = json.loads(json.dumps(about))
+        here = Path(__file__).parent
+        measured_by = ("slices.py", script)
+        digests = {n: hashlib.sha256((here / n).read_bytes()).hexdigest() for n in measured_by}
+        self.about = json.loads(json.dumps({**about, "scripts": digests}))
         self.pieces = [folder / "pieces" / f"{i:02}.json" for i in range(protocol.pieces)]
         self.pieces[0].parent.mkdir(parents=True, exist_ok=True)
         known = folder / "protocol.json"
@@ -194,7 +200,11 @@ class Collection:
                 f"{found['seconds']:.0f} s, {slices} slices or more of each configuration; other "
                 f"processes used {others:.2f} cores, it had {share:.1%} of its own"
             )
-            disturbed = others > MOST_OTHERS or slices < self.protocol.least_passes
+            disturbed = (
+                others > MOST_OTHERS
+                or found["stolen_cores"] > MOST_STOLEN
+                or slices < self.protocol.least_passes
+            )
             if slices == 0 or (disturbed and not anyway):
                 bar.say(f"piece {i} dropped: {text}")
                 continue
@@ -219,15 +229,21 @@ class Collection:
         command = [sys.executable, str(Path(__file__).with_name(self.script)), str(file)]
         date, load, begun = datetime.now(UTC), Load(), time.monotonic()
         done = len(self.pieces) - len(self.missing)
-        child = subprocess.Popen(command)
-        try:
-            while child.poll() is None:
-                bar.show(done + min(1.0, (time.monotonic() - begun) / protocol.seconds))
-                time.sleep(0.5)
-        finally:
-            child.kill()
+        # Memory that is handed back after every run is fetched anew in every run, and more of it
+        # beside a profiler: page faults are neither the operators' nor the network's.
+        kept = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "4294967295"}
+        said = models / "stderr.txt"
+        with said.open("w") as stderr:
+            child = subprocess.Popen(command, stderr=stderr, env={**os.environ, **kept})
+            try:
+                while child.poll() is None:
+                    bar.show(done + min(1.0, (time.monotonic() - begun) / protocol.seconds))
+                    time.sleep(0.5)
+            finally:
+                child.kill()
         if child.returncode:
-            raise SystemExit(f"piece {number}: {command[1]} failed with {child.returncode}")
+            last = said.read_text(errors="replace")[-2000:]
+            raise SystemExit(f"piece {number}: {command[1]} failed:\n{last}")
         others, stolen = load.used()
         return {
             "piece": number,
@@ -273,7 +289,11 @@ class Collection:
 
 
 def kernel_rows(run: str, results: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Return a row for each operator of a run, with medians over processes."""
+    """Return a row for each operator of a run, with means over processes.
+
+    Means, not medians: operators and run stay those of the same processes, some of which are
+    slower in both.
+    """
     kinds = [[(*kernel["key"], kernel["count"]) for kernel in r["kernels"]] for r in results]
     if any(kind != kinds[0] for kind in kinds):
         raise SystemExit(f"{run}: its operators differ between processes")
@@ -285,16 +305,16 @@ def kernel_rows(run: str, results: Sequence[Mapping[str, Any]]) -> Iterable[dict
             ("profiled_model_run", "profiled_model_run"),
         )
     }
-    of_run: dict[str, Any] = {name: in_ms(np.median(times)) for name, times in whole.items()}
+    of_run: dict[str, Any] = {name: in_ms(np.mean(times)) for name, times in whole.items()}
     of_run["run_spread"] = spread(whole["run_measured"])
     for i, (kind, inputs, output, count) in enumerate(kinds[0]):
         times = [result["kernels"][i]["time"] for result in results]
         yield {
-            "kernel": f"{kind} {inputs}" + (f"->{output}" if output else ""),
+            "kernel": f"{kind} {inputs}".rstrip() + (f"->{output}" if output else ""),
             "kernel_class": kind,
-            "shape": output or inputs,
+            "shape": output,
             "count": count,
-            "measured": in_ms(np.median(times)),
+            "measured": in_ms(np.mean(times)),
             "measured_spread": spread(times),
             **of_run,
         }
@@ -336,8 +356,12 @@ def main(
     doc: str,
     script: str,
     describe: Callable[[Path, Protocol], Mapping[str, Any]],
+    whole: Protocol | None = None,
 ) -> int:
-    """Run a collector: `describe` writes models to a folder and says what is measured."""
+    """Run a collector: `describe` writes models to a folder and says what is measured.
+
+    `whole` is how, where it is not as `Protocol` says.
+    """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument(
@@ -345,7 +369,7 @@ def main(
     )
     parser.add_argument("--anyway", action="store_true", help="measure on a busy machine too")
     args = parser.parse_args()
-    protocol = QUICK if args.quick else Protocol()
+    protocol = QUICK if args.quick else whole or Protocol()
     with tempfile.TemporaryDirectory() as models:
         about = describe(Path(models), protocol)
         collection = Collection(args.folder, protocol, about, script)

@@ -4,8 +4,8 @@ What the scripts share that measure a piece (see `collecting`). A piece goes ove
 passes: each configuration gets a slice of un-profiled runs and, beside it, a slice of profiled
 runs, so that what drifts meets both alike. A slice has ten runs or more, after one that does not
 count; runs from which others took the core do not count either. Reported are medians: over the
-runs of a slice, then over the slices of a process. Profilers count whole µs, so an operator's time
-in a slice is the mean over its instances and over the middle half of the runs instead.
+runs of a slice, then over the slices of a process. Profilers may count whole µs, so an operator's
+time in a slice is the mean over its instances and over the middle half of the runs instead.
 
 Needs numpy only, so that any release can be timed in an environment of its own.
 """
@@ -31,7 +31,13 @@ WARM_UP = (3, 10)
 LEAST_SHARE = 0.98
 #: Nor does a slice in which fewer runs than this were left alone.
 LEAST_RUNS = 5
-RULES = {"least_share_of_core": LEAST_SHARE, "least_undisturbed_runs": LEAST_RUNS}
+#: Passes are repeated for the sake of disturbed slices up to this many times those wanted.
+_PATIENCE = 3
+RULES = {
+    "least_share_of_core": LEAST_SHARE,
+    "least_undisturbed_runs": LEAST_RUNS,
+    "most_passes_for_disturbed": _PATIENCE,
+}
 
 #: Operator type, shapes of its inputs and shape of its output: names change with fusion.
 Key = tuple[str, str, str]
@@ -117,6 +123,12 @@ def kernels_of(slices: Sequence[Sequence[dict[Key, list[float]]]]) -> list[dict[
     ]
 
 
+def undisturbed(pair: Sequence[tuple[Session, int]]) -> int:
+    """Count the slices of a configuration that were left alone, both of a pair."""
+    slices = zip(*(session.slices[len(WARM_UP) :] for session, _ in pair), strict=True)
+    return sum(all(np.isfinite(t).sum() >= LEAST_RUNS for t in times) for times in slices)
+
+
 def result_of(plain: Session, profiled: Session) -> dict[str, Any]:
     """Put together what was measured of one model; times in µs.
 
@@ -170,13 +182,16 @@ def measure(
     gc.collect()
     gc.disable()
     wall, cpu = time.perf_counter(), time.process_time()
-    while passes < job["least_passes"] or time.monotonic() - begun < job["seconds"]:
+    least = job["least_passes"]
+    while time.monotonic() - begun < job["seconds"] or (
+        passes < _PATIENCE * least and min(map(undisturbed, order)) < least
+    ):
         for i in rng.permutation(len(order)):
             # A B, then B A: neither is always the second.
             for each, runs in order[i][:: -1 if passes % 2 else 1]:
                 each.slice(runs)
         passes += 1
-    # It never waits for anything but the core.
+    # Without another device it never waits for anything but the core.
     share = (time.process_time() - cpu) / (time.perf_counter() - wall)
     gc.enable()
     results = [
