@@ -196,7 +196,7 @@ def test_the_kernels_add_up_to_the_pairs() -> None:
 
 
 def test_pairs_and_kernels_each_have_their_function() -> None:
-    assert datasets.kernel_tables() == ("neusight-kernels",)
+    assert datasets.kernel_tables() == ("neusight-kernels", "ort-cpu", "torch-cpu")
     with pytest.raises(
         InputError,
         match=r"is a table of kernels, not of pairs. Use `errcomp propagate neusight-kernels`, or "
@@ -224,7 +224,9 @@ def test_the_listing_says_what_a_dataset_is(capsys: pytest.CaptureFixture[str]) 
     assert {row["name"]: row["holds"] for row in rows} == {
         "neusight": "pairs",
         "neusight-kernels": "kernels",
+        "ort-cpu": "kernels",
         "survey": "tables",
+        "torch-cpu": "kernels",
     }
     assert main(["datasets", "list"]) == 0
     assert re.search(r"neusight-kernels +kernels +3197 ", capsys.readouterr().out)

@@ -39,7 +39,9 @@ __all__ = [
 _MODULES = {
     "neusight": "errcomp.datasets.neusight",
     "neusight-kernels": "errcomp.datasets.neusight_kernels",
+    "ort-cpu": "errcomp.datasets.ort_cpu",
     "survey": "errcomp.datasets.survey",
+    "torch-cpu": "errcomp.datasets.torch_cpu",
 }
 _SUMS = "SHA256SUMS"
 
@@ -61,7 +63,7 @@ def kernel_tables() -> tuple[str, ...]:
     Examples
     --------
     >>> kernel_tables()
-    ('neusight-kernels',)
+    ('neusight-kernels', 'ort-cpu', 'torch-cpu')
     """
     return tuple(name for name in names() if _spec(name).holds == "kernels")
 
@@ -157,13 +159,14 @@ def load(name: str) -> Pairs:
 
 
 def load_kernels(name: str) -> Kernels:
-    """Load an embedded table of kernels, for ``errcomp.propagation``.
+    """Load an embedded table of kernels, for ``errcomp.propagation`` and ``errcomp.calibration``.
 
     Parameters
     ----------
     name : str
         ``"neusight-kernels"``: the operators of 87 runs on 8 devices of the ASPLOS'25 artifact of
-        NeuSight, predicted and measured one by one.
+        NeuSight, predicted and measured one by one. ``"ort-cpu"`` and ``"torch-cpu"``: small
+        networks on one CPU core, operators and runs measured by errcomp; no predictions.
 
     Returns
     -------

@@ -1,0 +1,103 @@
+"""The tables that the project measured itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from errcomp import datasets
+from errcomp.datasets._measured import COLUMNS
+from errcomp.errors import InputError
+
+MEASURED = {"ort-cpu": "onnxruntime", "torch-cpu": "torch"}
+
+
+@pytest.fixture(params=MEASURED)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def protocol_of(name: str) -> dict[str, object]:
+    found = json.loads((datasets.folder(name) / "protocol.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_it_is_a_table_of_measured_runs(name: str) -> None:
+    kernels = datasets.load_kernels(name)
+    assert (kernels.unit, kernels.source) == ("ms", f"dataset {name}")
+    assert (kernels.dropped, kernels.unmeasured) == ((), ())
+    assert np.isnan(kernels.predicted).all()
+    totals = kernels.totals()
+    assert (totals.run_measured > 0).all()
+    # Profiled operators take most of a run, and the profiler's own time at most as much again.
+    ratio = totals.measured / totals.run_measured
+    assert ratio.min() > 0.3
+    assert ratio.max() < 3
+    assert len(set(kernels.column("model"))) >= 6
+    assert len(set(kernels.column("variant"))) == 2
+    # The same kernel is not in two rows of a run.
+    assert len(set(zip(kernels.run, kernels.kernel, strict=True))) == kernels.n
+
+
+def test_the_protocol_covers_what_was_measured(name: str) -> None:
+    protocol, kernels = protocol_of(name), datasets.load_kernels(name)
+    models, pieces = protocol["models"], protocol["pieces"]
+    assert isinstance(models, dict)
+    assert isinstance(pieces, list)
+    variants = set(kernels.column("variant"))
+    assert kernels.n_runs == len(models) * len(variants)
+    assert {one["model"] for one in models.values()} == set(kernels.column("model"))
+    assert set(kernels.column("version")) == {protocol["version"]}
+    assert not any(piece["anyway"] for piece in pieces)
+    how = protocol["protocol"]
+    assert isinstance(how, dict)
+    assert [piece["piece"] for piece in pieces] == list(range(how["rounds"] * how["parts"]))
+
+
+def test_the_readme_tells_the_same(name: str) -> None:
+    info, protocol = datasets.info(name), protocol_of(name)
+    text = (datasets.folder(name) / "README.md").read_text(encoding="utf-8")
+    for fact in (f"{info.rows} rows", protocol["device"], str(protocol["version"]), info.licence):
+        assert str(fact) in text
+    section = text.split("## Columns")[1].split("## ")[0]
+    documented = dict(re.findall(r"^\| (\w+) \| (\w*) ?\|", section, flags=re.MULTILINE))
+    del documented["column"]
+    assert documented == {name: c.unit for name, c in COLUMNS.items()}
+
+
+def test_it_is_what_the_collector_wrote(tmp_path: Path, name: str) -> None:
+    source = tmp_path / "collected"
+    source.mkdir()
+    table = (datasets.folder(name) / f"{name}.csv").read_bytes()
+    (source / "kernels.csv").write_bytes(table)
+    (source / "protocol.json").write_bytes((datasets.folder(name) / "protocol.json").read_bytes())
+    written = datasets.build(name, source, tmp_path / "out")
+    assert [path.name for path in written] == [f"{name}.csv", "protocol.json", "SHA256SUMS"]
+    for path in written:
+        assert path.read_bytes() == (datasets.folder(name) / path.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, r"kernels\.csv: cannot be read \(No such file.*Give the folder of a collector"),
+        ({"kernels.csv": "run\n"}, r"protocol\.json: cannot be read"),
+        ({"kernels.csv": "run,time\n", "protocol.json": "{}"}, r"are not those .* got 'run, time'"),
+        ({"kernels.csv": "", "protocol.json": "{}"}, r"its columns are not those"),
+        ({"kernels.csv": "COLUMNS", "protocol.json": "{}"}, r"pieces of the measurement are miss"),
+        ({"kernels.csv": "COLUMNS", "protocol.json": "{"}, r"protocol\.json: is no JSON"),
+        ({"kernels.csv": "\xff", "protocol.json": "{}"}, r"kernels\.csv: is no text in UTF-8"),
+    ],
+)
+def test_what_no_collector_wrote(tmp_path: Path, files: dict[str, str], expected: str) -> None:
+    for file, text in files.items():
+        text = ",".join(COLUMNS) + "\n" if text == "COLUMNS" else text
+        (tmp_path / file).write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=expected):
+        datasets.build("ort-cpu", tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
