@@ -67,7 +67,10 @@ class Prior:
 PRIORS = {
     "intercept": Prior("Normal", (0.0, 0.1), "ln", "sums of kernels are off by tens of percent"),
     "launch": Prior(
-        "Normal", (1.0, 1.5), "1", "1: each launch hides once; more in training, below 0 on CPUs"
+        "Normal",
+        (1.0, 1.5),
+        "1",
+        "1: each launch hides once, a run's start takes one; more in training, below 0 on CPUs",
     ),
     "offset": Prior("Normal", (1.0, 0.2), "1", "1: the correction is right as it is"),
     "device_sd": Prior("HalfNormal", (0.1,), "ln", "devices differ by percents, rarely by 20 %"),

@@ -18,7 +18,11 @@ __all__ = ["FLOOR_AT_MOST", "Parts", "elements", "is_matmul"]
 #: No launch takes longer; a run without small kernels shows no floor of its own. Seconds.
 FLOOR_AT_MOST = 20e-6
 _FLOOR_QUANTILE = 0.1
-_MATMUL = re.compile(r"linear|gemm|matmul|^b?mm$|addmm|conv|dense", re.IGNORECASE)
+#: Loops of compilers are named after all that they fuse.
+_MATMUL = re.compile(
+    r"^(?!cpp_fused|triton_(?:poi|red|per)).*(?:linear|gemm|matmul|addmm|conv|dense|(?:^|::)b?mm$)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

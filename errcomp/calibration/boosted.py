@@ -114,7 +114,9 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
     alike, loses 1 to 2 % where they do not, and no longer says which runs are sure.
 
     Valid within the range of features in the fit: trees are flat beyond it. With few runs most of
-    what can be learnt has to be in the offset.
+    what can be learnt has to be in the offset. An offset that was itself learnt from these runs
+    (in a composition one number, what starting a run takes) makes residuals of groups left out a
+    little too small; bands calibrated around the whole fit are not affected.
 
     References
     ----------

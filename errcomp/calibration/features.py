@@ -1,33 +1,35 @@
 r"""Features of a run, computed from its kernels alone.
 
 The launch floor of a run is the time below which a tenth of its kernels' instances lie, at most
-20 µs. A kernel measured on its own cannot take less: the floor is what launching it costs. In a
-run launches hide behind the work before them, so that
+20 µs. A kernel measured on its own cannot take less: the floor is what launching it, or watching
+it, costs. A run without small kernels shows no floor: if its device was in the fit, it has that of
+the lowest tenth of the device's runs. In a run launches hide behind the work before them, and the
+run itself costs a few, so that
 
-.. math:: e_r \approx \sum_k c_k \, (m_k - \kappa f_r)
+.. math:: e_r \approx \sum_k c_k \, (m_k - \kappa f_r) + s f_r
 
-with floor f and κ near 1. Features are without a unit or in units of their own (µs, GB): the
-unit of the table does not change them.
+with floor f, κ near 1 and s that is learnt. Features are without a unit or in units of their own
+(µs, GB): the unit of the table does not change them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from errcomp._units import seconds_in
-from errcomp.calibration._parts import FLOOR_AT_MOST, Parts, elements, is_matmul
-from errcomp.calibration.design import TASKS, Design, Floats, Task
+from errcomp.calibration._feature_state import FeatureState
+from errcomp.calibration._parts import Parts, elements, is_matmul
+from errcomp.calibration.design import Design, Floats, Task
 from errcomp.calibration.devices import figures_of
-from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
 __all__ = [
     "FEATURES",
+    "KERNEL_LAUNCHES",
     "LAUNCHES",
     "Feature",
     "FeatureState",
@@ -58,18 +60,21 @@ class Feature:
         return f"{value:.3g}" if self.unit == "1" else f"{value:.3g} {self.unit}"
 
 
-#: Launching kernels, as a share of the run's kernels; enter the physical model as costs.
-LAUNCHES = ("launch_idle", "launch_work", "launch_work_training")
+#: Launching kernels, as a share of the run's kernels.
+KERNEL_LAUNCHES = ("launch_idle", "launch_work", "launch_work_training")
+#: What enters the physical model as costs, also of the run itself.
+LAUNCHES = (*KERNEL_LAUNCHES, "run_start")
 
 FEATURES = (
     Feature("launch_idle", "1", "floor × instances that hardly take longer than it, / total"),
     Feature("launch_work", "1", "floor × other instances / total; 0 in training"),
     Feature("launch_work_training", "1", "floor × other instances / total; 0 in inference"),
+    Feature("run_start", "1", "-floor / total: what a run costs beside its kernels, in floors"),
     Feature("slow_kernels", "ln", "total with implausibly slow kernels replaced, / total"),
     Feature(
         "hidden_launches",
         "ln",
-        "slow kernels replaced, each launch hidden once, / total",
+        "slow kernels replaced, each launch hidden once, the run started, / total",
     ),
     Feature("training", "1", "1 in training, 0 in inference or where the mode is unknown"),
     Feature("total_ms", "log10 ms", "all kernels together"),
@@ -96,65 +101,15 @@ _IDLE_BELOW = 1.8
 _SLOW_FROM = 3.0
 _RUNS_TO_JUDGE = 8
 _TRAINING = ("training", "train")
-_PLAIN = ("task", "floor", "slow_center", "slow_scale")
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureState:
-    """What features take from the runs of the fit.
-
-    Attributes
-    ----------
-    task : {"composition", "prediction"}
-    floor : float
-        Typical launch floor, seconds: used where kernels were not measured.
-    floors : mapping of str to float
-        Typical launch floor of each device, seconds.
-    slow_center, slow_scale : float or None
-        Median, and median absolute deviation × 1.4826, over the runs of the fit, of the log-ratio
-        of measured to predicted time in matrix products; None where fewer than 8 runs have both.
-    """
-
-    task: Task
-    floor: float
-    slow_center: float | None
-    slow_scale: float | None
-    floors: Mapping[str, float] = field(default_factory=dict)
-
-    def to_meta(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {
-            "floors": dict(self.floors),
-            **{name: getattr(self, name) for name in _PLAIN},
-        }
-
-    @classmethod
-    def from_meta(cls, meta: Mapping[str, Any]) -> Self:
-        """Make the state again.
-
-        Raises
-        ------
-        InputError
-            A value is missing or cannot be.
-        """
-        center, scale = meta.get("slow_center"), meta.get("slow_scale")
-        numbers = [meta.get("floor"), *(v for v in (center, scale) if v is not None)]
-        fine = all(type(v) in (int, float) and np.isfinite(v) for v in numbers)
-        fine = fine and meta.get("task") in TASKS
-        floors = meta.get("floors")
-        fine = fine and isinstance(floors, Mapping)
-        fine = fine and all(
-            type(v) in (int, float) and 0 < v <= FLOOR_AT_MOST
-            for v in (meta["floor"], *floors.values())  # type: ignore[union-attr]
-        )
-        if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
-            raise InputError(
-                f"the state of the features {dict(meta)!r} cannot be: task must be one of "
-                f"{', '.join(TASKS)}, floor and floors seconds above 0 and at most 2e-5, "
-                "slow_center and slow_scale numbers (the scale above 0) or both null. Fit the "
-                "model again."
-            )
-        return cls(meta["task"], float(meta["floor"]), center, scale, dict(meta["floors"]))
+#: Of the floors of a device's runs: those of runs without small kernels are no floors.
+_LOWEST = 0.1
+#: Launches cannot hide more than most of a run's time; predictions need not contain them.
+_MOST_HIDDEN = 0.8
+#: What starting a run may take, in floors: from nothing to 0.2 ms at 10 µs each; a few are usual,
+#: which counts where runs are so long that they do not tell; as usual, runs scatter by 3 % (ln).
+_STARTS = np.linspace(0.0, 20.0, 201)
+_START_SCALE = 3.0
+_ERROR = 0.03
 
 
 def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
@@ -172,10 +127,15 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
     floors: dict[str, float] = {}
     complete = parts.complete(kernels.measured)
     if complete.any():
-        seen = parts.floors(kernels.measured, second)[complete] * second
+        seen = parts.floors(kernels.measured, second) * second
+        # Timers that are too coarse say 0, which is no floor.
+        complete &= seen > 0
         device = _key(kernels, "device", parts.first)[complete]
-        floor = float(np.median(seen))
-        floors = {name: float(np.median(seen[device == name])) for name in sorted(set(device))}
+        seen = seen[complete]
+        floor = float(np.median(seen)) if len(seen) else floor
+        floors = {
+            name: float(np.quantile(seen[device == name], _LOWEST)) for name in sorted(set(device))
+        }
     center = scale = None
     excess = parts.slowness(kernels)
     known = excess[np.isfinite(excess)]
@@ -184,7 +144,29 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
         scale = float(1.4826 * np.median(np.abs(known - center)))
         if scale == 0:
             center = scale = None
-    return FeatureState(task, floor, center, scale, floors)
+    state = FeatureState(task, floor, center, scale, floors=floors)
+    if task == "composition":
+        state = replace(state, start=_start(design(kernels, task=task, state=state)))
+    return state
+
+
+def _start(runs: Design) -> float:
+    """Return what starting a run takes, in floors: the most likely one, drawn to 0.
+
+    Of fewer than 8 runs nothing is learnt.
+    """
+    y = runs.log_ratio
+    known = np.isfinite(y)
+    if known.sum() < _RUNS_TO_JUDGE:
+        return 0.0
+    slow, hidden, start = (
+        runs.x[known, runs.names.index(name)]
+        for name in ("slow_kernels", "hidden_launches", "run_start")
+    )
+    left = np.exp(hidden - slow)[:, None] - start[:, None] * _STARTS
+    error = np.abs(y[known, None] - slow[:, None] - np.log(left))
+    loss = error.sum(axis=0) / _ERROR + 0.5 * (_STARTS / _START_SCALE) ** 2
+    return float(_STARTS[np.argmin(loss)])
 
 
 def disturbed(kernels: Kernels, state: FeatureState) -> NDArray[np.bool_]:
@@ -258,7 +240,11 @@ def design(
     parts = Parts.of(kernels, task)
     n = len(parts.first)
     if task == "composition":
-        floor = parts.floors(parts.times, second)
+        device = _key(kernels, "device", parts.first)
+        own = parts.floors(parts.times, second)
+        own = np.where(own > 0, own, state.floor / second)
+        of_device = np.array([state.floors.get(name, np.inf) for name in device]) / second
+        floor = np.minimum(own, of_device)
         idle = parts.times < _IDLE_BELOW * floor[parts.run]
     else:
         floor = np.full(n, state.floor / second)
@@ -295,6 +281,7 @@ def _columns(
     """Compute what the kernels alone say."""
     weight = parts.count * parts.times
     idle_count = parts.sums(parts.count * idle)
+    start = floor / parts.total
     work = floor * (parts.instances - idle_count) / parts.total
     launches = floor * parts.instances / parts.total
     matmul_share = parts.sums(weight * is_matmul(kernels)) / parts.total
@@ -316,9 +303,9 @@ def _columns(
         "launch_idle": floor * idle_count / parts.total,
         "launch_work": np.where(training, 0.0, work),
         "launch_work_training": np.where(training, work, 0.0),
+        "run_start": -start,
         "slow_kernels": slow,
-        # Launches cannot hide more than most of a run's time; predictions need not contain them.
-        "hidden_launches": slow + np.log1p(-np.minimum(launches, 0.8))
+        "hidden_launches": slow + np.log1p(state.start * start - np.minimum(launches, _MOST_HIDDEN))
         if state.task == "composition"
         else slow,
         "kernel_correction": np.zeros(len(floor)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from errcomp.calibration.design import Design, ResidualModel, Task
-from errcomp.calibration.features import FEATURES, LAUNCHES
+from errcomp.calibration.features import FEATURES, KERNEL_LAUNCHES, LAUNCHES
 from errcomp.errors import InputError
 
 __all__ = [
@@ -32,8 +32,8 @@ FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
 _CHOSEN: dict[tuple[str, Task], tuple[str, ...]] = {
     ("bayesian", "composition"): (*LAUNCHES, "slow_kernels", "training", "total_ms"),
     ("bayesian", "prediction"): (*LAUNCHES, "training", "total_ms", "kernel_correction"),
-    ("linear", "composition"): (*LAUNCHES, "slow_kernels", "total_ms"),
-    ("linear", "prediction"): (*LAUNCHES, "total_ms", "kernel_correction"),
+    ("linear", "composition"): (*KERNEL_LAUNCHES, "slow_kernels", "total_ms"),
+    ("linear", "prediction"): (*KERNEL_LAUNCHES, "total_ms", "kernel_correction"),
 }
 
 

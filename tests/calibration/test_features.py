@@ -48,6 +48,7 @@ def test_a_run_computed_by_hand() -> None:
     assert x["launch_idle"] == pytest.approx(0.4 / 3.4)
     assert x["launch_work"] == pytest.approx(0.6 / 3.4)
     assert x["launch_work_training"] == 0
+    assert x["run_start"] == pytest.approx(-0.01 / 3.4)
     assert x["hidden_launches"] == pytest.approx(math.log(2.4 / 3.4))
     assert x["training"] == 0
     assert x["total_ms"] == pytest.approx(math.log10(3.4))
@@ -108,6 +109,50 @@ def test_a_floor_is_at_most_twenty_microseconds_and_nominal_where_nothing_was_me
     assert fit_features(slow, task="composition").floor == pytest.approx(20e-6)
     blank = kernels(measured=[math.nan] * 4)
     assert fit_features(blank, task="prediction").floor == 7e-6
+
+
+def test_a_run_without_small_kernels_has_the_floor_of_its_device() -> None:
+    device = ["H100"] * 8 + ["L4"] * 4
+    small, large = COLUMNS["measured"], [0.5, 0.6, 0.7, 0.8]
+    two = {name: [*values, *values, *values] for name, values in COLUMNS.items()}
+    two |= {"run": ["a"] * 4 + ["b"] * 4 + ["c"] * 4, "device": device}
+    found = Kernels({**two, "measured": [*small, *large, *large]}, unit="ms")
+    state = fit_features(found, task="composition")
+    assert state.floors == pytest.approx({"H100": 11e-6, "L4": 20e-6})
+    runs = design(found, task="composition", state=state)
+    floor_us = [-1e3 * features(runs, i)["run_start"] * runs.total[i] for i in range(3)]
+    assert floor_us == pytest.approx([10, 11, 20])
+    # A device that was not in the fit has the floors of its own runs.
+    new = design(kernels(device=["P4"] * 4), task="composition", state=state)
+    assert features(new)["launch_idle"] == pytest.approx(0.4 / 3.4)
+
+
+def short_runs(start_us: float, *, scale: float = 1.0) -> Kernels:
+    """Runs of few kernels whose launches of 5 µs all hide, and which take this much once."""
+    rng = np.random.default_rng(3)
+    columns: dict[str, list[object]] = {
+        name: [] for name in ("run", "kernel", "count", "measured", "run_measured")
+    }
+    for run in range(24):
+        work = scale * rng.uniform(0.01, 0.1, 4)
+        count = rng.integers(1, 5, 4)
+        end = count @ work + 1e-3 * start_us
+        times = [*(work + 0.005), 0.005]
+        for k, (time, n) in enumerate(zip(times, [*count, 3], strict=True)):
+            for name, value in zip(columns, (f"r{run}", f"k{k}", n, time, end), strict=True):
+                columns[name].append(value)
+    return Kernels(columns, unit="ms")
+
+
+@pytest.mark.parametrize("start_us", [0.0, 15.0, 40.0])
+def test_what_a_run_costs_beside_its_kernels_is_learnt(start_us: float) -> None:
+    state = fit_features(short_runs(start_us), task="composition")
+    assert state.start == pytest.approx(start_us / 5, abs=0.2)
+    found = design(short_runs(start_us), task="composition", state=state)
+    hidden = found.x[:, found.names.index("hidden_launches")]
+    assert hidden == pytest.approx(found.log_ratio, abs=0.01)
+    # Long runs do not tell, and nothing is made up.
+    assert fit_features(short_runs(start_us, scale=1e4), task="composition").start < 0.5
 
 
 def several(slow: float, *, runs: int = 12) -> Kernels:
@@ -202,7 +247,7 @@ def test_a_unit_is_needed() -> None:
 
 
 def test_the_state_survives_json() -> None:
-    state = FeatureState("composition", 7e-6, -0.1, 0.2)
+    state = FeatureState("composition", 7e-6, -0.1, 0.2, 2.5, {"L4": 1e-5})
     assert FeatureState.from_meta(state.to_meta()) == state
     bare = FeatureState("prediction", 7e-6, None, None)
     assert FeatureState.from_meta(bare.to_meta()) == bare
@@ -220,6 +265,11 @@ def test_the_state_survives_json() -> None:
         {"slow_scale": math.inf},
         {"slow_scale": 0.0},
         {"floor": True},
+        {"start": -1.0},
+        {"start": None},
+        {"floors": {"L4": 0.0}},
+        {"floors": {"L4": 1e-3}},
+        {"floors": []},
         {"task": "other"},
     ],
 )
@@ -227,3 +277,23 @@ def test_a_state_that_cannot_be_is_refused(changed: dict[str, object]) -> None:
     meta = {**FeatureState("composition", 7e-6, -0.1, 0.2).to_meta(), **changed}
     with pytest.raises(InputError, match="cannot be"):
         FeatureState.from_meta(meta)
+
+
+def test_times_of_zero_are_no_floor() -> None:
+    table = kernels(measured=[0.0, 0.1, 0.02, 0.04])
+    state = fit_features(table, task="composition")
+    assert (state.floor, state.floors) == (7e-6, {})
+    assert features(design(table, task="composition", state=state))["run_start"] < 0
+    assert FeatureState.from_meta(state.to_meta()) == state
+
+
+@pytest.mark.parametrize("name", ["aten::mm", "bmm", "aten::addmm", "Gemm", "conv2d", "sgemm_128"])
+def test_matrix_products_are_known_by_name(name: str) -> None:
+    table = kernels(kernel_class=["view", name, "add", "softmax"])
+    assert features(design(table, task="composition"))["matmul_share"] == pytest.approx(2 / 3.4)
+
+
+@pytest.mark.parametrize("name", ["cpp_fused_convolution_backward_add", "triton_poi_fused_mm_1"])
+def test_loops_that_follow_a_product_are_none(name: str) -> None:
+    table = kernels(kernel_class=["view", name, "add", "softmax"])
+    assert features(design(table, task="composition"))["matmul_share"] == 0

@@ -37,10 +37,11 @@ def test_unknown_estimators_are_named(names: list[str], message: str) -> None:
 
 def test_what_estimators_see() -> None:
     assert columns_of("boosted", "prediction") == tuple(range(len(FEATURE_NAMES)))
-    assert [FEATURE_NAMES[i] for i in columns_of("bayesian", "composition")][:4] == [
+    assert [FEATURE_NAMES[i] for i in columns_of("bayesian", "composition")][:5] == [
         "launch_idle",
         "launch_work",
         "launch_work_training",
+        "run_start",
         "slow_kernels",
     ]
     assert seen_by("device", "prediction") == ()
