@@ -133,7 +133,7 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         sharp = ", ".join(str(_sharp_from(info.level)) for info in pooled)
         notes.append(
             f"bands of {names} are calibrated on the pooled scores of {pooled[0].groups} groups: "
-            f'approximate for new groups. A guarantee (method="group") needs {needs} groups at '
+            f"approximate for new groups. A guarantee needs {needs} groups at "
             f"least; it covers 5 points too much at most from {sharp} on"
         )
     beyond = [info for info in infos if info.beyond]

@@ -219,18 +219,22 @@ def difference(
 def verdict(differences: Sequence[Difference]) -> str:
     """Say which baselines were beaten, which perhaps, and which not."""
     parts = []
-    for words, chosen in (
-        ("beats {}", [d for d in differences if d.outcome == "better"]),
+    for words, side, chosen in (
+        ("beats {}", "lower", [d for d in differences if d.outcome == "better"]),
         (
             "below {} by no more than chance may give",
+            "lower",
             [d for d in differences if d.outcome == "undecided" and d.difference.value < 0],
         ),
         (
             "does not beat {}",
+            "higher",
             [d for d in differences if d.outcome != "better" and d.difference.value >= 0],
         ),
     ):
-        names = ", ".join(f"{d.against} ({100 * d.difference.value:+.2f} points)" for d in chosen)
+        names = ", ".join(
+            f"{d.against} ({100 * abs(d.difference.value):.2f} points {side})" for d in chosen
+        )
         if names:
             parts.append(words.format(names))
     return "; ".join(parts)

@@ -37,6 +37,8 @@ class HeldOut:
     low, high : ndarray, shape (n, len(LEVELS))
         NaN where a band was refused.
     quantiles : ndarray, shape (n, len(QUANTILES))
+    calibrated : ndarray of bool
+        Whether the band was calibrated.
     """
 
     run: Names
@@ -49,6 +51,7 @@ class HeldOut:
     low: Floats
     high: Floats
     quantiles: Floats
+    calibrated: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.run)
@@ -81,6 +84,7 @@ class HeldOut:
         without = {
             name: np.full_like(getattr(self, name), np.nan) for name in ("low", "high", "quantiles")
         }
+        without["calibrated"] = np.zeros(len(self), dtype=bool)
         kept = {one.name: getattr(self, one.name) for one in fields(self)}
         return type(self)(**{**kept, **without, "predicted": self.total})
 
@@ -181,9 +185,6 @@ def held_out(
             one = _matched(predictions, design.take(part.test), part.held_out, estimator)
             found.setdefault(estimator, []).append(one)
         progress()
-    if not found:
-        reason = f" {refused[0].held_out}: {refused[0].reason}" if refused else ""
-        raise InputError(f"{name}: no held-out run was answered.{reason}")
     return {estimator: _joined(pieces) for estimator, pieces in found.items()}, refused
 
 
@@ -232,6 +233,7 @@ def _matched(predictions: Predictions, truth: Design, group: str, estimator: str
         low=predictions.low[order],
         high=predictions.high[order],
         quantiles=predictions.quantiles[order],
+        calibrated=predictions.calibrated[order],
     )
 
 

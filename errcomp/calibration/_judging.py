@@ -137,6 +137,8 @@ class EvaluationRow:
     split, estimator : str
     n, refused : int
         Runs judged, and runs that were not answered.
+    uncalibrated : int
+        Of the runs judged those whose band was not calibrated: too few groups were left for it.
     figures : mapping of str to Estimate
         ``mean_ape``, ``median_ape``, ``p90_ape``, ``max_ape`` and ``bias`` (predicted less
         measured); an interval where a tested one exists, else the reason in ``method``.
@@ -165,6 +167,7 @@ class EvaluationRow:
     estimator: str
     n: int
     refused: int
+    uncalibrated: int
     figures: Mapping[str, Estimate]
     bands: tuple[BandRow, ...]
     crps: float
@@ -208,6 +211,7 @@ class EvaluationRow:
             "estimator": self.estimator,
             "n": self.n,
             "refused": self.refused,
+            "uncalibrated": self.uncalibrated,
             "groups": len(self.groups),
         }
         for name, one in self.figures.items():
@@ -285,6 +289,7 @@ def judge(
         estimator=estimator,
         n=len(held),
         refused=refused,
+        uncalibrated=int((~held.calibrated).sum()),
         figures={row: figure_of(name, held, clusters, seed) for row, name in _FIGURES.items()},
         bands=tuple(_band(held, i, clusters) for i in range(len(LEVELS))),
         crps=float(crps.mean()) if len(crps) else math.nan,

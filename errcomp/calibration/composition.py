@@ -15,7 +15,6 @@ from errcomp.calibration.fitted import (
     CompositionModel,
     Regime,
     band_ends,
-    combined,
     member_quantiles,
     widened,
 )
@@ -24,6 +23,7 @@ from errcomp.calibration.modelfile import fingerprint
 from errcomp.calibration.nesting import Fits, Mask
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import usable_runs
+from errcomp.calibration.stacking import combined, stack_weights
 from errcomp.calibration.training import Training
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
@@ -156,8 +156,6 @@ class Composition:
 
     def _weights(self, design: Design) -> dict[Regime, dict[str, float]]:
         """Weigh the models of the stack by how they did on runs left out."""
-        from errcomp.calibration.stacking import stack_weights
-
         found = {}
         truth = np.log(design.measured)
         for regime, key in REGIMES.items():
@@ -181,6 +179,7 @@ class Composition:
 
         found = {}
         truth = np.log(design.measured)
+        modes = len(set(design.mode.tolist())) > 1
         for regime, key in REGIMES.items():
             each = self.left_out_[regime]
             if "stack" in names:
@@ -192,9 +191,13 @@ class Composition:
                 if not there.any():
                     continue
                 low, high = band_ends(quantiles[there])
-                groups = getattr(design, key)[there]
                 found[name, regime] = GroupConformal(levels=LEVELS).fit(
-                    quantiles[there, _MEDIAN], low, high, truth[there], groups
+                    quantiles[there, _MEDIAN],
+                    low,
+                    high,
+                    truth[there],
+                    getattr(design, key)[there],
+                    category=design.mode[there] if modes else None,
                 )
         return found
 

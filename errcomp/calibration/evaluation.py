@@ -72,6 +72,9 @@ class Evaluation:
         What was not answered, with the reason.
     not_judged : tuple of str
         Runs without a measurement, or without the time of all their kernels.
+    not_done : mapping of str to str
+        Splits without a row, with the reason: these runs do not allow it (there is one device
+        only), or no estimator answered.
     seed : int
     """
 
@@ -83,6 +86,7 @@ class Evaluation:
     transfer: tuple[VendorTransfer, ...]
     refused: tuple[Refused, ...]
     not_judged: tuple[str, ...]
+    not_done: Mapping[str, str]
     seed: int
 
     def row(self, split: str, estimator: str) -> EvaluationRow:
@@ -110,6 +114,7 @@ class Evaluation:
             "vendor_transfer": [t.to_dict() for t in self.transfer],
             "refused": [asdict(r) for r in self.refused],
             "not_judged": list(self.not_judged),
+            "not_done": dict(self.not_done),
             "seed": self.seed,
         }
 
@@ -166,8 +171,8 @@ def evaluate(
     Raises
     ------
     InputError
-        No run can be judged, a split does not exist or has too few groups, an estimator does not
-        exist, or its predictions are none.
+        No run can be judged, a split does not exist, these runs allow none of the splits, an
+        estimator does not exist, or its predictions are none.
 
     Notes
     -----
@@ -198,8 +203,8 @@ def evaluate(
     ...         ends = np.repeat(e[:, None], len(LEVELS), axis=1)
     ...         return Predictions(run=t.run, total=t.measured, predicted=e, low=0.9 * ends,
     ...                            high=1.1 * ends, quantiles=e[:, None].repeat(len(QUANTILES), 1),
-    ...                            parts={}, fallback=t.run, warnings=((),) * len(t),
-    ...                            estimator="global", unit=t.unit)
+    ...                            parts={}, fallback=t.run, calibrated=np.ones(len(t), bool),
+    ...                            warnings=((),) * len(t), estimator="global", unit=t.unit)
     ...     return {"global": predict}
     >>> devices = list("AABBCCDDEE")
     >>> table = Kernels({"run": [f"r{i}" for i in range(10)], "kernel": ["k"] * 10,
@@ -212,7 +217,7 @@ def evaluate(
     >>> print(row.figures["mean_ape"])
     1.01 % [0.4, 2.8], n=10
     >>> row.band(0.9).coverage, row.verdict
-    (1.0, 'beats sum (-8.99 points)')
+    (1.0, 'beats sum (8.99 points lower)')
     """
     if task not in TASKS:
         raise InputError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
@@ -222,18 +227,23 @@ def evaluate(
     if not wanted:
         raise InputError("no split was asked for: name at least one")
     used, design, not_judged = judged_runs(kernels, task)
-    parts = {name: _parts(name, used, design, seed) for name in wanted}
+    parts, not_done = _possible(wanted, used, design, seed)
     steps = _Steps(progress, sum(map(len, parts.values())))
     predictions: dict[tuple[str, str], HeldOut] = {}
     refused: list[Refused] = []
     rows: list[EvaluationRow] = []
-    for name in wanted:
+    for name, folds in parts.items():
         found, missing = held_out(
-            make, used, design, name, parts[name], estimators=estimators, progress=steps.step
+            make, used, design, name, folds, estimators=estimators, progress=steps.step
         )
         refused += missing
+        if not found:
+            reason = f" {missing[0].held_out}: {missing[0].reason}" if missing else ""
+            not_done[name] = f"{name}: no held-out run was answered.{reason}"
         rows += _rows(name, found, missing, baselines, seed)
         predictions.update({(name, estimator): held for estimator, held in found.items()})
+    if not rows:
+        raise InputError(" ".join(not_done.values()))
     return Evaluation(
         task=task,
         unit=design.unit,
@@ -243,8 +253,22 @@ def evaluate(
         transfer=_transfer(predictions),
         refused=tuple(refused),
         not_judged=not_judged,
+        not_done=not_done,
         seed=seed,
     )
+
+
+def _possible(
+    names: Sequence[str], kernels: Kernels, design: Design, seed: int
+) -> tuple[dict[str, tuple[Split, ...]], dict[str, str]]:
+    """Return the folds of each split, and why others cannot be."""
+    found, reasons = {}, {}
+    for name in names:
+        try:
+            found[name] = _parts(name, kernels, design, seed)
+        except InputError as error:
+            reasons[name] = str(error)
+    return found, reasons
 
 
 def _parts(name: str, kernels: Kernels, design: Design, seed: int) -> tuple[Split, ...]:

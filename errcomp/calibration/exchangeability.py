@@ -324,12 +324,13 @@ def _result(
     row_p: Floats,
 ) -> Exchangeability:
     alarm = p <= alpha
+    new = f"{m} new group{'' if m == 1 else 's'}"
     method = "choices of groups" if exact else "t of groups"
-    sure = "" if exact else f", approximate: {k} old and {m} new groups are few"
+    sure = "" if exact else f", approximate: {k} old and {new} are few"
     verdict = (
         f"{far} (p = {p:.2g}{sure}): bands may not hold for them."
         if alarm
-        else f"{near}, as far as {k} old and {m} new groups can tell (p = {p:.2g}{sure})."
+        else f"{near}, as far as {k} old and {new} can tell (p = {p:.2g}{sure})."
     )
     n_old = int((group < k).sum())
     return Exchangeability(

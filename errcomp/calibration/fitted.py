@@ -13,7 +13,7 @@ from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names,
 from errcomp.calibration.members import FEATURE_NAMES, columns_of, seen_by
 from errcomp.calibration.predictions import Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
-from errcomp.calibration.stacking import StackModel
+from errcomp.calibration.stacking import combined
 from errcomp.calibration.training import Training
 from errcomp.calibration.unlike import unlike_the_fit, warnings_of
 from errcomp.errors import InputError
@@ -22,7 +22,7 @@ from errcomp.tables import Kernels
 if TYPE_CHECKING:
     from errcomp.calibration.conformal import GroupConformal
 
-__all__ = ["REGIMES", "CompositionModel", "band_ends", "combined", "member_quantiles"]
+__all__ = ["REGIMES", "CompositionModel", "band_ends", "member_quantiles"]
 
 #: What is new in a run: a model on a device that was in the fit, or the device itself.
 REGIMES = {"device": "model", "global": "device"}
@@ -99,7 +99,7 @@ class CompositionModel:
         known = np.isin(found.device.astype(str), [d for d in self.training.devices if d])
         fallback = np.where(known, "device", "global").astype(object)
         raw = self._quantiles(prepared, chosen, fallback)
-        low, high = self._calibrated(raw, chosen, fallback)
+        low, high = self._calibrated(raw, chosen, fallback, found.mode)
         stretched = between_levels(low, high, raw)
         total = found.total[:, None]
         predicted = found.total * np.exp(raw[:, _MEDIAN])
@@ -114,6 +114,7 @@ class CompositionModel:
             quantiles=total * np.exp(stretched),
             parts=self._parts(found, predicted),
             fallback=fallback,
+            calibrated=calibrated,
             warnings=warnings_of(prepared, self.training, known, calibrated, columns),
             estimator=chosen,
             unit=kernels.unit,
@@ -136,14 +137,19 @@ class CompositionModel:
     def _stacked(self) -> tuple[str, ...]:
         return tuple(next(iter(self.weights.values())))
 
-    def _calibrated(self, raw: Floats, estimator: str, fallback: Names) -> tuple[Floats, Floats]:
+    def _calibrated(
+        self, raw: Floats, estimator: str, fallback: Names, mode: Names
+    ) -> tuple[Floats, Floats]:
         """Return calibrated ends; those of the quantiles where calibration was impossible."""
         low, high = band_ends(raw)
         for regime in REGIMES:
             here = fallback == regime
             bands = self.bands.get((estimator, regime))
             if bands is not None and here.any():
-                low[here], high[here] = bands.apply(raw[here, _MEDIAN], low[here], high[here])
+                category = mode[here] if bands.by_category else None
+                low[here], high[here] = bands.apply(
+                    raw[here, _MEDIAN], low[here], high[here], category=category
+                )
         return low, high
 
     def _parts(self, design: Design, predicted: Floats) -> dict[str, Floats]:
@@ -175,12 +181,6 @@ def member_quantiles(members: Mapping[str, PortableModel], name: str, design: De
     """Return the quantiles of the log-ratio that a fitted model gives, shape (n, quantiles)."""
     x = design.x[:, columns_of(name, design.task)]
     return members[name].predict_quantiles(x, QUANTILES, device=design.device)
-
-
-def combined(each: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """Average quantiles with the weights of a stack."""
-    stack = StackModel(tuple(weights), np.array([*weights.values()]))
-    return stack.combine(each)
 
 
 def band_ends(quantiles: Floats, levels: Sequence[float] = LEVELS) -> tuple[Floats, Floats]:

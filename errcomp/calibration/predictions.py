@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names
 
@@ -33,6 +34,8 @@ class Predictions:
     fallback : ndarray of str
         ``device`` where runs of the device were in the fit, ``global`` where not: the answer is
         then that of all devices, and the band wider.
+    calibrated : ndarray of bool
+        Whether the band was calibrated on groups left out; else it is the model's own.
     warnings : tuple of tuple of str
         Per run: what makes it unlike the runs of the fit.
     estimator : str
@@ -50,6 +53,7 @@ class Predictions:
     quantiles: Floats
     parts: Mapping[str, Floats]
     fallback: Names
+    calibrated: NDArray[np.bool_]
     warnings: tuple[tuple[str, ...], ...]
     estimator: str
     unit: str | None
@@ -85,6 +89,7 @@ class Predictions:
                 row[f"high_{name}"] = float(self.high[i, at])
             row["parts"] = {name: float(values[i]) for name, values in self.parts.items()}
             row["fallback"] = str(self.fallback[i])
+            row["calibrated"] = bool(self.calibrated[i])
             row["warnings"] = list(self.warnings[i])
             found.append(row)
         return found

@@ -10,254 +10,189 @@ become one narrow band between them, not one wide band over both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from errcomp.calibration._stack_weights import stack_weights
-from errcomp.calibration.design import QUANTILES, Floats, Names, PortableModel, ResidualModel
-from errcomp.errors import InputError, describe_names
+from errcomp.calibration.design import QUANTILES, Floats
+from errcomp.calibration.scoring import check_probabilities, grid_weights, pinball
+from errcomp.errors import ErrcompError, InputError
 
-__all__ = ["StackModel", "StackedResidual", "stack_weights"]
+__all__ = ["combined", "stack_weights"]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StackModel:
-    r"""Weights of a stack, by the names of its members: all that a model file holds of it.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the members.
-    weights : ndarray, shape (M,)
-        Not negative, adding up to 1.
-    members : mapping of str to PortableModel
-        The models by name; empty until given by `bind`. A model file holds them beside the stack.
-
-    Raises
-    ------
-    InputError
-        Names and weights are not as many, a name is given twice, or weights are negative, not
-        finite, or do not add up to 1.
-
-    Examples
-    --------
-    >>> stack = StackModel(("a", "b"), np.array([0.75, 0.25]))
-    >>> stack.combine({"a": np.array([[0.0, 1.0]]), "b": np.array([[2.0, 3.0]])}).tolist()
-    [[0.5, 1.5]]
-    """
-
-    KIND: ClassVar[str] = "stack"
-
-    names: tuple[str, ...]
-    weights: Floats
-    members: Mapping[str, PortableModel] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        weights = np.asarray(self.weights, dtype=np.float64)
-        fine = weights.shape == (len(self.names),) and len(set(self.names)) == len(self.names) > 0
-        # NaN fails the comparison too.
-        if not (fine and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-9):
-            raise InputError(
-                "a stack needs one weight per member, not negative, adding up to 1, got members "
-                f"{describe_names(self.names)} and weights {weights.tolist()}"
-            )
-
-    def bind(self, members: Mapping[str, PortableModel]) -> Self:
-        """Return the stack with its members, so that it can predict.
-
-        Raises
-        ------
-        InputError
-            A member with a weight is missing.
-        """
-        self._weighed(members)
-        return type(self)(self.names, self.weights, dict(members))
-
-    def _weighed(self, there: Mapping[str, Any]) -> dict[str, float]:
-        """Return the weights above 0; raise if one of these members is not there."""
-        found = {n: float(w) for n, w in zip(self.names, self.weights, strict=True) if w > 0}
-        missing = [name for name in found if name not in there]
-        if missing:
-            raise InputError(
-                f"the stack needs its members {describe_names(missing)}; there are "
-                f"{describe_names(list(there))}. Give them with bind(...)."
-            )
-        return found
-
-    def combine(self, quantiles: Mapping[str, Floats]) -> Floats:
-        """Average quantiles of the members, shape (n, K) each; a member of weight 0 may be missing.
-
-        Raises
-        ------
-        InputError
-            A member with a weight is missing.
-        """
-        weighed = self._weighed(quantiles)
-        found: Floats = np.sum([w * quantiles[name] for name, w in weighed.items()], axis=0)
-        return found
-
-    def predict_quantiles(
-        self, x: Floats, q: Sequence[float], *, device: Names | None = None
-    ) -> Floats:
-        """Return quantiles of the log-ratio at probabilities q, shape (n, len(q)).
-
-        Raises
-        ------
-        InputError
-            The members were not given (`bind`).
-        """
-        weighed = self._weighed(self.members)
-        each = {n: self.members[n].predict_quantiles(x, q, device=device) for n in weighed}
-        return self.combine(each)
-
-    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the names for JSON, and the weights; members are stored by themselves."""
-        return {"members": list(self.names)}, {"weights": np.asarray(self.weights, dtype=float)}
-
-    @classmethod
-    def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make the stack again, without members.
-
-        Raises
-        ------
-        InputError
-            Names or weights are missing or cannot be.
-        """
-        names, weights = meta.get("members"), arrays.get("weights")
-        texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
-        if not texts or weights is None or weights.dtype.kind != "f":
-            raise InputError(
-                "a stack in a model file needs members (a list of names) and weights (an array of "
-                f"numbers), got members {names!r} and weights {weights!r}. Write the file again."
-            )
-        return cls(tuple(names or ()), np.asarray(weights, dtype=np.float64))
+#: How much of equal weights is mixed in: the share of these that did best in groups left out.
+_SHRINKAGE = (1.0, 0.75, 0.5, 0.25, 0.0)
+#: With fewer, leaving one out says nothing of the weights: equal ones.
+_FEWEST_GROUPS = 3
 
 
-class StackedResidual:
-    r"""Fits several models of the log-ratio and weighs them by runs of groups left out.
-
-    Each member is fitted once per group without it, which gives quantiles that did not see the
-    run; `stack_weights` weighs them; then each is fitted to all runs. Every member stays available
-    in ``members_``.
-
-    Valid for new groups of the kind left out (``by``). Misleads where the runs to come are new in
-    another way: weights learnt by leaving models out favour models that know the devices.
+def combined(quantiles: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """Average the quantiles of members.
 
     Parameters
     ----------
-    members : mapping of str to callable
-        Each makes a new, unfitted `ResidualModel`.
-    by : {"model", "device"}
-        What is left out.
+    quantiles : mapping of str to ndarray, shape (n, K)
+        Of each member.
+    weights : mapping of str to float
+        Of the same members, not negative, adding up to 1.
 
-    Attributes
+    Returns
+    -------
+    ndarray, shape (n, K)
+
+    Examples
+    --------
+    >>> combined({"a": np.array([0.0, 1.0]), "b": np.array([2.0, 3.0])}, {"a": 0.75, "b": 0.25})
+    array([0.5, 1.5])
+    """
+    found: Floats = np.sum([weights[name] * each for name, each in quantiles.items()], axis=0)
+    return found
+
+
+def stack_weights(
+    out_of_fold: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike,
+    q: Sequence[float] = QUANTILES,
+) -> Floats:
+    r"""Return the weights with which the average of the members' quantiles scores best.
+
+    .. math:: \hat w = \arg\min_w \sum_i \sum_k v_k \,
+              \rho_{\tau_k}\Big(y_i, \sum_m w_m Q_{m,i}(\tau_k)\Big), \qquad
+              w = (1 - s)\, \hat w + s / M
+
+    over :math:`w \ge 0, \sum w = 1`, with the pinball loss ρ and the share v of (0, 1) for which
+    each probability stands (so that the loss is half the CRPS). It is a linear programme, solved
+    exactly. The shrinkage s towards equal weights is the one of 0, ¼, ½, ¾ and 1 that scores best
+    where each group is left out in turn; of equal scores the largest. With fewer than 3 groups the
+    weights are equal.
+
+    In simulations of 3 to 20 groups the expected loss on new groups was at most 2 % above that of
+    equal weights where these are best, and at most 4 % above that of the best member where one is
+    far better (`tests/statistical/test_calibration_evaluation.py`).
+
+    Misleads where the quantiles come from fits that saw the runs: the member that overfits most
+    gets the weight.
+
+    Parameters
     ----------
-    members_ : dict of str to ResidualModel
-        Fitted to all runs.
-    out_of_fold_ : ndarray, shape (M, n, len(QUANTILES))
-        Quantiles of the runs of each group by fits without it; also what bands are calibrated on.
-    weights_ : dict of str to float
-    portable_ : StackModel
+    out_of_fold : array_like, shape (M, n, K)
+        Quantiles of each member for runs whose group was not in its fit.
+    y : array_like, shape (n,)
+        What came true, on the same scale.
+    groups : array_like, shape (n,)
+        What was left out together, e.g. the device or the model of each run.
+    q : sequence of float, length K
+        Probabilities, ascending, in (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (M,)
+        Not negative, adding up to 1.
 
     Raises
     ------
     InputError
-        No members are given, ``by`` is unknown, or the groups are not given or fewer than two.
+        Shapes do not fit each other, there are no runs or members, or values are not finite.
+
+    References
+    ----------
+    Breiman (1996), "Stacked regressions", Machine Learning 24, 49-64, doi:10.1007/BF00117832.
+    Lichtendahl, Grushka-Cockayne and Winkler (2013), "Is It Better to Average Probabilities or
+    Quantiles?", Management Science 59(7), 1594-1611, doi:10.1287/mnsc.1120.1667.
 
     Examples
     --------
-    >>> StackedResidual({}, by="model").fit(np.zeros((4, 1)), np.zeros(4))
-    Traceback (most recent call last):
-        ...
-    errcomp.errors.InputError: a stack needs members: a mapping of names to what makes a model
+    Two members with the same spread; the second is off by 1 in every run.
+
+    >>> y = np.array([0.1, -0.2, 0.0, 0.2, -0.1, 0.0])
+    >>> member = np.tile([-0.2, 0.0, 0.2], (6, 1))
+    >>> stack_weights([member, member + 1], y, ["a", "a", "b", "b", "c", "c"],
+    ...               q=[0.1, 0.5, 0.9]).tolist()
+    [1.0, 0.0]
     """
+    quantiles, truth, code, probabilities = _checked(out_of_fold, y, groups, q)
+    members = len(quantiles)
+    equal = np.full(members, 1 / members)
+    n_groups = int(code.max()) + 1
+    if members == 1 or n_groups < _FEWEST_GROUPS:
+        return equal
+    # With weights that add up to 1 the truth can be taken off the members.
+    apart = quantiles - truth[:, None]
+    shrinkage = np.asarray(_SHRINKAGE)
+    loss = np.zeros(len(shrinkage))
+    for group in range(n_groups):
+        held = code == group
+        best = _best_weights(apart[:, ~held], probabilities)
+        for i, s in enumerate(shrinkage):
+            loss[i] += _loss((1 - s) * best + s * equal, apart[:, held], probabilities)
+    # Rounding must not decide between equal scores: the first is the most cautious.
+    s = shrinkage[int(np.argmax(loss <= loss.min() * (1 + 1e-9)))]
+    found: Floats = (1 - s) * _best_weights(apart, probabilities) + s * equal
+    return found
 
-    def __init__(
-        self,
-        members: Mapping[str, Callable[[], ResidualModel]],
-        *,
-        by: Literal["model", "device"] = "model",
-    ) -> None:
-        self.members = members
-        self.by = by
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return what it was made with, as scikit-learn's ``clone`` asks for it."""
-        return {"members": self.members, "by": self.by}
+def _checked(
+    out_of_fold: ArrayLike, y: ArrayLike, groups: ArrayLike, q: Sequence[float]
+) -> tuple[Floats, Floats, NDArray[np.int64], list[float]]:
+    probabilities: list[float] = check_probabilities(q).tolist()
+    quantiles, truth = np.asarray(out_of_fold, dtype=float), np.asarray(y, dtype=float)
+    labels = np.asarray(groups, dtype=object)
+    n = len(truth) if truth.ndim == 1 else -1
+    shape = (quantiles.shape[0] if quantiles.ndim else 0, n, len(probabilities))
+    if quantiles.shape != shape or labels.shape != (n,) or 0 in shape:
+        raise InputError(
+            "stacking needs quantiles of shape (members, runs, probabilities), one outcome and one "
+            f"group per run, got shapes {quantiles.shape}, {truth.shape} and {labels.shape} for "
+            f"{len(probabilities)} probabilities"
+        )
+    bad = ~(np.isfinite(quantiles).all(axis=(0, 2)) & np.isfinite(truth))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(
+            f"stacking needs finite outcomes and quantiles, got outcome {truth[at]} and quantiles "
+            f"{quantiles[:, at].ravel()[:3]} in row {at + 1} ({bad.sum()} rows in all). Leave out "
+            "runs that a member does not answer."
+        )
+    code = np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)
+    return quantiles, truth, code, probabilities
 
-    def fit(
-        self,
-        X: ArrayLike,  # noqa: N803
-        y: ArrayLike,
-        *,
-        device: ArrayLike | None = None,
-        model: ArrayLike | None = None,
-    ) -> Self:
-        """Fit members and weights; see `ResidualModel.fit`."""
-        if not self.members:
-            raise InputError("a stack needs members: a mapping of names to what makes a model")
-        if self.by not in ("model", "device"):
-            raise InputError(f"by must be 'model' or 'device', got {self.by!r}")
-        x, truth = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
-        known = {
-            name: np.asarray(values, dtype=object)
-            for name, values in (("device", device), ("model", model))
-            if values is not None
-        }
-        groups = known.get(self.by)
-        there = [] if groups is None else sorted(set(groups.tolist()))
-        if groups is None or len(there) < 2:
-            raise InputError(
-                f"a stack by {self.by} needs runs of at least 2 {self.by}s, got "
-                f"{describe_names(list(map(str, there)))}. Give {self.by}=, or stack by the other."
-            )
-        self.out_of_fold_ = np.empty((len(self.members), len(truth), len(QUANTILES)))
-        for group in there:
-            held = groups == group
-            inside = {name: values[~held] for name, values in known.items()}
-            at = known["device"][held] if "device" in known else None
-            for i, make in enumerate(self.members.values()):
-                fitted = make().fit(x[~held], truth[~held], **inside)
-                quantiles = fitted.predict_quantiles(x[held], QUANTILES, device=at)
-                self.out_of_fold_[i, held] = quantiles
-        weights = stack_weights(self.out_of_fold_, truth, groups, QUANTILES)
-        self.members_ = {name: make().fit(x, truth, **known) for name, make in self.members.items()}
-        names = tuple(self.members)
-        self.weights_ = dict(zip(names, weights.tolist(), strict=True))
-        portable = {name: member.portable_ for name, member in self.members_.items()}
-        self.portable_ = StackModel(names, weights).bind(portable)
-        return self
 
-    def predict_quantiles(
-        self,
-        X: ArrayLike,  # noqa: N803
-        q: Sequence[float] = QUANTILES,
-        *,
-        device: ArrayLike | None = None,
-    ) -> Floats:
-        """Return quantiles, shape (n, len(q)), ascending in every row."""
-        at = None if device is None else np.asarray(device, dtype=object)
-        return self.portable_.predict_quantiles(np.asarray(X, dtype=float), q, device=at)
+def _loss(weights: Floats, apart: Floats, q: Sequence[float]) -> float:
+    """Sum over the runs of the pinball loss of the average; ``apart`` is quantile - truth."""
+    average: Floats = np.tensordot(weights, apart, axes=1)
+    each = pinball(average, np.zeros(len(average)), q)
+    return float(each.sum(axis=0) @ grid_weights(q))
 
-    def predict(self, X: ArrayLike, *, device: ArrayLike | None = None) -> Floats:  # noqa: N803
-        """Return the median of the log-ratio, shape (n,)."""
-        return self.predict_quantiles(X, [0.5], device=device)[:, 0]
 
-    def predict_interval(
-        self,
-        X: ArrayLike,  # noqa: N803
-        level: float | Sequence[float] = 0.9,
-        *,
-        device: ArrayLike | None = None,
-    ) -> Floats:
-        """Return equal-tailed bands: shape (n, 2) for one level, (n, 2, levels) for several."""
-        levels = np.atleast_1d(np.asarray(level, dtype=float))
-        ends = [
-            self.predict_quantiles(X, [0.5 - one / 2, 0.5 + one / 2], device=device)
-            for one in levels.tolist()
-        ]
-        return ends[0] if np.ndim(level) == 0 else np.stack(ends, axis=2)
+def _best_weights(apart: Floats, q: Sequence[float]) -> Floats:
+    r"""Solve the linear programme by its dual, which has one row per member only.
+
+    .. math:: \max_{a, b} b \quad\text{s.t.}\quad \sum_i a_i X_{m,i} + b \le 0, \qquad
+              -v_i (1 - \tau_i) \le a_i \le v_i \tau_i
+
+    with X the quantiles less the truth; its shadow prices are the weights.
+    """
+    from scipy.optimize import linprog
+
+    members, n, _ = apart.shape
+    x = apart.reshape(members, -1)
+    scale = float(np.abs(x).mean())
+    if scale == 0:  # all members are exact
+        return np.full(members, 1 / members)
+    share, tau = np.tile(grid_weights(q), n), np.tile(q, n)
+    ends: Any = np.column_stack([-share * (1 - tau), share * tau]).tolist()
+    solved = linprog(
+        np.append(np.zeros(x.shape[1]), -1.0),
+        A_ub=np.column_stack([x / scale, np.ones(members)]),
+        b_ub=np.zeros(members),
+        bounds=[*ends, (None, None)],
+        method="highs-ds",
+    )
+    if solved.status != 0:
+        raise ErrcompError(f"the weights of the stack were not found: {solved.message}")
+    weights = np.clip(-solved.ineqlin.marginals, 0.0, None)
+    found: Floats = weights / weights.sum()
+    return found

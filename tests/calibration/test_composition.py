@@ -11,12 +11,23 @@ from errcomp.calibration.composition import Composition, evaluate_composition
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
+from errcomp.cli._calibration_tables import fit_tables, model_document
+from errcomp.cli._evaluation_tables import evaluation_tables
+from errcomp.cli._output import Table
+from errcomp.cli._prediction_tables import prediction_tables
 from errcomp.errors import InputError
+from errcomp.results import format_number
 from errcomp.tables import Kernels
 
 PLAIN = ("device",)
 #: Corrections of kernels take their time: a table as small as it may be.
 FEW: tuple[tuple[str, ...], tuple[str, ...]] = (("A100", "L4", "V100"), ("bert", "gpt2", "opt"))
+
+
+def said(tables: list[Table]) -> str:
+    """What people read of tables."""
+    cells = [column.show(row) for one in tables for row in one.rows for column in one.columns]
+    return "\n".join([*cells, *(note for one in tables for note in one.notes)])
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +131,37 @@ def test_kernels_without_like_ones_widen_the_band(predicting: Composition, runs_
     assert "100 % device" in unknown.warnings[0][-1]
 
 
+def test_modes_with_enough_models_have_bands_of_their_own(runs_of: Any, tmp_path: Any) -> None:
+    """Training errs fifteen times as much."""
+    models = tuple(f"net{i:02}" for i in range(20))
+    table = runs_of(("A100",), models)
+    at = np.array([models.index(name) for name in table.column("model")])
+    training = np.char.endswith(table.run.astype(str), "/8")
+    noise = np.random.default_rng(5).standard_normal((2, 20))
+    mode = np.where(training, "training", "inference")
+    shift = np.where(training, 0.3 * noise[1, at], 0.02 * noise[0, at])
+    total = dict(zip(table.totals().run, table.totals().measured, strict=True))
+    ends = np.array([total[run] for run in table.run]) * np.exp(shift)
+    changed = runs_of(("A100",), models, mode=mode, run_measured=ends)
+    fitted = Composition(estimators=PLAIN).fit(changed)
+    found = fitted.predict(changed, estimator="sum")
+    own = fitted.model_.bands["sum", "device"].categories_
+    assert set(own) == {"inference", "training"}
+    which = np.char.endswith(found.run.astype(str), "/8")
+    width = found.relative_width
+    assert width[which].min() > 4 * width[~which].max()
+    document = {**model_document(fitted.model_), "source": ""}
+    row, text = document["rows"][0], said(fit_tables(document))
+    factors = row["factor_90_by_mode"]
+    assert factors["training"] > 4 * factors["inference"]
+    assert f"inference {format_number(factors['inference'], 3)}, training" in text
+    shown = said(prediction_tables(found, fitted.model_, ""))
+    assert "Calibrated apart: inference, training." in shown
+    path = tmp_path / "m.errcomp"
+    save_model(fitted.model_, path, created="2030-01-31")
+    assert load_model(path).predict(changed, estimator="sum").low == pytest.approx(found.low)
+
+
 def test_too_few_runs_are_refused(runs_of: Any) -> None:
     with pytest.raises(InputError, match="6 runs are too few .* at least 8"):
         Composition(estimators=PLAIN).fit(runs_of(("A100",), ("bert", "opt", "xlnet")))
@@ -196,6 +238,27 @@ def test_evaluation_is_of_models_that_saw_nothing(runs_of: Any) -> None:
     assert held.predicted[held.device == "L4"] == pytest.approx(expected.predicted, rel=1e-12)
     assert held.low[held.device == "L4"] == pytest.approx(expected.low, rel=1e-12)
     assert found.row("leave-device-out", "linear").verdict.startswith("beats sum")
+
+
+def test_an_evaluation_counts_bands_that_nothing_calibrated(runs_of: Any) -> None:
+    """Of three devices one left out leaves two: too few; of five it leaves four."""
+    split, few = "leave-device-out", runs_of(*FEW)
+    found = evaluate_composition(few, estimators=PLAIN, splits=[split])
+    assert found.row(split, "linear").uncalibrated == few.n_runs
+    assert found.to_dict()["rows"][0]["uncalibrated"] == few.n_runs
+    text = said(evaluation_tables(found, "", {}))
+    assert "the bands of 18 runs by sum, global, device, linear" in text
+    found = evaluate_composition(runs_of(), estimators=PLAIN, splits=[split])
+    assert found.row(split, "linear").uncalibrated == 0
+
+
+def test_an_evaluation_says_what_one_device_does_not_allow(runs_of: Any) -> None:
+    splits = ["leave-device-out", "leave-model-out"]
+    table = runs_of(("A100",), tuple("abcdefg"))
+    found = evaluate_composition(table, estimators=PLAIN, splits=splits)
+    assert {row.split for row in found.rows} == {"leave-model-out"}
+    text = said(evaluation_tables(found, "", {}))
+    assert "Not done: leave-device-out needs runs of at least 2 devices, there is 1" in text
 
 
 def test_unknown_estimators_are_refused_before_the_work(runs_of: Any) -> None:

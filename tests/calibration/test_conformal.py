@@ -288,24 +288,27 @@ def test_each_category_has_factors_of_its_own():
         np.testing.assert_allclose(row, np.maximum.accumulate(np.array(expected) * Z))
 
 
-def test_a_category_with_too_little_takes_the_factors_of_all_and_says_so():
+def test_where_a_category_has_too_little_all_share_factors_and_this_is_said():
     data, category = mixed(6, 8)
     category[data[4] > 3] = "inference"  # training is left in four groups
-    found = GroupConformal().fit(*data, category=category)
-    assert set(found.categories_) == {"inference"}
-    (note,) = [note for note in found.notes if note.startswith("category")]
-    assert "category training: 16 runs in 4 groups" in note
-    assert "need 19 runs and 5 groups" in note
+    found = GroupConformal(method="pooled").fit(*data, category=category)
+    assert found.categories_ == {}
+    (note,) = [note for note in found.notes if note.startswith("all categories share these bands")]
+    assert note.endswith(
+        ": training (16 runs in 4 groups) would need 19 runs in 5 groups for their own"
+    )
     _, high = found.apply([0.0], [-Z], [Z], category=["training"])
     np.testing.assert_allclose(high[0], np.maximum.accumulate(found.factors_ * Z))
 
 
-def test_a_category_needs_the_groups_of_a_guarantee_where_one_was_asked_for():
+@pytest.mark.parametrize("method", ["auto", "group"])
+def test_a_category_needs_the_groups_of_a_guarantee(method):
     data, category = mixed(20, 6)
-    category[data[4] < 3] = "inference"
-    found = GroupConformal(method="group").fit(*data, category=category)
-    assert set(found.categories_) == {"inference"}
-    assert "19 groups" in found.notes[-1]
+    category[data[4] < 3] = ""
+    found = GroupConformal(method=method).fit(*data, category=category)
+    assert found.categories_ == {}
+    assert "bands: (unknown) (18 runs in 3 groups), inference (51 runs in 17 " in found.notes[-1]
+    assert found.notes[-1].endswith(" would need 19 runs in 19 groups for their own")
 
 
 def test_category_must_be_given_where_it_was_fitted_and_only_there():
@@ -327,7 +330,7 @@ def test_fitting_again_forgets():
 
 
 def test_meta_goes_through_json_and_back():
-    data, category = mixed(8, 8)
+    data, category = mixed()
     for found, options in (
         (GroupConformal().fit(*data), {}),
         (GroupConformal().fit(*data, category=category), {"category": category}),

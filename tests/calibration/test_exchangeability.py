@@ -80,7 +80,7 @@ def test_few_groups_use_the_t_of_groups():
     found = errors_exchangeable(scores, groups, scores[:3] * 0.9)
     assert found.method == "t of groups"
     assert found.smallest_p == 1 / 9
-    assert "approximate: 8 old and 1 new groups are few" in found.verdict
+    assert "approximate: 8 old and 1 new group are few" in found.verdict
     far = errors_exchangeable(scores, groups, [50.0, 60.0, 70.0])
     assert far.alarm
     assert 0 < far.p < 0.05 < 1 / 9

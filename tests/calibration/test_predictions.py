@@ -55,6 +55,7 @@ def made() -> Predictions:
         quantiles=np.outer(two, np.linspace(1, 3, len(QUANTILES))),
         parts={"launches": -0.1 * two, "other": 1.1 * two},
         fallback=np.array(["device", "global"], dtype=object),
+        calibrated=np.array([True, False]),
         warnings=((), ("device 'x' was not in the fit",)),
         estimator="device",
         unit="ms",
@@ -69,6 +70,7 @@ def test_rows_have_bands_parts_and_warnings() -> None:
     assert row["predicted"] == 4
     assert (row["low_90"], row["high_95"]) == (3.0, 5.6)
     assert row["total"] + sum(row["parts"].values()) == pytest.approx(row["predicted"])
+    assert row["calibrated"] is False
     assert row["warnings"] == ["device 'x' was not in the fit"]
     assert found.relative_width == pytest.approx([0.5, 0.5])
     assert found.band(0.5)[0].tolist() == [1.8, 3.6]

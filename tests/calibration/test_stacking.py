@@ -1,17 +1,15 @@
-"""Weights of a stack, and the stack as a model."""
+"""Weights of a stack."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from errcomp.calibration import _stack_weights
+from errcomp.calibration import stacking
 from errcomp.calibration.design import QUANTILES
 from errcomp.calibration.scoring import grid_weights, pinball
-from errcomp.calibration.stacking import StackedResidual, StackModel, stack_weights
+from errcomp.calibration.stacking import stack_weights
 from errcomp.errors import ErrcompError, InputError
 
 Z = stats.norm.ppf(QUANTILES)
@@ -31,7 +29,7 @@ def loss(weights, quantiles, y):
 
 
 def best(quantiles, y):
-    return _stack_weights._best_weights(quantiles - y[:, None], list(QUANTILES))
+    return stacking._best_weights(quantiles - y[:, None], list(QUANTILES))
 
 
 def test_the_linear_programme_finds_the_minimum_of_two():
@@ -132,151 +130,3 @@ def test_a_solver_that_fails_says_so(monkeypatch):
     monkeypatch.setattr(optimize, "linprog", lambda *_, **__: failed)
     with pytest.raises(ErrcompError, match="were not found: numerical trouble"):
         stack_weights(*members(11, [0.1, 0.2]))
-
-
-class Normal:
-    """A portable model: the first feature plus a bias, with normal quantiles."""
-
-    KIND = "normal"
-
-    def __init__(self, bias, sd=0.1):
-        self.bias, self.sd = bias, sd
-
-    def predict_quantiles(self, x, q, *, device=None):
-        shift = 0 if device is None else np.array([d == "hot" for d in device])[:, None]
-        return x[:, :1] + self.bias + shift + self.sd * stats.norm.ppf(q)
-
-
-class Shift:
-    """A model that learns the mean of y - x, plus an error of its own."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def fit(self, x, y, *, device=None, model=None):
-        assert model is None or len(model) == len(y)
-        self.seen = None if model is None else set(model)
-        self.portable_ = Normal(float(np.mean(y - x[:, 0])) + self.error)
-        return self
-
-    def predict_quantiles(self, x, q=QUANTILES, *, device=None):
-        return self.portable_.predict_quantiles(x, q)
-
-
-def test_a_stack_averages_quantiles_at_any_probability():
-    stack = StackModel(("a", "b"), np.array([0.25, 0.75])).bind({"a": Normal(0), "b": Normal(1)})
-    x = np.array([[0.0], [2.0]])
-    found = stack.predict_quantiles(x, [0.1, 0.5], device=np.array(["", "hot"], dtype=object))
-    assert found[:, 1] == pytest.approx([0.75, 3.75])
-    assert found[0, 0] == pytest.approx(0.75 + 0.1 * stats.norm.ppf(0.1))
-
-
-def test_a_member_without_weight_is_not_needed():
-    stack = StackModel(("a", "b"), np.array([1.0, 0.0])).bind({"a": Normal(0)})
-    assert stack.predict_quantiles(np.zeros((1, 1)), [0.5]).tolist() == [[0.0]]
-
-
-def test_a_stack_survives_a_file():
-    stack = StackModel(("bayesian", "boosted"), np.array([0.3, 0.7]))
-    meta, arrays = stack.to_arrays()
-    again = StackModel.from_arrays(json.loads(json.dumps(meta)), arrays)
-    assert again.names == stack.names
-    assert again.weights.tobytes() == stack.weights.tobytes()
-    assert StackModel.KIND == "stack"
-
-
-def test_a_stack_without_its_members_says_which():
-    stack = StackModel(("a", "b", "c"), np.array([0.5, 0.5, 0.0]))
-    with pytest.raises(InputError, match="needs its members a, b; there are none"):
-        stack.predict_quantiles(np.zeros((1, 1)), [0.5])
-    with pytest.raises(InputError, match="needs its members b; there are a"):
-        stack.bind({"a": Normal(0)})
-    with pytest.raises(InputError, match="needs its members b; there are a"):
-        stack.combine({"a": np.zeros((1, 1))})
-
-
-@pytest.mark.parametrize(
-    ("names", "weights"),
-    [
-        (("a",), [0.5, 0.5]),
-        (("a", "a"), [0.5, 0.5]),
-        ((), []),
-        (("a", "b"), [1.5, -0.5]),
-        (("a", "b"), [0.5, 0.4]),
-        (("a", "b"), [np.nan, 1.0]),
-    ],
-)
-def test_weights_that_cannot_be(names, weights):
-    with pytest.raises(InputError, match="one weight per member"):
-        StackModel(names, np.array(weights))
-
-
-@pytest.mark.parametrize(
-    ("meta", "arrays"),
-    [
-        ({}, {"weights": np.ones(1)}),
-        ({"members": "a"}, {"weights": np.ones(1)}),
-        ({"members": [1]}, {"weights": np.ones(1)}),
-        ({"members": ["a"]}, {}),
-        ({"members": ["a"]}, {"weights": np.array(["1"])}),
-    ],
-)
-def test_a_file_that_cannot_be(meta, arrays):
-    with pytest.raises(InputError, match="a stack in a model file needs members"):
-        StackModel.from_arrays(meta, arrays)
-
-
-@pytest.fixture
-def table():
-    rng = np.random.default_rng(12)
-    model = np.repeat(np.array(list("abcd"), dtype=object), 10)
-    x = rng.standard_normal((40, 2))
-    return x, x[:, 0] + 0.3 + 0.05 * rng.standard_normal(40), model
-
-
-def test_fitting_weighs_members_by_groups_they_did_not_see(table):
-    x, y, model = table
-    makers = {"good": lambda: Shift(0.0), "off": lambda: Shift(0.5)}
-    stack = StackedResidual(makers).fit(x, y, model=model, device=np.full(40, "gpu"))
-    assert stack.weights_["good"] > 0.9
-    assert stack.out_of_fold_.shape == (2, 40, len(QUANTILES))
-    assert np.isfinite(stack.out_of_fold_).all()
-    held = model == "b"
-    own = Shift(0.0).fit(x[~held], y[~held]).predict_quantiles(x[held])
-    assert stack.out_of_fold_[0, held] == pytest.approx(own)
-    assert stack.members_["off"].seen == set("abcd")
-    assert stack.predict(x) == pytest.approx(stack.predict_quantiles(x, [0.5])[:, 0])
-    assert np.abs(stack.predict(x) - x[:, 0] - 0.3).max() < 0.1
-    assert stack.portable_.weights.tolist() == list(stack.weights_.values())
-
-
-def test_bands_are_equal_tailed(table):
-    x, y, model = table
-    stack = StackedResidual({"one": lambda: Shift(0.0)}).fit(x, y, model=model)
-    one = stack.predict_interval(x, 0.9, device=np.full(40, "gpu"))
-    assert one.shape == (40, 2)
-    assert one == pytest.approx(stack.predict_quantiles(x, [0.05, 0.95]))
-    several = stack.predict_interval(x, [0.5, 0.9])
-    assert several.shape == (40, 2, 2)
-    assert several[:, :, 1] == pytest.approx(one)
-
-
-def test_scikit_learn_can_clone_it():
-    makers = {"one": lambda: Shift(0.0)}
-    assert StackedResidual(makers, by="device").get_params() == {"members": makers, "by": "device"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "known", "words"),
-    [
-        (({},), {}, "a stack needs members"),
-        (({"a": Shift},), {}, "at least 2 models, got none. Give model="),
-        (({"a": Shift},), {"model": ["m"] * 40}, "at least 2 models, got m"),
-    ],
-)
-def test_fits_that_cannot_be(table, arguments, known, words):
-    x, y, _ = table
-    with pytest.raises(InputError, match=words):
-        StackedResidual(*arguments).fit(x, y, **known)
-    with pytest.raises(InputError, match="'model' or 'device', got 'vendor'"):
-        StackedResidual({"a": Shift}, by="vendor").fit(x, y)

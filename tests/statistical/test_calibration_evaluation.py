@@ -13,7 +13,6 @@ from scipy import special, stats
 from errcomp.calibration._differences import difference, figure_of, mean_in_clusters
 from errcomp.calibration._held_out import HeldOut
 from errcomp.calibration._judging import judge
-from errcomp.calibration._stack_weights import _best_weights
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.scoring import (
     abstention_curve,
@@ -22,7 +21,7 @@ from errcomp.calibration.scoring import (
     pinball,
     pit_from_quantiles,
 )
-from errcomp.calibration.stacking import stack_weights
+from errcomp.calibration.stacking import _best_weights, stack_weights
 
 Z, TAILS = stats.norm.ppf(QUANTILES), stats.norm.ppf((1 + np.array(LEVELS)) / 2)
 SIGMA = 0.1
@@ -49,6 +48,7 @@ def held_out(log_error, device, model, sd=SIGMA):
         low=predicted[:, None] * np.exp(-sd * TAILS),
         high=predicted[:, None] * np.exp(sd * TAILS),
         quantiles=predicted[:, None] * np.exp(sd * Z),
+        calibrated=np.ones(n, dtype=bool),
     )
 
 

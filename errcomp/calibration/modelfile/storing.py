@@ -187,6 +187,6 @@ def check_target(path: str | PathLike[str]) -> None:
         manifest_of(unpack(_bytes_of(path)))
     except InputError as error:
         raise InputError(
-            f"{path}: is there and is no model file that can be read, so it is not overwritten. "
+            f"{path}: exists and is no model file that can be read, so it is not overwritten. "
             "Name another file, or remove it first."
         ) from error

@@ -53,7 +53,7 @@ def check_unit(of_model: str | None, given: str | None) -> float:
     if given is None:
         raise InputError(
             f"the model was fitted to times in {of_model}, and the times given have no unit. "
-            "State it: unit='ms' (--unit ms)."
+            "State it, for instance --unit ms (in Python unit='ms')."
         )
     if of_model is None:
         raise InputError(
