@@ -26,8 +26,8 @@ def seconds_in(unit: str | None, *, source: str = "") -> float:
     prefix = f"{source}: " if source else ""
     if unit is None:
         raise InputError(
-            f"{prefix}the times have no unit, and launches are known in µs. State the unit: "
-            "unit='ms' (--unit ms)."
+            f"{prefix}the times have no unit, and launches are known in µs. State the unit, "
+            "for instance --unit ms (in Python unit='ms')."
         )
     if unit not in SECONDS:
         raise InputError(

@@ -18,6 +18,7 @@ __all__ = [
     "SHOWN",
     "counted",
     "fit_tables",
+    "in_words",
     "model_document",
     "model_tables",
     "overheads",
@@ -35,6 +36,7 @@ LAUNCH_WORDS = {
     "launch_idle": "Kernels without work",
     "launch_work": "Inference",
     "launch_work_training": "Training",
+    "run_start": "Run, once",
 }
 
 
@@ -47,6 +49,17 @@ def counted(n: int, word: str) -> str:
     ('1 run', '2 runs')
     """
     return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def in_words(text: str, group: str) -> str:
+    """Name the groups of a note.
+
+    Examples
+    --------
+    >>> in_words("runs of new groups drawn like these 4", "model")
+    'runs of new models drawn like these 4'
+    """
+    return text.replace("group", group)
 
 
 def model_document(model: CompositionModel) -> dict[str, Any]:
@@ -109,8 +122,10 @@ def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
         physical.columns.names[c]: FEATURES[columns[c]].name for c in physical.columns.launch
     }
     state = model.preparation.state
-    floors = {"": state.floor, **state.floors}
-    floors_us = {name: 1e6 * floors.get(name, state.floor) for name in ("", *physical.devices)}
+    # Kernels that were not measured have the floor of all.
+    of = state.floors if state.task == "composition" else {}
+    floors_us = {name: 1e6 * of.get(name, state.floor) for name in physical.devices}
+    floors_us[""] = 1e6 * state.floor
     return [(of_column[one.column], one) for one in physical.launch_overhead(floors_us)]
 
 
@@ -121,7 +136,8 @@ def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str,
     if bands is None:
         note = f"too few {group}s to leave out: the band is the estimator's own"
         return {**row, "notes": [note], "levels": []}
-    shown = bands.info_[bands.levels.index(SHOWN)]
+    at = bands.levels.index(SHOWN)
+    shown = bands.info_[at]
     return {
         **row,
         "calibrated": True,
@@ -130,8 +146,9 @@ def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str,
         "groups": shown.groups,
         "groups_needed": shown.groups_needed,
         "factor_90": shown.factor,
-        "guarantee": shown.guarantee,
-        "notes": list(bands.notes),
+        "guarantee": in_words(shown.guarantee, group),
+        "factor_90_by_mode": {mode: info[at].factor for mode, info in bands.categories_.items()},
+        "notes": [in_words(note, group) for note in bands.notes],
         "levels": [info.to_dict() for info in bands.info_],
     }
 
@@ -174,7 +191,7 @@ def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
         facts |= {
             "unit in the fit": str(document["unit"]),
             "fitted": document["created"],
-            "with": ", ".join(f"{k} {v}" for k, v in document["versions"].items()),
+            "libraries of the fit": ", ".join(f"{k} {v}" for k, v in document["versions"].items()),
             "table": document["fingerprint"],
         }
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]
@@ -222,7 +239,7 @@ def _bands(document: Mapping[str, Any]) -> Table:
         Column("Band for", lambda row: REGIMES[row["fallback"]][0]),
         Column("Calibrated on", _calibrated),
         Column("Method", lambda row: row.get("method", "–")),
-        Column("Factor (90 %)", lambda row: _optional(row.get("factor_90")), right=True),
+        Column("Factor (90 %)", _factor, right=True),
     ]
     last = document["estimators"][-1]
     notes = [
@@ -242,8 +259,11 @@ def _calibrated(row: Mapping[str, Any]) -> str:
     return f"{counted(row['n'], 'run')}, {counted(row['groups'], row['left_out'])} left out in turn"
 
 
-def _optional(value: float | None) -> str:
-    return "–" if value is None else format_number(value, 3)
+def _factor(row: Mapping[str, Any]) -> str:
+    if not row["calibrated"]:
+        return "–"
+    by_mode = {"": row["factor_90"], **row["factor_90_by_mode"]}
+    return ", ".join(f"{mode} {format_number(f, 3)}".strip() for mode, f in by_mode.items())
 
 
 def _overhead(document: Mapping[str, Any]) -> Table:
@@ -258,7 +278,8 @@ def _overhead(document: Mapping[str, Any]) -> Table:
     ]
     notes = [
         "Median and 90 % of the posterior. What a kernel that is measured alone takes for its "
-        "launch, and a run hides behind other work; below 0, what a run adds between kernels.",
+        "launch, and a run hides behind other work; below 0, what a run adds between kernels. Run, "
+        "once: what a run adds to start and end. Wide where the runs do not tell.",
     ]
     rows = [{"device": device, "costs": costs} for device, costs in of.items()]
     return Table("Overhead per launch in µs", columns, rows, notes)

@@ -22,6 +22,11 @@ _RANDOM = "random"
 _NAMED = 3
 #: Launches of this share of the kernels' time are worth a word: hidden or not, it is an error.
 _LAUNCHES_FROM = 0.05
+_LEGEND = (
+    "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
+    "Width: of that band over the prediction. CRPS: over the sum of kernels, lower is better. "
+    "Surest 80 %: mean APE of the runs with the narrowest bands; – where all are as narrow."
+)
 _GROUPS = {
     "leave-model-out": "model",
     "leave-device-out": "device",
@@ -56,7 +61,10 @@ def evaluation_tables(found: Evaluation, source: str, reasons: Mapping[str, str]
     for split in dict.fromkeys(row.split for row in found.rows):
         rows = [row for row in found.rows if row.split == split]
         best = best_of(rows)
-        tables += [_split(found, rows, best, source), _worst(best, reasons, found.unit)]
+        tables += [
+            _split(found, rows, best, source, legend=not tables),
+            _worst(best, reasons, found.unit),
+        ]
     if found.transfer:
         tables.append(_transfer(found))
     last = tables[-1]
@@ -70,7 +78,12 @@ def best_of(rows: Sequence[EvaluationRow]) -> EvaluationRow:
 
 
 def _split(
-    found: Evaluation, rows: Sequence[EvaluationRow], best: EvaluationRow, source: str
+    found: Evaluation,
+    rows: Sequence[EvaluationRow],
+    best: EvaluationRow,
+    source: str,
+    *,
+    legend: bool,
 ) -> Table:
     """Show one split, an estimator a line, the sum of kernels first."""
     ordered = sorted(rows, key=lambda row: row.estimator != "sum")
@@ -81,7 +94,7 @@ def _split(
         Column("In 90 % band", lambda r: _coverage(r["row"]), right=True),
         Column("Width", lambda r: _fraction(r["row"].band(_SHOWN).mean_width), right=True),
         Column("CRPS", lambda r: _fraction(r["row"].crps), right=True),
-        Column("Surest 80 %", lambda r: _fraction(r["row"].answered.value), right=True),
+        Column("Surest 80 %", lambda r: _surest(r["row"]), right=True),
     ]
     group = group_of(best.split)
     groups = max(len(row.groups) for row in rows)
@@ -92,10 +105,9 @@ def _split(
     )
     notes = [
         f"Best: {best.estimator} has the lowest mean error.",
-        "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % "
-        "interval. Width: of that band over the prediction. CRPS: over the sum of kernels, lower "
-        "is better. Surest 80 %: mean APE of the runs with the narrowest bands.",
+        *([_LEGEND] if legend else []),
         *(f" · {row.estimator}: {row.verdict}." for row in ordered if row.verdict),
+        *_uncalibrated(ordered),
         *_weak(ordered, group),
         *_flattery(found, best),
     ]
@@ -109,6 +121,11 @@ def _figure(name: str) -> Column:
     return Column(name.capitalize(), show, right=True)
 
 
+def _surest(row: EvaluationRow) -> str:
+    # Runs of equal bands are answered together: the error of all is no news.
+    return "–" if row.answered.n == row.n else _fraction(row.answered.value)
+
+
 def _coverage(row: EvaluationRow) -> str:
     band = row.band(_SHOWN)
     if not band.n:
@@ -116,6 +133,19 @@ def _coverage(row: EvaluationRow) -> str:
     return (
         f"{100 * band.coverage:.0f} [{100 * band.coverage_low:.0f}, {100 * band.coverage_high:.0f}]"
     )
+
+
+def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[str]:
+    """Say whose bands nobody has checked."""
+    by_number: dict[int, list[str]] = {}
+    for row in rows:
+        by_number.setdefault(row.uncalibrated, []).append(row.estimator)
+    return [
+        f" · Not calibrated: the bands of {counted(n, 'run')} by {', '.join(names)}. Fewer than 3 "
+        "groups were left to calibrate them on."
+        for n, names in by_number.items()
+        if n
+    ]
 
 
 def _weak(rows: Sequence[EvaluationRow], group: str) -> list[str]:
@@ -157,12 +187,12 @@ def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> 
 
 def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
     """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
-    from errcomp.calibration.features import LAUNCHES, design
+    from errcomp.calibration.features import KERNEL_LAUNCHES, design
     from errcomp.calibration.preparing import usable_runs
 
     runs = design(usable_runs(kernels, task)[0], task=task)
     slow = runs.x[:, runs.names.index("slow_kernels")]
-    launches = runs.x[:, [runs.names.index(n) for n in LAUNCHES]].sum(axis=1)
+    launches = runs.x[:, [runs.names.index(n) for n in KERNEL_LAUNCHES]].sum(axis=1)
     memory = runs.x[:, runs.names.index("memory_share")]
     found = {}
     for i, run in enumerate(runs.run.tolist()):
@@ -206,8 +236,8 @@ def _points(difference: Any) -> str:
 
 
 def _left_over(found: Evaluation) -> list[str]:
-    """Say what was not judged, not answered, and why."""
-    notes = []
+    """Say what was not done, not judged, not answered, and why."""
+    notes = [f"Not done: {reason}" for reason in found.not_done.values()]
     if found.not_judged:
         n = len(found.not_judged)
         named = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")

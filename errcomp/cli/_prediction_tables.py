@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._calibration_tables import REGIMES, SHOWN, counted
+from errcomp.cli._calibration_tables import REGIMES, SHOWN, counted, in_words
 from errcomp.cli._output import Column, Table
 from errcomp.results import format_fraction, format_number
 
@@ -81,6 +81,9 @@ def _parts(found: Predictions, unit: str) -> Table:
     """Show what leads from the sum of kernels to the prediction."""
     total = float(found.total[0])
     parts = {name: float(values[0]) for name, values in found.parts.items()}
+    if len(parts) == 1:
+        # What is other than nothing has no other name.
+        parts = dict(zip(["correction"], parts.values(), strict=True))
     steps = {"sum of kernels": total, **parts, "predicted": float(found.predicted[0])}
     rows = [{"name": name, "time": time} for name, time in steps.items()]
     columns = [
@@ -120,9 +123,10 @@ def _band_notes(found: Predictions, model: CompositionModel) -> list[str]:
             )
             continue
         info = bands.info_[bands.levels.index(SHOWN)]
+        own = f" Calibrated apart: {', '.join(bands.categories_)}." if bands.categories_ else ""
         notes.append(
             f"Band of {what}: calibrated on {counted(info.n, 'run')}, each {group} left out in "
-            f"turn ({info.groups}). Guarantee: {info.guarantee}."
+            f"turn ({info.groups}). Guarantee: {in_words(info.guarantee, group)}.{own}"
         )
     return notes
 

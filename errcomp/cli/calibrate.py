@@ -95,7 +95,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "or random (10 folds; flatters); default: leave-model-out,leave-device-out",
     )
     add_output_arguments(judge)
-    _add_figure(judge, "predicted, residuals, coverage or abstention (of the first split)")
+    _add_figure(judge, "predicted, residuals, coverage or abstention (of the first split done)")
     judge.set_defaults(run=_evaluate)
 
     show = actions.add_parser(
@@ -206,7 +206,7 @@ def _evaluate(args: argparse.Namespace) -> None:
             progress=report,
         )
     document = {"schema": "errcomp.calibration/1", "source": kernels.source, **found.to_dict()}
-    drawn = [_drawn_evaluation(name, found, splits[0]) for name, _ in figures]
+    drawn = [_drawn_evaluation(name, found, found.rows[0].split) for name, _ in figures]
     _save(drawn, figures)
     emit(args, document, evaluation_tables(found, kernels.source, known_of(kernels, args.task)))
 

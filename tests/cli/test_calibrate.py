@@ -100,7 +100,8 @@ class Quick:
             run=found.run, total=found.measured, predicted=middle,
             low=middle[:, None] * np.exp(-room), high=middle[:, None] * np.exp(room),
             quantiles=middle[:, None] * np.exp(q), parts={}, fallback=found.run,
-            warnings=((),) * len(middle), estimator=estimator, unit=found.unit,
+            calibrated=np.ones(len(middle), dtype=bool), warnings=((),) * len(middle),
+            estimator=estimator, unit=found.unit,
         )  # fmt: skip
 
 
@@ -429,14 +430,14 @@ class WithPosterior(composition.Composition):
         warnings.warn("one device is\nhardly known", SmallSampleWarning, stacklevel=1)
         rng = np.random.default_rng(0)
         shapes = {
-            "intercept": (), "offset": (), "launch": (3,), "linear": (2,),
+            "intercept": (), "offset": (), "launch": (4,), "linear": (2,),
             "device_shift": (5,), "device_launch": (5,), "model_shift": (5,),
         }  # fmt: skip
         made = {name: rng.normal(0, 0.05, (200, *shape)) for name, shape in shapes.items()}
         made["launch"] += 1
         made |= {"sigma": np.full(200, 0.02), "nu": np.full(200, 5.0)}
         columns = Columns(
-            names=tuple(f"x{i}" for i in range(6)), launch=(0, 1, 2), offset=3, linear=(4, 5),
+            names=tuple(f"x{i}" for i in range(7)), launch=(0, 1, 2, 3), offset=4, linear=(5, 6),
             center=np.zeros(2), scale=np.ones(2),
         )  # fmt: skip
         portable = HierarchicalModel(columns, sorted(DEVICES), sorted(MODELS), made)
@@ -464,10 +465,10 @@ def test_a_bayesian_fit_shows_how_it_was_sampled(
     assert found["diagnostics"]["max_rhat"] == 1.0021
     assert found["diagnostics"]["caveats"] == ["P4 is alone"]
     assert "seconds" not in found["diagnostics"]
-    assert len(found["overhead"]) == 3 * 5
+    assert len(found["overhead"]) == 4 * 5
     first, last = found["overhead"][0], found["overhead"][-1]
     assert (first["device"], first["launches"]) == ("H100", "launch_idle")
-    assert (last["device"], last["launches"]) == (None, "launch_work_training")
+    assert (last["device"], last["launches"]) == (None, "run_start")
     assert first["low_90_us"] < first["median_us"] < first["high_90_us"]
     # No kernel is as short as a launch: the floor is the longest that a launch can take.
     assert first["median_us"] == pytest.approx(20.0, rel=0.05)
@@ -533,7 +534,10 @@ BAD = [
     ((*EVALUATE, *FAST, "--split", "leave-one-out"), "no split 'leave-one-out'. Splits: leave-mo"),
     ((*EVALUATE, *FAST, "--split", ""), "--split takes names separated by commas, got ''"),
     ((*EVALUATE, "--estimator", "oracle"), "unknown estimator 'oracle'"),
-    ((*EVALUATE, *FAST, "--where", "device=H100"), "leave-device-out needs runs of at least 2"),
+    (
+        (*EVALUATE, *FAST, "--split", "leave-device-out", "--where", "device=H100"),
+        "leave-device-out needs runs of at least 2",
+    ),
     (("evaluate", "unmeasured.csv", *FAST), "none of 16 runs has both the time"),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
     ((*EVALUATE, *FAST, "--figure", "coverage=a.txt"), "the suffix says how it is written"),

@@ -72,7 +72,7 @@ def test_the_document(run: Run, fitted: Path, new: Any) -> None:
     row = found["rows"][0]
     assert list(row) == [
         "run", "total", "predicted", "low_50", "high_50", "low_80", "high_80", "low_90", "high_90",
-        "low_95", "high_95", "parts", "fallback", "warnings",
+        "low_95", "high_95", "parts", "fallback", "calibrated", "warnings",
     ]  # fmt: skip
     assert (row["run"], row["fallback"], row["warnings"]) == ("H100/bert", "device", [])
     assert row["total"] == pytest.approx(28.8)
