@@ -51,6 +51,11 @@ __all__ = [
 ]
 
 
+#: Of a second attempt: so many times the draws and the tuning, at this acceptance or more.
+_SECOND = (3, 2)
+_CAREFUL = 0.98
+
+
 class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Hierarchical, robust model of the log-ratio, built from what launching kernels costs.
 
@@ -104,6 +109,9 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
     Notes
     -----
     Priors are in `PRIORS`, each with its unit and reason; `prior_predictive` shows what they say.
+
+    Where diagnostics are bad and would raise, it is sampled once more, with three times the draws,
+    twice the tuning and a target_accept of 0.98: few runs tell little, and mix slowly.
 
     The first fit of a process compiles the model (about 25 s); further ones do not, unless there
     are more devices, models or columns than the compiled sizes (8, 8, and 4 costs, 8 linear and 2
@@ -201,31 +209,42 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
             device=runs.device.index,
             model=runs.model.index,
         )
-        sampled = sample_graph(
-            structure,
-            data,
-            draws=self.draws,
-            tune=self.tune,
-            chains=self.chains,
-            cores=self.cores,
-            target_accept=self.target_accept,
-            seed=self.seed,
-        )
-        posterior = Posterior(sampled, runs.columns, runs.device, runs.model)
         self.caveats_ = runs.caveats
+        for draws, tune, target_accept in self._attempts():
+            sampled = sample_graph(
+                structure,
+                data,
+                draws=draws,
+                tune=tune,
+                chains=self.chains,
+                cores=self.cores,
+                target_accept=target_accept,
+                seed=self.seed,
+            )
+            posterior = Posterior(sampled, runs.columns, runs.device, runs.model)
+            self.diagnostics_ = diagnose(
+                posterior.variables,
+                posterior.labels,
+                divergent=sampled.stats["diverging"],
+                energy=sampled.stats["energy"],
+                seconds=sampled.seconds,
+                interrupted=len(sampled.stats["energy"]) < self.chains,
+            )
+            if self.diagnostics_.ok or self.diagnostics_.interrupted:
+                break
         self.posterior_ = posterior.to_arviz(runs.x, runs.y)
-        self.diagnostics_ = diagnose(
-            posterior.variables,
-            posterior.labels,
-            divergent=sampled.stats["diverging"],
-            energy=sampled.stats["energy"],
-            seconds=sampled.seconds,
-            interrupted=len(sampled.stats["energy"]) < self.chains,
-        )
         warn_of(self.caveats_, self.diagnostics_, self.chains, self.check)
         enforce(self.diagnostics_, self.check)
         self.portable_ = posterior.portable(np.random.default_rng([self.seed, 1]))
         return self
+
+    def _attempts(self) -> list[tuple[int, int, float]]:
+        """Return draws, tuning and acceptance; those of a second attempt where bad ones raise."""
+        first = (self.draws, self.tune, self.target_accept)
+        if self.check != "raise":
+            return [first]
+        more, longer = _SECOND
+        return [first, (more * self.draws, longer * self.tune, max(self.target_accept, _CAREFUL))]
 
     def loo(self) -> Any:
         r"""Return ArviZ's estimate of how well runs left out one by one are predicted (PSIS-LOO).

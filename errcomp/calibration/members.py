@@ -77,7 +77,13 @@ def fit_member(
     quick : bool
         In a cross-validation inside a fit: fewer draws, diagnostics not insisted on.
     """
-    x = design.x[:, columns_of(name, design.task)]
+    columns = columns_of(name, design.task)
+    x: Any = design.x[:, columns]
+    if name == "bayesian":
+        # It says by name which features say nothing.
+        import polars as pl
+
+        x = pl.DataFrame(x, schema=[FEATURE_NAMES[column] for column in columns])
     known: dict[str, Any] = {"device": design.device, "model": design.model}
     return _made(name, design.task, seed, cores, quick).fit(x, design.log_ratio, **known)
 

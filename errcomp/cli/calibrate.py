@@ -148,6 +148,7 @@ def _add_figure(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _fit(args: argparse.Namespace) -> None:
+    from errcomp.calibration._bayes_checks import SamplingError
     from errcomp.calibration.composition import Composition
     from errcomp.calibration.modelfile import check_target
     from errcomp.calibration.storing import library_versions, save_model
@@ -163,7 +164,10 @@ def _fit(args: argparse.Namespace) -> None:
     kernels = _load(args)
     with _warnings_told(), progress("fitting", quiet=args.json) as report:
         fitted = Composition(task=args.task, estimators=estimators, seed=args.seed)
-        fitted.fit(kernels, progress=report)
+        try:
+            fitted.fit(kernels, progress=report)
+        except SamplingError as error:
+            raise InputError(f"{error} Here: choose --estimator boosted, or linear.") from error
     today = datetime.date.today().isoformat()
     stored = replace(fitted.model_, created=today, versions=library_versions())
     document = {

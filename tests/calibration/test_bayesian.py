@@ -525,10 +525,28 @@ class TestDiagnostics:
         with pytest.raises(SamplingError, match=r"bulk ESS of .* and \d+ more \(above 400\)"):
             model.set_params(check="raise").fit(**runs())
         assert not model.diagnostics_.ok
-        assert model.posterior_.posterior.sizes["draw"] == 150
+        assert model.posterior_.posterior.sizes["draw"] == 3 * 150
         with pytest.raises(sklearn_exceptions.NotFittedError):
             model.predict(runs()["X"])
         assert fitted.predict(runs()["X"]).shape == (60,)
+
+    def test_bad_draws_are_sampled_once_more(self, monkeypatch):
+        asked, judged = [], iter((0.5, 2.0))
+        sample = bayesian.sample_graph
+
+        def watched(*given: Any, **options: Any) -> Any:
+            asked.append([options[name] for name in ("draws", "tune", "target_accept")])
+            monkeypatch.setattr(_bayes_checks, "_MOST_RHAT_SHORT", next(judged))
+            return sample(*given, **options)
+
+        monkeypatch.setattr(bayesian, "sample_graph", watched)
+        monkeypatch.setattr(_bayes_checks, "_LEAST_ESS_SHARE", 0.0)
+        model = quick(check="raise", tune=200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SmallSampleWarning)
+            model.fit(**runs())
+        assert asked == [[150, 200, model.target_accept], [450, 400, 0.98]]
+        assert model.diagnostics_.draws == 450
 
     def test_bad_draws_may_be_warned_of(self, monkeypatch):
         monkeypatch.setattr(_bayes_checks, "_MOST_RHAT_SHORT", 0.5)
