@@ -96,7 +96,9 @@ def test_datasets_are_listed_shown_and_exported(run: Run, tmp_path: Path) -> Non
     assert [r["name"] for r in run("datasets", "list", "--json").json["rows"]] == [
         "neusight",
         "neusight-kernels",
+        "ort-cpu",
         "survey",
+        "torch-cpu",
     ]
     shown = run("datasets", "show", "neusight").out
     assert "MIT" in shown

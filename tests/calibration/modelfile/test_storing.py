@@ -84,7 +84,7 @@ def test_a_model_is_replaced_and_nothing_else_is_left(make, path):
 @pytest.mark.parametrize("data", [b"", b"run,measured\n", b"PK\x03\x04 cut off"])
 def test_a_file_that_is_no_model_is_not_overwritten(make, path, data):
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"gpu.errcomp: is there and is no model file"):
+    with pytest.raises(InputError, match=r"gpu.errcomp: exists and is no model file"):
         write_model(path, make())
     assert path.read_bytes() == data
     assert files_in(path.parent) == [path.name]
