@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from errcomp._units import seconds_in
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
 from errcomp.calibration.evaluation import Evaluation, Predict, evaluate
 from errcomp.calibration.fitted import (
@@ -264,6 +265,7 @@ def evaluate_composition(
         As `Composition.fit` and `evaluate`.
     """
     check_estimators([*BASELINES, *estimators])
+    seconds_in(kernels.unit, source=kernels.source)
     fits = Fits(usable_runs(kernels, task)[0], task, seed=seed, cores=cores)
     make = partial(_predictors, fits, task, estimators)
     return evaluate(make, kernels, task=task, splits=splits, seed=seed, progress=progress)

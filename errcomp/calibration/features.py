@@ -25,6 +25,7 @@ from errcomp.calibration._feature_state import FeatureState
 from errcomp.calibration._parts import Parts, elements, is_matmul
 from errcomp.calibration.design import Design, Floats, Task
 from errcomp.calibration.devices import figures_of
+from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels
 
 __all__ = [
@@ -236,6 +237,7 @@ def design(
     0.1
     """
     second = seconds_in(kernels.unit, source=kernels.source)
+    _insist_one_model(kernels)
     state = state or fit_features(kernels, task=task)
     parts = Parts.of(kernels, task)
     n = len(parts.first)
@@ -268,6 +270,22 @@ def design(
         unit=kernels.unit,
         task=task,
     )
+
+
+def _insist_one_model(kernels: Kernels) -> None:
+    """Refuse runs of several models: runs of one name, whose kernels would be added up."""
+    if "model" not in kernels.keys:
+        return
+    known = kernels.per_run("model")
+    several = [run for run, model in zip(kernels.runs, known, strict=True) if model is None]
+    given = kernels.column("model")
+    mixed = [run for run in several if len(set(given[kernels.run == run].tolist())) > 1]
+    if mixed:
+        raise InputError(
+            f"{kernels.source + ': ' if kernels.source else ''}kernels of several models are in "
+            f"run{'s' if len(mixed) > 1 else ''} {describe_names(mixed)}. Give each run a name of "
+            "its own."
+        )
 
 
 def _columns(

@@ -15,7 +15,7 @@ from errcomp.calibration.predictions import Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
 from errcomp.calibration.stacking import combined
 from errcomp.calibration.training import Training
-from errcomp.calibration.unlike import unlike_the_fit, warnings_of
+from errcomp.calibration.unlike import other_times, unlike_the_fit, warnings_of
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
@@ -118,7 +118,10 @@ class CompositionModel:
             warnings=warnings_of(prepared, self.training, known, calibrated, columns),
             estimator=chosen,
             unit=kernels.unit,
-            notes=unlike_the_fit(found, self.training, known, columns),
+            notes=(
+                *other_times(found, self.training),
+                *unlike_the_fit(found, self.training, known, columns),
+            ),
         )
 
     def _quantiles(self, prepared: Prepared, estimator: str, fallback: Names) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.calibration.design import Design, Floats, Task
+from errcomp.calibration.design import Design, Floats, Names, Task
 from errcomp.calibration.features import FeatureState, design
 from errcomp.calibration.kernel_corrections import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
 from errcomp.calibration.modelfile.units import check_unit
@@ -17,6 +17,15 @@ from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels
 
 __all__ = ["Preparation", "Prepared", "joined", "runs_at", "usable_runs"]
+
+
+#: Runs that take so many times their kernels, or as many times less, are in another unit: units of
+#: time are 60 or 1,000 apart.
+_MOST_APART = 50.0
+#: Runs of one table may be that much longer than their median, not more.
+_MOST_TIMES = 1e9
+#: As many characters as a model file holds.
+_LONGEST_NAME = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +152,33 @@ def runs_at(kernels: Kernels, runs: NDArray[Any]) -> Kernels:
     return kernels.take(np.isin(kernels.run.astype(str), names.astype(str)))
 
 
+def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Floats) -> None:
+    """Refuse what would make a model that looks fine: mixed units, absurd times, endless names."""
+    prefix = f"{kernels.source}: " if kernels.source else ""
+    ratio = float(np.median(measured / total))
+    if not 1 / _MOST_APART < ratio < _MOST_APART:
+        raise InputError(
+            f"{prefix}runs take {ratio:.3g} times their kernels (median): they are not in one "
+            "unit, or not of the same runs. Convert one of them, or give both a column unit."
+        )
+    longest = np.maximum(total, measured)
+    absurd = longest > _MOST_TIMES * np.median(longest)
+    if absurd.any():
+        raise InputError(
+            f"{prefix}run{'s' if absurd.sum() > 1 else ''} {describe_names(run[absurd].tolist())} "
+            f"took {longest[absurd][0]:.3g}, which is more than "
+            f"{_MOST_TIMES:.0e} times as long as others. Correct or leave out."
+        )
+    for name in ("device", "model", "mode"):
+        values: Any = kernels.column(name) if name in kernels.keys else ()
+        long = sorted({str(v) for v in values if len(str(v)) > _LONGEST_NAME})
+        if long:
+            raise InputError(
+                f"{prefix}{name} {long[0][:40]}… has {len(long[0])} characters, and a model file "
+                f"holds {_LONGEST_NAME}. Shorten the name."
+            )
+
+
 def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     """Return the kernels of the runs that a fit or an evaluation can use, and why not the others.
 
@@ -156,7 +192,7 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     Raises
     ------
     InputError
-        No run can be used.
+        No run can be used, runs and kernels are not in one unit, or a time or a name cannot be.
     """
     table = kernels.totals()
     word = "measured" if task == "composition" else "predicted"
@@ -175,5 +211,6 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
             "missing column or a table of runs, or choose the other task (composition adds "
             "measured kernels, prediction predicted ones)."
         )
+    _insist_plausible(kernels, table.run[fine], total[fine], table.run_measured[fine])
     unused = dict(zip(table.run[~fine].tolist(), reasons[~fine].tolist(), strict=True))
     return (kernels if fine.all() else runs_at(kernels, fine)), unused

@@ -11,16 +11,19 @@ from errcomp.calibration.design import Design
 from errcomp.calibration.exchangeability import features_exchangeable
 from errcomp.calibration.features import FEATURES
 from errcomp.calibration.kernel_corrections import KERNEL_LEVELS
+from errcomp.calibration.members import FEATURE_NAMES
 from errcomp.calibration.preparing import Prepared
 from errcomp.calibration.training import Training
 
-__all__ = ["unlike_the_fit", "warnings_of"]
+__all__ = ["other_times", "unlike_the_fit", "warnings_of"]
 
 #: A feature this share of its range beyond what the fit saw is outside of it.
 _SLACK = 0.05
 #: A share of the kernels' time that is corrected from other devices is worth a word from here on.
 _BORROWED_FROM = 0.1
 _FEWEST_GROUPS = 3
+#: Factors of ten between the times of all runs and those of the fit from which a unit is asked for.
+_OTHER_TIMES = 1.0
 _BORROWED = ("device", "global", "none")
 
 
@@ -86,6 +89,19 @@ def _of_kernels(prepared: Prepared, run: int) -> list[str]:
             f"{prepared.uncorrected[run]:,} kernels are not corrected: none like them was measured"
         )
     return found
+
+
+def other_times(design: Design, training: Training) -> tuple[str, ...]:
+    """Say that all runs are of another length than any of the fit: a unit may be wrong."""
+    low, high = training.ranges["total_ms"]
+    at = design.x[:, FEATURE_NAMES.index("total_ms")]
+    apart = max(float(at.min()) - high, low - float(at.max()))
+    if apart < _OTHER_TIMES:
+        return ()
+    return (
+        f"kernels of every run take {'more' if at.min() > high else 'less'} than in any run of the "
+        f"fit, {10**apart:.3g} times at least: is the unit right?",
+    )
 
 
 def unlike_the_fit(

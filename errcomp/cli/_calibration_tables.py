@@ -191,7 +191,7 @@ def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
         facts |= {
             "unit in the fit": str(document["unit"]),
             "fitted": document["created"],
-            "libraries of the fit": ", ".join(f"{k} {v}" for k, v in document["versions"].items()),
+            "libraries installed": ", ".join(f"{k} {v}" for k, v in document["versions"].items()),
             "table": document["fingerprint"],
         }
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]

@@ -104,7 +104,7 @@ def _split(
         f"{counted(max(row.n for row in rows), 'run')}, {how}"
     )
     notes = [
-        f"Best: {best.estimator} has the lowest mean error.",
+        _conclusion(best, groups),
         *([_LEGEND] if legend else []),
         *(f" · {row.estimator}: {row.verdict}." for row in ordered if row.verdict),
         *_uncalibrated(ordered),
@@ -112,6 +112,17 @@ def _split(
         *_flattery(found, best),
     ]
     return Table(title, columns, [{"row": row} for row in ordered], notes)
+
+
+def _conclusion(best: EvaluationRow, groups: int) -> str:
+    """Say in a sentence what to do."""
+    if best.estimator == "sum":
+        return "Add the kernels up: nothing has a lower mean error."
+    said = f"Best: {best.estimator} has the lowest mean error"
+    if best.beats_sum:
+        return f"{said}; it beats the sum of kernels."
+    few = f"{groups} {group_of(best.split)}s"
+    return f"{said}; whether it beats the sum of kernels, {few} cannot tell."
 
 
 def _figure(name: str) -> Column:

@@ -76,6 +76,8 @@ def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str,
             raise InputError(
                 f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
             )
+        if not Path(path).parent.is_dir():
+            raise InputError(f"--figure {item}: there is no folder {Path(path).parent}. Make it.")
         found.append((name, Path(path)))
     if found and find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "figures", "drawing figures")

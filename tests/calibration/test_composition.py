@@ -277,3 +277,22 @@ def test_widened_quantiles_stay_in_order_around_the_median() -> None:
     at = QUANTILES.index(0.95)
     expected = np.hypot(q[0, at] - q[0, middle], 0.2 * 1.6448536)
     assert wide[0, at] - q[0, middle] == pytest.approx(expected)
+
+
+def test_a_wrong_unit_is_asked_for(fitted: Composition, runs_of: Any) -> None:
+    new = runs_of(seed=1)
+    names = ("run", "device", "model", "mode", "kernel", "kernel_class")
+    columns = {**{name: new.column(name) for name in names}, "count": new.count}
+    said = [
+        fitted.predict(Kernels({**columns, "measured": f * new.measured}, unit="ms")).notes
+        for f in (1.0, 1e3, 1e-3)
+    ]
+    assert not any("is the unit right?" in note for note in said[0])
+    assert "take more than in any run of the fit, " in said[1][0]
+    assert "take less than in any run of the fit, " in said[2][0]
+
+
+def test_a_unit_is_asked_for_before_the_splits(runs_of: Any) -> None:
+    bare = Kernels({"run": ["a"], "kernel": ["k"], "measured": [1.0], "run_measured": [1.0]})
+    with pytest.raises(InputError, match=r"^the times have no unit.*State the unit, for instance"):
+        evaluate_composition(bare, estimators=PLAIN)

@@ -297,3 +297,11 @@ def test_matrix_products_are_known_by_name(name: str) -> None:
 def test_loops_that_follow_a_product_are_none(name: str) -> None:
     table = kernels(kernel_class=["view", name, "add", "softmax"])
     assert features(design(table, task="composition"))["matmul_share"] == 0
+
+
+def test_runs_of_one_name_are_not_added_up() -> None:
+    table = kernels(model=["net", "net", "other", "other"])
+    with pytest.raises(InputError, match=r"kernels of several models are in run a\. Give each run"):
+        design(table, task="composition")
+    # Not knowing the model is no second model.
+    assert design(kernels(model=[None] * 4), task="composition").model[0] == ""

@@ -73,3 +73,27 @@ def test_failed_kernels_are_refused(runs_of: Any) -> None:
     failed = runs_of(("A100", "L4"), ("bert", "opt"), status=["failed", *["ok"] * 31])
     with pytest.raises(InputError, match="A100/bert/1"):
         preparation.prepare(failed)
+
+
+def test_runs_in_another_unit_than_their_kernels_are_refused(runs_of: Any) -> None:
+    table = runs_of()
+    for factor, said in ((1e-3, "runs take 0.000[0-9]+ times their kernels"), (60.0, "runs take ")):
+        changed = runs_of(run_measured=table.run_measured * factor)
+        with pytest.raises(InputError, match=said + ".*not in one unit"):
+            usable_runs(changed, "composition")
+
+
+def test_a_run_of_ages_is_refused(runs_of: Any) -> None:
+    table = runs_of()
+    for column in ("measured", "run_measured"):
+        times = getattr(table, column).copy()
+        times[table.run == "L4/opt/8"] = 1e300
+        with pytest.raises(InputError, match=r"run L4/opt/8 took [0-9.e+]+, which is more than"):
+            usable_runs(runs_of(**{column: times}), "composition")
+
+
+def test_names_that_no_model_file_holds_are_refused_before_the_work(runs_of: Any) -> None:
+    table = runs_of()
+    model = ["m" * 300 if name == "opt" else name for name in table.column("model")]
+    with pytest.raises(InputError, match=r"model m{40}… has 300 characters, and a model file hold"):
+        usable_runs(runs_of(model=model), "composition")

@@ -315,7 +315,7 @@ def test_evaluation_for_people(run: Run, kernels_csv: Path, quick: None) -> None
         assert f"{split}: runs that" in text
     assert "each device left out in turn" in text
     assert "10 random folds" in text
-    assert "Best: device has the lowest mean error." in text
+    assert "Best: device has the lowest mean error; " in text
     assert "· device: " in text
     assert "A random split would have shown" in text
     assert "transfer to a vendor that was not in the fit" in text
@@ -540,6 +540,7 @@ BAD = [
     ),
     (("evaluate", "unmeasured.csv", *FAST), "none of 16 runs has both the time"),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
+    ((*EVALUATE, *FAST, "--figure", "coverage=no/a.png"), "there is no folder no. Make it."),
     ((*EVALUATE, *FAST, "--figure", "coverage=a.txt"), "the suffix says how it is written"),
     ((*EVALUATE, *FAST, "-o", "k"), "-o would overwrite a file that is read"),
     ((*EVALUATE, *FAST, "-o", "out.xlsx"), "cannot tell the format"),
