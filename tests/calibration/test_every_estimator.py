@@ -79,7 +79,7 @@ def test_it_predicts_where_nothing_that_fitted_it_is_installed(
     save_model(fitted.model_, path, created="2030-01-31")
     columns = ("run", "device", "model", "mode", "kernel", "kernel_class")
     given = {name: new.column(name) for name in columns}
-    given |= {"count": new.count, "measured": new.measured}
+    given |= {name: getattr(new, name) for name in ("count", "predicted", "measured")}
     pl.DataFrame(given, strict=False).write_csv(table)
     command = [sys.executable, "-W", "error", "-c", ELSEWHERE, str(path), str(table)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
