@@ -276,10 +276,9 @@ def _insist_one_model(kernels: Kernels) -> None:
     """Refuse runs of several models: runs of one name, whose kernels would be added up."""
     if "model" not in kernels.keys:
         return
-    known = kernels.per_run("model")
-    several = [run for run, model in zip(kernels.runs, known, strict=True) if model is None]
-    given = kernels.column("model")
-    mixed = [run for run in several if len(set(given[kernels.run == run].tolist())) > 1]
+    run, model = kernels.codes("run"), kernels.codes("model")
+    first = np.unique(run, return_index=True)[1]
+    mixed = kernels.run[first[np.unique(run[model != model[first][run]])]].tolist()
     if mixed:
         raise InputError(
             f"{kernels.source + ': ' if kernels.source else ''}kernels of several models are in "
