@@ -1,8 +1,9 @@
-"""What goes in: tables of pairs, kernels and runs, and the one place where each is checked."""
+"""What goes in: pairs, kernels, runs and histories, and the one place where each is checked."""
 
 from __future__ import annotations
 
 from errcomp.tables._table import Group, Table, check_keys
+from errcomp.tables.history import History
 from errcomp.tables.kernels import Kernels, RunTotals
 from errcomp.tables.pairs import RESERVED_KEYS, Pairs, Zeros, as_pairs
 from errcomp.tables.runs import Runs, with_runs
@@ -10,6 +11,7 @@ from errcomp.tables.runs import Runs, with_runs
 __all__ = [
     "RESERVED_KEYS",
     "Group",
+    "History",
     "Kernels",
     "Pairs",
     "RunTotals",
