@@ -1,0 +1,1 @@
+"""How long a calibrated model stays true while the software under it moves."""

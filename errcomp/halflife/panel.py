@@ -1,0 +1,301 @@
+"""From a history to a panel: carried-over results out, repeats averaged, noise known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.halflife.carried import carried_over
+from errcomp.halflife.design import Panel
+from errcomp.halflife.noise import NoiseFloor, noise_floor
+from errcomp.tables._table import dropped_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from errcomp.results import Dropped
+    from errcomp.tables.history import History
+
+__all__ = ["Moved", "PanelOf", "moved", "panel_of"]
+
+_DAYS_PER_MONTH = 365.25 / 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelOf:
+    """A panel, and what became of the history it was made of.
+
+    Attributes
+    ----------
+    panel : Panel
+    noise : NoiseFloor
+        Of all series of the history.
+    dropped : tuple of Dropped
+        Rows that are not in the panel, with reasons.
+    notes : tuple of str
+        What a reader should know.
+    series : ndarray of int, shape (s,)
+        Of each series of the panel, its position among those of the history (see
+        ``History.per_series``).
+    n_repeats : ndarray of int, shape (n,)
+        Validations behind each row of the panel.
+    log_measured, log_predicted : ndarray, shape (n,)
+        Means over repeats; predictions are NaN where there are none.
+    """
+
+    panel: Panel
+    noise: NoiseFloor
+    dropped: tuple[Dropped, ...]
+    notes: tuple[str, ...]
+    series: NDArray[np.int64]
+    n_repeats: NDArray[np.int64]
+    log_measured: NDArray[np.float64]
+    log_predicted: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """What changed since the first version of each series, on the log scale; shape (n,).
+
+    Attributes
+    ----------
+    reference : ndarray
+        log(measured at first / measured now): > 0 where the software became faster (for times).
+    predictor : ndarray
+        log(predicted now / predicted at first); 0 where the prediction is frozen.
+
+    Notes
+    -----
+    Their sum is the change of the error since the first version.
+    """
+
+    reference: NDArray[np.float64]
+    predictor: NDArray[np.float64]
+
+
+def panel_of(history: History, *, cluster: str | None = None) -> PanelOf:
+    r"""Make a panel of errors of a history.
+
+    Results carried over are left out (see `carried_over`), log errors of repeats averaged within
+    series and version, and series seen under one version only left out. The standard deviation of
+    a row is that of one validation of its series (see `noise_floor`) over the root of the number
+    of repeats, or, where dates differ by more than their repeats do,
+
+    .. math:: \mathrm{sd}^2 = s^2 \Big(\rho \sum_k (n_k / n)^2 + (1 - \rho) / n\Big)
+
+    with share ρ of the variance between dates and :math:`n_k` of n repeats on date k.
+
+    Where predictions are frozen at the first version, the error of a later one is
+    log(measured at first / measured now): 0 at the first, and the noise of the first measurement
+    is shared by all later errors. ``sd`` is the noise of each measurement alone, that of the first
+    standing at the first row although its error is 0: add the two variances to compare a later
+    version with the first, and the two later ones' to compare those.
+
+    Months are those of release where known, of the first validation otherwise. They are NaN, with
+    a note, where a version has neither or where time runs backwards along the order of versions.
+
+    Parameters
+    ----------
+    history : History
+    cluster : str, optional
+        Key whose values say which series share what happens to them (model, system); each series
+        is a cluster of its own otherwise.
+
+    Returns
+    -------
+    PanelOf
+
+    Raises
+    ------
+    InputError
+        There is one version only, no series was validated under two versions, or the cluster of a
+        series is not one.
+
+    Examples
+    --------
+    >>> from errcomp.tables import History
+    >>> history = History(
+    ...     {"version": ["1", "1", "2", "2"], "measured": [10.1, 9.9, 8.0, 8.2]}
+    ... )
+    >>> found = panel_of(history)
+    >>> found.panel.error.round(3).tolist(), found.panel.sd.round(4).tolist(), found.noise.df
+    ([0.0, 0.211], [0.0112, 0.0112], 2.0)
+    """
+    prefix = f"{history.source}: " if history.source else ""
+    if len(np.unique(history.version)) == 1:
+        raise InputError(
+            f"{prefix}all validations are of one version, {history.versions[history.version[0]]!r}:"
+            " nothing can be compared. Add validations of another version."
+        )
+    carried = carried_over(history)
+    used = history.take(~carried.copy)
+    cells, codes, counts = np.unique(
+        used.series * len(used.versions) + used.version, return_inverse=True, return_counts=True
+    )
+    series, version = np.divmod(cells, len(used.versions))
+    versions_of = np.bincount(series, minlength=used.n_series)
+    keep = versions_of[series] > 1
+    if not keep.any():
+        raise _no_series(history, prefix)
+    noise = noise_floor(used)
+    log_measured = np.bincount(codes, np.log(used.measured)) / counts
+    if used.predicted is None:
+        log_predicted = np.full(len(cells), np.nan)
+        frozen = log_measured[np.unique(series, return_index=True)[1]]
+        error = frozen[series] - log_measured
+    else:
+        log_predicted = np.bincount(codes, np.log(used.predicted)) / counts
+        error = log_predicted - log_measured
+    sd = noise.series_sd[series] * np.sqrt(noise.of_means(used, codes))
+    there, of_series = np.unique(series[keep], return_inverse=True)
+    months, month_notes = _months(history)
+    panel = Panel(
+        versions=used.versions,
+        months=months,
+        names=tuple(used.series_names[i] for i in there),
+        clusters=_clusters(used, cluster, prefix)[there],
+        starts=np.concatenate([[0], np.cumsum(np.bincount(of_series))]),
+        version=version[keep],
+        error=error[keep],
+        sd=sd[keep],
+        noise_df=noise.series_df[there],
+        frozen_at_first=used.predicted is None,
+    )
+    alone = dropped_rows(
+        "validated under one version only", used.rows[versions_of[used.series] == 1]
+    )
+    return PanelOf(
+        panel=panel,
+        noise=noise,
+        dropped=(*history.dropped, *carried.dropped, *alone),
+        notes=(
+            *history.notes,
+            *carried.notes,
+            *noise.notes,
+            *month_notes,
+            *_about_versions(panel),
+            *_about_stack(used, codes),
+        ),
+        series=there,
+        n_repeats=counts[keep],
+        log_measured=log_measured[keep],
+        log_predicted=log_predicted[keep],
+    )
+
+
+def moved(found: PanelOf) -> Moved:
+    """Split the change of the error since the first version: reference and predictor.
+
+    Returns
+    -------
+    Moved
+        One value for each row of the panel.
+
+    Examples
+    --------
+    >>> from errcomp.tables import History
+    >>> history = History(
+    ...     {"version": ["1", "2"], "measured": [10.0, 8.0], "predicted": [11.0, 11.0]}
+    ... )
+    >>> split = moved(panel_of(history))
+    >>> split.reference.round(3).tolist(), split.predictor.tolist()
+    ([0.0, 0.223], [0.0, 0.0])
+    """
+    starts = found.panel.starts
+    first = np.repeat(starts[:-1], np.diff(starts))
+    if found.panel.frozen_at_first:
+        predictor = np.zeros(len(first))
+    else:
+        predictor = found.log_predicted - found.log_predicted[first]
+    return Moved(found.log_measured[first] - found.log_measured, predictor)
+
+
+def _no_series(history: History, prefix: str) -> InputError:
+    columns = history.series_columns
+    values = {name: len(np.unique(history.codes(name))) for name in columns}
+    most = sorted(columns, key=values.__getitem__, reverse=True)[:3]
+    shown = ", ".join(f"{name} ({values[name]:,} values)" for name in most)
+    named = f" Series are named by {len(columns)} columns, among them {shown}." if columns else ""
+    return InputError(
+        f"{prefix}no series was validated under two versions: {history.n_series:,} series in "
+        f"{history.n:,} rows.{named} Leave out columns that are results, or name the series in a "
+        "column series."
+    )
+
+
+def _clusters(history: History, cluster: str | None, prefix: str) -> NDArray[np.int64]:
+    if cluster is None:
+        return np.arange(history.n_series)
+    codes = history.codes(cluster)
+    found = codes[np.unique(history.series, return_index=True)[1]]
+    differ = codes != found[history.series]
+    if differ.any():
+        name = history.series_names[history.series[np.argmax(differ)]]
+        raise InputError(
+            f"{prefix}series {name!r} has several values of {cluster}, which cannot be what it "
+            "shares with other series. Name a column that is the same in all rows of a series."
+        )
+    return found
+
+
+def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return the months of each version since the first, NaN where they are no clock; and why."""
+    dates, names = history.version_dates, history.versions
+    nothing = np.full(len(names), np.nan)
+    without = np.flatnonzero(np.isnat(dates))
+    if len(without):
+        if len(without) == len(names):
+            return nothing, ()
+        return nothing, (
+            f"no clock in months: {len(without)} of {len(names)} versions have no date, "
+            f"{names[without[0]]!r} for one",
+        )
+    days = (dates - dates[0]) / np.timedelta64(1, "D")
+    back = np.flatnonzero(np.diff(days) < 0)
+    if len(back):
+        before, after = names[back[0]], names[back[0] + 1]
+        return nothing, (
+            f"no clock in months: by its date {after} comes before {before}, by the order of "
+            "versions after it",
+        )
+    return days / _DAYS_PER_MONTH, ()
+
+
+def _about_versions(panel: Panel) -> tuple[str, ...]:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    notes = []
+    if unused := len(panel.versions) - len(np.unique(panel.version)):
+        notes.append(
+            f"{unused} of {len(panel.versions)} versions were validated in none of these series; "
+            "they count as releases (with_own_versions() leaves them out)"
+        )
+    series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
+    links = coo_array(
+        (np.ones(len(series)), (series, panel.n_series + panel.version)),
+        shape=(panel.n_series + len(panel.versions),) * 2,
+    )
+    labels = connected_components(links, directed=False)[1]
+    if (groups := len(np.unique(labels[: panel.n_series]))) > 1:
+        notes.append(
+            f"the series fall into {groups} groups that share no version: if they are products "
+            "with versions of their own, releases of one are counted for the others; select one"
+        )
+    return tuple(notes)
+
+
+def _about_stack(history: History, codes: NDArray[np.int64]) -> tuple[str, ...]:
+    size = int(history.stack.max()) + 1
+    if size == 1:
+        return ()
+    cells = np.unique(codes * size + history.stack) // size
+    if several := int((np.bincount(cells) > 1).sum()):
+        return (
+            f"{several} times one series was validated under one version with several stacks or "
+            "predictor versions: their mean is used, and what differs between them is not noise",
+        )
+    return ()
