@@ -139,7 +139,7 @@ def _chances(sample: Sample, splits: _Splits, rest: float, parameters: int) -> F
         total = sample.df * sample.given + rest + splits.squares
         freedom = sample.df + len(sample.x) - parameters
         # A perfect fit has all the probability: its squares are those of rounding.
-        smallest = np.finfo(float).eps ** 2 * max(float(total.max()), _TINY)
+        smallest = max(np.finfo(float).eps ** 2 * float(total.max()), _TINY)
         log = -0.5 * freedom * np.log(np.maximum(total, smallest))
     chances = np.exp(log - log.max())
     return np.asarray(chances / chances.sum())

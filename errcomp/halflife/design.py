@@ -74,17 +74,21 @@ class Panel:
         """Number of series."""
         return len(self.names)
 
+    def rows_of(self, which: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows of some of the series, given by position, in that order."""
+        sizes = np.diff(self.starts)[which]
+        ends = np.cumsum(sizes)
+        return np.repeat(self.starts[which] - (ends - sizes), sizes) + np.arange(sizes.sum())
+
     def take(self, which: NDArray[Any]) -> Panel:
         """Return the panel of some of the series, given by position; the clock stays."""
-        sizes = np.diff(self.starts)[which]
-        starts = np.append(0, np.cumsum(sizes))
-        rows = np.repeat(self.starts[which] - starts[:-1], sizes) + np.arange(starts[-1])
+        rows = self.rows_of(which)
         return Panel(
             versions=self.versions,
             months=self.months,
             names=tuple(self.names[i] for i in which.tolist()),
             clusters=self.clusters[which],
-            starts=starts,
+            starts=np.append(0, np.cumsum(np.diff(self.starts)[which])),
             version=self.version[rows],
             error=self.error[rows],
             sd=self.sd[rows],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from errcomp.results import Dropped
     from errcomp.tables.history import History
 
-__all__ = ["Moved", "PanelOf", "moved", "panel_of"]
+__all__ = ["Moved", "PanelOf", "moved", "panel_of", "products"]
 
 _DAYS_PER_MONTH = 365.25 / 12
 
@@ -264,26 +264,35 @@ def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     return days / _DAYS_PER_MONTH, ()
 
 
-def _about_versions(panel: Panel) -> tuple[str, ...]:
+def products(panel: Panel) -> NDArray[np.int64]:
+    """Say which versions belong together, shape (m,): those that some chain of series connects.
+
+    Versions of different products are validated in different series.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
+    series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
+    links = coo_array(
+        (np.ones(len(series)), (series, panel.n_series + panel.version)),
+        shape=(panel.n_series + len(panel.versions),) * 2,
+    )
+    labels: NDArray[np.int64] = connected_components(links, directed=False)[1]
+    return labels[panel.n_series :]
+
+
+def _about_versions(panel: Panel) -> tuple[str, ...]:
     notes = []
     if unused := len(panel.versions) - len(np.unique(panel.version)):
         notes.append(
             f"{unused} of {len(panel.versions)} versions were validated in none of these series; "
             "they count as releases (with_own_versions() leaves them out)"
         )
-    series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
-    links = coo_array(
-        (np.ones(len(series)), (series, panel.n_series + panel.version)),
-        shape=(panel.n_series + len(panel.versions),) * 2,
-    )
-    labels = connected_components(links, directed=False)[1]
-    if (groups := len(np.unique(labels[: panel.n_series]))) > 1:
+    if (groups := len(np.unique(products(panel)[panel.version]))) > 1:
         notes.append(
             f"the series fall into {groups} groups that share no version: if they are products "
-            "with versions of their own, releases of one are counted for the others; select one"
+            "with versions of their own, group by product (by=), or releases of one are counted "
+            "for the others"
         )
     return tuple(notes)
 
