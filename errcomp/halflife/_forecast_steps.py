@@ -1,0 +1,112 @@
+"""Probability that an error stays within a threshold under a compound Poisson law, on a grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+__all__ = ["bounds_by_draws", "within_steps"]
+
+Floats = NDArray[np.float64]
+
+#: Grid points from 0 to the threshold, for the probability and for draws of it; the most in all.
+_FINE = 256
+_COARSE = 32
+_MOST = 2**15
+_DRAWS = 400
+#: Steps below which their sizes are too few to be drawn from.
+_FEW = 5
+
+
+def within_steps(
+    when: Floats,
+    rate: Floats,
+    weights: Floats,
+    sizes: Floats,
+    threshold: float,
+    *,
+    error: float,
+    spread: float,
+    fine: int = _FINE,
+) -> Floats:
+    """Return the probability of an error within the threshold at each time.
+
+    Parameters
+    ----------
+    when : ndarray, shape (h,)
+    rate : ndarray, shape (b,)
+        Steps a unit of time.
+    weights : ndarray, shape (b, n)
+        Of the sizes; each row sums to 1.
+    sizes : ndarray, shape (n,)
+    threshold, error, spread : float
+    fine : int
+        Grid points from 0 to the threshold.
+
+    Returns
+    -------
+    ndarray, shape (b, h)
+    """
+    if not len(sizes):
+        return np.ones((len(rate), len(when))) * _kernel(np.zeros(1), threshold, error, spread)
+    # A step beyond this is fatal whatever came before or after, but for another as large.
+    reach = 4 * (threshold + abs(error) + 4 * spread)
+    clipped = np.clip(sizes, -reach, reach)
+    points = int(min(_MOST, 2 ** np.ceil(np.log2(16 * reach / threshold * fine))))
+    width = 16 * reach / points
+    at = clipped / width
+    below = np.floor(at).astype(np.int64)
+    share = at - below
+    grid = np.fft.fftfreq(points, 1 / points) * width
+    kernel = np.fft.rfft(_kernel(grid, threshold, error, spread))
+    found = np.empty((len(rate), len(when)))
+    for b in range(len(rate)):
+        law = np.bincount(below % points, weights[b] * (1 - share), minlength=points)
+        law += np.bincount((below + 1) % points, weights[b] * share, minlength=points)
+        characteristic = np.fft.rfft(law) - 1
+        # The mean of the kernel over the law of sums is their product at shift 0 (Parseval).
+        weight = np.full(len(characteristic), 2.0)
+        weight[[0, -1]] = 1.0
+        product = kernel.conj() * weight / points
+        sums = np.exp(np.outer(rate[b] * when, characteristic))
+        found[b] = (sums @ product).real
+    return np.clip(found, 0.0, 1.0)
+
+
+def _kernel(moved: NDArray[Any], threshold: float, error: float, spread: float) -> Floats:
+    """Return the probability of being within, by how far the error has moved."""
+    if spread == 0:
+        return (np.abs(error + moved) < threshold).astype(float)
+    up, down = (threshold - error - moved) / spread, (-threshold - error - moved) / spread
+    return np.asarray(special.ndtr(up) - special.ndtr(down))
+
+
+def bounds_by_draws(
+    when: Floats,
+    sizes: Floats,
+    exposure: float,
+    threshold: float,
+    *,
+    error: float,
+    spread: float,
+    level: float,
+    seed: int,
+) -> tuple[Floats, Floats]:
+    """Return bounds over draws of rate and sizes; of the rate alone where sizes are few."""
+    n, tail = len(sizes), (1 - level) / 2
+    start = float(_kernel(np.zeros(1), threshold, error, spread)[0])
+    if n < _FEW:
+        # All steps fatal, at the largest rate; none of them.
+        most = special.gammaincinv(n + 1, 1 - tail) / exposure
+        return start * np.exp(-most * when), np.full(len(when), start)
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(n + 0.5, size=_DRAWS) / exposure
+    weights = rng.dirichlet(np.ones(n), size=_DRAWS)
+    drawn = within_steps(
+        when, rate, weights, sizes, threshold, error=error, spread=spread, fine=_COARSE
+    )
+    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    return low, high

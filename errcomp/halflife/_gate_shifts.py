@@ -1,0 +1,368 @@
+"""Shifts of many series against their baselines, on arrays: size, standard error, tail, Holm.
+
+The noise of a series is that of its repeats where there are any, else the scatter of its own
+baseline. Both are judged by the baselines themselves: each row is compared with the one before it
+(with the others, where noise is scatter) as a new value is. If those comparisons scatter more than
+they should (a machine that differs from day to day, a heavy tail), the law of new comparisons is
+widened to fit them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from errcomp.halflife.design import Panel
+from errcomp.halflife.noise import moderated_variances
+
+__all__ = ["NOISE", "Law", "Shifts", "critical", "fit_law", "holm", "means", "p_values", "shifts"]
+
+Floats = NDArray[np.float64]
+
+#: Where the noise of a series comes from, by code.
+NOISE = ("none", "repeats", "scatter")
+
+#: Independent residuals below which a law fitted to them would be worse than the nominal one.
+_FEWEST = 30
+#: Of 2 times the log likelihood ratio: 1 normal law in 10 is widened, which costs little power,
+#: while a heavy tail that is missed costs false alarms.
+_WIDER = 2.7
+#: Tails heavier than that of 3 degrees of freedom are steps of the baseline rather than noise.
+_DFS = (3.0, 4.0, 6.0, 10.0, 20.0, np.inf)
+_MOST = 5_000
+#: Tail at which laws are compared: that of a few series at an early look.
+_FAR = 1e-4
+#: Degrees of freedom, over all series, below which they cannot say what scatter is usual.
+_TOGETHER = 100
+#: Rows of a baseline below which its scatter says too little of itself to be pulled.
+_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Law of comparisons under no change: a normal one, or a Student t that was fitted.
+
+    Attributes
+    ----------
+    scale : float
+        Its scale; 1 is what repeats or scatter promise.
+    df : float
+        Its degrees of freedom; inf is normal.
+    n : float
+        Independent residuals that it was judged by.
+    """
+
+    scale: float = 1.0
+    df: float = np.inf
+    n: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shifts:
+    """New value against the mean of the baseline, of each series; shape (s,) all.
+
+    ``se`` is NaN where the noise is not known (``noise`` 0), as are ``level`` without a baseline
+    and ``new`` without a new value. ``last`` is the version of the last row of the baseline, -1
+    without one. ``t``, ``t_df`` and ``weights`` are comparisons within the baselines, of any
+    length.
+    """
+
+    n: NDArray[np.int64]
+    level: Floats
+    new: Floats
+    se: Floats
+    df: Floats
+    noise: NDArray[np.int64]
+    last: NDArray[np.int64]
+    t: Floats
+    t_df: Floats
+    weights: Floats
+
+    @property
+    def shift(self) -> Floats:
+        """New value minus level."""
+        return self.new - self.level
+
+
+def means(values: Floats, series: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
+    """Return the mean of the values of each series; NaN where it has none."""
+    total = np.bincount(series, values, minlength=len(n))
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+
+def shifts(panel: Panel, since: NDArray[np.int64], at: int) -> Shifts:
+    """Compare the rows of version ``at`` with those from ``since`` to the version before.
+
+    Parameters
+    ----------
+    panel : Panel
+    since : ndarray of int, shape (s,)
+        First version of each baseline.
+    at : int
+        Version that is new.
+
+    Returns
+    -------
+    Shifts
+    """
+    s = panel.n_series
+    series = np.repeat(np.arange(s), np.diff(panel.starts))
+    sd = _known_sd(panel, series)
+    is_new = panel.version == at
+    base = (panel.version < at) & (panel.version >= since[series])
+    i, x, row_sd = series[base], panel.error[base], sd[base]
+    n = np.bincount(i, minlength=s)
+    new, sd_new = np.full(s, np.nan), np.full(s, np.nan)
+    new[series[is_new]], sd_new[series[is_new]] = panel.error[is_new], sd[is_new]
+    last = np.full(s, -1)
+    np.maximum.at(last, i, panel.version[base])
+
+    level = means(x, i, n)
+    residual = x - level[i]
+    squares = np.bincount(i, residual**2, minlength=s).astype(float)
+    variances = np.bincount(i, row_sd**2, minlength=s).astype(float)
+    repeats = (panel.noise_df > 0) & (n > 0) & ~np.isnan(variances)
+    # Equal values have a scatter of rounding only.
+    flat = squares <= n * (1e-12 * np.maximum(1.0, np.abs(level))) ** 2
+    scatter = ~repeats & (n > 1) & ~flat
+    usual = _usual(squares, n, scatter)
+    count = np.maximum(n, 1)
+    variance, scatter_df = _towards(usual, squares, n - 1, n)
+    var = np.where(repeats, sd_new**2 + variances / count**2, np.nan)
+    var = np.where(scatter, variance * (1 + 1 / count), var)
+    # An estimate of no noise at all tells of rounding; only noise that was given may be none.
+    known = (repeats & ((var > 0) | np.isinf(panel.noise_df) | np.isnan(new))) | scatter
+    df = np.where(repeats, panel.noise_df, scatter_df)
+    by_repeats = _neighbours(i, x, row_sd, known & repeats, panel.noise_df)
+    by_scatter = _without_each(i, n, residual, squares, scatter, usual)
+    within = np.concatenate([by_repeats, by_scatter], axis=1)
+    return Shifts(
+        n=n,
+        level=level,
+        new=new,
+        se=np.where(known, np.sqrt(var), np.nan),
+        df=np.where(known, df, 0.0),
+        noise=np.where(known, np.where(repeats, 1, 2), 0),
+        last=last,
+        t=within[0],
+        t_df=within[1],
+        weights=within[2],
+    )
+
+
+def _neighbours(
+    i: NDArray[np.int64],
+    x: Floats,
+    row_sd: Floats,
+    known: NDArray[np.bool_],
+    noise_df: Floats,
+) -> Floats:
+    """Compare each row of a baseline with the one before it; return t, df and weights.
+
+    A step that was not accepted is then one outlier, and not as many as the baseline has rows.
+    """
+    variance = row_sd[1:] ** 2 + row_sd[:-1] ** 2
+    used = (i[1:] == i[:-1]) & known[i[1:]]
+    used[used] &= variance[used] > 0
+    t = np.diff(x)[used] / np.sqrt(variance[used])
+    return np.stack([t, noise_df[i[1:]][used], np.ones(len(t))])
+
+
+def _without_each(
+    i: NDArray[np.int64],
+    n: NDArray[np.int64],
+    residual: Floats,
+    squares: Floats,
+    scatter: NDArray[np.bool_],
+    usual: _Usual,
+) -> Floats:
+    """Compare each row of a baseline with the others and their scatter; t, df and weights."""
+    used = scatter[i]
+    i, residual = i[used], residual[used]
+    others = n[i] - 1
+    away = residual * n[i] / others
+    variance, df = _towards(usual, np.maximum(squares[i] - residual * away, 0), n[i] - 2, n[i])
+    known = (df > 0) & (variance > 0)
+    t = away[known] / np.sqrt(variance[known] * (1 + 1 / others[known]))
+    return np.stack([t, df[known], 1 - 1 / n[i][known]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """Scatter that is usual over series, how many df it counts for, and the most there are."""
+
+    variance: float
+    df: float
+    most: float
+
+
+def _usual(squares: Floats, n: NDArray[np.int64], scatter: NDArray[np.bool_]) -> _Usual:
+    df = np.where(scatter & (n >= _ROWS), n - 1.0, 0.0)
+    if (df > 0).sum() < 2 or df.sum() < _TOGETHER:
+        return _Usual(0.0, 0.0, np.inf)
+    found = moderated_variances(np.where(df > 0, squares / np.maximum(df, 1), 1.0), df)
+    return _Usual(found.prior_variance, found.prior_df, float(df.sum()))
+
+
+def _towards(
+    usual: _Usual, squares: Floats, df: NDArray[Any], n: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Pull scatter of baselines of n rows towards what is usual; return variances and df."""
+    prior = np.where(n >= _ROWS, usual.df, 0.0)
+    total = prior + np.maximum(df, 0.0)
+    variance = (prior * usual.variance + squares) / np.where(total > 0, total, 1)
+    return variance, np.minimum(total, usual.most)
+
+
+def _known_sd(panel: Panel, series: NDArray[np.int64]) -> Floats:
+    """Return the noise of each row; that of the noisiest row of its series where it has none."""
+    sd = np.where(panel.noise_df[series] > 0, panel.sd, np.nan)
+    most = np.full(panel.n_series, -np.inf)
+    np.fmax.at(most, series, sd)
+    filled = np.where(np.isnan(sd), most[series], sd)
+    return np.where(np.isfinite(filled), filled, np.nan)
+
+
+def fit_law(t: Floats, df: Floats, weights: Floats) -> Law:
+    r"""Fit the law of comparisons under no change to those within the baselines.
+
+    Student t of scale s, with the degrees of freedom of the noise's tail and of its estimate:
+
+    .. math:: t_i / s \sim t(\nu_i'), \qquad 1 / \nu_i' = 1 / \nu + 1 / d_i
+
+    by maximum likelihood, if twice the gain over the nominal law (s = 1, ν = ∞) exceeds 2.7.
+
+    Parameters
+    ----------
+    t, df, weights : ndarray, shape (r,)
+
+    Returns
+    -------
+    Law
+    """
+    stride = len(t) // _MOST + 1
+    squared, inverse, w = t[::stride] ** 2, 1 / df[::stride], weights[::stride]
+    n = float(w.sum())
+    best = Law(n=n)
+    if n < _FEWEST:
+        return best
+    most = _likelihood(squared, inverse, w, 1.0) + _WIDER / 2
+    for tail in _DFS:
+        both = inverse + 1 / tail
+        variance = 1.0
+        for _ in range(100):
+            pull = (1 + both) / (1 + both * squared / variance)
+            before, variance = variance, float(w @ (pull * squared)) / n
+            if abs(variance - before) < 1e-3 * variance:
+                break
+        found = _likelihood(squared, both, w, variance)
+        law = Law(variance**0.5, tail, n)
+        if found > most and _is_wider(law, float(np.median(df))):
+            best, most = law, found
+    return best
+
+
+def _is_wider(law: Law, df: float) -> bool:
+    """Say whether a law reaches further than the nominal one, where it decides."""
+    reach = law.scale * stats.t.isf(_FAR, _with_tail(np.array([df]), law)[0])
+    return bool(reach > stats.t.isf(_FAR, df))
+
+
+def _likelihood(squared: Floats, inverse: Floats, w: Floats, variance: float) -> float:
+    """Return the log likelihood of Student t of 1 / inverse degrees of freedom."""
+    x = squared / variance
+    some = inverse > 0
+    df = 1 / np.where(some, inverse, 1.0)
+    student = (
+        special.gammaln((df + 1) / 2)
+        - special.gammaln(df / 2)
+        - np.log(np.pi * df) / 2
+        - (df + 1) / 2 * np.log1p(x / df)
+    )
+    normal = -(x + np.log(2 * np.pi)) / 2
+    return float(w @ (np.where(some, student, normal) - np.log(variance) / 2))
+
+
+def _with_tail(df: Floats, law: Law) -> Floats:
+    """Return the degrees of freedom of a comparison: of the noise's tail and of its estimate."""
+    with np.errstate(divide="ignore"):
+        return 1 / (1 / df + 1 / law.df)
+
+
+def _tail(size: Floats, df: Floats, law: Law) -> Floats:
+    """Return the probability of a comparison beyond a size, on one side, under no change.
+
+    Never less than the noise says by itself.
+    """
+    nominal = stats.t.sf(size, df)
+    return np.maximum(nominal, stats.t.sf(size / law.scale, _with_tail(df, law)))
+
+
+def p_values(shift: Floats, se: Floats, df: Floats, *, margin: float, law: Law) -> Floats:
+    r"""Test whether shifts are larger than a margin, on both sides.
+
+    .. math:: p = \bar F\Big(\frac{|d| - m}{s}\Big) + \bar F\Big(\frac{|d| + m}{s}\Big)
+
+    which is exact where the true shift is as large as the margin m, and the two-sided p without.
+
+    Parameters
+    ----------
+    shift, se, df : ndarray, shape (s,)
+        se 0 is no noise at all.
+    margin : float
+    law : Law
+
+    Returns
+    -------
+    ndarray, shape (s,)
+        NaN where a shift or its standard error is.
+    """
+    size = np.abs(shift)
+    noisy = se > 0
+    scale = np.where(noisy, se, 1.0)
+    p = _tail((size - margin) / scale, df, law) + _tail((size + margin) / scale, df, law)
+    exact = np.where(size > margin, 0.0, 1.0)
+    return np.where(np.isnan(size) | np.isnan(se), np.nan, np.where(noisy, np.minimum(p, 1), exact))
+
+
+def critical(df: Floats, alpha: float, law: Law) -> Floats:
+    """Return the comparison that is beyond with probability alpha on both sides; NaN without df."""
+    known = np.where(df > 0, df, np.nan)
+    nominal = stats.t.isf(alpha / 2, known)
+    return np.maximum(nominal, law.scale * stats.t.isf(alpha / 2, _with_tail(known, law)))
+
+
+def holm(p: NDArray[Any]) -> Floats:
+    """Adjust p-values for their number, stepping down; NaN is no test.
+
+    Reject where the result is at most α: the probability of any false rejection is then at most α,
+    however the tests depend on each other.
+
+    Parameters
+    ----------
+    p : ndarray, shape (s,)
+
+    Returns
+    -------
+    ndarray, shape (s,)
+
+    References
+    ----------
+    Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+    Statistics 6.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, np.nan, 0.02])).tolist()
+    [0.03, 0.04, nan, 0.04]
+    """
+    order = np.argsort(p, kind="stable")
+    order = order[~np.isnan(p[order])]
+    m = len(order)
+    adjusted = np.full(len(p), np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate((m - np.arange(m)) * p[order]), 1.0)
+    return adjusted
