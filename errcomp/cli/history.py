@@ -1,0 +1,202 @@
+"""``errcomp history``: validations kept in a store, one table after the other."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._input import parse_keys, parse_where
+from errcomp.cli._kernels import spare_inputs
+from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.tables.history import History
+
+__all__ = ["add_parser", "add_reading_arguments", "read_history"]
+
+_STORE = (
+    "the store: an SQLite file, or postgresql://user:password@host/database (with the extra "
+    "errcomp[postgres])"
+)
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``history add|list|export``."""
+    parser = commands.add_parser(
+        "history",
+        help="keep validations under successive versions: add, list, export",
+        description="A half-life is read off validations under successive versions of the "
+        "software. Keep them in a store that several writers may add to at once and that a writer "
+        "which is killed cannot damage.",
+        epilog="Start with:  errcomp history add history.db validations.csv",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser(
+        "add",
+        help="add a table of validations: all of it or nothing",
+        description="Add the validations of a table to a store, all of them or, where one is "
+        "refused, none. The first addition makes the store.",
+        epilog="Example:  errcomp history add history.db new.csv --column version=release "
+        "--column measured=latency_ms --unit ms --skip-known",
+    )
+    add.add_argument("store", metavar="STORE", help=_STORE)
+    add.add_argument(
+        "table", metavar="TABLE", help="table of validations (CSV, Parquet, JSON, JSON lines)"
+    )
+    _add_name(add)
+    add.add_argument(
+        "--skip-known",
+        action="store_true",
+        help="skip validations that are there already with the same values; without it they are "
+        "refused",
+    )
+    add_reading_arguments(add)
+    add.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    add.set_defaults(run=_add, output=None)
+
+    listing = actions.add_parser(
+        "list",
+        help="the histories in a store: how much, of what, from when to when",
+        description="The histories in a store: validations, series, versions, predictors, dates.",
+        epilog="Example:  errcomp history list history.db --json",
+    )
+    listing.add_argument("store", metavar="STORE", help=_STORE)
+    add_output_arguments(listing)
+    listing.set_defaults(run=_list)
+
+    export = actions.add_parser(
+        "export",
+        help="write a history to a Parquet or CSV file",
+        description="Write a history to a file that `errcomp history add` reads. Parquet keeps "
+        "every type and digit; CSV every digit.",
+        epilog="Example:  errcomp history export history.db -o history.parquet",
+    )
+    export.add_argument("store", metavar="STORE", help=_STORE)
+    _add_name(export)
+    export.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help="*.parquet or *.csv"
+    )
+    export.set_defaults(run=_export)
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--name", default="default", help="of the history in the store (default: default)"
+    )
+
+
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how to read a table of validations."""
+    group = parser.add_argument_group("reading the table")
+    group.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME=COLUMN",
+        help="column of the table that holds version, measured, predicted, date, released, series, "
+        "…; may be repeated",
+    )
+    group.add_argument("--unit", help="unit of all measurements, e.g. ms")
+    group.add_argument(
+        "--order",
+        metavar="VERSION,VERSION",
+        help="versions, oldest first, where neither release dates, numbers nor dates order them",
+    )
+    group.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE[,VALUE]",
+        help="only these rows; may be repeated",
+    )
+
+
+def read_history(args: argparse.Namespace, name: str) -> History:
+    """Read the table of validations that is named."""
+    from errcomp.readers import history as reader
+
+    found = reader.read(
+        name,
+        columns=_columns(args.column),
+        order=parse_keys(args.order) or None,
+        unit=args.unit,
+    )
+    return found.where(parse_where(args.where)) if args.where else found
+
+
+def _columns(items: list[str]) -> dict[str, str]:
+    """Turn ``["version=round"]`` into name → column of the table."""
+    found: dict[str, str] = {}
+    for item in items:
+        name, sign, column = item.partition("=")
+        if not sign or not name or not column:
+            raise InputError(f"--column takes NAME=COLUMN, got {item!r}")
+        if name in found:
+            raise InputError(f"--column names {name} twice: {found[name]!r} and {column!r}")
+        found[name] = column
+    return found
+
+
+def _add(args: argparse.Namespace) -> None:
+    from errcomp.halflife.store import HistoryStore
+
+    with HistoryStore(args.store) as store:
+        history = read_history(args, args.table)
+        added = store.add(history, name=args.name, skip_known=args.skip_known)
+        shown = store.shown
+    document = {
+        "schema": "errcomp.history-add/1",
+        "store": shown,
+        "name": args.name,
+        "source": history.source,
+        "added": added.n,
+        "known": added.n_known,
+        "failed": sum(part.n for part in history.dropped),
+    }
+    notes = list(history.notes)
+    if added.n_known:
+        notes.append(f"{added.n_known:,} were there already and were skipped")
+    if document["failed"]:
+        notes.append(f"{document['failed']:,} of the table failed (status) and are kept as such")
+    word = "validation" if added.n == 1 else "validations"
+    title = f"Added {added.n:,} {word} to {args.name} in {shown}"
+    emit(args, document, [Table(title, (), (), notes)])
+
+
+def _list(args: argparse.Namespace) -> None:
+    from errcomp.halflife.store import HistoryStore
+
+    if "://" not in args.store:
+        spare_inputs(args.output, [args.store])
+    with HistoryStore(args.store) as store:
+        rows = [one.to_dict() for one in store.list()]
+        shown = store.shown
+    columns = [
+        Column("History", lambda row: row["name"], key=True),
+        Column("Validations", lambda row: f"{row['validations']:,}", right=True),
+        Column("Series", lambda row: f"{row['series']:,}", right=True),
+        Column("Versions", lambda row: f"{row['versions']:,}", right=True),
+        Column("Predictors", lambda row: ", ".join(row["predictors"]) or "-"),
+        Column("Validated", _dates),
+    ]
+    notes = () if rows else ("It holds nothing yet: errcomp history add STORE TABLE",)
+    table = Table(f"Histories in {shown}", columns, rows, notes)
+    emit(args, {"schema": "errcomp.histories/1", "store": shown, "rows": rows}, [table])
+
+
+def _dates(row: Any) -> str:
+    """Return the days of the first and the last validation."""
+    if row["first"] is None:
+        return "-"
+    return " – ".join(dict.fromkeys((row["first"][:10], row["last"][:10])))
+
+
+def _export(args: argparse.Namespace) -> None:
+    from errcomp.halflife.store import HistoryStore
+
+    with HistoryStore(args.store) as store:
+        rows = store.export(args.output, name=args.name)
+    print(f"wrote {rows:,} validations to {args.output}", file=sys.stderr)

@@ -1,0 +1,371 @@
+"""A store in a file: what is no store, what cannot be read or written, files of older versions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import polars as pl
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.halflife import _store_engine
+from errcomp.halflife._store_schema import SCHEMA
+from errcomp.halflife.store import Added, HistoryStore
+
+ARCHIVE = sorted((Path(__file__).parents[1] / "data").glob("history-store-v*"))
+NOBODY = 65534
+
+
+def rows(n: int = 3, **changed: Any) -> pl.DataFrame:
+    columns = {"version": [f"1.{i}" for i in range(n)], "op": "Gelu", "measured": 1.5}
+    return pl.DataFrame(columns | changed)
+
+
+def test_the_first_addition_makes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    with HistoryStore(path) as store:
+        assert repr(store) == f"HistoryStore({str(path)!r})"
+        for use in (store.load, store.list):
+            with pytest.raises(InputError, match="no such store. `errcomp history add` makes one"):
+                use()
+        assert not path.exists()
+        store.add(rows())
+        assert store.list()[0].validations == 3
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_what_is_acknowledged_is_on_the_disk(tmp_path: Path) -> None:
+    with HistoryStore(tmp_path / "h.db")._place.writing() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+def test_an_empty_file_is_an_empty_store(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    store = HistoryStore(path)
+    with pytest.raises(InputError, match="no such store"):
+        store.list()
+    # A writer that was killed before its first addition leaves a file without tables.
+    with store._place.writing():
+        pass
+    assert path.stat().st_size > 0
+    assert store.list() == ()
+    with pytest.raises(InputError, match="no history 'default' in it. Histories: none"):
+        store.load()
+    assert store.add(rows()) == Added(3, 0)
+
+
+def test_a_url_of_a_file(tmp_path: Path) -> None:
+    HistoryStore(f"sqlite:///{tmp_path}/h.db").add(rows())
+    assert HistoryStore(tmp_path / "h.db").load().n == 3
+
+
+@pytest.mark.parametrize("name", ["a b?c#d%20&.db", "ünï.db", "mode=ro.db", "'.db"])
+def test_any_name_of_a_file(tmp_path: Path, name: str) -> None:
+    HistoryStore(tmp_path / name).add(rows())
+    assert HistoryStore(tmp_path / name).load().n == 3
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_relative_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    HistoryStore("h.db").add(rows())
+    assert HistoryStore(tmp_path / "h.db").load().n == 3
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("", "needs the name of a file"),
+        (":memory:", "needs the name of a file"),
+        ("a\0b", "needs the name of a file"),
+        ("sqlite://", "PostgreSQL database"),
+        ("mysql://me:secret@host/db", "PostgreSQL database .*, got mysql://…"),
+        ("{}/none/h.db", "there is no folder .*none. Make it"),
+        ("{}", "is a folder; name a file in it"),
+    ],
+)
+def test_names_that_no_store_can_have(tmp_path: Path, where: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as told:
+        HistoryStore(where.replace("{}", str(tmp_path)))
+    assert "secret" not in str(told.value)
+
+
+def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
+    text, other = tmp_path / "table.csv", tmp_path / "other.db"
+    text.write_text("version,measured\n1,2\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"table.csv: no history store: it is not an SQLite file"):
+        HistoryStore(text)
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    before = other.read_bytes()
+    store = HistoryStore(other)
+    for use in (store.load, store.list, lambda: store.add(rows())):
+        with pytest.raises(InputError, match="no history store: it holds the table mine. Name"):
+            use()
+    assert other.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.db", "table.csv"]
+
+
+def test_a_file_that_changes_under_an_open_store(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    store = HistoryStore(path)
+    store.add(rows())
+    path.write_bytes(b"something else altogether")
+    with pytest.raises(InputError, match="it is not an SQLite file"):
+        store.load()
+
+
+@pytest.mark.parametrize("keep", [100, 4096, 20_000])
+def test_a_damaged_file(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "h.db"
+    HistoryStore(path).add(rows(500))
+    content = path.read_bytes()
+    path.write_bytes(content[:keep] + b"\xa5" * (len(content) - keep))
+    with pytest.raises(InputError, match=r"h\.db: .*(damaged|not an SQLite file|cannot be read)"):
+        HistoryStore(path).load()
+
+
+def test_a_damaged_date_of_creation(tmp_path: Path) -> None:
+    """A file with the first bytes of SQLite and nothing else."""
+    path = tmp_path / "h.db"
+    path.write_bytes(b"SQLite format 3\0" + bytes(2000))
+    with pytest.raises(InputError, match="not an SQLite file, or it is damaged"):
+        HistoryStore(path).list()
+
+
+@contextmanager
+def powerless() -> Iterator[None]:
+    """Be somebody whom read-only folders stop: root is not."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        yield folder
+        folder.chmod(0o777)
+
+
+def test_a_read_only_folder(open_folder: Path) -> None:
+    path = open_folder / "h.db"
+    HistoryStore(path).add(rows())
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    with powerless():
+        store = HistoryStore(path)
+        # Nobody is writing to it: it can be read as it is.
+        assert store.load().n == 3
+        with pytest.raises(InputError, match="read-only|cannot be opened"):
+            store.add(rows(op="Relu"))
+        with pytest.raises(InputError, match="cannot be opened. Check that .* can be written"):
+            HistoryStore(open_folder / "new.db").add(rows())
+    assert store.load().n == 3
+
+
+def test_a_read_only_folder_with_a_log(open_folder: Path) -> None:
+    """The log that a killed writer left holds part of the store: it is not read without."""
+    path = open_folder / "h.db"
+    HistoryStore(path).add(rows())
+    log = path.with_name("h.db-wal")
+    log.write_bytes(b"")
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    with powerless(), pytest.raises(InputError, match="read-only|cannot be opened"):
+        HistoryStore(path).load()
+
+
+def test_a_file_that_may_not_be_read(open_folder: Path) -> None:
+    path = open_folder / "h.db"
+    HistoryStore(path).add(rows())
+    path.chmod(0)
+    with powerless(), pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
+        HistoryStore(path)
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = HistoryStore(tmp_path / "h.db")
+    store.add(rows())
+    connect = _store_engine._connect
+
+    def small(path: Path, mode: str, *orders: str) -> sqlite3.Connection:
+        return connect(path, mode, *orders, "PRAGMA max_page_count = 30")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_store_engine, "_connect", small)
+        with pytest.raises(InputError, match="the disk is full. Nothing was added; make room"):
+            store.add(rows(5000, op="Relu"))
+    assert store.load().n == 3
+    assert store.add(rows(5000, op="Relu")) == Added(5000, 0)
+
+
+LIMITED = """
+import resource, signal, sys
+from errcomp.errors import InputError
+from errcomp.halflife.store import HistoryStore
+store = HistoryStore(sys.argv[1])
+def add(n, op):
+    store.add({"version": [f"1.{i}" for i in range(n)], "op": op, "measured": 1.5})
+add(3, "a")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+try:
+    add(20_000, "b")
+except InputError as error:
+    print(error)
+add(2, "c")
+"""
+
+
+def test_a_disk_that_fails_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=True
+    )
+    assert "Nothing was added" in done.stdout
+    assert HistoryStore(path).load().column("op").tolist() == ["a"] * 3 + ["c"] * 2
+
+
+def test_an_error_without_a_name_is_told(tmp_path: Path) -> None:
+    store = HistoryStore(tmp_path / "h.db")
+    with (
+        pytest.raises(InputError, match=r"h\.db: cannot be written \(no such table: none\)"),
+        store._place.writing() as connection,
+    ):
+        connection.exec_driver_sql("DELETE FROM none")
+
+
+def test_exports_that_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "h.csv"
+    with HistoryStore(path) as store:
+        store.add(rows())
+        with pytest.raises(InputError, match="exported as Parquet or CSV"):
+            store.export(tmp_path / "out.json")
+        with pytest.raises(InputError, match="is the store itself"):
+            store.export(path)
+        with pytest.raises(InputError, match="cannot be written"):
+            store.export(tmp_path / "none" / "out.csv")
+        assert store.load().n == 3
+
+
+@pytest.mark.parametrize("folder", ARCHIVE, ids=lambda folder: folder.name)
+def test_stores_of_every_version_are_read(folder: Path, tmp_path: Path) -> None:
+    copy = copytree(folder, tmp_path / "copy")
+    with HistoryStore(copy / "history.db") as store:
+        assert f"v{store._schema()}" == folder.name.rpartition("-")[2]
+        found = store.load(name="ort")
+        assert found.native.equals(pl.read_parquet(folder / "ort.parquet"))
+        assert [(one.name, one.validations, one.series, one.versions) for one in store.list()] == [
+            ("ort", 13, 3, 4),
+            ("plain", 2, 1, 2),
+        ]
+        assert store.add(found, name="ort", skip_known=True) == Added(0, 13)
+        assert store._schema() == SCHEMA
+
+
+def test_there_is_an_archive_of_every_version() -> None:
+    assert [folder.name for folder in ARCHIVE] == [
+        f"history-store-v{number}" for number in range(1, SCHEMA + 1)
+    ]
+
+
+@pytest.mark.parametrize("make", [lambda: pytest.importorskip("pandas").DataFrame,
+                                  lambda: pytest.importorskip("pyarrow").table])  # fmt: skip
+def test_frames_of_other_libraries(tmp_path: Path, make: Callable[[], Any]) -> None:
+    data = {
+        "version": ["1", "2", "3"],
+        "measured": [1.0, 2.0, 3.0],
+        "op": ["a", None, "c"],
+        "batch": [1, 2, 3],
+        "share": [0.5, None, 1.5],
+        "flag": [True, False, True],
+        "status": [None, None, "failed"],
+        "date": ["2026-01-01", "2026-01-02", "2026-01-03"],
+    }
+    with HistoryStore(tmp_path / "h.db") as store:
+        assert store.add(make()(data)) == Added(3, 0)
+        assert store.add(pl.DataFrame(data), skip_known=True) == Added(0, 3)
+        found = store.load().native
+        assert found["share"].to_list() == [0.5, None, 1.5]
+        assert found["flag"].to_list() == [True, False, True]
+        assert found["batch"].to_list() == [1, 2, 3]
+        assert found["op"].to_list() == ["a", None, "c"]
+
+
+def test_mixed_values_of_another_library(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    data = {"version": "1", "measured": 1.0, "key": [1, "x", 2.5, None]}
+    with HistoryStore(tmp_path / "h.db") as store:
+        store.add(pandas.DataFrame(data))
+        assert store.load().native["key"].to_list() == ["1", "x", "2.5", None]
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (["a\0b", "c"], "key has a zero character in row 1, which no database"),
+        ([1.5, float("inf")], "key is infinite in row 2. Fix"),
+        ([[1], [2]], "the values of key are List.*Give each part a column"),
+        ([b"a", b"b"], "the values of key are Binary"),
+    ],
+)
+def test_values_that_cannot_be_stored(tmp_path: Path, column: list[Any], said: str) -> None:
+    frame = {"version": ["1", "2"], "series": ["a", "a"], "measured": [1.0, 1.0], "key": column}
+    with pytest.raises(InputError, match=said):
+        HistoryStore(tmp_path / "h.db").add(frame)
+
+
+def test_other_types_become_text(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {"version": "1", "measured": [1.0, 2.0], "big": [2**63, 2**64 - 1], "op": ["a", "b"]},
+        schema_overrides={"big": pl.UInt64, "op": pl.Categorical},
+    ).with_columns(day=pl.date(2026, 1, 2), price=pl.lit("1.25").cast(pl.Decimal(10, 2)))
+    with HistoryStore(tmp_path / "h.db") as store:
+        store.add(frame)
+        found = store.load().native
+    assert found["big"].to_list() == [str(2**63), str(2**64 - 1)]
+    assert found["op"].to_list() == ["a", "b"]
+    assert found["day"].to_list() == ["2026-01-02"] * 2
+    assert found["price"].to_list() == [1.25] * 2
+
+
+def test_failures_that_cannot_be_kept(tmp_path: Path) -> None:
+    store = HistoryStore(tmp_path / "h.db")
+    base = {"measured": [1.0, 2.0], "status": ["ok", "failed"]}
+    with pytest.raises(InputError, match="version is missing in row 2"):
+        store.add({**base, "version": ["1", None]})
+    with pytest.raises(InputError, match="date must be a date.*row 2"):
+        store.add({**base, "version": ["1", "2"], "date": ["2026-01-01", "soon"]})
+
+
+def test_names_of_columns_that_the_store_uses_itself(tmp_path: Path) -> None:
+    names = ("id", "keys", "stack", "identity", "occurrence", "history_id", "series_id", "name")
+    frame = pl.DataFrame({"version": "1", "measured": [1.0, 2.0]} | {n: [n, "x"] for n in names})
+    with HistoryStore(tmp_path / "h.db") as store:
+        store.add(frame)
+        found = store.load().native
+        assert all(found[name].to_list() == [name, "x"] for name in names)
+        assert store.add(frame, skip_known=True) == Added(0, 2)
