@@ -124,12 +124,14 @@ def measure(
     """Measure one pair; the first release is the anchor."""
     core = max(os.sched_getaffinity(0))
     job = {"models": [*names], "core": core}
-    sides = []
+    sides: dict[str, Side] = {}
     load, begun, started = Load(), time.monotonic(), datetime.now(UTC)
     try:
-        for side, release in zip("ab", releases, strict=True):
-            sides.append(Side(side, script, release, models, job))
-            fastest = sides[-1].wait()
+        # Neither is always the one that was started first.
+        both = dict(zip("ab", releases, strict=True))
+        for name in "ab" if seed[-1] % 2 == 0 else "ba":
+            sides[name] = Side(name, script, both[name], models, job)
+            fastest = sides[name].wait()
         runs = [
             int(np.clip(1000 * protocol.slice_ms / t, protocol.least_runs, protocol.most_runs))
             for t in fastest
@@ -138,11 +140,12 @@ def measure(
         for turn in range(protocol.passes):
             for i in rng.permutation(len(names)):
                 for profiled in (False, True)[: 2 if turn % protocol.profiled_every == 0 else 1]:
-                    for side in sides[:: -1 if turn % 2 else 1]:
-                        side.slice(names[i], profiled, runs[i])
-        a, b = (side.found() for side in sides)
+                    for name in "ba" if turn % 2 else "ab":
+                        sides[name].slice(names[i], profiled, runs[i])
+        first = next(iter(sides))
+        a, b = (sides[name].found() for name in "ab")
     finally:
-        for side in sides:
+        for side in sides.values():
             side.close()
     others, stolen = load.used()
     return {
@@ -150,6 +153,7 @@ def measure(
         "seconds": round(time.monotonic() - begun, 1),
         "other_cores": round(others, 3),
         "stolen_cores": round(stolen, 3),
+        "started_first": first,
         "priority": a.pop("priority") + b.pop("priority"),
         "networks": {name: compared(a[name], b[name]) for name in names},
     }
