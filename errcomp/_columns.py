@@ -83,8 +83,12 @@ def rename(
     columns: Mapping[str, str],
     source: str,
     required: Sequence[str] = ("predicted", "measured"),
+    options: str = "--predicted COLUMN --measured COLUMN",
 ) -> nw.DataFrame[Any]:
-    """Give the user's columns their names here, and insist on those that must be there."""
+    """Give the user's columns their names here, and insist on those that must be there.
+
+    `options` are those of the command line that name them.
+    """
     import narwhals as nw
 
     where = f"{source}: " if source else ""
@@ -94,7 +98,7 @@ def rename(
         raise InputError(
             f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
             f"Columns found: {describe_names(frame.columns, wanted=missing[0])}. "
-            "Name yours with --predicted COLUMN --measured COLUMN (columns={...} in Python)."
+            f"Name yours with {options} (columns={{...}} in Python)."
         )
     for old, uses in Counter(olds.values()).most_common(1):
         if uses > 1:

@@ -99,6 +99,12 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         help="column of the table that holds version, measured, predicted, date, released, series, "
         "…; may be repeated",
     )
+    group.add_argument(
+        "--series",
+        metavar="KEYS",
+        help="columns that together name what is validated again and again, e.g. model,shape "
+        "(default: a column series, else all that have no other meaning)",
+    )
     group.add_argument("--unit", help="unit of all measurements, e.g. ms")
     group.add_argument(
         "--order",
@@ -121,6 +127,7 @@ def read_history(args: argparse.Namespace, name: str) -> History:
     found = reader.read(
         name,
         columns=_columns(args.column),
+        series=parse_keys(args.series) or None,
         order=parse_keys(args.order) or None,
         unit=args.unit,
     )

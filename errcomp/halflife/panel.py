@@ -277,8 +277,8 @@ def products(panel: Panel) -> NDArray[np.int64]:
         (np.ones(len(series)), (series, panel.n_series + panel.version)),
         shape=(panel.n_series + len(panel.versions),) * 2,
     )
-    labels: NDArray[np.int64] = connected_components(links, directed=False)[1]
-    return labels[panel.n_series :]
+    labels = connected_components(links, directed=False)[1]
+    return np.asarray(labels[panel.n_series :], dtype=np.int64)
 
 
 def _about_versions(panel: Panel) -> tuple[str, ...]:

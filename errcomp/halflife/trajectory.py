@@ -286,7 +286,8 @@ def trajectory_half_life(
     if not use.any():
         refused = (
             f"no lag after calibration has {_FEWEST_CLUSTERS} clusters of series in effect (most: "
-            f"{effective(n)[lags.lag > 0].max(initial=0.0):.1f}): how far series differ cannot be told."
+            f"{effective(n)[lags.lag > 0].max(initial=0.0):.1f}): how far series differ cannot be "
+            "told."
         )
     elif enough[0] and low_rms[0] >= threshold:
         refused = (

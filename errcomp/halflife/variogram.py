@@ -351,7 +351,8 @@ def _with_drift(
         high = np.inf
     if half > lag[-1]:
         half, high = np.inf, np.inf
-    return half, low, high, best, read_off
+    # A law that hardly rises crosses 3·e0² anywhere: beyond the interval it says nothing.
+    return min(max(half, low), high), low, high, best, read_off
 
 
 def _censored(panel: Panel, drift: float) -> float:

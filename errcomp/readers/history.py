@@ -21,6 +21,7 @@ def read(
     path: str | PathLike[str],
     *,
     columns: Mapping[str, str] | None = None,
+    series: Sequence[str] | None = None,
     order: Sequence[str] | None = None,
     unit: str | None = None,
 ) -> History:
@@ -34,6 +35,8 @@ def read(
     path : path
     columns : mapping of str to str, optional
         ``{"version": "round"}``: which of its columns is what.
+    series : sequence of str, optional
+        Columns that together name the unit of observation.
     order : sequence of str, optional
         Versions, oldest first, where neither release dates, numbers nor dates can order them.
     unit : str, optional
@@ -67,5 +70,11 @@ def read(
     if any(frame[name].dtype != pl.String for name in stack.intersection(frame.columns)):
         frame, offset = read_frame(path, wanted, _NAMES | stack, _NUMBERS)
     return History(
-        frame, columns=wanted, order=order, unit=unit, source=str(path), line_offset=offset
+        frame,
+        columns=wanted,
+        series=series,
+        order=order,
+        unit=unit,
+        source=str(path),
+        line_offset=offset,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from errcomp._columns import Origin, numeric
 from errcomp._frames import column_values, is_missing
-from errcomp.errors import InputError
+from errcomp.errors import InputError, describe_names
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -17,19 +17,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "NOT_KEYS",
+    "OCCASION",
     "STACK",
     "codes_of",
     "first_dates",
+    "known_keys",
     "n_pairs",
     "positive",
     "series_names",
     "spreads",
     "unit_of",
     "version_codes",
+    "without_empty",
 ]
 
 #: Columns that begin with this hold versions of further components of the software stack.
 STACK = "stack_"
+VALUES = ("measured", "predicted", "measured_spread", "n_repeats")
+NOT_KEYS = (*VALUES, "status", "unit")
+#: Columns that say which validation a row is, not what was validated.
+OCCASION = ("version", "predictor_version", "date", "released", "repeat")
+#: Columns that tables without anything in them may have, e.g. those from a store.
+MAY_BE_EMPTY = ("series", "predictor", "level", *VALUES[1:], *OCCASION[1:], "status", "unit")
 
 
 def codes_of(
@@ -223,3 +233,28 @@ def first_dates(
     known = ~np.isnat(dates)
     np.minimum.at(found, versions[known], dates[known].view(np.int64))
     return np.where(found == latest, np.iinfo(np.int64).min, found).view("M8[s]")
+
+
+def known_keys(
+    series: Sequence[str] | None, frame: nw.DataFrame[Any], prefix: str
+) -> tuple[str, ...]:
+    """Return the columns that were given to name a series, all of which are there."""
+    given = () if series is None else (series,) if isinstance(series, str) else tuple(series)
+    for name in given:
+        if name not in frame.columns or name in (*NOT_KEYS, *OCCASION):
+            raise InputError(
+                f"{prefix}no column {name!r} that can name a series. Columns: "
+                f"{describe_names(frame.columns, wanted=str(name))}"
+            )
+    return given
+
+
+def without_empty(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """Leave out reserved columns that hold nothing: a table with one is like one without."""
+    empty = [
+        name
+        for name in frame.columns
+        if (name in MAY_BE_EMPTY or name.startswith(STACK))
+        and frame[name].null_count() == len(frame) > 0
+    ]
+    return frame.drop(empty) if empty else frame

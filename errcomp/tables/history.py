@@ -13,17 +13,20 @@ from errcomp._frames import to_eager
 from errcomp.errors import InputError
 from errcomp.tables._dates import dates_of
 from errcomp.tables._history_columns import (
+    NOT_KEYS,
+    OCCASION,
     STACK,
     codes_of,
     first_dates,
+    known_keys,
     n_pairs,
     positive,
     series_names,
     spreads,
     unit_of,
     version_codes,
+    without_empty,
 )
-from errcomp.tables._kernel_columns import insist
 from errcomp.tables._on_demand import OnDemand
 from errcomp.tables._table import Table, dropped_rows
 from errcomp.tables._versions import order_versions
@@ -36,13 +39,6 @@ if TYPE_CHECKING:
     from errcomp.tables._versions import OrderBy
 
 __all__ = ["History"]
-
-_VALUES = ("measured", "predicted", "measured_spread", "n_repeats")
-_NOT_KEYS = (*_VALUES, "status", "unit")
-#: Columns that say which validation a row is, not what was validated.
-_OCCASION = ("version", "predictor_version", "date", "released", "repeat")
-#: Columns that tables without anything in them may have, e.g. those from a store.
-_MAY_BE_EMPTY = ("series", "predictor", "level", *_VALUES[1:], *_OCCASION[1:], "status", "unit")
 
 
 class History(Table):
@@ -74,6 +70,9 @@ class History(Table):
         Every other column is a key.
     columns : mapping, optional
         Renames columns of the data: ``{"version": "round"}`` reads version from round.
+    series : sequence of str, optional
+        Columns that together name the unit of observation, instead of a column ``series`` or of
+        all columns: results beside ``measured`` (a second run, a percentile) do not name it.
     order : sequence of str, optional
         Versions, oldest first, where neither release dates, numbers nor dates can order them.
     unit : str, optional
@@ -151,19 +150,23 @@ class History(Table):
         data: Any,
         *,
         columns: Mapping[str, str] | None = None,
+        series: Sequence[str] | None = None,
         order: Sequence[str] | None = None,
         unit: str | None = None,
         source: str = "",
         line_offset: int | None = None,
     ) -> None:
         frame = to_eager(data)
-        known = [name for name in ("version", "measured") if name in frame.columns]
-        frame = rename(frame, columns or {}, source, known)
+        frame = rename(
+            frame,
+            columns or {},
+            source,
+            ("version", "measured"),
+            "--column version=COLUMN --column measured=COLUMN",
+        )
         origin = Origin.of_table(source, len(frame), line_offset)
-        insist(frame, origin, "version")
-        insist(frame, origin, "measured")
         self._native = frame.to_native()
-        frame = _without_empty(frame)
+        frame = without_empty(frame)
         ok = status_ok(frame)
         self.dropped: tuple[Dropped, ...] = dropped_rows(
             "the validation failed (status)", origin.rows[~ok]
@@ -186,23 +189,30 @@ class History(Table):
         self.notes: tuple[str, ...] = ()
         versions, names = version_codes(frame, ok, origin)
         self.version = versions[ok]
-        self._read_series(frame, ok, used)
+        self._read_series(frame, ok, used, known_keys(series, frame, origin.prefix))
         self.unit, notes = unit_of(frame, unit, ok, used, self.series, self.series_names)
         self.notes += notes
         self._check_unique(frame, ok, used)
         self._order(names, order, used)
         self._read_columns(frame, ok)
 
-    def _read_series(self, frame: nw.DataFrame[Any], ok: NDArray[np.bool_], used: Origin) -> None:
+    def _read_series(
+        self,
+        frame: nw.DataFrame[Any],
+        ok: NDArray[np.bool_],
+        used: Origin,
+        given: Sequence[str],
+    ) -> None:
         components = [name for name in frame.columns if name.startswith(STACK)]
         of_predictor = [name for name in ("predictor_version",) if name in frame.columns]
         self.stack = codes_of(frame, [*of_predictor, *components], used)[0][ok]
-        names: list[str]
-        if "series" in frame.columns:
+        if given:
+            names = [*given]
+        elif "series" in frame.columns:
             names = [name for name in ("series", "level", "predictor") if name in frame.columns]
         else:
             # Sorted, so that a series has one name whatever the order of the columns.
-            other = {*_NOT_KEYS, *_OCCASION, *components}
+            other = {*NOT_KEYS, *OCCASION, *components}
             names = sorted(set(frame.columns) - other)
         codes, values = codes_of(frame, names, used)
         if of_predictor:
@@ -237,7 +247,7 @@ class History(Table):
         several = np.flatnonzero(np.isin(cells, ordered[1:][ordered[1:] == ordered[:-1]]))
         if not len(several):
             return
-        rest = [name for name in frame.columns if name not in {*_NOT_KEYS, *self.series_columns}]
+        rest = [name for name in frame.columns if name not in {*NOT_KEYS, *self.series_columns}]
         rest = [name for name in rest if name not in ("version", "date", "released")]
         data = {
             "cell": cells,
@@ -293,7 +303,7 @@ class History(Table):
             values = np.empty(len(frame), dtype=object)
             values[ok] = np.asarray(texts, dtype=object)[codes]
             known[name] = values
-        keys = dict.fromkeys([*known, *(n for n in frame.columns if n not in _NOT_KEYS)])
+        keys = dict.fromkeys([*known, *(n for n in frame.columns if n not in NOT_KEYS)])
         self._columns = OnDemand(frame, list(keys), np.flatnonzero(ok), known)
 
     def __repr__(self) -> str:
@@ -305,7 +315,7 @@ class History(Table):
     @property
     def condition_columns(self) -> tuple[str, ...]:
         """Keys that neither name the series nor say when it was validated, or with which stack."""
-        named = {*self.series_columns, *_OCCASION, "series"}
+        named = {*self.series_columns, *OCCASION, "series"}
         return tuple(n for n in self.keys if n not in named and not n.startswith(STACK))
 
     @property
@@ -380,14 +390,3 @@ class History(Table):
     measured: NDArray[np.float64]
     predicted: NDArray[np.float64] | None
     _columns: OnDemand
-
-
-def _without_empty(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Leave out reserved columns that hold nothing: a table with one is like one without."""
-    empty = [
-        name
-        for name in frame.columns
-        if (name in _MAY_BE_EMPTY or name.startswith(STACK))
-        and frame[name].null_count() == len(frame) > 0
-    ]
-    return frame.drop(empty) if empty else frame

@@ -345,3 +345,21 @@ def test_columns_are_renamed() -> None:
         columns={"version": "round", "measured": "tput"},
     )
     assert (history.versions, history.measured.tolist()) == (("v1", "v2"), [1.0, 2.0])
+
+
+def test_columns_may_be_named_that_name_the_series() -> None:
+    data = {
+        "version": ["1", "1", "2", "2"],
+        "op": ["Gelu", "Conv"] * 2,
+        "p90": [1.5, 2.5, 1.6, 2.6],
+        "measured": [1.0, 2.0, 1.1, 2.1],
+    }
+    assert History(data).n_series == 4
+    history = History(data, series=["op"])
+    assert history.series_names == ("Conv", "Gelu") or history.series_names == ("Gelu", "Conv")
+    assert history.per_series("p90").tolist() == [None, None]
+    assert History(data, series="op").n_series == 2
+    with pytest.raises(InputError, match="no column 'kind' that can name a series. Columns: vers"):
+        History(data, series=["kind"])
+    with pytest.raises(InputError, match="no column 'measured' that can name a series"):
+        History(data, series=["op", "measured"])
