@@ -1,0 +1,283 @@
+r"""The error a model has at calibration, and the error at which it counts as expired.
+
+The calibrated error is the root mean square of the true errors of the series at their first
+version. Noise of the measurement adds to every square, so its variance is subtracted:
+
+.. math:: \hat e_0^2 = \frac{1}{n} \sum_i e_i^2 - \frac{1}{n} \sum_i s_i^2
+
+It is a statement on these series: the interval holds what noise alone can do. How it would be on
+other series depends on the tails of their errors, which a few series do not tell: no interval for
+that kept its level in simulation (a chi-squared one of 20 series covers 96 % for normal errors,
+84 % for Student t of 5 and 82 % for Laplace errors).
+
+Coverage at a nominal 95 %, simulated with 2000 sets of series each: 94 to 96 % for normal, equal,
+and heavy-tailed errors of 1 to 5 times the noise, 1 to 200 series, degrees of freedom from 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from errcomp.errors import InputError, describe_names
+from errcomp.results import format_fraction
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from errcomp.halflife.design import Panel
+
+__all__ = ["ASSUMED_ERROR", "Threshold", "check_level", "doubling_threshold"]
+
+#: Relative error taken where predictions are the first measurements and none is given.
+ASSUMED_ERROR = 0.05
+#: Drift that doubles an error it is independent of: sqrt(e0² + drift²) = 2·e0.
+_DRIFT = math.sqrt(3)
+#: Above this noncentrality a sum of squares is taken by its root.
+_LARGE = 1e4
+#: Points at which the distribution of an estimated variance is looked at.
+_NODES = 40
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Threshold:
+    """Calibrated error and the error at which it has doubled; all on the log scale.
+
+    Attributes
+    ----------
+    error : float
+        The calibrated error e0.
+    low, high : float or None
+        Bounds of e0; None where it was given or assumed, or the noise is not known.
+    level : float
+        Nominal coverage of the bounds.
+    value : float or None
+        A series has expired where ``|error| >= value``; None where refused.
+    factor : float
+        value / error: 2 where errors include that of the model, √3 where they start from 0.
+    source : {"given", "measured", "assumed"}
+    n_series : int
+        Series behind it; 0 where it was given or assumed.
+    refused : str
+        Why there is no value; empty otherwise.
+    notes : tuple of str
+        What a reader must know.
+    """
+
+    error: float
+    low: float | None
+    high: float | None
+    level: float
+    value: float | None
+    factor: float
+    source: Literal["given", "measured", "assumed"]
+    n_series: int
+    refused: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
+
+
+def doubling_threshold(
+    panel: Panel, *, error: float | None = None, level: float = 0.95
+) -> Threshold:
+    r"""Return the error at which the calibrated error of a panel's series has doubled.
+
+    Definition: :math:`2 e_0` where errors include that of the model; :math:`\sqrt 3 e_0` where the
+    panel is frozen at first measurements, because drift and error of the model are independent.
+    Refused where e0 cannot be told from noise at `level`. Misleads where the first rows were used
+    to fit the model: e0 is then too small, and expires too early.
+
+    Parameters
+    ----------
+    panel : Panel
+    error : float, optional
+        Relative calibrated error as promised, 0.05 for 5 %; log(1 + error) is used. Without it, it
+        is estimated from the first rows, or assumed as 5 % where these are 0 by construction.
+    level : float
+        Coverage of the bounds of e0.
+
+    Returns
+    -------
+    Threshold
+
+    Raises
+    ------
+    InputError
+        `error` is not positive and finite, `level` is not between 0 and 1, the panel has no series
+        or a first error that is not finite.
+
+    References
+    ----------
+    Johnson, Kotz and Balakrishnan (1995), "Continuous Univariate Distributions", volume 2,
+    chapters 29 and 30 (noncentral chi-squared and F).
+
+    Examples
+    --------
+    >>> from errcomp.halflife.design import Panel
+    >>> panel = Panel(
+    ...     versions=("1.0", "1.1"),
+    ...     months=np.array([0.0, 3.0]),
+    ...     names=("a", "b"),
+    ...     clusters=np.array([0, 1]),
+    ...     starts=np.array([0, 2, 4]),
+    ...     version=np.array([0, 1, 0, 1]),
+    ...     error=np.array([0.05, 0.12, -0.05, -0.06]),
+    ...     sd=np.full(4, 0.01),
+    ...     noise_df=np.array([8.0, 8.0]),
+    ...     frozen_at_first=False,
+    ... )
+    >>> found = doubling_threshold(panel)
+    >>> round(found.error, 4), round(found.value, 4), found.source
+    (0.049, 0.098, 'measured')
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.034, 0.064)
+    """
+    check_level(level)
+    factor = _DRIFT if panel.frozen_at_first else 2.0
+    if error is not None:
+        if not (math.isfinite(error) and error > 0):
+            raise InputError(
+                f"the calibrated error must be positive and finite, got {error}. Give it as a "
+                "fraction: error=0.05 is 5 %."
+            )
+        return _fixed(math.log1p(error), factor, level, "given")
+    if panel.frozen_at_first:
+        note = (
+            f"The calibrated error was assumed to be {format_fraction(ASSUMED_ERROR)}: there are "
+            "no predictions to tell it. Give error= if the model promises another one."
+        )
+        return _fixed(math.log1p(ASSUMED_ERROR), factor, level, "assumed", note)
+    return _measured(panel, factor, level)
+
+
+def check_level(level: float) -> None:
+    """Raise unless a nominal coverage is between 0 and 1."""
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, got {level}. 0.95 is usual.")
+
+
+def _fixed(
+    e0: float, factor: float, level: float, source: Literal["given", "assumed"], *notes: str
+) -> Threshold:
+    return Threshold(e0, None, None, level, factor * e0, factor, source, 0, notes=notes)
+
+
+def _measured(panel: Panel, factor: float, level: float) -> Threshold:
+    """Estimate e0 from the first row of each series."""
+    n = panel.n_series
+    if not n:
+        raise InputError("the panel has no series: no error at calibration can be told.")
+    first = panel.starts[:-1]
+    errors, sd, df = panel.error[first], panel.sd[first], panel.noise_df
+    if not np.isfinite(errors).all():
+        bad = [panel.names[i] for i in np.flatnonzero(~np.isfinite(errors))]
+        raise InputError(
+            f"the error at calibration must be finite, got {errors[~np.isfinite(errors)][0]} in "
+            f"{describe_names(bad)}. Leave these series out."
+        )
+    known = np.isfinite(sd) & (df > 0)
+    square = float(np.mean(errors**2))
+    if not known.any():
+        return _at_face_value(math.sqrt(square), factor, level, n)
+    notes = []
+    if not known.all():
+        notes.append(
+            f"The noise of {n - known.sum()} of {n} series is not known; it was taken to be that "
+            "of the others."
+        )
+    noise = _Noise.of(sd[known], df[known], n)
+    refused = ""
+    if _upper_tail(n * square, 0.0, noise) > 1 - level:
+        refused = (
+            f"the error at calibration ({format_fraction(math.sqrt(square))}) cannot be told from "
+            f"noise of the measurement ({format_fraction(math.sqrt(noise.total / n))}). Give the "
+            "promised error (error=), or repeat the measurements."
+        )
+    low, high = _bounds(n * square, noise, level)
+    e0 = math.sqrt(max(square - noise.total / n, 0.0))
+    return Threshold(
+        e0,
+        math.sqrt(low / n),
+        math.sqrt(high / n),
+        level,
+        None if refused else factor * e0,
+        factor,
+        "measured",
+        n,
+        refused,
+        tuple(notes),
+    )
+
+
+def _at_face_value(e0: float, factor: float, level: float, n: int) -> Threshold:
+    note = (
+        "The noise of the measurement is not known: it is part of the calibrated error, which "
+        "has no interval."
+    )
+    refused = "" if e0 else "all errors at calibration are 0. Give the promised error (error=)."
+    value = factor * e0 if e0 else None
+    return Threshold(e0, None, None, level, value, factor, "measured", n, refused, (note,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Noise:
+    """Noise in a sum of squares: as much as `terms` squares of variance `unit` have.
+
+    The variances of many series are matched in their sum and in the sum of their squares.
+    """
+
+    total: float
+    unit: NDArray[np.float64]
+    terms: float
+
+    @classmethod
+    def of(cls, sd: NDArray[np.float64], df: NDArray[np.float64], n: int) -> _Noise:
+        """Match n series, of which some have a known noise; `unit` is spread as its df say."""
+        from scipy import stats
+
+        # A noise of 0 is a tiny one: everything below divides by it.
+        square = np.maximum(sd, _TINY) ** 2
+        two, four, behind = square.sum(), np.sum(square**2), np.sum(square**2 / df)
+        nodes = (np.arange(_NODES) + 0.5) / _NODES
+        known = two**2 / behind if behind > 0 else np.inf
+        spread = np.ones(1) if known == np.inf else known / stats.chi2.ppf(nodes, known)
+        share = n / len(sd)
+        return cls(float(share * two), spread * four / two, float(share * two**2 / four))
+
+
+def _upper_tail(squares: float, true: float, noise: _Noise) -> float:
+    """Return P(sum of squares >= `squares`) where the sum of true squares is `true`."""
+    from scipy import stats
+
+    shift = true / noise.unit
+    # The root of a large sum of squares is normal, with a standard deviation of one unit.
+    root = (np.sqrt(squares) - np.sqrt(true + noise.terms * noise.unit)) / np.sqrt(noise.unit)
+    exact = stats.ncx2.sf(squares / noise.unit, noise.terms, np.minimum(shift, _LARGE))
+    return float(np.mean(np.where(shift > _LARGE, stats.norm.sf(root), exact)))
+
+
+def _bounds(squares: float, noise: _Noise, level: float) -> tuple[float, float]:
+    """Return bounds of the sum of true squares; 0 where noise alone explains what was seen."""
+    from scipy.optimize import brentq
+
+    top = math.sqrt(squares) + math.sqrt(noise.total) + 1e-300
+
+    def solve(tail: float) -> float:
+        def excess(root: float) -> float:
+            return _upper_tail(squares, root**2, noise) - tail
+
+        if excess(0.0) >= 0:
+            return 0.0
+        high = top
+        while excess(high) < 0:
+            high *= 2
+        return float(brentq(excess, 0.0, high, xtol=1e-6 * top)) ** 2
+
+    return solve((1 - level) / 2), solve((1 + level) / 2)

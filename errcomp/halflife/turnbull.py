@@ -1,0 +1,360 @@
+r"""Survival over units without a law: the most likely distribution of interval-censored times.
+
+A unit that was valid at L and had expired at R contributes :math:`F(R) - F(L)`, one that was still
+valid when last seen :math:`1 - F(L)`. The likelihood is largest for a distribution with all of its
+mass in Turnbull's innermost intervals; where every unit is looked at at every time, it is the
+estimator of Kaplan and Meier.
+
+Bounds of S(t) = P(T > t) come from the likelihood ratio. Of all distributions with S(t) = p the
+best is found; its ratio says how many units seen without any censoring would tell as much,
+
+.. math:: n_{\text{eff}} = \frac{\log \Lambda(p)}
+          {\hat S \log(\hat S / p) + (1 - \hat S) \log((1 - \hat S) / (1 - p))}
+
+which go into binomial bounds, counting half of the probability of what was seen (mid-p). Without
+censoring before t, :math:`n_{\text{eff}} = n` and they are those of a proportion. Units in clusters
+count for fewer: :math:`n_{\text{eff}}` is divided by the design effect of :math:`\hat S(t)`, from
+the influence of each cluster, and by the square of the ratio of t quantiles with clusters - 1 and
+n - 1 degrees of freedom (Korn and Graubard).
+
+Coverage at a nominal 95 %, simulated with 6 to 100 units, looked at at each release, at half of
+them, or at random times, followed as long as each other or not: 95 to 98 % for the median of 25
+units and more, 97 to 100 % for fewer and for medians in whole releases (both are discrete), 93 to
+99 % for S(t). In 8 to 60 clusters of 3 or 4 with a correlation of 0 to 0.5: 97 to 100 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from errcomp.halflife._intervals import checked_intervals, numbered_clusters
+from errcomp.halflife._npmle import cells_of, maximise
+from errcomp.halflife.threshold import check_level
+
+__all__ = ["Bounded", "Turnbull", "turnbull"]
+
+Floats = NDArray[np.float64]
+
+#: Masses below this are rounding of a mass of 0.
+_NO_MASS = 1e-9
+#: Rounds in which a bound and its effective number of units are brought together, and how nearly.
+_ROUNDS = 6
+_SAME = 1e-4
+#: Log-likelihood a unit that a distribution with S(t) held may be short of the best one.
+_GAP = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A value with bounds.
+
+    Attributes
+    ----------
+    value, low, high : float
+    n_effective : float
+        Uncensored, independent units that would tell as much; NaN where there are no bounds.
+    """
+
+    value: float
+    low: float
+    high: float
+    n_effective: float
+
+
+@dataclass(frozen=True)
+class Turnbull:
+    """Nonparametric survival of interval-censored units.
+
+    Attributes
+    ----------
+    left, right : ndarray of float, shape (m,)
+        Innermost intervals (left, right] with mass, in order.
+    mass : ndarray of float, shape (m,)
+        Probability of each; where within it the mass is, cannot be told.
+    n, n_events, n_clusters : int
+    log_likelihood : float
+    gap : float
+        Bound on the log-likelihood left to gain: 0 at the maximum (Gentleman and Geyer).
+    """
+
+    left: Floats
+    right: Floats
+    mass: Floats
+    n: int
+    n_events: int
+    n_clusters: int
+    log_likelihood: float
+    gap: float
+    _lower: Floats
+    _upper: Floats
+    _weight: Floats
+    _of: NDArray[np.int64]
+    _cluster: NDArray[np.int64]
+
+    def survival(self, times: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the least and the largest S(t) = P(T > t) that fit as well, at each time.
+
+        They differ inside innermost intervals only.
+
+        Examples
+        --------
+        >>> curve = turnbull([0, 1, 1, 3], [1, 2, 2, np.inf])
+        >>> [s.tolist() for s in curve.survival([0, 1, 1.5, 2])]
+        [[1.0, 0.75, 0.25, 0.25], [1.0, 0.75, 0.75, 0.25]]
+        """
+        at = np.asarray(times, dtype=float)[..., None]
+        least = np.where(self.left >= at, self.mass, 0.0).sum(axis=-1)
+        most = np.where(self.right > at, self.mass, 0.0).sum(axis=-1)
+        return _whole(least), _whole(most)
+
+    def surviving(self, time: float, level: float = 0.95) -> Bounded:
+        """Return S(t), the share of units still valid after a time, with bounds.
+
+        Examples
+        --------
+        >>> curve = turnbull([0, 1, 1, 3], [1, 2, 2, np.inf])
+        >>> found = curve.surviving(2.0)
+        >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+        (0.25, 0.013, 0.758)
+        """
+        check_level(level)
+        tail = (1 - level) / 2
+        least, most = (float(s) for s in self.survival(time))
+        low, n_low = self._bound(time, least, tail, above=True)
+        high, n_high = self._bound(time, most, tail, above=False)
+        return Bounded((least + most) / 2, low, high, min(n_low, n_high))
+
+    def _bound(self, time: float, s: float, tail: float, *, above: bool) -> tuple[float, float]:
+        """Return the S(t) beyond which what was seen is rare, and the units that tell it."""
+        from scipy.optimize import brentq
+
+        bound, n = s, float(self.n)
+        if s == (0.0 if above else 1.0):
+            return s, n
+        for _ in range(_ROUNDS):
+
+            def excess(p: float, n: float = n) -> float:
+                return _rare(n, s, p, above=above) - tail
+
+            new = float(brentq(excess, 0.0, s) if above else brentq(excess, s, 1.0))
+            if abs(new - bound) < _SAME or new in (0.0, 1.0):
+                break
+            bound, n = new, self._effective(time, new, s)
+        return new, n
+
+    def median(self, level: float = 0.95, *, whole: bool = False) -> Bounded:
+        """Return the median time with bounds: the times at which S(t) = 1/2 is not rejected.
+
+        Parameters
+        ----------
+        level : float
+        whole : bool
+            Times are counts (of releases): the lower bound is the first count that is not rejected,
+            otherwise the last time that is.
+
+        Returns
+        -------
+        Bounded
+            The value is inf where S stays above 1/2, and the upper bound where it is not shown to
+            fall below; the lower bound is 0 (1 of counts) where it is not shown to start above.
+
+        Examples
+        --------
+        >>> curve = turnbull(np.arange(20), np.arange(1, 21))
+        >>> found = curve.median(whole=True)
+        >>> found.value, found.low, found.high, round(found.n_effective)
+        (10.0, 6.0, 15.0, 20)
+        """
+        check_level(level)
+        tail = (1 - level) / 2
+        times = np.unique(np.concatenate([self._lower, self._upper]))
+        times = times[np.isfinite(times) & (times > 0)]
+        above = _first(len(times), lambda i: self._tail(times[i], tail, above=True) > tail)
+        below = _first(len(times), lambda i: self._tail(times[i], tail, above=False) <= tail)
+        low = float(times[above - 1]) if above else 0.0
+        high = float(times[below]) if below < len(times) else np.inf
+        told = [self._told(time, above=time == low) for time in (low, high) if 0 < time < np.inf]
+        return Bounded(
+            self.middle(whole=whole), low + 1 if whole else low, high, min(told, default=np.nan)
+        )
+
+    def middle(self, *, whole: bool = False) -> float:
+        """Return where S passes 1/2, mass being spread evenly over its interval; inf if nowhere.
+
+        Examples
+        --------
+        >>> turnbull([0, 0, 2], [4, 4, np.inf]).middle()
+        3.0
+        """
+        before = np.concatenate([[0.0], np.cumsum(self.mass)])
+        j = int(np.argmax(before[1:] >= 0.5 - _NO_MASS))
+        if np.isinf(self.right[j]):
+            return np.inf
+        share = (0.5 - before[j]) / self.mass[j]
+        value = self.left[j] + share * (self.right[j] - self.left[j])
+        return float(np.ceil(value - _NO_MASS) if whole else value)
+
+    def _told(self, time: float, *, above: bool) -> float:
+        """Return the effective number of units that tell S(t) from 1/2."""
+        least, most = self.survival(time)
+        return self._effective(time, 0.5, float(least if above else most))
+
+    def _tail(self, time: float, tail: float, *, above: bool) -> float:
+        """Return P(as many, or as few, units survive | S(t) = 1/2), or some P above the tail."""
+        least, most = (float(s) for s in self.survival(time))
+        if (least <= 0.5) if above else (most >= 0.5):
+            return 1.0
+        s = least if above else most
+        common = _rare(float(self.n), s, 0.5, above=above)
+        # Fewer units would only make it more so.
+        return (
+            common if common > tail else _rare(self._told(time, above=above), s, 0.5, above=above)
+        )
+
+    def _effective(self, time: float, p: float, s: float) -> float:
+        """Return the effective number of units behind S(t), as seen from S(t) = p."""
+        divergence = _divergence(s, p)
+        if divergence < 1e-6:
+            return self._clustered(float(self.n), time, s)
+        cells = cells_of(self._lower, self._upper, self._weight, time)
+        before = int(np.searchsorted(cells.right, time, side="right"))
+        fit = maximise(cells, before, 1 - p, gap=_GAP)
+        ratio = max(self.log_likelihood - fit.log_likelihood, 0.0)
+        return self._clustered(min(ratio / divergence, float(self.n)), time, s)
+
+    def _clustered(self, n: float, time: float, s: float) -> float:
+        """Reduce an effective number of units where they share clusters."""
+        if self.n_clusters == self.n:
+            return n
+        from scipy import stats
+
+        if self.n_clusters == 1:
+            return min(n, 1.0)
+        if s in (0.0, 1.0):
+            # Nothing tells how alike units of a cluster are: as alike as can be.
+            seen = self._lower >= time if s > 0.5 else self._upper <= time
+            return float(min(n, len(np.unique(self._cluster[seen[self._of]]))))
+        few = stats.t.ppf(0.975, self.n_clusters - 1) / stats.t.ppf(0.975, self.n - 1)
+        return float(n / (self._design_effect(time) * few**2))
+
+    def _design_effect(self, time: float) -> float:
+        """Return how much clusters add to the variance of S(t); at least 1."""
+        influence = self._influence @ (self.left >= time)
+        of = np.bincount(self._cluster, influence[self._of])
+        k = self.n_clusters
+        alone = float(self._weight @ influence**2)
+        return max(float(of @ of) * k / (k - 1) / alone, 1.0) if alone > 0 else 1.0
+
+    @cached_property
+    def _influence(self) -> Floats:
+        """Return the influence of each observation on the mass of each interval."""
+        covers = (self._lower[:, None] <= self.left) & (self._upper[:, None] >= self.right)
+        seen = covers @ self.mass
+        score = covers / seen[:, None]
+        curvature = score.T @ (self._weight[:, None] * score)
+        found: Floats = (score - 1.0) @ np.linalg.pinv(curvature, hermitian=True)
+        return found
+
+
+def turnbull(left: ArrayLike, right: ArrayLike, *, clusters: ArrayLike | None = None) -> Turnbull:
+    """Fit survival without a law to units that expired in (left, right].
+
+    Valid where the times at which a unit is looked at do not depend on when it expires. Misleads
+    where units that are about to expire are no longer looked at.
+
+    Parameters
+    ----------
+    left, right : array_like of float, shape (n,)
+        0 <= left < right; right is inf where the unit was valid when last seen.
+    clusters : array_like, shape (n,), optional
+        Names of clusters; each unit is one of its own by default.
+
+    Returns
+    -------
+    Turnbull
+
+    Raises
+    ------
+    InputError
+        There are no units, shapes differ, or an interval is empty, negative or no number.
+
+    References
+    ----------
+    Turnbull (1976), "The empirical distribution function with arbitrarily grouped, censored and
+    truncated data", Journal of the Royal Statistical Society B 38,
+    doi:10.1111/j.2517-6161.1976.tb01597.x. Gentleman and Geyer (1994), "Maximum likelihood for
+    interval censored data: consistency and computation", Biometrika 81,
+    doi:10.1093/biomet/81.3.618. Wellner and Zhan (1997), doi:10.1080/01621459.1997.10474037.
+    Korn and Graubard (1998), "Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data", Survey Methodology 24.
+
+    Examples
+    --------
+    Valid at 1, expired at 2; valid at 1, expired at 4; still valid at 3.
+
+    >>> curve = turnbull([1, 1, 3], [2, 4, np.inf])
+    >>> curve.left.tolist(), curve.right.tolist(), curve.mass.round(3).tolist()
+    ([1.0, 3.0], [2.0, 4.0], [0.5, 0.5])
+    """
+    lower, upper = checked_intervals(left, right)
+    cluster = numbered_clusters(clusters, len(lower))
+    pairs, of = np.unique(np.column_stack([lower, upper]), axis=0, return_inverse=True)
+    weight = np.bincount(of.ravel()).astype(float)
+    cells = cells_of(pairs[:, 0], pairs[:, 1], weight)
+    fit = maximise(cells)
+    mass = np.diff(fit.cumulative)
+    kept = mass > _NO_MASS
+    return Turnbull(
+        left=cells.left[kept],
+        right=cells.right[kept],
+        mass=mass[kept] / mass[kept].sum(),
+        n=len(lower),
+        n_events=int(np.isfinite(upper).sum()),
+        n_clusters=int(cluster.max()) + 1,
+        log_likelihood=fit.log_likelihood,
+        gap=fit.gap,
+        _lower=pairs[:, 0],
+        _upper=pairs[:, 1],
+        _weight=weight,
+        _of=of.ravel(),
+        _cluster=cluster,
+    )
+
+
+def _whole(s: Floats) -> Floats:
+    """Return probabilities in which what is rounding beside 0 or 1 is 0 or 1."""
+    found: Floats = np.where(s > 1 - _NO_MASS, 1.0, np.where(s < _NO_MASS, 0.0, s))
+    return found
+
+
+def _rare(n: float, s: float, p: float, *, above: bool) -> float:
+    """Return P(X > x) + P(X = x) / 2 of x = n s successes among n; P(X < x) + ... if not above."""
+    from scipy.special import betainc
+
+    if not above:
+        s, p = 1 - s, 1 - p
+    x = n * s
+    as_many = betainc(x, n - x + 1, p) if x > 0 else 1.0
+    more = betainc(x + 1, n - x, p) if n - x > 1e-9 * n else 0.0
+    return float((as_many + more) / 2)
+
+
+def _divergence(s: float, p: float) -> float:
+    """Return the divergence of a coin of p from one of s."""
+    first = s * np.log(s / p) if s > 0 else 0.0
+    second = (1 - s) * np.log((1 - s) / (1 - p)) if s < 1 else 0.0
+    return float(first + second)
+
+
+def _first(n: int, true: Any) -> int:
+    """Return the first position from which a monotone condition holds; n where it never does."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if true(middle) else (middle + 1, high)
+    return low

@@ -1,0 +1,277 @@
+"""Between which rows a series expired: by hand, with and without noise, in months and releases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from errcomp.errors import InputError
+from errcomp.halflife.design import Panel
+from errcomp.halflife.expiry import expiry_of
+from errcomp.halflife.series_half_life import series_half_lives
+
+MONTHS = np.array([0.0, 2.0, 3.0, 6.0, 7.0, 9.0])
+
+
+def panel(*series, sd=np.nan, df=0.0, frozen=False, versions=None, months=MONTHS):
+    """Each series is its errors; `versions` gives the positions of each where rows are missing."""
+    versions = versions or [range(len(one)) for one in series]
+    lengths = [len(one) for one in series]
+    n = len(series)
+    return Panel(
+        versions=tuple(f"1.{i}" for i in range(len(months))),
+        months=months,
+        names=tuple(f"s{i}" for i in range(n)),
+        clusters=np.arange(n),
+        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(int),
+        version=np.concatenate([list(v) for v in versions]).astype(int),
+        error=np.concatenate([np.asarray(one, dtype=float) for one in series]),
+        sd=np.repeat(np.broadcast_to(np.asarray(sd, dtype=float), n), lengths),
+        noise_df=np.broadcast_to(np.asarray(df, dtype=float), n),
+        frozen_at_first=frozen,
+    )
+
+
+def z_of(rows, df=np.inf, level=0.95):
+    """Quantile for all means of 1, 2, 4, ... rows at once."""
+    widths = [w for w in (1, 2, 4, 8, 16) if w <= rows]
+    looks = sum(rows - w + 1 for w in widths)
+    return stats.t.isf(1 - level ** (1 / looks), df)
+
+
+# Without noise
+
+
+@pytest.mark.parametrize(
+    ("errors", "left", "right"),
+    [
+        ([0.0, 0.05, 0.2, 0.2], 1, 2),
+        ([0.0, 0.05, -0.2, 0.2], 1, 2),
+        ([0.0, 0.1, 0.2], 0, 1),  # on the threshold
+        ([0.0, 0.05, 0.09], 2, np.inf),
+        ([0.0, 0.2, 0.0, 0.2], 0, 1),
+    ],
+)
+def test_face_value(errors, left, right):
+    found = expiry_of(panel(errors), 0.1, "releases")
+    assert (found.left[0], found.right[0], found.guess[0]) == (left, right, right)
+    assert "at face value" in " ".join(found.assumptions)
+    for view in ("early", "face", "late"):
+        assert [float(x[0]) for x in found.intervals(view)] == [left, right]
+
+
+def test_untested_versions_and_months():
+    one = panel([0.0, 0.0, 0.3], [0.0, 0.3], versions=[[0, 1, 4], [2, 3]])
+    releases, months = (expiry_of(one, 0.1, clock) for clock in ("releases", "months"))
+    assert releases.left.tolist() == [1, 0]
+    assert releases.right.tolist() == [4, 1]
+    # Time since the first version of the series.
+    assert months.left.tolist() == [2, 0]
+    assert months.right.tolist() == [7, 3]
+    assert months.last_seen.tolist() == [7, 3]
+
+
+def test_returning_series_is_marked():
+    found = expiry_of(panel([0, 0.2, 0.0], [0, 0.2, 0.3]), 0.1, "releases")
+    assert found.returned.tolist() == [True, False]
+
+
+def test_expired_at_the_start_is_left_out_and_counted():
+    found = expiry_of(panel([0.5, 0.5], [0.0, 0.0], [0.5, 0.0]), 0.1, "releases")
+    assert found.series.tolist() == [1]
+    assert found.at_start.tolist() == [0, 2]
+    [dropped] = found.dropped
+    assert (dropped.reason, dropped.n, dropped.rows) == (
+        "beyond the threshold at its first version",
+        2,
+        (1, 3),
+    )
+    assert found.censored_share == 1.0
+
+
+def test_nothing_left():
+    found = expiry_of(panel([0.5, 0.5]), 0.1, "releases")
+    assert found.n == 0
+    assert math.isnan(found.censored_share)
+    empty = replace(
+        panel([0.5]),
+        names=(),
+        clusters=np.empty(0, int),
+        starts=np.array([0]),
+        version=np.empty(0, int),
+        error=np.empty(0),
+        sd=np.empty(0),
+        noise_df=np.empty(0),
+    )
+    assert expiry_of(empty, 0.1, "releases").n == 0
+
+
+# With noise
+
+
+def test_one_row_is_judged_with_a_quantile_for_all_looks():
+    z = z_of(2)
+    for error, valid in ((0.1 - 1.01 * z * 0.01, True), (0.1 - 0.99 * z * 0.01, False)):
+        # The mean with the row before is not surely valid: it is beyond zero in the other sign.
+        found = expiry_of(panel([-0.3, error], sd=0.01, df=np.inf), 0.1, "releases")
+        assert found.n == 0
+        found = expiry_of(panel([0.0, error], sd=0.01, df=np.inf), 0.1, "releases")
+        assert (found.left[0] == 1) == valid
+        assert found.n_open == (not valid)
+    for error, expired in ((0.1 + 1.01 * z * 0.01, True), (0.1 + 0.99 * z * 0.01, False)):
+        found = expiry_of(panel([0.0, error], sd=0.01, df=np.inf), 0.1, "releases")
+        assert (found.right[0] == 1) == expired
+        assert found.guess[0] == 1
+
+
+def test_few_degrees_of_freedom_widen():
+    errors = [0.0, 0.05, 0.15, 0.15]
+    many = expiry_of(panel(errors, sd=0.01, df=np.inf), 0.1, "releases")
+    few = expiry_of(panel(errors, sd=0.01, df=2.0), 0.1, "releases")
+    assert (many.left[0], many.right[0]) == (1, 2)
+    assert few.left[0] < 1
+    assert few.right[0] == np.inf
+    assert 0.05 < z_of(4, 2.0) * 0.01 < 0.1
+
+
+def test_means_tell_what_single_rows_do_not():
+    # Rows of 0.1 +- noise 0.04 are open one by one: z is 3.2.
+    errors = np.concatenate([np.full(16, 0.01), np.full(16, 0.2)])
+    one = panel(errors, sd=0.04, df=np.inf, months=np.arange(32.0))
+    found = expiry_of(one, 0.1, "releases")
+    assert z_of(32) * 0.04 > 0.1
+    assert 10 <= found.left[0] <= 15
+    assert 16 <= found.right[0] <= 20
+    assert found.guess[0] == 16
+    assert found.too_noisy.size == 0
+
+
+def test_valid_rows_after_an_open_one_do_not_count():
+    # The third row is open and beyond the threshold at face value: it may have crossed it.
+    found = expiry_of(panel([0, 0, 0.105, 0, 0, 0.4], sd=0.01, df=np.inf), 0.1, "releases")
+    assert (found.left[0], found.right[0], found.guess[0]) == (1, 5, 2)
+    early, face, late = (found.intervals(view) for view in ("early", "face", "late"))
+    assert [float(x[0]) for x in (*early, *face, *late)] == [1, 2, 1, 2, 4, 5]
+
+
+def test_views_of_a_series_that_stays_open_to_the_end():
+    found = expiry_of(panel([0, 0, 0.09, 0.105], sd=0.01, df=np.inf), 0.1, "releases")
+    assert (found.left[0], found.right[0], found.guess[0]) == (1, np.inf, 3)
+    early, face, late = (found.intervals(view) for view in ("early", "face", "late"))
+    assert [float(x[0]) for x in early] == [1, 2]
+    assert [float(x[0]) for x in face] == [2, 3]
+    assert [float(x[0]) for x in late] == [3, np.inf]
+
+
+def test_noise_of_the_first_measurement_is_added_and_not_averaged():
+    z = z_of(2)  # two rows can be wrong, the first cannot
+    for size, known in ((0.1 + 1.01 * z * 0.01 * math.sqrt(2), 1), (0.1 + 1.3 * z * 0.01, np.inf)):
+        found = expiry_of(panel([0, size, 0], sd=0.01, df=np.inf, frozen=True), 0.1, "releases")
+        assert found.right[0] == known
+    # A mean of two: the root of 1 + 1/2.
+    both = 0.1 + 1.01 * z * 0.01 * math.sqrt(1.5)
+    found = expiry_of(panel([0, both, both], sd=0.01, df=np.inf, frozen=True), 0.1, "releases")
+    assert found.right[0] == 2
+    assert any("first measurement" in one for one in found.assumptions)
+
+
+def test_noise_too_large_for_the_threshold_is_refused_whatever_the_errors():
+    loud = panel([0.0, 0.0], [0.0, 0.9], [0.0, 0.02], sd=[0.1, 0.1, 0.01], df=np.inf)
+    found = expiry_of(loud, 0.1, "releases")
+    assert found.too_noisy.tolist() == [0, 1]
+    assert found.series.tolist() == [2]
+    assert found.dropped[0].reason.startswith("noise too large")
+
+
+def test_noise_known_of_some_series():
+    found = expiry_of(
+        panel([0, 0.105], [0, 0.105], sd=[0.01, np.nan], df=[np.inf, 0]), 0.1, "releases"
+    )
+    assert found.right.tolist() == [np.inf, 1]
+    assert any("noise of 1 of 2 series is not known" in one for one in found.assumptions)
+
+
+def test_first_row_near_the_threshold_is_taken_as_valid_and_said():
+    found = expiry_of(panel([0.095, 0.3], sd=0.01, df=np.inf), 0.1, "releases")
+    assert (found.left[0], found.right[0]) == (0, 1)
+    assert any("near the threshold at their first version" in one for one in found.assumptions)
+
+
+def test_series_do_not_touch_each_other():
+    rng = np.random.default_rng(3)
+    series = [0.05 * rng.standard_normal(rng.integers(2, 7)).cumsum() for _ in range(60)]
+    sd = rng.uniform(0.003, 0.02, 60)
+    together = expiry_of(panel(*series, sd=sd, df=7.0), 0.1, "months")
+    for k, i in enumerate(together.series):
+        alone = expiry_of(panel(series[i], sd=sd[i], df=7.0), 0.1, "months")
+        for name in ("left", "right", "guess", "after_left", "before_right", "before_guess"):
+            assert getattr(alone, name)[0] == getattr(together, name)[k]
+    assert (together.left < together.guess).all()
+    assert (together.guess <= together.right).all()
+    for one in ("early", "face", "late"):
+        left, right = together.intervals(one)
+        assert (left < right).all()
+    early, late = together.intervals("early")[1], together.intervals("late")[1]
+    assert (early <= together.guess).all()
+    assert (together.guess <= late).all()
+
+
+def test_take_keeps_some_series():
+    found = expiry_of(panel([0, 0.3], [0, 0], [0, 0.05, 0.3], [0.4, 0]), 0.1, "releases")
+    part = found.take(np.array([True, False, True]))
+    assert part.series.tolist() == [0, 2]
+    assert part.right.tolist() == [1, 2]
+    assert part.dropped == ()
+    assert found.dropped
+
+
+# Half-life of a series
+
+
+def test_half_life_of_each_series():
+    one = panel([0, 0, 0.3], [0, 0, 0], [0.5, 0, 0], [0, 0.3, 0])
+    step, valid, gone, back = series_half_lives(one, 0.1, "releases")
+    assert (step.half_life, step.low, step.high) == (2.0, 2.0, 2.0)
+    assert (valid.half_life, valid.low, valid.high) == (np.inf, 2.0, np.inf)
+    assert valid.censored_share == 1.0
+    assert gone.half_life is None
+    assert gone.refused == "beyond the threshold at its first version."
+    assert back.details == {"series": "s3", "returned": True}
+    assert {x.method for x in (step, valid, gone, back)} == {"expiry"}
+
+
+def test_half_life_in_months_is_between_two_dates():
+    [one] = series_half_lives(panel([0, 0, 0.3]), 0.1, "months")
+    assert (one.half_life, one.low, one.high) == (3.0, 2.0, 3.0)
+
+
+def test_half_life_of_a_noisy_series_is_refused():
+    [one] = series_half_lives(panel([0, 0.3], sd=0.2, df=np.inf), 0.1, "months")
+    assert one.refused.startswith("noise too large")
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, np.nan, np.inf])
+def test_threshold_must_be_positive(threshold):
+    with pytest.raises(InputError, match="threshold must be positive and finite"):
+        expiry_of(panel([0, 1]), threshold, "releases")
+
+
+def test_bad_clock_level_dates_and_errors():
+    one = panel([0, 0.3])
+    with pytest.raises(InputError, match="clock must be 'releases' or 'months', got 'years'"):
+        expiry_of(one, 0.1, "years")
+    with pytest.raises(InputError, match="level"):
+        expiry_of(one, 0.1, "releases", level=1.0)
+    with pytest.raises(InputError, match="clock of months needs the dates"):
+        expiry_of(replace(one, months=np.full(6, np.nan)), 0.1, "months")
+    with pytest.raises(InputError, match="same date, or dates against their order, in s0"):
+        expiry_of(replace(one, months=np.zeros(6)), 0.1, "months")
+    with pytest.raises(InputError, match="errors must be finite, got nan in s0"):
+        expiry_of(panel([0, np.nan]), 0.1, "releases")
