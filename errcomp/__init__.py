@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from errcomp import calibration as calibration
     from errcomp import claims as claims
     from errcomp import datasets as datasets
+    from errcomp import halflife as halflife
     from errcomp import metrics as metrics
     from errcomp import propagation as propagation
     from errcomp import readers as readers
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from errcomp.claims.replicate import replicate_survey as replicate_survey
     from errcomp.claims.search import search_claim as search_claim
     from errcomp.drivers import error_drivers as error_drivers
+    from errcomp.halflife.fitting import half_life as half_life
     from errcomp.propagation.propagating import propagate as propagate
     from errcomp.readers import read as read
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
     from errcomp.summary import summarize as summarize
+    from errcomp.tables import History as History
     from errcomp.tables import Kernels as Kernels
     from errcomp.tables import Pairs as Pairs
     from errcomp.tables import Runs as Runs
@@ -33,18 +36,20 @@ _HOMES = {
     "Caveat": "errcomp.results",
     "Composition": "errcomp.calibration.composition",
     "Estimate": "errcomp.results",
+    "History": "errcomp.tables",
     "Kernels": "errcomp.tables",
     "Pairs": "errcomp.tables",
     "Runs": "errcomp.tables",
     "audit": "errcomp.claims.auditing",
     "error_drivers": "errcomp.drivers",
+    "half_life": "errcomp.halflife.fitting",
     "propagate": "errcomp.propagation.propagating",
     "read": "errcomp.readers",
     "replicate_survey": "errcomp.claims.replicate",
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
 }
-_MODULES = ("calibration", "claims", "datasets", "metrics", "propagation", "readers")
+_MODULES = ("calibration", "claims", "datasets", "halflife", "metrics", "propagation", "readers")
 
 __all__ = [*_HOMES, *_MODULES]
 

@@ -1,0 +1,308 @@
+"""How long a calibrated model stays true: every estimator on the groups of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.halflife.decay import decay_half_lives
+from errcomp.halflife.design import Clock, HalfLife, Panel
+from errcomp.halflife.environment import Attribution, attribute_steps_of
+from errcomp.halflife.expiry import Expiry, expiry_of
+from errcomp.halflife.panel import Moved, PanelOf, moved, panel_of, products
+from errcomp.halflife.results import RESERVED, GroupHalfLife, HalfLives, ReleaseStep
+from errcomp.halflife.series_half_life import series_half_lives
+from errcomp.halflife.steps import Steps, find_steps_of
+from errcomp.halflife.survival import half_lives_of
+from errcomp.halflife.threshold import Threshold, check_level, doubling_threshold
+from errcomp.halflife.trajectory import Trajectory, error_trajectory, trajectory_half_life
+from errcomp.halflife.variogram import drift_variogram, variogram_half_life
+from errcomp.results import format_fraction
+from errcomp.tables import History, check_keys
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["half_life"]
+
+
+Progress = Callable[[float, float], None]
+
+
+def half_life(
+    history: History | Any,
+    *,
+    by: str | Sequence[str] = (),
+    error: float | None = None,
+    cluster: str | None = None,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> HalfLives:
+    r"""Estimate how long a calibrated model stays true while the software moves.
+
+    Definition: the half-life of a model is the time after which its calibrated error has doubled.
+    Each group of series is answered by several methods, each with an interval and with what it
+    assumes, on the clock of releases and, where versions have dates, on that of months:
+
+    ==============  =============================================================================
+    turnbull        until half of the series are beyond twice the calibrated error; no form
+                    assumed (nonparametric, interval- and right-censored)
+    exponential,    the same, by a distribution of the times; their held-out scores are in
+    weibull,        ``details``
+    log-normal
+    trajectory      until the RMS error of the series has doubled, with the releases as they came
+    variogram       the same for a model calibrated at any release, if drift goes on as it did
+    decay           of a single series, by a smooth curve where the data support one
+    expiry          of a single series: last version surely valid, first surely expired
+    ==============  =============================================================================
+
+    Parameters
+    ----------
+    history : History or dataframe
+        See `errcomp.tables.History`.
+    by : str or sequence of str
+        Keys to group series by; each must have one value per series.
+    error : float, optional
+        The calibrated error that was promised, as a fraction. Without it, it is the RMS error at
+        the first version of each series, noise subtracted; or assumed to be 5 % where there are no
+        predictions.
+    cluster : str, optional
+        Key that says which series share what happens to them.
+    level : float
+        Coverage of the intervals.
+    alpha : float
+        Rate of false alarms per series of the search for steps.
+    seed : int
+    progress : callable, optional
+        Called with what is done and how much there is.
+
+    Returns
+    -------
+    HalfLives
+
+    Raises
+    ------
+    InputError
+        The history has one version, a key does not exist or differs within a series, or an option
+        is out of range.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> versions = [f"1.{i}" for i in range(12)]
+    >>> found = ec.half_life(
+    ...     {
+    ...         "version": versions * 2,
+    ...         "op": ["Gelu"] * 12 + ["Conv"] * 12,
+    ...         "measured": [4.0, 4.1] * 4 + [2.0, 2.1] * 2 + [8.0, 8.1] * 6,
+    ...     },
+    ...     by="op",
+    ... )
+    >>> [(row["op"], row["half_life"]) for row in found.rows() if row["method"] == "expiry"]
+    [('Conv', inf), ('Gelu', 8.0)]
+    >>> [(step.version, round(step.change, 2)) for step in found.groups[1].steps]
+    [('1.8', 0.98)]
+    """
+    check_level(level)
+    table = history if isinstance(history, History) else History(history)
+    keys = check_keys(by, RESERVED)
+    found = panel_of(table, cluster=cluster)
+    groups = _groups(table, found, keys)
+    clocks: tuple[Clock, ...] = ("releases",)
+    if np.isfinite(found.panel.months).all():
+        clocks = ("releases", "months")
+    every = find_steps_of(found.panel, alpha=alpha)
+    changes, product = moved(found), products(found.panel)
+    results = []
+    for i, (key, which) in enumerate(groups):
+        panel = _with_own_releases(found.panel.take(which), product)
+        threshold = doubling_threshold(panel, error=error, level=level)
+        expiry, estimates = _estimates(panel, threshold, clocks, level=level, seed=seed)
+        steps = tuple(every[i] for i in which.tolist())
+        left_out = expiry["releases"].dropped if expiry else ()
+        results.append(
+            GroupHalfLife(
+                key=key,
+                panel=panel,
+                threshold=threshold,
+                estimates=estimates,
+                steps=_by_release(panel, steps, alpha),
+                series_steps=steps,
+                expiry=expiry,
+                trajectory=_trajectory(panel, changes, found.panel.rows_of(which), level),
+                variogram=drift_variogram(panel, level=level),
+                notes=(
+                    *threshold.notes,
+                    *(f"{one.n} series left out: {one.reason}" for one in left_out),
+                ),
+            )
+        )
+        if progress is not None:
+            progress(i + 1, len(groups))
+    environment = _environment(table, alpha)
+    return HalfLives(
+        source=table.source,
+        groups=tuple(results),
+        by=keys,
+        clocks=clocks,
+        versions=table.versions,
+        order_by=table.order_by,
+        noise=found.noise,
+        environment=environment,
+        dropped=(*table.dropped, *found.dropped),
+        notes=tuple(dict.fromkeys([*table.notes, *found.notes, *_about_environment(environment)])),
+        level=level,
+        alpha=alpha,
+        seed=seed,
+    )
+
+
+def _groups(
+    history: History, found: PanelOf, keys: tuple[str, ...]
+) -> list[tuple[dict[str, Any], NDArray[np.int64]]]:
+    """Split the series of a panel by keys that each series has one value of."""
+    if not keys:
+        return [({}, np.arange(found.panel.n_series))]
+    columns = []
+    for key in keys:
+        values = history.per_series(key)[found.series]
+        blank = [found.panel.names[i] for i, value in enumerate(values) if value is None]
+        if len(blank) == len(values):
+            raise InputError(
+                f"cannot group by {key!r}: it differs within a series, e.g. {blank[0]!r}. Group by "
+                "what a series has one value of."
+            )
+        columns.append(["" if value is None else value for value in values])
+    members: dict[tuple[Any, ...], list[int]] = {}
+    for i, key_of in enumerate(zip(*columns, strict=True)):
+        members.setdefault(key_of, []).append(i)
+    names = sorted(members, key=lambda name: tuple(map(str, name)))
+    return [(dict(zip(keys, name, strict=True)), np.array(members[name])) for name in names]
+
+
+def _with_own_releases(panel: Panel, product: NDArray[np.int64]) -> Panel:
+    """Leave out the versions of products that are not in a group: they are no releases of it."""
+    mine = np.isin(product, np.unique(product[panel.version]))
+    if mine.all():
+        return panel
+    return replace(
+        panel,
+        versions=tuple(name for name, kept in zip(panel.versions, mine, strict=True) if kept),
+        months=panel.months[mine],
+        version=(np.cumsum(mine) - 1)[panel.version],
+    )
+
+
+def _estimates(
+    panel: Panel, threshold: Threshold, clocks: Sequence[Clock], *, level: float, seed: int
+) -> tuple[dict[Clock, Expiry], tuple[HalfLife, ...]]:
+    """Estimate by every method that the group admits: one series by itself, or several."""
+    expiry: dict[Clock, Expiry] = {}
+    found: list[HalfLife] = []
+    for clock in clocks:
+        if threshold.value is None:
+            found.append(_without_threshold(panel, threshold, clock, level))
+            continue
+        limit = threshold.value
+        expiry[clock] = expiry_of(panel, limit, clock, level=level)
+        found.append(variogram_half_life(panel, error=threshold.error, clock=clock, level=level))
+        if panel.n_series == 1:
+            found += series_half_lives(panel, limit, clock, level=level)
+            found += decay_half_lives(panel, threshold=limit, clock=clock, level=level)
+        else:
+            found += half_lives_of(expiry[clock], level=level, seed=seed)
+            found.append(
+                trajectory_half_life(panel, threshold=limit, clock=clock, level=level, seed=seed)
+            )
+    return expiry, tuple(found)
+
+
+def _trajectory(panel: Panel, changes: Moved, rows: NDArray[np.int64], level: float) -> Trajectory:
+    return error_trajectory(
+        panel, reference=changes.reference[rows], predictor=changes.predictor[rows], level=level
+    )
+
+
+def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: float) -> HalfLife:
+    return HalfLife(
+        method="turnbull",
+        half_life=None,
+        low=None,
+        high=None,
+        level=level,
+        unit=clock,
+        n_series=panel.n_series,
+        censored_share=1.0,
+        refused=threshold.refused,
+    )
+
+
+def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[ReleaseStep, ...]:
+    """Collect the steps of series by the release at which they most likely are."""
+    searched = [i for i, one in enumerate(steps) if not one.refused]
+    at: dict[str, list[tuple[float, int]]] = {}
+    for i in searched:
+        for step in steps[i].steps:
+            at.setdefault(step.versions[1], []).append((step.size, i))
+    present = np.bincount(
+        np.concatenate(
+            [panel.version[panel.starts[i] : panel.starts[i + 1]] for i in searched]
+            or [np.zeros(0, np.int64)]
+        ),
+        minlength=len(panel.versions),
+    )
+    found = []
+    for position, version in enumerate(panel.versions):
+        if version not in at:
+            continue
+        sizes = at[version]
+        largest = max(sizes, key=lambda one: abs(one[0]))
+        found.append(
+            ReleaseStep(
+                version=version,
+                n_series=len(sizes),
+                n_looked_at=int(present[position]),
+                change=float(np.expm1(np.median([size for size, _ in sizes]))),
+                largest=panel.names[largest[1]],
+                largest_change=float(np.expm1(largest[0])),
+                false_alarms=alpha * len(searched),
+            )
+        )
+    return tuple(found)
+
+
+def _environment(history: History, alpha: float) -> tuple[Attribution, ...]:
+    """Look for steps over dates where versions were validated again on other dates."""
+    date = history.date
+    if np.isnat(date).any():
+        return ()
+    first, last = (
+        np.full(len(history.versions), fill, dtype=np.int64)
+        for fill in (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
+    )
+    days = date.astype("datetime64[D]").astype(np.int64)
+    np.minimum.at(first, history.version, days)
+    np.maximum.at(last, history.version, days)
+    if not (last > first).any():
+        return ()
+    return tuple(attribute_steps_of(history, alpha=alpha))
+
+
+def _about_environment(found: Sequence[Attribution]) -> tuple[str, ...]:
+    machine = [one for one in found if one.verdict == "environment"]
+    if not machine:
+        return ()
+    largest = max(machine, key=lambda one: abs(one.step.size))
+    return (
+        f"{len(machine)} of {len(found)} steps over the dates of validation are changes of the "
+        f"environment, not of the software: versions validated again moved with them (largest: "
+        f"{largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
+        f"{largest.since} and {largest.until}). Half-lives of this history are those of software "
+        "and machine together.",
+    )

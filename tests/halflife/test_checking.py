@@ -1,0 +1,106 @@
+"""A new validation against a history: what the gate gets from the tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.halflife.checking import check_validation
+from errcomp.tables import History
+
+
+def rows(first: int, end: int, slow: float = 1.0, seed: int = 0) -> dict[str, list[Any]]:
+    """Six operators of two classes under versions first to end; the Gelus slower by a factor."""
+    rng = np.random.default_rng([seed, first])
+    found: dict[str, list[Any]] = {
+        name: [] for name in ("version", "kernel_class", "shape", "measured", "predicted")
+    }
+    for version in range(first, end):
+        for kind in ("Conv", "Gelu"):
+            for shape in range(3):
+                time = (shape + 1) * (slow if kind == "Gelu" else 1.0)
+                values = (f"1.{version}", kind, shape, time * math.exp(rng.normal(0, 0.01)))
+                for name, value in zip(found, (*values, shape + 1.0), strict=True):
+                    found[name].append(value)
+    return found
+
+
+HISTORY = History(rows(0, 10), unit="ms")
+
+
+def test_a_version_like_those_before_passes() -> None:
+    found = check_validation(HISTORY, History(rows(10, 11), unit="ms"), by="kernel_class")
+    assert found.result.outcome == "pass"
+    assert found.recalibration is None
+
+
+def test_who_moved_is_named() -> None:
+    found = check_validation(HISTORY, History(rows(10, 11, slow=1.3), unit="ms"), by="kernel_class")
+    result = found.result
+    assert result.outcome == "regression"
+    grew = {g for g, v in zip(result.groups, result.verdict, strict=True) if v == "error grew"}
+    assert grew == {"Gelu"}
+    assert set(result.moved_by[result.verdict == "error grew"]) == {"reference"}
+
+
+def test_growth_within_the_promise_or_the_margin_is_none() -> None:
+    new = History(rows(10, 11, slow=1.1), unit="ms")
+    assert check_validation(HISTORY, new).result.outcome == "regression"
+    assert check_validation(HISTORY, new, error=0.2).result.outcome == "pass"
+    assert check_validation(HISTORY, new, margin=0.2).result.outcome == "pass"
+
+
+def test_a_step_that_was_accepted_is_not_found_again() -> None:
+    old = rows(0, 10)
+    moved = rows(10, 14, slow=1.5)
+    history = History({name: old[name] + moved[name] for name in old}, unit="ms")
+    same = check_validation(history, History(rows(14, 15, slow=1.5), unit="ms"))
+    assert same.result.outcome == "pass"
+
+
+def test_new_factors_are_judged_on_other_series() -> None:
+    new = History(rows(10, 11, slow=1.3), unit="ms")
+    found = check_validation(HISTORY, new, by="kernel_class", recalibrated=True)
+    assert found.recalibration is not None
+    gelu = found.recalibration.groups.index("Gelu")
+    assert found.recalibration.factor[gelu] == pytest.approx(1.3, abs=0.02)
+    assert found.recalibration.helps[gelu]
+
+
+def test_of_several_new_versions_the_last_is_checked() -> None:
+    new = History(rows(10, 13, slow=1.3), unit="ms")
+    assert check_validation(HISTORY, new).result.version == "1.12"
+
+
+def test_an_order_that_was_given_goes_on() -> None:
+    named = {"version": list("zyxwvu"), "measured": [1.0, 1.01, 0.99, 1.0, 1.01, 0.99]}
+    history = History(named, order=list("zyxwvu"))
+    found = check_validation(history, History({"version": ["b"], "measured": [5.0]}))
+    assert found.result.version == "b"
+    assert found.result.outcome == "regression"
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (History(rows(9, 10, seed=1), unit="ms"), "has all versions of the new table"),
+        (History(rows(10, 11), unit="us"), "its unit is us, that of the history ms"),
+        (
+            History({**rows(10, 11), "shape": [[1]] * 6, "series": list("abcdef")}, unit="ms"),
+            "its columns are not those of the history",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(new: History, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        check_validation(HISTORY, new)
+
+
+def test_an_older_version_cannot_be_new() -> None:
+    history = History(rows(5, 10), unit="ms")
+    with pytest.raises(InputError, match=r"1\.0 comes before 1\.5"):
+        check_validation(history, History(rows(0, 1), unit="ms"))
