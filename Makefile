@@ -1,5 +1,5 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
-#   make demo    environment, install, audit, propagation and calibration on embedded tables
+#   make demo    environment, install, and the main commands on embedded tables
 #   make test    the same for the test suite
 .PHONY: demo test simulations install lint types docs core coverage clean
 
@@ -18,6 +18,7 @@ demo: $(RUN)
 	$(BIN)/errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4% --figure micro=30.8% --top 3
 	$(BIN)/errcomp propagate --run H100/gpt3_27/inference/2048/2
 	$(BIN)/errcomp calibrate evaluate --estimator linear --split leave-model-out
+	$(BIN)/errcomp halflife show ort
 
 test: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --doctest-modules errcomp

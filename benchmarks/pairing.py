@@ -2,10 +2,11 @@
 
 A piece of about a minute has two processes on one pinned core, one per release, which run the same
 models slice by slice in turn (see `slices`; the script of a side is given). What drifts (the
-clock, neighbours, the hour) meets both alike, and what differs between processes is averaged over
-pieces: three for each release, in an order drawn anew in each of three rounds. At the start, in
-the middle and at the end there are pieces in which both are the anchor: they show what the
-protocol itself adds.
+clock, neighbours, the hour) meets both alike. The process that is started first may be slower
+(where memory decides, by up to a fifth), so that each release comes first in some pieces. What else
+differs between processes is averaged over pieces: three for each release, in an order drawn anew
+in each of three rounds. At the start, in the middle and at the end there are pieces in which both
+are the anchor: they show what the protocol itself adds.
 """
 
 from __future__ import annotations
@@ -186,6 +187,7 @@ def rows_of(piece: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[s
         keys = {
             "version": piece["version"],
             "piece": piece["piece"],
+            "anchor_first": int(piece.get("started_first", "a") == "a"),
             "model": model,
             "input": shape,
         }

@@ -225,6 +225,7 @@ def test_the_listing_says_what_a_dataset_is(capsys: pytest.CaptureFixture[str]) 
         "neusight": "pairs",
         "neusight-kernels": "kernels",
         "ort-cpu": "kernels",
+        "ort-releases": "history",
         "survey": "tables",
         "torch-cpu": "kernels",
     }

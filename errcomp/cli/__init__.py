@@ -19,6 +19,8 @@ _COMMANDS = (
     "propagate",
     "calibrate",
     "predict",
+    "halflife",
+    "history",
     "metrics",
     "claims",
     "replicate",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from errcomp._files import replacing
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
 from errcomp.errors import InputError
-from errcomp.tables import Kernels, Pairs
+from errcomp.tables import History, Kernels, Pairs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,10 +26,12 @@ __all__ = [
     "build",
     "export",
     "folder",
+    "histories",
     "info",
     "kernel_tables",
     "list",
     "load",
+    "load_history",
     "load_kernels",
     "names",
     "tables",
@@ -40,6 +42,7 @@ _MODULES = {
     "neusight": "errcomp.datasets.neusight",
     "neusight-kernels": "errcomp.datasets.neusight_kernels",
     "ort-cpu": "errcomp.datasets.ort_cpu",
+    "ort-releases": "errcomp.datasets.ort_releases",
     "survey": "errcomp.datasets.survey",
     "torch-cpu": "errcomp.datasets.torch_cpu",
 }
@@ -66,6 +69,17 @@ def kernel_tables() -> tuple[str, ...]:
     ('neusight-kernels', 'ort-cpu', 'torch-cpu')
     """
     return tuple(name for name in names() if _spec(name).holds == "kernels")
+
+
+def histories() -> tuple[str, ...]:
+    """Return the names that ``load_history`` accepts.
+
+    Examples
+    --------
+    >>> histories()
+    ('ort-releases',)
+    """
+    return tuple(name for name in names() if _spec(name).holds == "history")
 
 
 def list() -> tuple[DatasetInfo, ...]:  # noqa: A001 - the name the design gives it
@@ -143,6 +157,11 @@ def load(name: str) -> Pairs:
             f"dataset {name!r} is a table of kernels, not of pairs. Use `errcomp propagate "
             f"{name}`, or errcomp.datasets.load_kernels({name!r})."
         )
+    if spec.holds == "history":
+        raise InputError(
+            f"dataset {name!r} is a history of validations, not a table of pairs. Use `errcomp "
+            f"halflife fit {name}`, or errcomp.datasets.load_history({name!r})."
+        )
     if spec.holds != "pairs":
         raise InputError(
             f"dataset {name!r} holds tables, not pairs. Use errcomp.datasets.tables({name!r})."
@@ -191,6 +210,46 @@ def load_kernels(name: str) -> Kernels:
         )
     (file,) = spec.tables
     return Kernels(
+        _frame(name, file, spec.tables[file]),
+        columns=spec.columns,
+        unit=spec.unit,
+        source=f"dataset {name}",
+        line_offset=2,
+    )
+
+
+def load_history(name: str) -> History:
+    """Load an embedded history of validations, for ``errcomp.halflife``.
+
+    Parameters
+    ----------
+    name : str
+        ``"ort-releases"``: small networks in 35 releases of ONNX Runtime on one CPU core, against
+        a model frozen at the first; measured by errcomp.
+
+    Returns
+    -------
+    History
+        Unit is set; ``source`` names the dataset.
+
+    Raises
+    ------
+    InputError
+        There is no such dataset, it holds no history, or its file was modified (SHA-256 differs).
+
+    Examples
+    --------
+    >>> history = load_history("ort-releases")
+    >>> history.versions[0], history.versions[-1], history.unit
+    ('1.15.0', '1.31.1', 'ms')
+    """
+    spec = _spec(name)
+    if spec.holds != "history":
+        raise InputError(
+            f"dataset {name!r} is not a history of validations. Those are: {', '.join(histories())}"
+        )
+    (file,) = spec.tables
+    return History(
         _frame(name, file, spec.tables[file]),
         columns=spec.columns,
         unit=spec.unit,

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from errcomp.datasets._spec import Column, DatasetSpec
+from errcomp.datasets._spec import Column, DatasetSpec, Holds
 from errcomp.errors import InputError
 
-__all__ = ["measured"]
+__all__ = ["followed", "measured"]
 
-_COLLECTED, _PROTOCOL = "kernels.csv", "protocol.json"
+_PROTOCOL = "protocol.json"
 COLUMNS: Mapping[str, Column] = {
     "run": Column("text", "what ran: model, shape of its input, variant"),
     "device": Column("text", "processor, with family and model number where its name hides them"),
@@ -34,30 +34,60 @@ COLUMNS: Mapping[str, Column] = {
 }
 
 
+#: What the release histories say of each validation.
+HISTORY_COLUMNS: Mapping[str, Column] = {
+    "level": Column("text", "kernel, operators (of a network together), run, composition, model"),
+    "series": Column("text", "network/input, and the operator with its shapes"),
+    "model": Column("text", "network"),
+    "kernel_class": Column("text", "operator"),
+    "version": Column("text", "release of the framework"),
+    "released": Column("text", "day on which its files were built"),
+    "predicted": Column("number", "by the model frozen at the first release", "ms"),
+    "measured": Column("number", "latency: of the first release, times the change", "ms"),
+    "measured_spread": Column("number", "standard deviation of log changes over pairs"),
+    "n_repeats": Column("integer", "pairs of processes behind the change"),
+}
+
+
 def measured(name: str, title: str, script: str, software: str) -> DatasetSpec:
     """Return the dataset that a script of ``benchmarks`` collects, of software named so."""
+    return _spec(name, title, script, software, "kernels")
+
+
+def followed(name: str, title: str, script: str, software: str) -> DatasetSpec:
+    """Return the history of validations that scripts of ``benchmarks`` collect and freeze."""
+    return _spec(name, title, script, software, "history")
+
+
+def _spec(name: str, title: str, script: str, software: str, holds: Holds) -> DatasetSpec:
     file = f"{name}.csv"
+    collected, columns = {
+        "kernels": ("kernels.csv", COLUMNS),
+        "history": ("history.csv", HISTORY_COLUMNS),
+    }[holds]
     return DatasetSpec(
         title=title,
         source=f"measured by errcomp, benchmarks/{script}",
         commit="see protocol.json",
         licence="MIT, Copyright (c) 2026 the errcomp developers",
         reference=f"{software}; versions, machine, dates and protocol are in protocol.json",
-        tables={file: COLUMNS},
-        build=_builder(file),
-        holds="kernels",
+        tables={file: columns},
+        build=_builder(file, collected, columns),
+        holds=holds,
         unit="ms",
     )
 
 
-def _builder(file: str) -> Callable[[Path], Mapping[str, bytes]]:
+def _builder(
+    file: str, collected: str, columns: Mapping[str, Column]
+) -> Callable[[Path], Mapping[str, bytes]]:
     def build(source: Path) -> Mapping[str, bytes]:
         """Take over what a collector wrote, complete and with the columns told here."""
-        content, protocol = _read(source / _COLLECTED), _read(source / _PROTOCOL)
+        content, protocol = _read(source / collected), _read(source / _PROTOCOL)
         header = content.partition("\n")[0].split(",")
-        if header != [*COLUMNS]:
+        if header != [*columns]:
             raise InputError(
-                f"{source / _COLLECTED}: its columns are not those of a collector, got "
+                f"{source / collected}: its columns are not those of a collector, got "
                 f"{', '.join(header)[:80]!r}. Collect it again with the script in benchmarks."
             )
         try:

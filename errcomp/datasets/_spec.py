@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 __all__ = ["Column", "DatasetInfo", "DatasetSpec", "Holds", "TableInfo"]
 
-#: What a dataset is: one table for ``load``, one for ``load_kernels``, or tables of their own kind.
-Holds = Literal["pairs", "kernels", "tables"]
+#: What a dataset is: one table for ``load``, ``load_kernels`` or ``load_history``, or tables of
+#: their own kind.
+Holds = Literal["pairs", "kernels", "history", "tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class DatasetSpec:
         File name to its columns, in the order of the file.
     build : callable
         ``build(source)`` returns the bytes of every file in ``tables``, made from the original.
-    holds : {"pairs", "kernels", "tables"}
-        What it is; pairs and kernels are in one file.
+    holds : {"pairs", "kernels", "history", "tables"}
+        What it is; all but tables are in one file.
     columns : mapping of str to str
         Column of the table of pairs or kernels to column of the file, where they differ.
     unit, subject : str, optional

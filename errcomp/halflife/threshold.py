@@ -151,7 +151,7 @@ def doubling_threshold(
     if panel.frozen_at_first:
         note = (
             f"The calibrated error was assumed to be {format_fraction(ASSUMED_ERROR)}: there are "
-            "no predictions to tell it. Give error= if the model promises another one."
+            "no predictions to tell it. Give error= (--error) if the model promises another one."
         )
         return _fixed(math.log1p(ASSUMED_ERROR), factor, level, "assumed", note)
     return _measured(panel, factor, level)
@@ -198,7 +198,7 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
         refused = (
             f"the error at calibration ({format_fraction(math.sqrt(square))}) cannot be told from "
             f"noise of the measurement ({format_fraction(math.sqrt(noise.total / n))}). Give the "
-            "promised error (error=), or repeat the measurements."
+            "promised error (error=, --error), or repeat the measurements."
         )
     low, high = _bounds(n * square, noise, level)
     e0 = math.sqrt(max(square - noise.total / n, 0.0))
@@ -221,7 +221,9 @@ def _at_face_value(e0: float, factor: float, level: float, n: int) -> Threshold:
         "The noise of the measurement is not known: it is part of the calibrated error, which "
         "has no interval."
     )
-    refused = "" if e0 else "all errors at calibration are 0. Give the promised error (error=)."
+    refused = (
+        "" if e0 else "all errors at calibration are 0. Give the promised error (error=, --error)."
+    )
     value = factor * e0 if e0 else None
     return Threshold(e0, None, None, level, value, factor, "measured", n, refused, (note,))
 

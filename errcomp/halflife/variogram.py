@@ -263,8 +263,8 @@ def variogram_half_life(
     high: float | None = None
     if releases < _FEWEST_RELEASES:
         refused = (
-            f"steps lie between {releases} pairs of versions; fewer than {_FEWEST_RELEASES} cannot "
-            f"tell what releases do."
+            f"steps lie between {releases} pair{'s' * (releases != 1)} of versions; fewer than "
+            f"{_FEWEST_RELEASES} cannot tell what releases do."
         )
     elif fit.fitted.sum() < 2:
         refused = "all series have two versions at the same lag: nothing tells how drift grows."

@@ -36,6 +36,7 @@ def measured() -> tuple[pl.DataFrame, pl.DataFrame]:
             ("1.1", "2-1.1", 2.0),
         ):
             keys = {"version": version, "piece": piece, "model": f"net{i}", "input": "b1"}
+            keys["anchor_first"] = 1
             before, after = gemm + add + 0.05, slow * gemm + add + 0.05
             change = math.log(after / before)
             runs.append({**keys, "anchor_run": before, "run": after, "log_ratio": change})
@@ -85,3 +86,22 @@ def test_a_network_has_no_part_in_its_own_factor(freezing: Any) -> None:
     after = freezing.factors(freezing.anchor_kernels(kernels, changed, "cpu"))
     assert after["net3/b1"] == before["net3/b1"]
     assert after["net4/b1"] != before["net4/b1"]
+
+
+def test_the_order_of_the_processes_is_taken_out(freezing: Any) -> None:
+    # The process that starts first is 10 % slower; 1.1 is 20 % slower than 1.0.
+    order = [1, 1, 0, 1, 1, 0]
+    version = ["1.0"] * 3 + ["1.1"] * 3
+    change = [
+        (0.2 if v == "1.1" else 0.0) - 0.1 * (2 * o - 1)
+        for v, o in zip(version, order, strict=True)
+    ]
+    rows = pl.DataFrame(
+        {"version": version, "model": "net", "anchor_first": order, "log_ratio": change}
+    )
+    found = freezing.changes(rows, ["model"])
+    assert found["log_ratio"].to_list() == pytest.approx([0.0, 0.2])
+    assert found["measured_spread"].to_list() == pytest.approx([0.0, 0.0])
+    alone = rows.filter(pl.col("anchor_first") == 1)
+    # One order alone cannot tell, and stays as it is.
+    assert freezing.changes(alone, ["model"])["log_ratio"].to_list() == pytest.approx([-0.1, 0.1])

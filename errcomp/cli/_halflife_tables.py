@@ -1,0 +1,225 @@
+"""Half-lives as tables for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.cli._output import Column, Table
+from errcomp.results import format_fraction, format_number
+
+if TYPE_CHECKING:
+    from errcomp.halflife.design import Clock, HalfLife
+    from errcomp.halflife.results import GroupHalfLife, HalfLives
+
+__all__ = ["fit_tables", "steps_table", "written"]
+
+#: Steps listed in one table.
+_STEPS_SHOWN = 20
+_ONE = ("expiry", "variogram", "decay")
+_MANY = ("turnbull", "trajectory", "variogram")
+_HEADERS = {
+    "turnbull": "Half of the series expired",
+    "trajectory": "RMS error doubled",
+    "variogram": "Doubles if drift goes on",
+    "expiry": "Error doubled",
+    "decay": "By smooth decay",
+}
+_LAWS = ("exponential", "weibull", "log-normal")
+
+
+def fit_tables(found: HalfLives) -> list[Table]:
+    """Return half-lives by group, the laws where a group is alone, steps by release, and notes."""
+    tables = [_half_lives(found, clock) for clock in found.clocks]
+    if len(found.groups) == 1:
+        tables += _methods(found.groups[0])
+    tables.append(steps_table(found))
+    if found.environment:
+        tables.append(_environment(found))
+    return tables
+
+
+def written(one: HalfLife | None) -> str:
+    """Write a half-life with its interval as people do."""
+    if one is None:
+        return "–"
+    if one.refused or one.half_life is None or one.low is None or one.high is None:
+        return "cannot be told"
+    if math.isinf(one.half_life):
+        return f"over {_number(one.low)}"
+    high = "∞" if math.isinf(one.high) else _number(one.high)
+    return f"{_number(one.half_life)} [{_number(one.low)}, {high}]"
+
+
+def _number(value: float) -> str:
+    return format_number(value, 2) if value < 100 else f"{value:.0f}"
+
+
+def _label(group: GroupHalfLife) -> str:
+    return ", ".join(str(value) or "–" for value in group.key.values()) or "all"
+
+
+def _half_lives(found: HalfLives, clock: Clock) -> Table:
+    single = all(group.panel.n_series == 1 for group in found.groups)
+    methods = _ONE if single else _MANY
+    columns = [
+        Column(" / ".join(found.by) or "Group", lambda row: row["group"], key=True),
+        Column("Series", lambda row: f"{row['n']:,}", right=True),
+        Column("Error at calibration", lambda row: row["error"], right=True),
+        *(
+            Column(_HEADERS[name], lambda row, name=name: row[name], right=True)  # type: ignore[misc]
+            for name in methods
+        ),
+        Column("Not expired when last seen", lambda row: row["censored"], right=True),
+    ]
+    rows = []
+    for group in found.groups:
+        estimates = {name: group.estimate(name, clock) for name in methods}
+        first = estimates[methods[0]]
+        rows.append(
+            {
+                "group": _label(group),
+                "n": group.panel.n_series,
+                "error": _error(group),
+                "censored": "–"
+                if first is None or first.refused
+                else f"{100 * first.censored_share:.0f} %",
+                **{name: written(one) for name, one in estimates.items()},
+            }
+        )
+        if first is not None and first.refused and clock in group.expiry:
+            rows[-1]["turnbull"] = _counted(group, clock)
+    title = f"Half-life in {clock} of {found.source or 'the history'}: the time until the error of "
+    title += "a model calibrated at the first version has doubled"
+    return Table(title, columns, rows, _notes(found) if clock == found.clocks[-1] else ())
+
+
+def _counted(group: GroupHalfLife, clock: Clock) -> str:
+    """Say how many have expired, and when, where they are too few for an interval."""
+    expiry = group.expiry[clock]
+    when = expiry.right[np.isfinite(expiry.right)]
+    told = f"{len(when)} of {expiry.n}"
+    if not len(when):
+        return told
+    ends = dict.fromkeys((_number(when.min()), _number(when.max())))
+    return f"{told} by {' to '.join(ends)}"
+
+
+def _error(group: GroupHalfLife) -> str:
+    mark = {"given": " (given)", "assumed": " (assumed)"}.get(group.threshold.source, "")
+    return f"{format_fraction(math.expm1(group.threshold.error))}{mark}"
+
+
+def _notes(found: HalfLives) -> list[str]:
+    level = f"{100 * found.level:g} %"
+    notes = [f"[low, high]: {level} interval. over x: longer than what was seen, at least x."]
+    notes.append(
+        f"{len(found.versions)} versions, {found.versions[0]} to {found.versions[-1]}, ordered by "
+        + {
+            "order": "what was given",
+            "released": "their release dates",
+            "number": "their numbers",
+            "date": "the dates of their first validation",
+        }.get(found.order_by, found.order_by)
+        + "."
+    )
+    noise = found.noise
+    if math.isfinite(noise.sd):
+        notes.append(f"Noise of one validation: {format_fraction(noise.sd)} (median series).")
+    refusals: dict[str, list[str]] = {}
+    for group in found.groups:
+        for text in group.notes:
+            refusals.setdefault(text, []).append(_label(group))
+        for one in group.estimates:
+            if one.refused and one.method in (*_MANY, *_ONE) and one.unit == found.clocks[0]:
+                refusals.setdefault(f"{_HEADERS[one.method].lower()}: {one.refused}", []).append(
+                    _label(group)
+                )
+    several = len(found.groups) > 1
+    for text, groups in refusals.items():
+        shown = ", ".join(groups[:3]) + (f" and {len(groups) - 3} more" if len(groups) > 3 else "")
+        notes.append(f" · {shown}: {text}" if several else f" · {text}")
+    notes += [f" · {text}" for text in found.notes]
+    notes += [f" · {d.n:,} validations left out: {d.reason}" for d in found.dropped]
+    return notes
+
+
+def _methods(group: GroupHalfLife) -> list[Table]:
+    """Show the laws side by side where there is one group."""
+    rows = [
+        {"method": one.method, "unit": one.unit, "text": written(one), "score": _score(one)}
+        for one in group.estimates
+        if one.method in _LAWS and not one.refused
+    ]
+    if not rows:
+        return []
+    columns = [
+        Column("Law of the times", lambda row: row["method"], key=True),
+        Column("Clock", lambda row: row["unit"]),
+        Column("Half of the series expired", lambda row: row["text"], right=True),
+        Column("Held-out log score", lambda row: row["score"], right=True),
+    ]
+    return [Table("With a form assumed for the times", columns, rows, ())]
+
+
+def _score(one: HalfLife) -> str:
+    score = one.details.get("held_out_score")
+    return "–" if score is None else f"{score:.3f}"
+
+
+def steps_table(found: HalfLives) -> Table:
+    """Return what each release did to each group, largest first."""
+    rows: list[dict[str, Any]] = [
+        {"group": _label(group), **step.to_dict()} for group in found.groups for step in group.steps
+    ]
+    rows.sort(key=lambda row: abs(math.log1p(row["change"])) * row["n_series"] ** 0.5, reverse=True)
+    shown = rows[:_STEPS_SHOWN]
+    columns = [
+        Column("From version", lambda row: row["version"], key=True),
+        *_group_column(found),
+        Column("Series that stepped", lambda row: f"{row['n_series']} of {row['n_looked_at']}"),
+        Column("Predicted / measured", lambda row: _change(row["change"]), right=True),
+        Column("Largest", lambda row: f"{row['largest']} ({_change(row['largest_change'])})"),
+    ]
+    notes = [
+        f"Searched at a false-alarm rate of {100 * found.alpha:g} % per series. The change is the "
+        "median of the series that stepped: above 0 the measured value fell (a time: faster)."
+    ]
+    searched = [one for group in found.groups for one in group.series_steps]
+    if all(one.refused for one in searched):
+        notes = [f"No series could be searched for steps: {searched[0].refused}."]
+    elif not rows:
+        notes = ["No step was found in any series. " + notes[0]]
+    if len(rows) > len(shown):
+        notes.append(f"{len(rows) - len(shown)} smaller ones are not shown (--json has all).")
+    return Table("Steps: which release, how many series, how much", columns, shown, notes)
+
+
+def _group_column(found: HalfLives) -> Sequence[Column]:
+    if len(found.groups) == 1:
+        return ()
+    return (Column(" / ".join(found.by), lambda row: row["group"]),)
+
+
+def _change(value: float) -> str:
+    return f"{100 * value:+.1f} %"
+
+
+def _environment(found: HalfLives) -> Table:
+    rows = [one.to_dict() for one in found.environment]
+    rows.sort(key=lambda row: abs(row["step"]["size"]), reverse=True)
+    shown = rows[:_STEPS_SHOWN]
+    columns = [
+        Column("Series", lambda row: row["series"], key=True),
+        Column("Between", lambda row: f"{row['since'][:10]} and {row['until'][:10]}"),
+        Column("Change", lambda row: _change(row["step"]["change"]), right=True),
+        Column("Put down to", lambda row: row["verdict"]),
+        Column("Because", lambda row: row["reason"]),
+    ]
+    notes = []
+    if len(rows) > len(shown):
+        notes.append(f"{len(rows) - len(shown)} smaller ones are not shown (--json has all).")
+    return Table("Steps over the dates of validation: software or machine?", columns, shown, notes)

@@ -1,0 +1,245 @@
+"""``errcomp halflife``: how long a calibrated model stays true, and whether it still is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._input import parse_keys, parse_where, seed
+from errcomp.cli._kernels import parse_figures, spare_inputs
+from errcomp.cli._output import add_output_arguments, emit
+from errcomp.cli._progress import progress
+from errcomp.cli.history import add_reading_arguments, read_history
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.halflife.results import HalfLives
+    from errcomp.tables.history import History
+
+__all__ = ["add_parser"]
+
+_HISTORY = (
+    "table of validations (CSV, Parquet, JSON, JSON lines), store of `errcomp history` (file or "
+    "URL), or name of an embedded history"
+)
+#: What `show` knows: a study, its dataset, and how it is grouped.
+STUDIES = {"ort": "ort-releases"}
+_FIGURES = ("errors", "survival", "variogram", "heat")
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``halflife fit|check|show``."""
+    parser = commands.add_parser(
+        "halflife",
+        help="until which release a calibrated model holds: fit, check, show",
+        description="A calibrated model is right for the software it was calibrated on. Its "
+        "half-life is the time after which its error has doubled because the software moved.",
+        epilog="Start with:  errcomp halflife show ort",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    fit = actions.add_parser(
+        "fit",
+        help="half-lives by several methods, with intervals, and the releases to blame",
+        description="Estimate half-lives from validations under successive versions: time to "
+        "doubling over series (nonparametric and by three laws), the error's own course, the drift "
+        "variogram; and find the steps, with the release at which they are.",
+        epilog="Example:  errcomp halflife fit ort-releases --by level --cluster model",
+    )
+    fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    fit.add_argument(
+        "--by", metavar="KEYS", help="keys to group series by, e.g. level,kernel_class"
+    )
+    fit.add_argument(
+        "--cluster",
+        metavar="KEY",
+        help="key that says which series share what happens to them, e.g. model or system",
+    )
+    _add_error(fit, "calibrated error that was promised (default: that at the first version)")
+    fit.add_argument("--alpha", type=_share, default=0.05, help="false alarms per series: 5%%")
+    fit.add_argument("--seed", type=seed, default=0, help="default: 0")
+    fit.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="draw errors (against release), survival or variogram of one group, or heat (groups "
+        "by release) to a png, svg or pdf; may be repeated",
+    )
+    _add_reading(fit)
+    add_output_arguments(fit)
+    fit.set_defaults(run=_fit)
+
+    gate = actions.add_parser(
+        "check",
+        help="compare a new version with the history: exit 1 if errors grew beyond noise",
+        description="Compare the validations of a new version with the history. False alarms are "
+        "at most --alpha over all series and all versions that are ever checked.",
+        epilog="Example:  errcomp halflife check history.db new.csv --by kernel_class "
+        "--junit check.xml --markdown summary.md",
+    )
+    gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
+    gate.add_argument("--by", metavar="KEYS", help="keys to report series by")
+    _add_error(gate, "error that the model promised: growth within it is no regression")
+    gate.add_argument(
+        "--margin", type=_share, default=0.0, help="growth that does not matter, e.g. 2%%"
+    )
+    gate.add_argument("--alpha", type=_share, default=0.05, help="default: 5%%")
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")
+    gate.add_argument("--markdown", type=Path, metavar="FILE", help="also write a summary")
+    gate.add_argument(
+        "--recalibrate",
+        action="store_true",
+        help="also fit new correction factors since the last step, and show old against new",
+    )
+    _add_reading(gate)
+    add_output_arguments(gate)
+    gate.set_defaults(run=_check)
+
+    show = actions.add_parser(
+        "show",
+        help="an embedded study of half-lives",
+        description="Half-lives of an embedded study: ort is small networks in every release of "
+        "ONNX Runtime from 1.15 to 1.31, against a model frozen at the first.",
+        epilog="Example:  errcomp halflife show ort",
+    )
+    show.add_argument("name", choices=tuple(STUDIES))
+    add_output_arguments(show)
+    show.set_defaults(run=_show)
+
+
+def _add_error(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--error", type=_share, metavar="SHARE", help=f"{what}, e.g. 5%%")
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--name", default="default", help="of the history in a store (default: default)"
+    )
+    add_reading_arguments(parser)
+
+
+def _share(text: str) -> float:
+    """Read ``5%`` or ``0.05``."""
+    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100 % (write 5% or 0.05)")
+    return number
+
+
+def _load(args: argparse.Namespace, name: str) -> History:
+    """Read a history: an embedded one, a store, or a file."""
+    from errcomp import datasets
+
+    path = Path(name)
+    if "://" in name or (path.is_file() and _is_store(path)):
+        from errcomp.halflife.store import HistoryStore
+
+        if args.column or args.series or args.unit or args.order:
+            raise InputError(
+                f"{name.rpartition('@')[2]} is a store: its columns, units and versions are known. "
+                "Leave out --column, --series, --unit and --order."
+            )
+        with HistoryStore(name) as store:
+            found = store.load(name=args.name)
+        return found.where(parse_where(args.where)) if args.where else found
+    if not path.exists() and name in datasets.histories():
+        found = datasets.load_history(name)
+        return found.where(parse_where(args.where)) if args.where else found
+    if not path.exists():
+        raise InputError(
+            f"{name}: no such file, and no embedded history of that name. Embedded histories: "
+            f"{', '.join(datasets.histories())}"
+        )
+    return read_history(args, name)
+
+
+def _is_store(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+
+
+def _fit(args: argparse.Namespace) -> None:
+    from errcomp.cli._halflife_tables import fit_tables
+    from errcomp.halflife.fitting import half_life
+
+    figures = parse_figures(args.figure, _FIGURES)
+    if "://" not in args.history:
+        for target in (args.output, *(path for _, path in figures)):
+            spare_inputs(target, [args.history])
+    history = _load(args, args.history)
+    with progress("fitting half-lives", quiet=args.json) as report:
+        found = half_life(
+            history,
+            by=parse_keys(args.by),
+            error=args.error,
+            cluster=args.cluster,
+            alpha=args.alpha,
+            seed=args.seed,
+            progress=report,
+        )
+    _draw(found, figures)
+    emit(args, {"schema": "errcomp.half-lives/1", **found.to_dict()}, fit_tables(found))
+
+
+def _draw(found: HalfLives, figures: Sequence[tuple[str, Path]]) -> None:
+    if not figures:
+        return
+    from errcomp.report import halflife_figures
+    from errcomp.report._saving import save
+
+    for name, path in figures:
+        save(halflife_figures.FIGURES[name](found), path)
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def _check(args: argparse.Namespace) -> None:
+    from errcomp._files import replacing
+    from errcomp.cli._check_tables import check_tables
+    from errcomp.halflife.check_report import junit_xml, markdown_summary
+    from errcomp.halflife.checking import check_validation
+
+    inputs = [name for name in (args.history, args.new) if "://" not in name]
+    for target in (args.output, args.junit, args.markdown):
+        spare_inputs(target, inputs)
+    history = _load(args, args.history)
+    found = check_validation(
+        history,
+        read_history(args, args.new),
+        by=parse_keys(args.by),
+        error=args.error,
+        margin=args.margin,
+        alpha=args.alpha,
+        recalibrated=args.recalibrate,
+    )
+    for target, content in (
+        (args.junit, junit_xml(found.result)),
+        (args.markdown, markdown_summary(found.result).encode()),
+    ):
+        if target is not None:
+            with replacing(target) as temporary:
+                temporary.write_bytes(content)
+            print(f"wrote {target}", file=sys.stderr)
+    document = {
+        "schema": "errcomp.half-life-check/1",
+        **found.result.to_dict(),
+        "recalibration": None if found.recalibration is None else found.recalibration.to_dict(),
+        "notes": list(found.notes),
+    }
+    emit(args, document, check_tables(found))
+    args.exit_code = 1 if found.result.outcome == "regression" else 0
+
+
+def _show(args: argparse.Namespace) -> None:
+    from errcomp import datasets
+    from errcomp.cli._study_tables import study_tables
+    from errcomp.halflife.study import release_study
+
+    history = datasets.load_history(STUDIES[args.name])
+    with progress("fitting half-lives", quiet=args.json) as report:
+        found = release_study(history, progress=report)
+    document = {"schema": "errcomp.half-life-study/1", **found.to_dict()}
+    emit(args, document, study_tables(found))

@@ -1,0 +1,210 @@
+"""``errcomp halflife``: tables, documents, the gate's exit code and files, bad input."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Run = Callable[..., Any]
+
+
+def text(first: int = 0, end: int = 14, slow_from: int = 99, seed: int = 0) -> str:
+    """Eight operators of two classes under versions 1.first to 1.end; Gelus slow down."""
+    rng = np.random.default_rng([seed, first])
+    lines = ["release,day,op,shape,run,latency"]
+    for version in range(first, end):
+        day = f"20{20 + version // 4}-{1 + 3 * (version % 4):02}-01"
+        for kind in ("Conv", "Gelu"):
+            for shape in range(4):
+                slow = 1.5 if kind == "Gelu" and version >= slow_from else 1.0
+                for repeat in range(2):
+                    time = (shape + 1) * slow * math.exp(rng.normal(0, 0.01))
+                    lines.append(f"1.{version},{day},{kind},{shape},{repeat},{time:.6f}")
+    return "\n".join(lines) + "\n"
+
+
+READING = ("--column", "version=release", "--column", "released=day", "--column", "repeat=run",
+           "--column", "measured=latency", "--unit", "ms")  # fmt: skip
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    path = tmp_path / "history.csv"
+    path.write_text(text(slow_from=8), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> Path:
+    path = tmp_path / "quiet.csv"
+    path.write_text(text(), encoding="utf-8")
+    return path
+
+
+def new(tmp_path: Path, **options: Any) -> Path:
+    path = tmp_path / "new.csv"
+    path.write_text(text(14, 15, **options), encoding="utf-8")
+    return path
+
+
+def test_fit_says_when_and_which_release(run: Run, history: Path) -> None:
+    done = run("halflife", "fit", history, *READING, "--by", "op", "--error", "10%")
+    assert (done.code, done.err) == (0, "")
+    assert "Half-life in releases" in done.out
+    assert "Half-life in months" in done.out
+    gelu = next(line for line in done.out.splitlines() if line.startswith("Gelu"))
+    assert "10.00 % (given)" in gelu
+    assert "4 of 4 by 8" in gelu
+    conv = next(line for line in done.out.splitlines() if line.startswith("Conv"))
+    assert "0 of 4" in conv
+    steps = done.out[done.out.index("Steps: which release") :]
+    assert "1.8" in steps
+    assert "4 of 4" in steps
+    assert "-33." in steps
+
+
+def test_the_document_has_a_row_per_group_clock_and_method(run: Run, history: Path) -> None:
+    done = run("halflife", "fit", history, *READING, "--by", "op", "--error", "0.1", "--json")
+    assert done.code == 0
+    document = done.json
+    assert document["schema"] == "errcomp.half-lives/1"
+    rows = document["rows"]
+    assert {row["op"] for row in rows} == {"Conv", "Gelu"}
+    assert {row["unit"] for row in rows} == {"releases", "months"}
+    names = {"half_life", "low", "high", "unit", "censored_share", "n_units", "method", "steps"}
+    assert all(names < set(row) for row in rows)
+    trajectory = [r for r in rows if (r["op"], r["method"]) == ("Gelu", "trajectory")]
+    assert trajectory
+    assert document["noise"]["sd"] == pytest.approx(0.01, rel=0.3)
+
+
+def test_one_group_shows_the_laws(run: Run, history: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    done = run("halflife", "fit", history, *READING, "--error", "10%", "-o", target)
+    assert done.code == 0
+    assert "With a form assumed for the times" in done.out
+    assert target.read_text(encoding="utf-8").startswith("method,half_life,low,high")
+
+
+def test_a_store_is_read_as_a_file_is(run: Run, history: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    assert run("history", "add", store, history, *READING).code == 0
+    by_file = run("halflife", "fit", history, *READING, "--error", "10%", "--json").json
+    by_store = run("halflife", "fit", store, "--error", "10%", "--json").json
+    assert by_store["rows"] == by_file["rows"]
+    chosen = run("halflife", "fit", store, "--where", "op=Gelu", "--error", "10%", "--json").json
+    assert {row["n_units"] for row in chosen["rows"]} <= {4, 8}
+
+
+def test_check_passes_what_is_as_before(run: Run, quiet: Path, tmp_path: Path) -> None:
+    done = run("halflife", "check", quiet, new(tmp_path), *READING, "--by", "op")
+    assert done.code == 0, done.out
+    assert "PASS" in done.out
+    assert "would have been found with probability 1/2" in done.out
+
+
+def test_check_fails_with_who_is_to_blame(run: Run, quiet: Path, tmp_path: Path) -> None:
+    junit, summary = tmp_path / "check.xml", tmp_path / "summary.md"
+    done = run(
+        "halflife", "check", quiet, new(tmp_path, slow_from=0), *READING, "--by", "op",
+        "--junit", junit, "--markdown", summary, "--recalibrate",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "REGRESSION" in done.out
+    assert "Gelu" in done.out
+    assert "Recalibrated: old against new" in done.out
+    assert f"wrote {junit}" in done.err
+    cases = ET.parse(junit).iter("testcase")
+    failed = [case.get("name") for case in cases if case.find("failure") is not None]
+    assert failed == ["Gelu"]
+    assert "Gelu" in summary.read_text(encoding="utf-8")
+    document = run("halflife", "check", quiet, new(tmp_path, slow_from=0), *READING, "--json").json
+    assert document["outcome"] == "regression"
+    assert document["recalibration"] is None
+
+
+def test_growth_within_the_margin_passes(run: Run, quiet: Path, tmp_path: Path) -> None:
+    slow = new(tmp_path, slow_from=0)
+    assert run("halflife", "check", quiet, slow, *READING, "--margin", "60%").code == 0
+    assert run("halflife", "check", quiet, slow, *READING, "--error", "60%").code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("fit", "nothing.csv"), "no such file, and no embedded history of that name"),
+        (("fit", "HISTORY", "--error", "500%"), "is not between 0 and 100 %"),
+        (("fit", "HISTORY", "--error", "much"), "--error"),
+        (("fit", "HISTORY", *READING, "--by", "kind"), "no column 'kind'"),
+        (("fit", "HISTORY"), "missing column"),
+        (("check", "HISTORY", "HISTORY", *READING), "has all versions of the new table"),
+        (("show", "gpu"), "invalid choice"),
+    ],
+)
+def test_bad_input_is_one_line_and_2(
+    run: Run, history: Path, argv: tuple[str, ...], said: str
+) -> None:
+    done = run("halflife", *[history if part == "HISTORY" else part for part in argv])
+    assert done.code == 2
+    assert done.out == ""
+    assert said in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_what_is_read_is_not_overwritten(run: Run, history: Path) -> None:
+    before = history.read_bytes()
+    done = run("halflife", "fit", history, *READING, "-o", history)
+    assert done.code == 2
+    assert history.read_bytes() == before
+
+
+def test_a_store_needs_no_columns(run: Run, history: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    run("history", "add", store, history, *READING)
+    done = run("halflife", "fit", store, "--unit", "ms")
+    assert done.code == 2
+    assert "is a store" in done.err
+
+
+def test_figures_are_written(run: Run, history: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    errors, heat = tmp_path / "errors.png", tmp_path / "heat.svg"
+    done = run(
+        "halflife", "fit", history, *READING, "--error", "10%", "--figure", f"errors={errors}"
+    )
+    assert (done.code, errors.stat().st_size > 1000) == (0, True)
+    assert f"wrote {errors}" in done.err
+    done = run("halflife", "fit", history, *READING, "--by", "op", "--figure", f"heat={heat}")
+    assert (done.code, heat.exists()) == (0, True)
+    done = run("halflife", "fit", history, *READING, "--figure", f"pie={heat}")
+    assert done.code == 2
+    assert "--figure takes errors=FILE or survival=FILE" in done.err
+
+
+def test_too_few_versions_are_said_to_be_too_few(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text("version,measured\n1.0,1\n1.1,2\n", encoding="utf-8")
+    done = run("halflife", "fit", path)
+    assert done.code == 0
+    assert "No series could be searched for steps: 2 values" in done.out
+
+
+def test_the_study_says_what_moved(run: Run) -> None:
+    done = run("halflife", "show", "ort")
+    assert (done.code, done.err) == (0, "")
+    tables = done.out.split("\n\n\n")[0]
+    assert "A model calibrated at 1.15.0, judged at every release to 1.31.1" in tables
+    skip = next(line for line in done.out.splitlines() if line.startswith("SkipLayerNorm"))
+    assert "1.30.0" in skip
+    document = run("halflife", "show", "ort", "--json").json
+    assert document["schema"] == "errcomp.half-life-study/1"
+    assert {row["level"] for row in document["modelled"]["rows"]} == {"composition", "model"}
+    # Two processes of one release agree.
+    for one in document["alike"]:
+        assert one["low"] < 0 < one["high"]
