@@ -97,6 +97,7 @@ def test_datasets_are_listed_shown_and_exported(run: Run, tmp_path: Path) -> Non
         "neusight",
         "neusight-kernels",
         "ort-cpu",
+        "ort-releases",
         "survey",
         "torch-cpu",
     ]
