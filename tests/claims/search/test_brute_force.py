@@ -7,8 +7,7 @@ import math
 import statistics
 from typing import Any
 
-import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errcomp.claims.printed import Printed, parse_printed
@@ -16,6 +15,7 @@ from errcomp.claims.search import Match, search_claim
 from errcomp.tables import Pairs
 
 Row = dict[str, Any]
+Rules = dict[frozenset[int], list[tuple[float, str, str, str]]]
 DENOMINATORS = {
     "measured": lambda p, m: m,
     "predicted": lambda p, m: p,
@@ -87,9 +87,14 @@ def subsets_with_bits(rows: list[Row], keys: tuple[str, ...]) -> dict[frozenset[
 
 def brute_force(
     rows: list[Row], keys: tuple[str, ...], tools: int, figures: list[Printed]
-) -> dict[frozenset[int], list[tuple[float, str, str, str]]]:
-    """Matching row sets, each with its (bits, aggregation, denominator, reading), by bits."""
-    found: dict[frozenset[int], list[tuple[float, str, str, str]]] = {}
+) -> tuple[Rules, Rules]:
+    """Matches by set of rows: (bits, aggregation, denominator, reading), those on an edge apart.
+
+    On which side of an edge a value falls is a matter of its last bit: such a match is allowed,
+    not demanded.
+    """
+    certain: Rules = {}
+    edge: Rules = {}
     for inside, bits in subsets_with_bits(rows, keys).items():
         for aggregation, denominator in itertools.product(BITS, DENOMINATORS):
             cost = bits + BITS[aggregation] + 3 * (denominator != "measured")
@@ -101,14 +106,12 @@ def brute_force(
             if not aggregation.startswith("share"):
                 readings = [("error", values, 0.0), ("100 - error", [1 - v for v in values], 3.0)]
             for reading, read, more in readings:
-                for figure, value in zip(figures, read, strict=True):
-                    # Which side of the edge a value falls on is a matter of the last bit.
-                    assume(abs(value - figure.low) > 1e-9)
-                    assume(abs(value - figure.high) > 1e-9)
-                if all(f.contains(v) for f, v in zip(figures, read, strict=True)):
-                    match = (round(cost + more, 1), aggregation, denominator, reading)
-                    found.setdefault(inside, []).append(match)
-    return found
+                match = (round(cost + more, 1), aggregation, denominator, reading)
+                pairs = list(zip(figures, read, strict=True))
+                on_edge = [min(abs(v - f.low), abs(v - f.high)) <= 1e-9 for f, v in pairs]
+                if all(near or f.contains(v) for (f, v), near in zip(pairs, on_edge, strict=True)):
+                    (edge if any(on_edge) else certain).setdefault(inside, []).append(match)
+    return certain, edge
 
 
 def rows_of(match: Match, rows: list[Row]) -> frozenset[int]:
@@ -159,23 +162,29 @@ def as_pairs(rows: list[Row], tools: int) -> Pairs:
 
 def check_against_brute_force(rows: list[Row], texts: list[str]) -> None:
     tools = len(texts)
-    expected = brute_force(rows, KEYS, tools, [parse_printed(text) for text in texts])
+    certain, edge = brute_force(rows, KEYS, tools, [parse_printed(text) for text in texts])
     figures = {f"t{t}": text for t, text in enumerate(texts)}
     result = search_claim(as_pairs(rows, tools), figures, top=100_000)
     found = {rows_of(match, rows): match for match in result.matches}
     assert len(found) == len(result.matches)
-    assert set(found) == set(expected)
+    assert set(certain) <= set(found) <= set(certain) | set(edge)
     assert result.searched["subsets"] == len(subsets_with_bits(rows, KEYS))
     assert result.searched["complete"]
     total = result.searched["by_complexity"][-1]["found"]
-    assert total == sum(len(rules) for rules in expected.values())
+    demanded, allowed = (sum(len(rules) for rules in some.values()) for some in (certain, edge))
+    assert demanded <= total <= demanded + allowed
     for inside, match in found.items():
-        best = min(bits for bits, *_ in expected[inside])
-        rule = (match.complexity, match.aggregation, match.denominator, match.reading)
-        assert match.complexity == pytest.approx(best)
-        assert rule in expected[inside]
+        sure, near = certain.get(inside, []), edge.get(inside, [])
+        assert match.complexity >= min(bits for bits, *_ in sure + near) - 1e-9
+        assert match.complexity <= min((bits for bits, *_ in sure), default=math.inf) + 1e-9
+        assert (
+            match.complexity,
+            match.aggregation,
+            match.denominator,
+            match.reading,
+        ) in sure + near
         assert match.n == len(inside)
-        assert len(match.also) == len(expected[inside]) - 1
+        assert len(sure) <= len(match.also) + 1 <= len(sure) + len(near)
     complexities = [match.complexity for match in result.matches]
     assert complexities == sorted(complexities)
 
