@@ -138,13 +138,14 @@ def _load(args: argparse.Namespace, name: str) -> History:
     if "://" in name or (path.is_file() and _is_store(path)):
         from errcomp.halflife.store import HistoryStore
 
-        if args.column or args.series or args.unit or args.order:
+        # Beside a new table these say how that one is read.
+        if not hasattr(args, "new") and (args.column or args.series or args.unit):
             raise InputError(
-                f"{name.rpartition('@')[2]} is a store: its columns, units and versions are known. "
-                "Leave out --column, --series, --unit and --order."
+                f"{name.rpartition('@')[2]} is a store: its columns and units are known. Leave out "
+                "--column, --series and --unit."
             )
         with HistoryStore(name) as store:
-            found = store.load(name=args.name)
+            found = store.load(name=args.name, order=parse_keys(args.order) or None)
         return found.where(parse_where(args.where)) if args.where else found
     if not path.exists() and name in datasets.histories():
         found = datasets.load_history(name)

@@ -104,7 +104,7 @@ def plain(history: History) -> Plain:
         that failed has no version, or a date that cannot be read.
     """
     every = to_eager(history.native)
-    used = history._columns._index
+    used = history.positions
     number = int(history.rows[0] - used[0])
     failed = np.flatnonzero(~status_ok(every))
     # Those that failed are no part of a selection.

@@ -139,7 +139,15 @@ def _joined(history: History, new: History, fresh: Sequence[str]) -> History:
             f"{_prefix(new)}its unit is {new.unit}, that of the history {history.unit}. Give both "
             "the same."
         )
-    frames = [to_eager(table.native).to_polars()[table._columns._index] for table in (history, new)]
+    frames = []
+    for table in (history, new):
+        frame = to_eager(table.native).to_polars()[table.positions]
+        # As they were read: one of them may write dates with an offset, the other without.
+        dates = {"date": table.date, "released": table.released}
+        known = {name: pl.Series(values.astype("M8[ms]")) for name, values in dates.items()}
+        frame = frame.with_columns(**{n: known[n] for n in known if n in frame.columns})
+        # The one unit of all: only one of them may have it in a column.
+        frames.append(frame.drop("unit", strict=False) if history.unit else frame)
     order = [*history.versions, *fresh] if history.order_by == "order" else None
     try:
         whole = pl.concat(frames, how="diagonal_relaxed")

@@ -238,7 +238,8 @@ def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: 
         level=level,
         unit=clock,
         n_series=panel.n_series,
-        censored_share=1.0,
+        # Without a threshold nothing tells which series have expired.
+        censored_share=np.nan,
         refused=threshold.refused,
     )
 

@@ -36,14 +36,14 @@ class OnDemand(Mapping[str, "NDArray[Any]"]):
         index: NDArray[Any],
         known: dict[str, NDArray[Any]],
     ) -> None:
-        self._frame, self._names, self._index, self._known = frame, tuple(names), index, known
+        self._frame, self._names, self.index, self._known = frame, tuple(names), index, known
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._known:
             self._known[name] = column_values(self._frame, name)
-        values: NDArray[Any] = self._known[name][self._index]
+        values: NDArray[Any] = self._known[name][self.index]
         return values
 
     def __contains__(self, name: object) -> bool:
@@ -57,4 +57,4 @@ class OnDemand(Mapping[str, "NDArray[Any]"]):
 
     def take(self, index: NDArray[Any]) -> OnDemand:
         """Return the columns of the rows at these positions, or under this mask."""
-        return OnDemand(self._frame, self._names, self._index[index], self._known)
+        return OnDemand(self._frame, self._names, self.index[index], self._known)

@@ -313,6 +313,11 @@ class History(Table):
         )
 
     @property
+    def positions(self) -> NDArray[np.int64]:
+        """Where each validation stands in `native`, shape (n,)."""
+        return self._columns.index
+
+    @property
     def condition_columns(self) -> tuple[str, ...]:
         """Keys that neither name the series nor say when it was validated, or with which stack."""
         named = {*self.series_columns, *OCCASION, "series"}

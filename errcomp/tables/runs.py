@@ -246,4 +246,4 @@ def _extended(table: OnDemand, runs: Runs, new: Sequence[str], at: Mapping[str, 
         if name == "device":
             values[:] = ["" if is_missing(v) else str(v) for v in values]
         known[name] = values
-    return OnDemand(table._frame, [*table, *new], table._index, known)
+    return OnDemand(table._frame, [*table, *new], table.index, known)

@@ -208,3 +208,31 @@ def test_the_study_says_what_moved(run: Run) -> None:
     # Two processes of one release agree.
     for one in document["alike"]:
         assert one["low"] < 0 < one["high"]
+
+
+def test_a_store_is_checked_against_a_table_of_other_columns(
+    run: Run, quiet: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "store.db"
+    assert run("history", "add", store, quiet, *READING).code == 0
+    done = run("halflife", "check", store, new(tmp_path, slow_from=0), *READING, "--by", "op")
+    assert done.code == 1, done.err
+    assert "Gelu" in done.out
+
+
+def test_versions_in_a_store_can_be_ordered(run: Run, tmp_path: Path) -> None:
+    path, store = tmp_path / "hashes.csv", tmp_path / "store.db"
+    path.write_text("version,measured\na1b,1\nc2d,2\n", encoding="utf-8")
+    assert run("history", "add", store, path, "--order", "c2d,a1b").code == 0
+    assert "cannot be ordered" in run("halflife", "fit", store).err
+    done = run("halflife", "fit", store, "--order", "c2d,a1b", "--json")
+    assert done.json["versions"] == ["c2d", "a1b"]
+
+
+def test_without_a_threshold_no_share_is_made_up(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "exact.csv"
+    lines = [f"1.{v},{op},{op + 1},{op + 1}" for v in range(6) for op in range(6)]
+    path.write_text("version,op,measured,predicted\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    rows = run("halflife", "fit", path, "--series", "op", "--json").json["rows"]
+    assert rows
+    assert all(row["refused"] and row["censored_share"] is None for row in rows)
