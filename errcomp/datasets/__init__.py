@@ -7,15 +7,14 @@ and name it in ``_MODULES``.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from errcomp._files import replacing
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
+from errcomp.datasets._writing import as_bytes, sha256, write
 from errcomp.errors import InputError
 from errcomp.tables import History, Kernels, Pairs
 
@@ -166,15 +165,7 @@ def load(name: str) -> Pairs:
         raise InputError(
             f"dataset {name!r} holds tables, not pairs. Use errcomp.datasets.tables({name!r})."
         )
-    (file,) = spec.tables
-    return Pairs(
-        _frame(name, file, spec.tables[file]),
-        columns=spec.columns,
-        unit=spec.unit,
-        source=f"dataset {name}",
-        subject=spec.subject,
-        line_offset=2,
-    )
+    return Pairs(**_table(name, spec), subject=spec.subject)
 
 
 def load_kernels(name: str) -> Kernels:
@@ -208,14 +199,7 @@ def load_kernels(name: str) -> Kernels:
         raise InputError(
             f"dataset {name!r} is not a table of kernels. Those are: {', '.join(kernel_tables())}"
         )
-    (file,) = spec.tables
-    return Kernels(
-        _frame(name, file, spec.tables[file]),
-        columns=spec.columns,
-        unit=spec.unit,
-        source=f"dataset {name}",
-        line_offset=2,
-    )
+    return Kernels(**_table(name, spec))
 
 
 def load_history(name: str) -> History:
@@ -248,14 +232,7 @@ def load_history(name: str) -> History:
         raise InputError(
             f"dataset {name!r} is not a history of validations. Those are: {', '.join(histories())}"
         )
-    (file,) = spec.tables
-    return History(
-        _frame(name, file, spec.tables[file]),
-        columns=spec.columns,
-        unit=spec.unit,
-        source=f"dataset {name}",
-        line_offset=2,
-    )
+    return History(**_table(name, spec))
 
 
 def tables(name: str) -> dict[str, pl.DataFrame]:
@@ -310,11 +287,11 @@ def build(
         There is no such dataset, the source cannot be read as one, or the folder is not writable.
     """
     contents = dict(_spec(name).build(Path(source)))
-    sums = "".join(f"{_sha256(content)}  {file}\n" for file, content in contents.items())
+    sums = "".join(f"{sha256(content)}  {file}\n" for file, content in contents.items())
     # The checksums come last: a build that was interrupted does not verify.
     contents[_SUMS] = sums.encode()
     for file, content in contents.items():
-        _write(Path(out_dir) / file, content)
+        write(Path(out_dir) / file, content)
     return tuple(Path(out_dir) / file for file in contents)
 
 
@@ -342,7 +319,7 @@ def export(name: str, path: str | os.PathLike[str]) -> Path:
     spec, target = _spec(name), Path(path)
     if target.suffix == "":
         for file in spec.tables:
-            _write(target / file, _verified(name, file)[0])
+            write(target / file, _verified(name, file)[0])
         return target
     if len(spec.tables) > 1:
         raise InputError(
@@ -350,7 +327,10 @@ def export(name: str, path: str | os.PathLike[str]) -> Path:
             "Give a folder (a path without suffix)."
         )
     (file,) = spec.tables
-    _write(target, _as_bytes(name, file, spec.tables[file], target))
+    if target.suffix == ".csv":
+        write(target, _verified(name, file)[0])
+    else:
+        write(target, as_bytes(_frame(name, file, spec.tables[file]), target))
     return target
 
 
@@ -371,6 +351,18 @@ def _spec(name: str) -> DatasetSpec:
     return spec
 
 
+def _table(name: str, spec: DatasetSpec) -> dict[str, Any]:
+    """Return what a dataset of one table is as arguments of its kind of table."""
+    (file,) = spec.tables
+    return {
+        "data": _frame(name, file, spec.tables[file]),
+        "columns": spec.columns,
+        "unit": spec.unit,
+        "source": f"dataset {name}",
+        "line_offset": 2,
+    }
+
+
 def _verified(name: str, file: str) -> tuple[bytes, str]:
     """Read a file of a dataset and compare it with its checksum."""
     path = folder(name) / file
@@ -382,7 +374,7 @@ def _verified(name: str, file: str) -> tuple[bytes, str]:
             f"{error.filename}: cannot be read ({error.strerror}). The installation is incomplete: "
             "reinstall errcomp."
         ) from error
-    digest = _sha256(content)
+    digest = sha256(content)
     if f"{digest}  {file}" not in sums.splitlines():
         raise InputError(
             f"{path}: its SHA-256 ({digest[:12]}…) is not the one in {_SUMS}: the table was "
@@ -402,35 +394,3 @@ def _frame(name: str, file: str, columns: Mapping[str, Column]) -> pl.DataFrame:
     }
     content, _ = _verified(name, file)
     return pl.read_csv(content, schema={key: types[c.type] for key, c in columns.items()})
-
-
-def _as_bytes(name: str, file: str, columns: Mapping[str, Column], target: Path) -> bytes:
-    import io
-
-    if target.suffix == ".csv":
-        return _verified(name, file)[0]
-    frame, buffer = _frame(name, file, columns), io.BytesIO()
-    if target.suffix == ".parquet":
-        frame.write_parquet(buffer)
-    elif target.suffix == ".json":
-        frame.write_json(buffer)
-    elif target.suffix in (".jsonl", ".ndjson"):
-        frame.write_ndjson(buffer)
-    else:
-        raise InputError(
-            f"{target}: unknown suffix {target.suffix!r}. Use .csv, .parquet, .json or .jsonl."
-        )
-    return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
