@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from errcomp.halflife import _step_scan as scan
-from errcomp.halflife._step_search import Batch, search
+from errcomp.halflife._step_batch import Batch
+from errcomp.halflife._step_search import search
 
 TABLE = Path(__file__).resolve().parents[1] / "errcomp" / "halflife" / "step_null.json"
 LENGTHS = [*range(4, 17), 18, 20, 24, 28, 32, 40, 50, 64, 80, 100, 128, 160, 200, 280, 400]
@@ -93,10 +94,9 @@ NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] 
 
 def alarms(x: np.ndarray, alpha: float = 0.05) -> float:
     """Return the share of series in which any step is found, their noise unknown."""
-    none = np.zeros(len(x))
-    return float(
-        (search(Batch(x, np.ones((1, x.shape[1])), none, none), 1e-9, 2)[0] <= alpha).mean()
-    )
+    count, n = x.shape
+    batch = Batch.of(x.ravel(), np.ones(count * n), np.arange(count + 1) * n, np.zeros(count))
+    return float((search(batch, 1e-9, 2)[0] <= alpha).mean())
 
 
 def rates() -> None:

@@ -1,4 +1,7 @@
-"""Levels, sizes and places of the steps of one series, once it is known where they about are."""
+"""Levels, sizes and places of the steps of many series, once it is known where they about are.
+
+What is alike in length is worked on together: stretches between two cuts, of whatever series.
+"""
 
 from __future__ import annotations
 
@@ -8,195 +11,179 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from errcomp.halflife._step_batch import Batch, Cuts, Levels, by_length, levels_of, variance
+from errcomp.halflife._step_mixture import Mixtures, interval
 from errcomp.halflife._step_scan import winsorised
 
-__all__ = ["Found", "Sample", "Step", "fitted", "left_over", "settled", "variance"]
+__all__ = ["Fitted", "fitted", "settled"]
 
 Floats = NDArray[Any]
+Ints = NDArray[Any]
 _LEVEL = 0.95
-# Leave a millionth of the bracket.
-_HALVINGS = 20
+# Places below this probability do not count for the size.
+_NEGLIGIBLE = 1e-4
 _TINY = float(np.finfo(float).tiny)
 
 
-class Sample(NamedTuple):
-    """Values with the variance ``given / weight`` each, where ``df > 0``; else with one unknown."""
+class Fitted(NamedTuple):
+    """Steps on the scale of the values; places are positions of the first value after each."""
 
-    x: Floats
-    weight: Floats
-    given: float
-    df: float
-
-
-class Found(NamedTuple):
-    """A cut before the value at ``at``, and the p-value of the test that found it."""
-
-    at: int
-    p: float
-
-
-class Step(NamedTuple):
-    """One step on the scale of the values; places are positions of the first value after it."""
-
-    at: int
-    low: int
-    high: int
-    size: float
-    size_low: float
-    size_high: float
-    before: float
-    after: float
-    p: float
-
-
-class _Levels(NamedTuple):
-    """Edges of the segments with the total weight, mean and squares left of each."""
-
-    edges: list[int]
-    weight: Floats
-    mean: Floats
-    squares: Floats
-
-
-def _levels(sample: Sample, cuts: list[Found]) -> _Levels:
-    edges = [0, *(cut.at for cut in cuts), len(sample.x)]
-    starts = edges[:-1]
-    weight = np.add.reduceat(sample.weight, starts)
-    mean = np.add.reduceat(sample.weight * sample.x, starts) / weight
-    left = sample.weight * (sample.x - np.repeat(mean, np.diff(edges))) ** 2
-    return _Levels(edges, weight, mean, np.add.reduceat(left, starts))
-
-
-def left_over(sample: Sample, cuts: list[Found]) -> float:
-    """Return the weighted squares about the levels."""
-    return float(_levels(sample, cuts).squares.sum())
-
-
-def variance(sample: Sample, squares: Any, parameters: int) -> tuple[Any, float]:
-    """Return the variance at weight 1 and its degrees of freedom: what was given and the rest."""
-    if np.isinf(sample.df):
-        return sample.given + 0 * squares, sample.df
-    freedom = sample.df + len(sample.x) - parameters
-    return (sample.df * sample.given + squares) / freedom, freedom
+    series: Ints
+    at: Ints
+    low: Ints
+    high: Ints
+    size: Floats
+    size_low: Floats
+    size_high: Floats
+    before: Floats
+    after: Floats
+    p: Floats
 
 
 class _Splits(NamedTuple):
-    """Admissible splits of a stretch: place, size, its variance at weight 1, squares left."""
+    """All splits of each row: size, its variance at weight 1, squares left; the first is at m."""
 
-    at: NDArray[Any]
     size: Floats
     spread: Floats
     squares: Floats
 
 
 def _splits(x: Floats, weight: Floats, m: int) -> _Splits:
-    k = np.arange(m, len(x) - m + 1)
-    centred = x - x.mean()
-    sums, total = np.cumsum(weight * centred), np.cumsum(weight)
-    left, right = total[k - 1], total[-1] - total[k - 1]
-    before, after = sums[k - 1] / left, (sums[-1] - sums[k - 1]) / right
+    k = np.arange(m, x.shape[1] - m + 1)
+    centred = x - x.mean(axis=1, keepdims=True)
+    sums, total = np.cumsum(weight * centred, axis=1), np.cumsum(weight, axis=1)
+    left = total[:, k - 1]
+    right = total[:, -1:] - left
+    before, after = sums[:, k - 1] / left, (sums[:, -1:] - sums[:, k - 1]) / right
     explained = left * before**2 + right * after**2
-    squares = np.maximum((weight * centred**2).sum() - explained, 0.0)
-    return _Splits(k, after - before, 1 / left + 1 / right, squares)
+    whole = (weight * centred**2).sum(axis=1, keepdims=True)
+    return _Splits(after - before, 1 / left + 1 / right, np.maximum(whole - explained, 0.0))
 
 
-def _robust_splits(sample: Sample, a: int, b: int, m: int) -> _Splits:
-    spread = 1 / np.sqrt(sample.weight[None, a:b])
-    return _splits(winsorised(sample.x[None, a:b], spread)[0], sample.weight[a:b], m)
+def _robust_splits(x: Floats, weight: Floats, m: int) -> _Splits:
+    return _splits(winsorised(x, 1 / np.sqrt(weight)), weight, m)
 
 
-def settled(sample: Sample, found: list[Found], min_segment: int, alpha: float) -> list[Found]:
+def settled(batch: Batch, cuts: Cuts, min_segment: int, alpha: float) -> Cuts:
     """Move each cut to its best place between its neighbours and drop those that do not hold.
 
-    An interval puts two cuts where one may be enough: each must pass a t-test by itself.
+    An interval puts two cuts where one may be enough: each must pass a t-test by itself. The
+    weakest of a series goes, and the others are tried again.
     """
-    cuts = sorted(found)
-    while cuts:
-        # A cut moves its neighbours' ends, so that a second pass may move them.
-        for i in [*range(len(cuts)), *range(len(cuts) - 1)]:
-            a = cuts[i - 1].at if i else 0
-            b = cuts[i + 1].at if i + 1 < len(cuts) else len(sample.x)
-            splits = _robust_splits(sample, a, b, min_segment)
-            cuts[i] = Found(a + int(splits.at[splits.squares.argmin()]), cuts[i].p)
-        levels = _levels(sample, cuts)
-        square, freedom = variance(sample, levels.squares.sum(), len(levels.mean))
-        error = np.sqrt(square * (1 / levels.weight[1:] + 1 / levels.weight[:-1]))
-        # Levels without noise about them differ for sure, or not at all.
-        gap = np.abs(np.diff(levels.mean))
-        t = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 0)
-        weakest = int(t.argmin())
-        if 2 * special.stdtr(freedom, -t[weakest]) <= alpha:
-            break
-        del cuts[weakest]
-    return cuts
+    kept: list[Cuts] = []
+    while len(cuts.at):
+        names, series = np.unique(cuts.series, return_inverse=True)
+        part, own = batch.take(names), cuts._replace(series=series)
+        own = own._replace(at=_moved(part, own, min_segment))
+        t, freedom = _gaps(part, own)
+        firsts = np.searchsorted(series, np.arange(len(names)))
+        weakest = np.lexsort((t, series))[firsts]
+        holds = 2 * special.stdtr(freedom, -t[weakest]) <= alpha
+        again = ~holds[series]
+        cuts = cuts._replace(at=own.at)
+        kept.append(cuts.take(~again))
+        again[weakest] = False
+        cuts = cuts.take(again)
+    return Cuts.joined(kept)
 
 
-def _chances(sample: Sample, splits: _Splits, rest: float, parameters: int) -> Floats:
-    """Return the posterior probability of each place, all alike beforehand."""
-    if np.isinf(sample.df):
-        log = -0.5 * splits.squares / sample.given
-    else:
-        total = sample.df * sample.given + rest + splits.squares
-        freedom = sample.df + len(sample.x) - parameters
-        # A perfect fit has all the probability: its squares are those of rounding.
-        smallest = max(np.finfo(float).eps ** 2 * float(total.max()), _TINY)
-        log = -0.5 * freedom * np.log(np.maximum(total, smallest))
-    chances = np.exp(log - log.max())
-    return np.asarray(chances / chances.sum())
+def _moved(batch: Batch, cuts: Cuts, m: int) -> Ints:
+    """Put each cut to its best place between its neighbours; every series has one."""
+    count = np.bincount(cuts.series)
+    order = np.arange(len(cuts.at)) - (np.cumsum(count) - count)[cuts.series]
+    # Both ends of a series are edges, too.
+    edges = np.zeros(len(cuts.at) + 2 * len(count), dtype=int)
+    edges[np.cumsum(count + 2) - 1] = batch.sizes
+    place = np.arange(len(cuts.at)) + 2 * cuts.series + 1
+    edges[place] = cuts.at
+    # A cut moves its neighbours' ends, so that a second pass may move all but the last.
+    for rest in (0, 1):
+        for i in range(count.max() - rest):
+            which = np.flatnonzero((order == i) & (count[cuts.series] > i + rest))
+            a, b = edges[place[which] - 1], edges[place[which] + 1]
+            edges[place[which]] = a + _best(batch, cuts.series[which], a, b, m)
+    return np.asarray(edges[place])
 
 
-def _place(splits: _Splits, chances: Floats) -> tuple[int, int]:
+def _best(batch: Batch, series: Ints, a: Ints, b: Ints, m: int) -> Ints:
+    """Return the split of each stretch that leaves the fewest squares."""
+    best = np.zeros(len(a), dtype=int)
+    for length, which in by_length(b - a):
+        x, weight = batch.stretches(series[which], a[which], length)
+        best[which] = m + _robust_splits(x, weight, m).squares.argmin(axis=1)
+    return best
+
+
+def _gaps(batch: Batch, cuts: Cuts) -> tuple[Floats, Floats]:
+    """Return t of each gap between levels, and the degrees of freedom of each series."""
+    levels = levels_of(batch, cuts)
+    freedom = batch.sizes - levels.segments
+    square, df = variance(batch.given, batch.df, levels.total, freedom)
+    left = levels.left
+    error = np.sqrt(square[cuts.series] * (1 / levels.weight[left + 1] + 1 / levels.weight[left]))
+    # Levels without noise about them differ for sure, or not at all.
+    gap = np.abs(levels.mean[left + 1] - levels.mean[left])
+    t = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 0)
+    return t, df
+
+
+def _chances(splits: _Splits, given: Floats, df: Floats, rest: Floats, freedom: Ints) -> Floats:
+    """Return the posterior probability of each place, all alike beforehand.
+
+    ``rest`` are the squares elsewhere in the series and ``freedom`` its degrees of freedom.
+    """
+    exact = np.isinf(df)
+    known = np.where(exact, 0.0, df)
+    total = (known * given + rest)[:, None] + splits.squares
+    # A perfect fit has all the probability: its squares are those of rounding.
+    smallest = np.maximum(np.finfo(float).eps ** 2 * total.max(axis=1), _TINY)
+    log = -0.5 * (known + freedom)[:, None] * np.log(np.maximum(total, smallest[:, None]))
+    log[exact] = -0.5 * splits.squares[exact] / given[exact, None]
+    chances = np.exp(log - log.max(axis=1, keepdims=True))
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+
+def _place(chances: Floats) -> tuple[Ints, Ints]:
     """Return the ends of the smallest set of places with the probability wanted."""
-    order = np.argsort(-chances, kind="stable")
-    kept = order[: int(np.searchsorted(np.cumsum(chances[order]), _LEVEL)) + 1]
-    places = splits.at[kept]
-    return int(places.min()), int(places.max())
+    order = np.argsort(-chances, axis=1, kind="stable")
+    reached = np.cumsum(np.take_along_axis(chances, order, axis=1), axis=1)
+    # Up to the first with which the probability is reached.
+    kept = np.pad(reached[:, :-1], ((0, 0), (1, 0))) < _LEVEL
+    lowest = np.where(kept, order, chances.shape[1]).min(axis=1)
+    return lowest, np.where(kept, order, -1).max(axis=1)
 
 
-def _size(size: Floats, error: Floats, freedom: float, chances: Floats) -> tuple[float, float]:
-    """Quantiles of the size over all places it may have: a mixture of Student t, by halving."""
-    kept = chances > 1e-4
-    size, error, chances = size[kept], np.maximum(error[kept], _TINY), chances[kept]
-    chances = chances / chances.sum()
-    wanted = np.array([(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    parts = size + special.stdtrit(freedom, wanted)[:, None] * error
-    # A quantile of the mixture lies between those of its parts.
-    low, high = parts.min(axis=1), parts.max(axis=1)
-    for _ in range(_HALVINGS if len(size) > 1 else 0):
-        middle = (low + high) / 2
-        below = special.stdtr(freedom, (middle[:, None] - size) / error) @ chances < wanted
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    ends = (low + high) / 2
-    return float(ends[0]), float(ends[1])
-
-
-def fitted(sample: Sample, cuts: list[Found], min_segment: int) -> list[Step]:
+def fitted(batch: Batch, cuts: Cuts, levels: Levels, min_segment: int) -> Fitted:
     """Return each step with its size, its place and the levels on both sides."""
-    levels = _levels(sample, cuts)
-    steps = []
-    for i, cut in enumerate(cuts):
-        a, b = levels.edges[i], levels.edges[i + 2]
-        rest = float(levels.squares.sum() - levels.squares[i : i + 2].sum())
-        parameters = len(levels.mean)
-        robust = _robust_splits(sample, a, b, min_segment)
-        chances = _chances(sample, robust, rest, parameters)
-        low, high = _place(robust, chances)
-        plain = _splits(sample.x[a:b], sample.weight[a:b], min_segment)
-        square, freedom = variance(sample, rest + plain.squares, parameters)
+    series, left, m = cuts.series, levels.left, min_segment
+    a, b = (levels.edges[left + i] - batch.starts[series] for i in (0, 2))
+    rest = levels.total[series] - (levels.squares[left] + levels.squares[left + 1])
+    given, df = batch.given[series], batch.df[series]
+    freedom = (batch.sizes - levels.segments)[series]
+    low, high = np.zeros_like(a), np.zeros_like(a)
+    parts: list[tuple[Ints, Floats, Floats, Floats]] = []
+    for length, which in by_length(b - a):
+        x, weight = batch.stretches(series[which], a[which], length)
+        elsewhere = given[which], df[which], rest[which], freedom[which]
+        chances = _chances(_robust_splits(x, weight, m), *elsewhere)
+        low[which], high[which] = _place(chances)
+        plain = _splits(x, weight, m)
+        known, known_df, others, left_over = (one[:, None] for one in elsewhere)
+        square, _ = variance(known, known_df, others + plain.squares, left_over)
         error = np.sqrt(square * plain.spread)
-        size_low, size_high = _size(plain.size, error, freedom, chances)
-        before, after = float(levels.mean[i]), float(levels.mean[i + 1])
-        steps.append(
-            Step(
-                at=cut.at,
-                low=a + low,
-                high=a + high,
-                size=after - before,
-                size_low=size_low,
-                size_high=size_high,
-                before=before,
-                after=after,
-                p=cut.p,
-            )
-        )
-    return steps
+        kept = chances > _NEGLIGIBLE
+        parts.append((which[np.nonzero(kept)[0]], plain.size[kept], error[kept], chances[kept]))
+    size_low, size_high = interval(Mixtures.of(parts, df + freedom), _LEVEL)
+    before, after = levels.mean[left], levels.mean[left + 1]
+    return Fitted(
+        series=series,
+        at=cuts.at,
+        low=a + m + low,
+        high=a + m + high,
+        size=after - before,
+        size_low=size_low,
+        size_high=size_high,
+        before=before,
+        after=after,
+        p=cuts.p,
+    )

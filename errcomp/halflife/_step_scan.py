@@ -158,16 +158,19 @@ def evidence(
     )
 
 
-def locate(x: Floats, weight: Floats, min_segment: int, *, interval: bool) -> tuple[int, ...]:
-    """Return where the best split, or the best interval, of one series begins (and ends)."""
-    n, m = len(x), min_segment
-    _, sums, weights = _sums(x[None, :], weight[None, :])
+def locate(x: Floats, weight: Floats, min_segment: int, *, interval: bool) -> NDArray[Any]:
+    """Return where the best split, or the best interval, of each row begins (and ends)."""
+    n, m = x.shape[1], min_segment
+    _, sums, weights = _sums(x, weight)
     if not interval:
-        return (m + int(_split_gains(sums, weights, m)[0].argmax()),)
-    best, place = -math.inf, (m, 2 * m)
+        return np.asarray(m + _split_gains(sums, weights, m).argmax(axis=1)[:, None])
+    rows = np.arange(len(x))
+    best = np.full(len(x), -math.inf)
+    places = np.tile([m, 2 * m], (len(x), 1))
     for length in range(m, n - 2 * m + 1):
-        gain = _interval_gains(sums, weights, m, length)[0]
-        i = int(gain.argmax())
-        if gain[i] > best:
-            best, place = float(gain[i]), (m + i, m + i + length)
-    return place
+        gain = _interval_gains(sums, weights, m, length)
+        at = gain.argmax(axis=1)
+        better = gain[rows, at] > best
+        best[better] = gain[rows, at][better]
+        places[better] = m + at[better, None] + [0, length]
+    return places

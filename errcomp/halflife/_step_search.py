@@ -1,94 +1,89 @@
-"""Find the steps of many series at once: the test first, all of a length together."""
+"""Find the steps of many series at once: the test first, all parts of a length together."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.halflife._step_fit import Found
+from errcomp.halflife._step_batch import Batch, Cuts, by_length
 from errcomp.halflife._step_null import p_values
 from errcomp.halflife._step_scan import evidence, locate, winsorised
 
-__all__ = ["Batch", "search"]
+__all__ = ["search"]
 
 Floats = NDArray[Any]
+Ints = NDArray[Any]
 
 
-class Batch(NamedTuple):
-    """Series of one length, with relative weights and what is known of the noise of each."""
+class _Part(NamedTuple):
+    """Parts of one length: of which series, and from where."""
 
-    x: Floats
-    weight: Floats
-    given: Floats
-    df: Floats
-
-    def part(self, rows: NDArray[Any], start: int, length: int) -> Batch:
-        """Return a stretch of some rows."""
-        columns = slice(start, start + length)
-        weight = self.weight[:, columns]
-        return Batch(
-            self.x[rows, columns],
-            weight if len(weight) == 1 else weight[rows],
-            self.given[rows],
-            self.df[rows],
-        )
+    series: Ints
+    start: Ints
 
 
-class _Tested(NamedTuple):
-    """A p-value of each series, whether an interval stands out, and the values tested."""
-
-    p: Floats
-    interval: NDArray[Any]
-    x: Floats
-
-
-def _tested(batch: Batch, min_segment: int) -> _Tested:
-    n = batch.x.shape[1]
-    x = winsorised(batch.x, 1 / np.sqrt(batch.weight))
-    split, interval = evidence(x, batch.weight, batch.given, batch.df, min_segment)
-    share = (n - 2) / (n - 2 + batch.df)
-    best = np.maximum(split, interval)
-    return _Tested(p_values(best, n, share, min_segment), interval > split, x)
-
-
-def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, dict[int, list[Found]]]:
+def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, Cuts]:
     """Cut series where a step stands out, then their parts, until nothing does.
 
     A part is tested at the share of alpha that its length has: less than alpha on the whole.
 
     Returns
     -------
-    ndarray, shape (r,)
+    ndarray, shape (s,)
         The p-value of each whole series.
-    dict
-        The cuts of the series that have any, by row; their p-values are for the whole series.
+    Cuts
+        Their p-values are for the whole series.
     """
-    n = batch.x.shape[1]
-    p = np.ones(len(batch.x))
-    cuts: dict[int, list[Found]] = {}
-    queue = {(0, n): np.arange(len(batch.x))}
-    while queue:
-        (start, length), rows = queue.popitem()
-        part = batch.part(rows, start, length)
-        found = _tested(part, min_segment)
-        if length == n:
-            p = found.p
-        later: dict[tuple[int, int], list[int]] = {}
-        for i in np.flatnonzero(found.p <= alpha * length / n):
-            weight = part.weight[0 if len(part.weight) == 1 else i]
-            places = locate(found.x[i], weight, min_segment, interval=bool(found.interval[i]))
-            row = int(rows[i])
-            corrected = min(float(found.p[i]) * n / length, 1.0)
-            cuts.setdefault(row, []).extend(Found(start + k, corrected) for k in places)
-            edges = [0, *places, length]
-            for a, b in pairwise(edges):
-                if b - a >= 2 * min_segment:
-                    later.setdefault((start + a, b - a), []).append(row)
-        for where, more in later.items():
-            queue[where] = (
-                np.concatenate([queue[where], more]) if where in queue else np.array(more)
-            )
-    return p, cuts
+    sizes = batch.sizes
+    p = np.ones(len(sizes))
+    waiting = {
+        length: [_Part(series, np.zeros(len(series), dtype=int))]
+        for length, series in by_length(sizes)
+    }
+    cuts: list[Cuts] = []
+    # Parts are shorter than what they are part of: those of a length are complete when it is their
+    # turn.
+    for length in range(max(waiting, default=0), 2 * min_segment - 1, -1):
+        if length not in waiting:
+            continue
+        series, start = (np.concatenate(column) for column in zip(*waiting[length], strict=True))
+        size = sizes[series]
+        part = _tested(batch, series, start, length, min_segment)
+        whole = size == length
+        p[series[whole]] = part.p[whole]
+        for interval in (False, True):
+            hit = np.flatnonzero((part.p <= alpha * length / size) & (part.interval == interval))
+            if not len(hit):
+                continue
+            weight = part.weight if len(part.weight) == 1 else part.weight[hit]
+            places = locate(part.x[hit], weight, min_segment, interval=interval)
+            corrected = np.minimum(part.p[hit] * size[hit] / length, 1.0)
+            edges = np.pad(places, ((0, 0), (1, 1)), constant_values=(0, length))
+            for i in range(edges.shape[1] - 1):
+                begin, long = start[hit] + edges[:, i], edges[:, i + 1] - edges[:, i]
+                if i:
+                    cuts.append(Cuts(series[hit], begin, corrected))
+                for shorter, which in by_length(long):
+                    waiting.setdefault(shorter, []).append(_Part(series[hit][which], begin[which]))
+    return p, Cuts.joined(cuts)
+
+
+class _Tested(NamedTuple):
+    """A p-value of each part, whether an interval stands out, and the values tested."""
+
+    p: Floats
+    interval: NDArray[Any]
+    x: Floats
+    weight: Floats
+
+
+def _tested(batch: Batch, series: Ints, start: Ints, n: int, min_segment: int) -> _Tested:
+    x, weight = batch.stretches(series, start, n)
+    x = winsorised(x, 1 / np.sqrt(weight))
+    given, df = batch.given[series], batch.df[series]
+    split, interval = evidence(x, weight, given, df, min_segment)
+    share = (n - 2) / (n - 2 + df)
+    p = p_values(np.maximum(split, interval), n, share, min_segment)
+    return _Tested(p, interval > split, x, weight)

@@ -6,27 +6,22 @@ See `find_steps` for the method and its measured rates.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.halflife._step_fit import Found, Sample, fitted, left_over, settled, variance
-from errcomp.halflife._step_null import critical_evidence, segments_tabulated
+from errcomp.halflife._step_batch import Batch
+from errcomp.halflife._step_null import segments_tabulated
 from errcomp.halflife._step_results import Step, Steps
-from errcomp.halflife._step_search import Batch, search
+from errcomp.halflife._step_summary import steps_of, too_short
 from errcomp.halflife.design import Panel
 
 __all__ = ["Step", "Steps", "find_steps", "find_steps_of"]
 
 Floats = NDArray[Any]
-_POWER_80 = 0.8416
-# Noise of the residuals against that of repeats: said where chance gives as much in 1 of 100.
-_RATIO_ALPHA = 0.01
 
 
 def find_steps(
@@ -152,16 +147,18 @@ def find_steps(
     >>> print(find_steps([0.1, 0.2]).refused)
     2 values: two levels of 2 need 4 at least
     """
-    x, weight, given = _checked(values, sd, df, alpha, min_segment)
+    x, spread = _checked(values, sd, df, alpha, min_segment)
     names = [str(i) for i in range(len(x))] if labels is None else [str(one) for one in labels]
     if len(names) != len(x):
         raise InputError(f"labels must be {len(x)}, one a value, got {len(names)}.")
-    batch = Batch(x[None], weight[None], np.array([given]), np.array([float(df)]))
-    return _of_batch(batch, alpha, min_segment, [names])[0]
+    if len(x) < 2 * min_segment:
+        return too_short(len(x), alpha, min_segment)
+    batch = Batch.of(x, spread, np.array([0, len(x)]), np.array([float(df)]))
+    return steps_of(batch, alpha, min_segment, names, np.arange(len(x)))[0]
 
 
 def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) -> list[Steps]:
-    """Find the steps of every series of a panel: `find_steps`, for all series of a length at once.
+    """Find the steps of every series of a panel: `find_steps`, for all series at once.
 
     The noise of a series is known where all of its values have a standard deviation and these have
     degrees of freedom. One in 1 / alpha of the series without a step is a false alarm; of thousands
@@ -212,135 +209,21 @@ def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) ->
             "validations."
         )
     lengths = np.diff(panel.starts)
-    found: list[Steps | None] = [None] * panel.n_series
-    for n in np.unique(lengths):
-        series = np.flatnonzero(lengths == n)
-        rows = panel.starts[series][:, None] + np.arange(n)
-        batch = _panel_batch(panel, series, rows)
-        names = [[panel.versions[v] for v in line] for line in panel.version[rows].tolist()]
-        for i, steps in zip(series, _of_batch(batch, alpha, min_segment, names), strict=True):
-            found[i] = steps
-    return [one for one in found if one is not None]
+    part = panel.take(np.flatnonzero(lengths >= 2 * min_segment))
+    found = iter(steps_of(_batch(part), alpha, min_segment, panel.versions, part.version))
+    return [
+        too_short(n, alpha, min_segment) if n < 2 * min_segment else next(found)
+        for n in lengths.tolist()
+    ]
 
 
-def _panel_batch(panel: Panel, series: NDArray[Any], rows: NDArray[Any]) -> Batch:
-    """Series of one length; the noise of one is unknown unless all its values have one."""
-    sd, df = panel.sd[rows], panel.noise_df[series].astype(float)
-    known = (np.isfinite(sd) & (sd > 0)).all(axis=1) & (df > 0)
-    precision = np.where(known[:, None], 1 / np.where(known[:, None], sd, 1.0) ** 2, 1.0)
-    given = 1 / precision.mean(axis=1) if rows.shape[1] else np.ones(len(series))
-    weight = precision * given[:, None]
-    return Batch(panel.error[rows], weight, np.where(known, given, 0.0), np.where(known, df, 0.0))
-
-
-def _of_batch(
-    batch: Batch, alpha: float, min_segment: int, names: Sequence[Sequence[str]]
-) -> list[Steps]:
-    count, n = batch.x.shape
-    if n < 2 * min_segment:
-        refused = (
-            f"{n} value{'' if n == 1 else 's'}: two levels of {min_segment} need "
-            f"{2 * min_segment} at least"
-        )
-        none = Steps(n, (), None, alpha, None, 0.0, None, None, None, n, refused)
-        return [none] * count
-    p, cuts = search(batch, alpha, min_segment)
-    limits = _Limits(n, alpha, min_segment)
-    mean = np.average(batch.x, axis=1, weights=batch.weight)
-    squares = (batch.weight * (batch.x - mean[:, None]) ** 2).sum(axis=1)
-    found = []
-    for i in range(count):
-        weight = batch.weight[i]
-        sample = Sample(batch.x[i], weight, float(batch.given[i]), float(batch.df[i]))
-        kept = settled(sample, cuts[i], min_segment, alpha) if i in cuts else []
-        left = left_over(sample, kept) if kept else float(squares[i])
-        found.append(_described(sample, kept, left, float(p[i]), names[i], limits))
-    return found
-
-
-class _Limits:
-    """What series of one length can show, by the degrees of freedom given."""
-
-    def __init__(self, n: int, alpha: float, min_segment: int) -> None:
-        self.n, self.alpha, self.min_segment = n, alpha, min_segment
-        self._known: dict[float, tuple[float, float]] = {}
-
-    def smallest(self, df: float) -> tuple[float, float]:
-        """Sizes found in 4 of 5 series, in standard deviations of one value."""
-        if df not in self._known:
-            n, m = self.n, self.min_segment
-            share = 0.0 if math.isinf(df) else (n - 2) / (n - 2 + df)
-            log_p = -critical_evidence(n, share, m, self.alpha)
-            limit = -float(special.stdtrit(n - 2 + df, math.exp(log_p) / 2)) + _POWER_80
-            middle = math.sqrt(1 / (n // 2) + 1 / (n - n // 2))
-            self._known[df] = limit * middle, limit * math.sqrt(1 / m + 1 / (n - m))
-        return self._known[df]
-
-
-def _described(
-    sample: Sample,
-    cuts: list[Found],
-    left: float,
-    p: float,
-    names: Sequence[str],
-    limits: _Limits,
-) -> Steps:
-    square, freedom = variance(sample, left, len(cuts) + 1)
-    sd = math.sqrt(square)
-    middle, end = limits.smallest(sample.df)
-    ratio, notes = _against_repeats(sample, left, len(sample.x) - len(cuts) - 1)
-    steps = tuple(
-        Step(
-            at=one.at,
-            at_low=one.low,
-            at_high=one.high,
-            versions=(names[one.at - 1], names[one.at]),
-            earliest=names[one.low],
-            latest=names[one.high],
-            size=one.size,
-            size_low=one.size_low,
-            size_high=one.size_high,
-            before=one.before,
-            after=one.after,
-            p=one.p,
-        )
-        for one in (fitted(sample, cuts, limits.min_segment) if cuts else ())
-    )
-    return Steps(
-        n=len(sample.x),
-        steps=steps,
-        p=p,
-        alpha=limits.alpha,
-        sd=sd,
-        df=freedom,
-        noise_ratio=ratio,
-        smallest_middle=middle * sd,
-        smallest_end=end * sd,
-        unseen=limits.min_segment - 1,
-        notes=notes,
-    )
-
-
-def _against_repeats(
-    sample: Sample, left: float, freedom: int
-) -> tuple[float | None, tuple[str, ...]]:
-    """Do values scatter about their levels as repeats do? Where not, repeats miss a part."""
-    if sample.df == 0:
-        return None, ()
-    square = left / freedom / sample.given
-    p = (
-        float(special.chdtrc(freedom, square * freedom))
-        if math.isinf(sample.df)
-        else float(special.fdtrc(freedom, sample.df, square))
-    )
-    ratio = math.sqrt(square)
-    if p > _RATIO_ALPHA:
-        return ratio, ()
-    note = (
-        f"Values scatter {ratio:.1f} times as much about their levels as repeats do: repeats miss "
-        "a part of the noise, and some steps may be none."
-    )
-    return ratio, (note,)
+def _batch(panel: Panel) -> Batch:
+    """Take over the series of a panel; noise is unknown unless all values of a series have one."""
+    df = panel.noise_df.astype(float)
+    measured = np.isfinite(panel.sd) & (panel.sd > 0)
+    known = np.logical_and.reduceat(measured, panel.starts[:-1]) & (df > 0)
+    sd = np.where(np.repeat(known, np.diff(panel.starts)), panel.sd, 1.0)
+    return Batch.of(panel.error, sd, panel.starts, np.where(known, df, 0.0))
 
 
 def _check_options(alpha: float, min_segment: int) -> None:
@@ -356,8 +239,8 @@ def _check_options(alpha: float, min_segment: int) -> None:
 
 def _checked(
     values: ArrayLike, sd: ArrayLike | None, df: float, alpha: float, min_segment: int
-) -> tuple[Floats, Floats, float]:
-    """Return the values, relative weights and the variance at weight 1."""
+) -> tuple[Floats, Floats]:
+    """Return the values and their standard deviations, 1 where unknown."""
     _check_options(alpha, min_segment)
     x = _floats(values, "values")
     if x.ndim != 1:
@@ -370,7 +253,7 @@ def _checked(
             "give the degrees of freedom of the repeats behind sd (inf where it is exact)."
         )
     if sd is None:
-        return x, np.ones(len(x)), 0.0
+        return x, np.ones(len(x))
     spread = _floats(sd, "sd")
     if spread.shape not in ((), x.shape):
         raise InputError(f"sd must be one number or {len(x)}, one a value, got {spread.shape}.")
@@ -382,8 +265,7 @@ def _checked(
             f"sd must be positive, got {spread[bad[0]]:g} in {where}: leave it out where it is "
             "unknown."
         )
-    given = float(1 / np.mean(spread**-2.0)) if len(x) else 1.0
-    return x, given / spread**2, given
+    return x, spread
 
 
 def _floats(values: ArrayLike, name: str) -> Floats:

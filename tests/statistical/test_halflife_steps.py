@@ -13,7 +13,8 @@ import pytest
 from scipy import stats
 
 from errcomp.halflife import _step_scan as scan
-from errcomp.halflife._step_search import Batch, search
+from errcomp.halflife._step_batch import Batch
+from errcomp.halflife._step_search import search
 from errcomp.halflife.design import Panel
 from errcomp.halflife.environment import attribute_steps
 from errcomp.halflife.steps import find_steps_of
@@ -23,10 +24,9 @@ pytestmark = pytest.mark.slow
 
 def p_of(x, *, df=0.0, min_segment=2, rng=None):
     r, n = x.shape
-    given = np.zeros(r) if df == 0 else np.ones(r)
-    if 0 < df < np.inf:
-        given = rng.chisquare(df, r) / df
-    batch = Batch(x, np.ones((1, n)), given, np.full(r, float(df)))
+    given = rng.chisquare(df, r) / df if 0 < df < np.inf else np.ones(r)
+    sd = np.repeat(np.sqrt(given), n)
+    batch = Batch.of(x.ravel(), sd, np.arange(r + 1) * n, np.full(r, float(df)))
     return search(batch, 1e-12, min_segment)[0]
 
 
@@ -104,7 +104,8 @@ def test_unequal_noise_keeps_the_rate():
     rng = np.random.default_rng(5)
     for n in (8, 20):
         sd = np.exp(rng.uniform(-1, 1, (6000, n)))
-        batch = Batch(sd * rng.standard_normal((6000, n)), sd**-2.0, np.zeros(6000), np.zeros(6000))
+        x = sd * rng.standard_normal((6000, n))
+        batch = Batch.of(x.ravel(), sd.ravel(), np.arange(6001) * n, np.zeros(6000))
         p = search(batch, 1e-12, 2)[0]
         assert near((p <= 0.05).mean(), 0.05, 6000, slack=0.005), n
 
