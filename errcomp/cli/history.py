@@ -123,7 +123,14 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 def read_history(args: argparse.Namespace, name: str) -> History:
     """Read the table of validations that is named."""
     from errcomp.readers import history as reader
+    from errcomp.readers import is_output
 
+    if is_output(name) and not args.column:
+        from errcomp.readers.ingesting import ingest
+
+        where = parse_where(args.where)
+        output = ingest(name)
+        return (output.of(**where) if where else output).history
     found = reader.read(
         name,
         columns=_columns(args.column),
@@ -166,8 +173,7 @@ def _add(args: argparse.Namespace) -> None:
     notes = list(history.notes)
     if added.n_known:
         notes.append(f"{added.n_known:,} were there already and were skipped")
-    if document["failed"]:
-        notes.append(f"{document['failed']:,} of the table failed (status) and are kept as such")
+    notes += [f"{d.n:,} of the table kept without a figure: {d.reason}" for d in history.dropped]
     word = "validation" if added.n == 1 else "validations"
     title = f"Added {added.n:,} {word} to {args.name} in {shown}"
     emit(args, document, [Table(title, (), (), notes)])

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from errcomp._columns import Origin, status_ok, texts
+from errcomp._columns import Origin, texts
 from errcomp._frames import column_values, to_eager
 from errcomp.errors import InputError, describe_rows
 from errcomp.tables._dates import dates_of
+from errcomp.tables._history_columns import validated
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -69,7 +70,7 @@ class Plain:
     rows : ndarray of int, shape (n,)
         Number of each row as the user counts them.
     ok : ndarray of bool, shape (n,)
-        Which validations did not fail.
+        Which validations gave a figure.
     source : str
         Named in messages.
     """
@@ -95,19 +96,19 @@ class Plain:
 
 
 def plain(history: History) -> Plain:
-    """Return the validations of a history, those that failed included unless it is a selection.
+    """Return the validations of a history, also those without a figure unless it is a selection.
 
     Raises
     ------
     InputError
         A value cannot be stored: lists, infinities, text with a zero character; or a validation
-        that failed has no version, or a date that cannot be read.
+        without a figure (failed, or not measured) has no version, or a date that cannot be read.
     """
     every = to_eager(history.native)
     used = history.positions
     number = int(history.rows[0] - used[0])
-    failed = np.flatnonzero(~status_ok(every))
-    # Those that failed are no part of a selection.
+    failed = np.flatnonzero(~validated(every))
+    # Those without a figure are no part of a selection.
     failed = failed if len(used) + len(failed) == len(every) else failed[:0]
     index = np.sort(np.concatenate([used, failed]))
     frame = every if len(index) == len(every) else every[index.tolist()]
@@ -133,7 +134,7 @@ def plain(history: History) -> Plain:
 def _numbers(
     history: History, frame: nw.DataFrame[Any], ok: NDArray[np.bool_]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the figures; what cannot be read of a validation that failed is NaN."""
+    """Return the figures; what cannot be read of a validation that gave none is NaN."""
     known = (history.measured, history.predicted, history.spread, history.runs)
     found = {}
     for name, values in zip(_NUMBERS, known, strict=True):
@@ -256,7 +257,7 @@ def coded(found: Plain, name: str) -> Coded:
         _json_texts(frame, stack).alias("stack"),
         pl.col("repeat").map_batches(_as_text, pl.String),
     )
-    # Of validations that failed a release date is taken where there is no other.
+    # Of validations without a figure a release date is taken where there is no other.
     used = pl.when(pl.Series(found.ok)).then("released")
     dates = frame.select("version", "released", used=used).group_by("version", maintain_order=True)
     first = dates.agg(pl.col(n).drop_nulls().first() for n in ("used", "released"))

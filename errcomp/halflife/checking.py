@@ -92,10 +92,12 @@ def check_validation(
     """
     table = new if isinstance(new, History) else History(new)
     fresh = [name for name in table.versions if name not in history.versions]
+    without = tuple(f"{d.n:,} new validations left out: {d.reason}" for d in table.dropped)
     if not fresh:
         raise InputError(
             f"{_prefix(table)}the history has all versions of the new table "
-            f"({describe_names(table.versions)}). Give validations of another version."
+            f"({'; '.join([describe_names(table.versions), *without])}). Give validations of "
+            "another version."
         )
     both = _joined(history, table, fresh)
     last = max(fresh, key=both.versions.index)
@@ -127,7 +129,7 @@ def check_validation(
         at = panel.versions.index(last)
         begun = np.where(result.p_adjusted <= result.level, at, since)
         again = recalibrate(panel, groups=groups, since=begun)
-    return Checked(result, again, (*both.notes, *found.notes))
+    return Checked(result, again, (*without, *both.notes, *found.notes))
 
 
 def _joined(history: History, new: History, fresh: Sequence[str]) -> History:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import Origin, numeric
+from errcomp._columns import Origin, nothing_left, numeric, status_ok
 from errcomp._frames import column_values, is_missing
 from errcomp.errors import InputError, describe_names
+from errcomp.tables._table import dropped_rows
 
 if TYPE_CHECKING:
     import narwhals as nw
     import polars as pl
     from numpy.typing import NDArray
+
+    from errcomp.results import Dropped
 
 __all__ = [
     "NOT_KEYS",
@@ -28,6 +31,8 @@ __all__ = [
     "series_names",
     "spreads",
     "unit_of",
+    "used_rows",
+    "validated",
     "version_codes",
     "without_empty",
 ]
@@ -40,6 +45,42 @@ NOT_KEYS = (*VALUES, "status", "unit")
 OCCASION = ("version", "predictor_version", "date", "released", "repeat")
 #: Columns that tables without anything in them may have, e.g. those from a store.
 MAY_BE_EMPTY = ("series", "predictor", "level", *VALUES[1:], *OCCASION[1:], "status", "unit")
+
+
+def validated(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
+    """Say which rows did not fail and have a measurement, whatever it is."""
+    return status_ok(frame) & ~_blank(frame, "measured")
+
+
+def used_rows(
+    frame: nw.DataFrame[Any], origin: Origin
+) -> tuple[NDArray[np.bool_], tuple[Dropped, ...]]:
+    """Return which rows are validations with a figure, and how many are not, by reason.
+
+    Raises
+    ------
+    InputError
+        None is.
+    """
+    succeeded, ok = status_ok(frame), validated(frame)
+    dropped = (
+        *dropped_rows("the validation failed (status)", origin.rows[~succeeded]),
+        *dropped_rows("no measurement", origin.rows[succeeded & ~ok]),
+    )
+    if not ok.any():
+        why = [f"{d.n} dropped: {d.reason}" for d in dropped]
+        raise nothing_left("validations", frame, succeeded, why, origin)
+    return ok, dropped
+
+
+def _blank(frame: nw.DataFrame[Any], name: str) -> NDArray[np.bool_]:
+    """Say where a column has nothing: missing or blank text, but not a float that is NaN."""
+    values = column_values(frame, name)
+    if values.dtype.kind in "fiu":
+        return np.asarray(frame[name].is_null().to_numpy(), dtype=bool)
+    return np.asarray(
+        [v is None or (isinstance(v, str) and not v.strip()) for v in values], dtype=bool
+    )
 
 
 def codes_of(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._columns import Origin, nothing_left, rename, status_ok
+from errcomp._columns import Origin, rename
 from errcomp._frames import to_eager
 from errcomp.errors import InputError
 from errcomp.tables._dates import dates_of
@@ -24,18 +24,18 @@ from errcomp.tables._history_columns import (
     series_names,
     spreads,
     unit_of,
+    used_rows,
     version_codes,
     without_empty,
 )
 from errcomp.tables._on_demand import OnDemand
-from errcomp.tables._table import Table, dropped_rows
+from errcomp.tables._table import Table
 from errcomp.tables._versions import order_versions
 
 if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    from errcomp.results import Dropped
     from errcomp.tables._versions import OrderBy
 
 __all__ = ["History"]
@@ -50,7 +50,8 @@ class History(Table):
         pandas, Polars, PyArrow, … Its columns:
 
         * ``version``: of the software that was validated, as text (1.10 is not 1.1).
-        * ``measured``: a time or a throughput, finite and > 0.
+        * ``measured``: a time or a throughput, finite and > 0. Rows without one are validations
+          that gave no figure: counted in `dropped`.
         * ``predicted``: finite and > 0. Without it the prediction is frozen at the first
           measurement of each series.
         * ``date``: when it was validated; ``released``: when that version was released. ISO 8601,
@@ -167,13 +168,7 @@ class History(Table):
         origin = Origin.of_table(source, len(frame), line_offset)
         self._native = frame.to_native()
         frame = without_empty(frame)
-        ok = status_ok(frame)
-        self.dropped: tuple[Dropped, ...] = dropped_rows(
-            "the validation failed (status)", origin.rows[~ok]
-        )
-        if not ok.any():
-            why = [f"{d.n} dropped: {d.reason}" for d in self.dropped]
-            raise nothing_left("validations", frame, ok, why, origin)
+        ok, self.dropped = used_rows(frame, origin)
         self.source, self.subject, self.selection = source, None, {}
         self.rows, used = origin.rows[ok], origin.of(ok)
         self.measured = positive(frame, "measured", ok, origin)[ok]

@@ -68,7 +68,7 @@ def test_one_is_no_plural_and_failures_are_told(tmp_path: Path, run: Run) -> Non
     one.write_text("version,measured,status\n2,2,ok\n3,,crashed\n", encoding="utf-8")
     found = run("history", "add", path, one)
     assert "Added 2 validations" in found.out
-    assert "1 of the table failed (status) and are kept as such" in found.out
+    assert "1 of the table kept without a figure: the validation failed (status)" in found.out
 
 
 def test_what_is_there_is_refused(store: Path, table: Path, run: Run) -> None:

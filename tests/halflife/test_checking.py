@@ -47,6 +47,26 @@ def test_who_moved_is_named() -> None:
     assert set(result.moved_by[result.verdict == "error grew"]) == {"reference"}
 
 
+def test_new_validations_without_a_figure_are_told() -> None:
+    new: dict[str, list[Any]] = rows(10, 11, slow=1.3)
+    new["measured"] = [None, *new["measured"][1:]]
+    found = check_validation(HISTORY, History(new, unit="ms"), by="kernel_class")
+    assert found.result.outcome == "regression"
+    assert found.notes[0] == "1 new validations left out: no measurement"
+    # A version that gave no figure at all has not been validated.
+    both = {name: rows(9, 10)[name] + new[name] for name in new}
+    both["measured"] = [*both["measured"][:6], *[None] * 6]
+    with pytest.raises(InputError, match="all versions.*1.9; 6 new validations left out: no meas"):
+        check_validation(HISTORY, History(both, unit="ms"))
+    with pytest.raises(InputError, match="no validations to work on .6 dropped: no measurement"):
+        check_validation(HISTORY, {**new, "measured": [None] * 6})
+    # Blanks of the history count no more than their rows.
+    old = rows(0, 10)
+    old["measured"] = [None, *old["measured"][1:]]
+    same = check_validation(History(old, unit="ms"), History(rows(10, 11), unit="ms"))
+    assert same.result.outcome == "pass"
+
+
 def test_growth_within_the_promise_or_the_margin_is_none() -> None:
     new = History(rows(10, 11, slow=1.1), unit="ms")
     assert check_validation(HISTORY, new).result.outcome == "regression"

@@ -368,6 +368,30 @@ def test_failed_validations_are_kept_as_failed(place: str) -> None:
         assert store.add(part, name="part") == Added(1, 0)
 
 
+def test_validations_without_a_figure_are_kept_as_such(place: str) -> None:
+    frame = checked(
+        status=["ok", "", None, "timeout", "ok", None],
+        measured=["10", "", "11", None, None, "12"],
+    )
+    with HistoryStore(place) as store:
+        assert store.add(frame) == Added(6, 0)
+        found = store.load()
+        assert found.measured.tolist() == [10, 11, 12]
+        dropped = [(part.n, part.reason) for part in found.dropped]
+        assert dropped == [(1, "the validation failed (status)"), (2, "no measurement")]
+        assert found.native["measured"].to_list() == [10, None, 11, None, None, 12]
+        assert store.add(frame, skip_known=True) == Added(0, 6)
+        # What was stored can be stored again: nothing is lost, nothing new.
+        assert store.add(found, skip_known=True) == Added(0, 6)
+        assert store.add(found, name="copy") == Added(6, 0)
+        assert store.load(name="copy").native.equals(found.native)
+        # A figure that comes later is another value.
+        later = frame.with_columns(measured=pl.Series(["10", "10.5", "11", None, "1", "12"]))
+        with pytest.raises(InputError, match="rows 2, 5 are there already with another value"):
+            store.add(later, skip_known=True)
+        assert store.add(found.where({"op": found.column("op")[0]}), name="part").n < 6
+
+
 def test_a_selection_loads_and_adds_its_rows_only(place: str) -> None:
     with HistoryStore(place) as store:
         store.add(History(checked()).where({"op": "Gelu", "version": ["1.10", "1.11"]}))

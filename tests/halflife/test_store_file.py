@@ -354,11 +354,13 @@ def test_other_types_become_text(tmp_path: Path) -> None:
 
 def test_failures_that_cannot_be_kept(tmp_path: Path) -> None:
     store = HistoryStore(tmp_path / "h.db")
-    base = {"measured": [1.0, 2.0], "status": ["ok", "failed"]}
+    base: dict[str, list[Any]] = {"measured": [1.0, 2.0], "status": ["ok", "failed"]}
     with pytest.raises(InputError, match="version is missing in row 2"):
         store.add({**base, "version": ["1", None]})
     with pytest.raises(InputError, match="date must be a date.*row 2"):
         store.add({**base, "version": ["1", "2"], "date": ["2026-01-01", "soon"]})
+    with pytest.raises(InputError, match="version is missing in row 2"):
+        store.add({"measured": [1.0, None], "version": ["1", None]})
 
 
 def test_names_of_columns_that_the_store_uses_itself(tmp_path: Path) -> None:

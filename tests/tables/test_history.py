@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,6 +220,79 @@ def test_failed_validations_are_counted() -> None:
     assert table(status=["", "crash", "", "crash"]).versions == ("1.10",)
 
 
+@pytest.mark.parametrize(
+    "measured", [[10.0, None, 2.0, 4.0], ["10", " ", "2", "4"], [10, None, 2, 4]]
+)
+def test_validations_without_a_figure_are_counted(measured: list[Any]) -> None:
+    history = table(measured=measured, predicted=[1.0, None, 1.0, 1.0])
+    assert history.measured.tolist() == [10, 2, 4]
+    assert history.rows.tolist() == [1, 3, 4]
+    assert [d.to_dict() for d in history.dropped] == [
+        {"reason": "no measurement", "n": 1, "rows": [2]}
+    ]
+    assert history.versions == ("1.9", "1.10")
+
+
+def test_a_version_without_any_figure_is_not_compared() -> None:
+    history = table(measured=[1.0, None, 2.0, None])
+    assert (history.versions, history.n) == (("1.10",), 2)
+    # What it says otherwise is not looked at, as of failures.
+    odd = table(
+        version=["1.9", None, "1.10", "1.9"],
+        measured=[1.0, None, 2.0, 3.0],
+        date=["2025-01-01", "never", "2025-01-02", "2025-01-03"],
+    )
+    assert odd.n == 3
+
+
+def test_several_validations_without_a_figure_are_no_duplicates() -> None:
+    history = History({"version": ["1", "1", "1", "2"], "measured": [None, None, 1.0, 2.0]})
+    assert (history.n, history.dropped[0].n) == (2, 2)
+    with pytest.raises(InputError, match="duplicate validations: rows 3, 4 agree"):
+        History({"version": ["1", "1", "1", "1"], "measured": [None, None, 1.0, 1.0]})
+
+
+@pytest.mark.parametrize("column", [[1.0, None, 2.0], [1.0, float("nan"), 2.0]])
+def test_what_pandas_calls_missing_is_no_figure(column: list[Any]) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"version": ["1", "1", "2"], "op": ["a", "b", "a"], "measured": column})
+    for measured in (frame["measured"], frame["measured"].astype(object)):
+        history = History(frame.assign(measured=measured))
+        assert [(d.n, d.reason) for d in history.dropped] == [(1, "no measurement")]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("file", "options", "missing"),
+    [
+        (
+            "h2o_db_benchmark/h2o_times.csv.gz",
+            {"columns": {"measured": "t1"}, "series": ["solution", "task", "data", "question"]},
+            "t1",
+        ),
+        (
+            "mlperf_training/mlperf_training_longitudinal.csv",
+            {
+                "columns": {"version": "round", "released": "date", "measured": "throughput"},
+                "series": ["series_id"],
+            },
+            "throughput",
+        ),
+    ],
+)
+def test_public_tables_are_read_as_they_are(
+    shared_data: Path, file: str, options: dict[str, Any], missing: str
+) -> None:
+    data = pl.read_csv(shared_data / "longitudinal" / file, infer_schema_length=None)
+    if "node" in data.columns:
+        data = data.filter(pl.col("solution") == "clickhouse")
+    n = data[missing].null_count()
+    assert n > 0
+    history = History(data, **options)
+    assert [(d.n, d.reason) for d in history.dropped] == [(n, "no measurement")]
+    assert history.n == data.height - n
+
+
 def test_empty_reserved_columns_are_as_if_absent() -> None:
     nothing = [None] * 4
     history = table(
@@ -295,7 +369,14 @@ def test_repeats_are_rows_that_differ_in_a_value_or_a_number() -> None:
         ({"measured": [1.0, -1.0, 1.0, 1.0]}, "got -1.0 in row 2. Fix the value, or give the row"),
         ({"measured": [1.0, 1.0, float("inf"), 1.0]}, "positive and finite, got inf in row 3"),
         ({"measured": ["1", "x", "1", "1"]}, "measured must be a number, got 'x' in row 2"),
-        ({"measured": [1.0, None, 1.0, 1.0]}, "measured is missing in row 2"),
+        ({"measured": [1.0, float("nan"), 1.0, 1.0]}, "positive and finite, got nan in row 2"),
+        ({"measured": ["1", "n/a", "1", "1"]}, "measured must be a number, got 'n/a' in row 2"),
+        ({"measured": [None] * 4}, r"no validations to work on \(4 dropped: no measurement\)"),
+        (
+            {"measured": [None, "1", " ", "1"], "status": ["ok", "crash", "ok", "crash"]},
+            r"no validations to work on \(2 dropped: the validation failed \(status\); 2 dropped: "
+            r"no measurement; rows 2, 4 with status 'crash'",
+        ),
         ({"predicted": [1.0, 0.0, 1.0, 1.0]}, "predicted must be positive and finite, got 0.0 in"),
         ({"predicted": [1.0, None, 1.0, 1.0]}, "predicted is missing in row 2"),
         ({"version": ["1.9", "", None, "1.9"]}, "version is missing in rows 2, 3. Fill it in"),
