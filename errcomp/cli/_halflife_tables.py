@@ -90,7 +90,13 @@ def _half_lives(found: HalfLives, clock: Clock) -> Table:
                 **{name: written(one) for name, one in estimates.items()},
             }
         )
-        if first is not None and first.refused and clock in group.expiry:
+        alone = group.estimate("expiry", clock)
+        if not single and alone is not None:
+            # Half of one series has expired when it has.
+            rows[-1]["turnbull"] = written(alone)
+            if not alone.refused:
+                rows[-1]["censored"] = f"{100 * alone.censored_share:.0f} %"
+        elif first is not None and first.refused and clock in group.expiry:
             rows[-1]["turnbull"] = _counted(group, clock)
     title = f"Half-life in {clock} of {found.source or 'the history'}: the time until the error of "
     title += "a model calibrated at the first version has doubled"

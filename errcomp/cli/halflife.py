@@ -31,10 +31,10 @@ _FIGURES = ("errors", "survival", "variogram", "heat")
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add ``halflife fit|check|show``."""
+    """Add ``halflife fit|forecast|check|show``."""
     parser = commands.add_parser(
         "halflife",
-        help="until which release a calibrated model holds: fit, check, show",
+        help="until which release a calibrated model holds: fit, forecast, check, show",
         description="A calibrated model is right for the software it was calibrated on. Its "
         "half-life is the time after which its error has doubled because the software moved.",
         epilog="Start with:  errcomp halflife show ort",
@@ -71,6 +71,8 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     _add_reading(fit)
     add_output_arguments(fit)
     fit.set_defaults(run=_fit)
+
+    _add_forecast(actions)
 
     gate = actions.add_parser(
         "check",
@@ -109,6 +111,42 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     show.add_argument("name", choices=tuple(STUDIES))
     add_output_arguments(show)
     show.set_defaults(run=_show)
+
+
+def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
+    parser = actions.add_parser(
+        "forecast",
+        help="how likely a model is within its promise now and ahead, and until when",
+        description="Forecast the probability that the error of a model is within its promise now "
+        "and some releases or months ahead, and when that drops below a level: by the series that "
+        "stayed within, by the drift, and by the steps of the history.",
+        epilog="Example:  errcomp halflife forecast ort-releases --by level --cluster model "
+        "--error 10%%",
+    )
+    parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
+    parser.add_argument(
+        "--cluster", metavar="KEY", help="key that says which series share what happens to them"
+    )
+    _add_error(parser, "error that the model promised (default: twice that at calibration)")
+    parser.add_argument(
+        "--below",
+        type=_share,
+        default=0.9,
+        metavar="SHARE",
+        help="when the probability drops below this is looked for (default: 90%%)",
+    )
+    parser.add_argument(
+        "--age",
+        type=int,
+        default=0,
+        metavar="N",
+        help="releases since the model was calibrated (default: 0, calibrated at the last version)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, help="default: 0")
+    _add_reading(parser)
+    add_output_arguments(parser)
+    parser.set_defaults(run=_forecast)
 
 
 def _add_error(parser: argparse.ArgumentParser, what: str) -> None:
@@ -195,6 +233,29 @@ def _draw(found: HalfLives, figures: Sequence[tuple[str, Path]]) -> None:
     for name, path in figures:
         save(halflife_figures.FIGURES[name](found), path)
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _forecast(args: argparse.Namespace) -> None:
+    from errcomp.cli._forecast_tables import forecast_tables
+    from errcomp.halflife.outlook import outlook
+
+    if "://" not in args.history:
+        spare_inputs(args.output, [args.history])
+    history = _load(args, args.history)
+    with progress("forecasting", quiet=args.json) as report:
+        found = outlook(
+            history,
+            by=parse_keys(args.by),
+            error=args.error,
+            cluster=args.cluster,
+            age=args.age,
+            below=args.below,
+            seed=args.seed,
+            progress=report,
+        )
+    emit(
+        args, {"schema": "errcomp.half-life-forecast/1", **found.to_dict()}, forecast_tables(found)
+    )
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -12,9 +12,16 @@ from errcomp.halflife._forecast_result import Forecast
 from errcomp.halflife._forecast_steps import bounds_by_draws, within_steps
 from errcomp.halflife.design import Clock
 
-__all__ = ["forecast_drift", "forecast_steps"]
+__all__ = ["STEPS_ASSUMED", "forecast_drift", "forecast_steps"]
 
 Floats = NDArray[np.float64]
+
+#: What a forecast by steps assumes.
+STEPS_ASSUMED = (
+    "Steps come at a constant rate, independent of each other, with the sizes seen.",
+    "Changes too small to be found as steps are left out.",
+    "A model that left its promise and came back counts as within.",
+)
 
 
 def forecast_drift(
@@ -217,9 +224,5 @@ def forecast_steps(
         low=low,
         high=high,
         level=level,
-        assumptions=(
-            "Steps come at a constant rate, independent of each other, with the sizes seen.",
-            "Changes too small to be found as steps are left out.",
-            "A model that left its promise and came back counts as within.",
-        ),
+        assumptions=STEPS_ASSUMED,
     )

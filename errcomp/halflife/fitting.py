@@ -155,7 +155,7 @@ def half_life(
         order_by=table.order_by,
         noise=found.noise,
         environment=environment,
-        dropped=(*table.dropped, *found.dropped),
+        dropped=found.dropped,
         notes=tuple(dict.fromkeys([*table.notes, *found.notes, *_about_environment(environment)])),
         level=level,
         alpha=alpha,

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 __all__ = ["Variogram", "drift_variogram", "variogram_half_life"]
 
 #: Releases with a step, at least: with fewer, not even common normal steps give an upper bound.
-_FEWEST_RELEASES = 5
+FEWEST_RELEASES = 5
 #: Degrees of freedom (twice the number of equal large steps) below which no upper bound is given:
 #: a series of steps is seen at all only if it had more of them than usual.
-_FEWEST_DF = 10.0
+FEWEST_DF = 10.0
 #: A step not seen yet is taken to be no larger than this many times the calibrated error.
 _LARGEST_STEP = 4.0
 
@@ -261,10 +261,10 @@ def variogram_half_life(
     half: float | None = None
     low: float | None = None
     high: float | None = None
-    if releases < _FEWEST_RELEASES:
+    if releases < FEWEST_RELEASES:
         refused = (
             f"steps lie between {releases} pair{'s' * (releases != 1)} of versions; fewer than "
-            f"{_FEWEST_RELEASES} cannot tell what releases do."
+            f"{FEWEST_RELEASES} cannot tell what releases do."
         )
     elif fit.fitted.sum() < 2:
         refused = "all series have two versions at the same lag: nothing tells how drift grows."
@@ -347,7 +347,7 @@ def _with_drift(
     else:
         low = 0.0 if possible[0] == 0 else float(lag[possible[0]])
         high = np.inf if possible[-1] == len(lag) - 1 else float(lag[possible[-1]])
-    if best < _FEWEST_DF:
+    if best < FEWEST_DF:
         high = np.inf
     if half > lag[-1]:
         half, high = np.inf, np.inf

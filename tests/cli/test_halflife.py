@@ -143,6 +143,10 @@ def test_growth_within_the_margin_passes(run: Run, quiet: Path, tmp_path: Path) 
         (("fit", "HISTORY", "--error", "much"), "--error"),
         (("fit", "HISTORY", *READING, "--by", "kind"), "no column 'kind'"),
         (("fit", "HISTORY"), "missing column"),
+        (("forecast", "HISTORY", *READING, "--age", "14"), "age must be between 0 and 13 releases"),
+        (("forecast", "HISTORY", *READING, "--error", "0"), "promised error must be positive"),
+        (("forecast", "HISTORY", *READING, "--below", "0%"), "below must be a probability"),
+        (("forecast", "nothing.csv"), "no such file, and no embedded history of that name"),
         (("check", "HISTORY", "HISTORY", *READING), "has all versions of the new table"),
         (("show", "gpu"), "invalid choice"),
     ],
@@ -236,3 +240,88 @@ def test_without_a_threshold_no_share_is_made_up(run: Run, tmp_path: Path) -> No
     rows = run("halflife", "fit", path, "--series", "op", "--json").json["rows"]
     assert rows
     assert all(row["refused"] and row["censored_share"] is None for row in rows)
+
+
+def test_a_group_of_one_series_among_others_says_when_it_expired(
+    run: Run, history: Path, tmp_path: Path
+) -> None:
+    kept = [
+        line
+        for line in history.read_text(encoding="utf-8").splitlines()
+        if ",Gelu," not in line or ",Gelu,0," in line
+    ]
+    path = tmp_path / "one.csv"
+    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    done = run("halflife", "fit", path, *READING, "--by", "op", "--error", "10%")
+    gelu = next(line for line in done.out.splitlines() if line.startswith("Gelu"))
+    assert "8 [8, 8]" in gelu
+    assert gelu.endswith("0 %")
+
+
+def test_forecast_says_how_likely_and_until_when(run: Run, history: Path) -> None:
+    done = run("halflife", "forecast", history, *READING, "--by", "op", "--error", "10%")
+    assert (done.code, done.err) == (0, "")
+    told = " ".join(done.out.split())
+    assert "is within 10.00 %, of a model calibrated at 1.13, by releases" in told
+    assert "calibrated at 1.13, by months" in told
+    assert "Below 90 %" in told
+    lines = done.out.splitlines()
+    gelu = next(i for i, line in enumerate(lines) if line.startswith("Gelu"))
+    # All four stepped once, at 1.8.
+    assert "survival" in lines[gelu]
+    assert "100 %" in lines[gelu]
+    assert "steps" in lines[gelu + 1]
+    assert "the model is calibrated anew; --age N asks" in done.out
+    assert "Dates count from 2023-04-01" in done.out
+    assert "drift, " in done.out or "drift: " in done.out
+
+
+def test_an_older_model_is_said_to_be_one(run: Run, history: Path) -> None:
+    done = run("halflife", "forecast", history, *READING, "--error", "10%", "--age", "2",
+               "--below", "50%")  # fmt: skip
+    assert done.code == 0
+    assert "calibrated at 1.11 (2 releases before 1.13)" in done.out.replace("\n", " ")
+    assert "was calibrated 2 releases before the last version and not since" in done.out.replace(
+        "\n", " "
+    )
+    assert "Below 50" in done.out
+
+
+def test_without_a_promise_each_group_has_its_own(run: Run, history: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    done = run("halflife", "forecast", history, *READING, "--by", "op", "-o", target)
+    assert done.code == 0
+    assert "Promise" in done.out
+    assert "8.82 %" in done.out
+    assert "has not doubled, as in halflife fit" in done.out.replace("\n", " ")
+    assert target.read_text(encoding="utf-8").startswith("op,n_units,promise")
+
+
+def test_the_document_of_a_forecast(run: Run, history: Path) -> None:
+    argv = ("halflife", "forecast", history, *READING, "--by", "op", "--error", "10%", "--json")
+    document = run(*argv).json
+    assert document["schema"] == "errcomp.half-life-forecast/1"
+    assert (document["error"], document["age"], document["below"]) == (0.1, 0, 0.9)
+    rows = document["rows"]
+    assert {(row["op"], row["method"], row["unit"]) for row in rows} == {
+        (op, method, unit)
+        for op in ("Conv", "Gelu")
+        for method in ("survival", "drift", "steps")
+        for unit in ("releases", "months")
+    }
+    for row in rows:
+        assert (row["refused"] is None) == bool(row["within"]) == bool(row["assumptions"])
+        for one in row["within"]:
+            values = (one["low"], one["probability"], one["high"])
+            known = [value for value in values if value is not None]
+            assert known == sorted(known)
+
+
+def test_a_forecast_of_few_versions_is_refused_by_reasons(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text("version,measured\n1.0,1\n1.1,2\n", encoding="utf-8")
+    done = run("halflife", "forecast", path, "--error", "10%")
+    assert done.code == 0
+    assert "cannot be told" in done.out
+    for said in ("one series has no survival", "steps lie between 1 pair", "no series could be"):
+        assert said in done.out.replace("\n", " ").replace("   ", " ")

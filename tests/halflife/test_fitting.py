@@ -190,3 +190,10 @@ def test_releases_of_another_product_do_not_count() -> None:
     together = half_life(rows, error=0.1)
     assert len(together.groups[0].panel.versions) == 8
     assert any("group by product" in note for note in together.notes)
+
+
+def test_what_was_left_out_is_counted_once() -> None:
+    rows = table()
+    rows["measured"][3] = None
+    found = half_life(History(rows), by="kernel_class", error=0.1)
+    assert [(d.n, d.reason) for d in found.dropped] == [(1, "no measurement")]
