@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,8 +67,6 @@ def _quantiles(
     rows: NDArray[Any], known: NDArray[Any], df: NDArray[Any], level: float
 ) -> NDArray[np.float64]:
     """Return z of each series, by its number of rows that can be wrong."""
-    from scipy import stats
-
     rows = np.maximum(rows, 1)
     widths = 2 ** np.arange(int(rows.max(initial=1)).bit_length())
     looks = np.maximum(rows[:, None] - widths + 1, 0).sum(axis=1)
@@ -75,7 +74,7 @@ def _quantiles(
     pairs, where = np.unique(
         np.column_stack([looks, np.where(known, df, 1.0)]), axis=0, return_inverse=True
     )
-    z = stats.t.isf(-np.expm1(np.log(level) / pairs[:, 0]), pairs[:, 1])
+    z = -special.stdtrit(pairs[:, 1], -np.expm1(np.log(level) / pairs[:, 0]))
     found: NDArray[np.float64] = np.atleast_1d(z)[where.ravel()]
     return found
 

@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from errcomp.halflife._intervals import checked_intervals, numbered_clusters
 from errcomp.halflife._location_scale import Ends, Maximum, newton, scores
@@ -195,16 +196,17 @@ def design_effect(units: Units, law: Law, found: Maximum, gradient: Floats) -> f
 
 def cutoff(units: Units, level: float, free: int) -> float:
     """Return what twice the log-likelihood ratio exceeds by chance; clusters count as few units."""
-    from scipy import stats
-
+    # Not scipy.stats, which takes a second to import.
     d, tail, few = units.n_events, (1 - level) / 2, 1.0
     if units.n_clusters < units.n:
-        few = stats.t.isf(tail, units.n_clusters - 1) / stats.t.isf(tail, units.n - 1)
+        few = float(
+            special.stdtrit(units.n_clusters - 1, tail) / special.stdtrit(units.n - 1, tail)
+        )
     if free == 1:
         # The mean of the ratio of an exponential law is 1 + 1/(6 d) (Bartlett).
-        return float(stats.chi2.ppf(level, 1) * (1 + 1 / (6 * d)) * few**2)
+        return float(special.chdtri(1, 1 - level) * (1 + 1 / (6 * d)) * few**2)
     rest = d - free + 1
-    return float(d * np.log1p(stats.t.isf(tail, rest) ** 2 / rest) * few**2)
+    return float(d * np.log1p(special.stdtrit(rest, tail) ** 2 / rest) * few**2)
 
 
 def bounds_of(
