@@ -1,13 +1,81 @@
-"""Units of time, in the one place that knows them."""
+"""Units of what is predicted and measured, in the one place that knows them."""
 
 from __future__ import annotations
 
 from errcomp.errors import InputError
 
-__all__ = ["SECONDS", "seconds_in"]
+__all__ = ["SECONDS", "factor", "kind_of", "seconds_in"]
 
 #: Seconds in one unit.
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}
+#: What is measured, and its units in terms of one of them.
+_KINDS = {
+    "time": {**SECONDS, "min": 60.0, "h": 3600.0},
+    "energy": {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "µJ": 1e-6, "nJ": 1e-9, "pJ": 1e-12, "fJ": 1e-15},
+    "power": {"kW": 1e3, "W": 1.0, "mW": 1e-3, "uW": 1e-6},
+    "area": {"mm^2": 1.0, "um^2": 1e-6},
+    "bandwidth": {"GB/s": 1.0, "MB/s": 1e-3, "TB/s": 1e3},
+    "frequency": {"GHz": 1e9, "MHz": 1e6, "kHz": 1e3, "Hz": 1.0},
+}
+
+
+def kind_of(unit: str) -> str | None:
+    """Return what a unit measures: time, energy, power, …; None if it is not known.
+
+    Examples
+    --------
+    >>> kind_of("ms"), kind_of("cycles")
+    ('time', None)
+    """
+    return next((kind for kind, units in _KINDS.items() if unit in units), None)
+
+
+def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = None) -> float:
+    """Return how many ``to`` one ``unit`` is.
+
+    Cycles become a time only with a clock: without one they stay cycles.
+
+    Parameters
+    ----------
+    unit, to : str
+    source : str
+        Named in messages.
+    clock_hz : float, optional
+        Cycles in a second.
+
+    Raises
+    ------
+    InputError
+        The units measure different things, or one is not known.
+
+    Examples
+    --------
+    >>> factor("us", "ms"), factor("cycles", "ns", clock_hz=1e9)
+    (0.001, 1.0)
+    """
+    if unit == to:
+        return 1.0
+    for one, other, power in ((unit, to, 1.0), (to, unit, -1.0)):
+        if one == "cycles" and other in SECONDS and clock_hz:
+            return float((1.0 / clock_hz / SECONDS[other]) ** power)
+    for units in _KINDS.values():
+        if unit in units and to in units:
+            # Divided the other way where that is exact: 1e-6 / 1e-3 is not 0.001.
+            return (
+                1.0 / round(units[to] / units[unit])
+                if units[to] > units[unit]
+                else float(round(units[unit] / units[to]))
+            )
+    prefix = f"{source}: " if source else ""
+    clock = (
+        " Cycles become a time with a clock only (--clock 1.2GHz)."
+        if "cycles" in (unit, to)
+        else ""
+    )
+    raise InputError(
+        f"{prefix}mixed units: {unit!r} and {to!r} cannot be converted into each other.{clock} "
+        "Choose rows of one kind."
+    )
 
 
 def seconds_in(unit: str | None, *, source: str = "") -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from errcomp._units import SECONDS, seconds_in
+from errcomp._units import SECONDS, factor, kind_of, seconds_in
 from errcomp.errors import InputError
 
 
@@ -22,3 +22,43 @@ def test_a_missing_unit_is_asked_for() -> None:
 def test_another_unit_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"^'cycles' is not a unit of time.*s, ms, us"):
         seconds_in("cycles")
+
+
+@pytest.mark.parametrize(
+    ("unit", "to", "times"),
+    [
+        ("us", "ms", 1e-3),
+        ("ms", "us", 1e3),
+        ("µs", "us", 1.0),
+        ("ps", "s", 1e-12),
+        ("uJ", "pJ", 1e6),
+        ("min", "s", 60.0),
+        ("min", "h", 1 / 60),
+        ("mW", "W", 1e-3),
+        ("um^2", "mm^2", 1e-6),
+        ("cycles", "cycles", 1.0),
+    ],
+)
+def test_factors(unit: str, to: str, times: float) -> None:
+    assert factor(unit, to) == times
+
+
+def test_cycles_need_a_clock() -> None:
+    assert factor("cycles", "us", clock_hz=1.5e9) == pytest.approx(1 / 1500)
+    assert factor("us", "cycles", clock_hz=1.5e9) == pytest.approx(1500)
+    with pytest.raises(InputError, match=r"'cycles' and 'us' cannot be converted.*--clock"):
+        factor("cycles", "us")
+    with pytest.raises(InputError, match=r"a\.csv: mixed units: 'J' and 'W' cannot"):
+        factor("J", "W", source="a.csv", clock_hz=1e9)
+
+
+def test_what_a_unit_measures() -> None:
+    assert [kind_of(unit) for unit in ("ns", "pJ", "mW", "GB/s", "GHz", "mm^2", "cycles")] == [
+        "time",
+        "energy",
+        "power",
+        "bandwidth",
+        "frequency",
+        "area",
+        None,
+    ]

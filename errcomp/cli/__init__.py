@@ -26,6 +26,8 @@ _COMMANDS = (
     "replicate",
     "datasets",
     "ingest",
+    "join",
+    "readers",
 )
 
 

@@ -54,6 +54,7 @@ def load_table(args: argparse.Namespace) -> Pairs:
     """Read the table that the arguments name; what an artifact lacks is said on stderr."""
     from errcomp import datasets, readers
     from errcomp.errors import InputError
+    from errcomp.readers.output import Output
     from errcomp.tables import Pairs
 
     columns = {
@@ -73,8 +74,11 @@ def load_table(args: argparse.Namespace) -> Pairs:
         if isinstance(found, Pairs):
             pairs = found
         else:
-            pairs = found.pairs
             print(found.report, file=sys.stderr)
+            if isinstance(found, Output) and args.where:
+                # Which level or quantity is chosen before there is one table of pairs.
+                return found.of(**parse_where(args.where)).pairs
+            pairs = found.pairs
     elif args.table in datasets.names():
         if columns or args.unit:
             raise InputError(

@@ -13,8 +13,9 @@ from errcomp.tables import Pairs, Zeros
 
 if TYPE_CHECKING:
     from errcomp.readers.neusight import NeusightArtifact
+    from errcomp.readers.output import Output
 
-__all__ = ["read"]
+__all__ = ["is_output", "read"]
 
 
 def read(
@@ -23,21 +24,24 @@ def read(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
-) -> Pairs | NeusightArtifact:
-    r"""Read a file of pairs or the folder of an artifact, whichever the path is.
+) -> Pairs | NeusightArtifact | Output:
+    r"""Read a table of pairs, or the output of a tool or profiler, whichever the path is.
 
     Parameters
     ----------
     path : path
-        A CSV (also gzipped), Parquet, JSON or JSON lines file, or the root of the NeuSight
-        artifact.
+        A CSV (also gzipped), Parquet, JSON or JSON lines file of pairs; or output in one of the
+        formats that ``errcomp readers`` lists, recognised by its content: a file, a folder or an
+        archive (zip, tar) of such files.
     columns, unit, zeros
-        For files, see ``errcomp.readers.plain.read_pairs``.
+        For files of pairs, see ``errcomp.readers.plain.read_pairs``.
 
     Returns
     -------
-    Pairs or NeusightArtifact
-        An artifact has its pairs as ``.pairs``, its operators as ``.kernels``.
+    Pairs, Output or NeusightArtifact
+        Outputs have ``.pairs`` and ``.kernels`` (and ``.runs``, ``.history``: see
+        `errcomp.readers.output.Output`). The artifact of NeuSight has its pairs as ``.pairs``, its
+        operators as ``.kernels``.
 
     Raises
     ------
@@ -51,17 +55,49 @@ def read(
     >>> _ = path.write_text('{"predicted": 11, "measured": 10}\n')
     >>> read(path).n
     1
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "astra.log"
+    >>> _ = path.write_text("sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    >>> read(path).rows["predicted"].to_list()
+    [1200.0, 300.0]
     """
+    from errcomp.readers.kernels import is_artifact
+
+    if is_output(path):
+        if columns or unit:
+            raise InputError(
+                f"{path}: the columns and the unit of an artifact are known. Leave them out."
+            )
+        if is_artifact(path):
+            from errcomp.readers import neusight
+
+            return neusight.read(path)
+        from errcomp.readers.ingesting import ingest
+
+        return ingest(path)
+    from errcomp.readers.plain import read_pairs
+
+    return read_pairs(path, columns=columns, unit=unit, zeros=zeros)
+
+
+def is_output(path: str | PathLike[str]) -> bool:
+    """Say whether this is a folder, an archive or a file in the format of a tool, not a table.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    from errcomp.readers.archives import is_archive
+    from errcomp.readers.registry import recognise
+    from errcomp.readers.source import Source
+
     with files_readable():
-        artifact = Path(path).is_dir()
-    if not artifact:
-        from errcomp.readers.plain import read_pairs
-
-        return read_pairs(path, columns=columns, unit=unit, zeros=zeros)
-    if columns or unit:
-        raise InputError(
-            f"{path}: the columns and the unit of an artifact are known. Leave them out."
-        )
-    from errcomp.readers import neusight
-
-    return neusight.read(path)
+        if Path(path).is_dir():
+            return True
+    if not Path(path).is_file():
+        return False
+    source = Source(path)
+    # No tool calls a column so; the readers, which take a moment to load, are not asked then.
+    if {"predicted", "measured"}.intersection((*source.header, *source.json_names)):
+        return False
+    return is_archive(Path(path)) or bool(recognise(source))

@@ -13,10 +13,10 @@ from typing import Literal, get_args
 from errcomp.errors import InputError
 from errcomp.readers._strict import loads
 
-__all__ = ["FORMATS", "Format", "decode", "detect", "files_readable", "load_bytes"]
+__all__ = ["FILE_FORMATS", "Format", "decode", "detect", "files_readable", "load_bytes"]
 
 Format = Literal["csv", "parquet", "jsonl", "json"]
-FORMATS: tuple[str, ...] = get_args(Format)
+FILE_FORMATS: tuple[str, ...] = get_args(Format)
 _PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"

@@ -1,4 +1,4 @@
-"""Tables of kernels: files that people write themselves, and the folder of an artifact."""
+"""Tables of kernels: files that people write themselves, and outputs of tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from errcomp.errors import InputError
-from errcomp.readers._decode import files_readable
+from errcomp.readers import is_output
 from errcomp.readers.plain import NAMES, read_frame
 from errcomp.tables import Kernels
 
@@ -29,6 +29,8 @@ def is_artifact(path: str | PathLike[str]) -> bool:
 
     try:
         find_root(Path(path))
+    except PermissionError:  # it looks like one; reading it says what is closed
+        return True
     except (InputError, OSError, ValueError):  # not there, closed, or a name that none can have
         return False
     return True
@@ -41,7 +43,7 @@ def read(
     unit: str | None = None,
     tool: str | None = None,
 ) -> Kernels:
-    r"""Read a table of kernels from a file, or the operators of the NeuSight artifact.
+    r"""Read a table of kernels from a file, or the kernels in the output of a tool or profiler.
 
     A file is CSV (comma, tab or semicolon; also gzipped), Parquet, JSON or JSON lines; its columns
     are those of `errcomp.tables.Kernels`. Names (run, kernel, stream, shape, device, …) stay text
@@ -50,7 +52,8 @@ def read(
     Parameters
     ----------
     path : path
-        The file, or the root of the artifact.
+        The file; or output that ``errcomp readers`` lists (a trace, a folder of logs, the root of
+        the NeuSight artifact).
     columns : mapping of str to str, optional
         For a file: ``{"predicted": "pred_ms"}``, which of its columns is what.
     unit : str, optional
@@ -86,9 +89,7 @@ def read(
     >>> kernels.runs, kernels.totals().predicted.tolist()
     (('007',), [30.0])
     """
-    with files_readable():
-        folder = Path(path).is_dir()
-    if not folder:
+    if not is_output(path):
         wanted = dict(columns or {})
         frame, line_offset = read_frame(Path(path), wanted, _NAMES, _NUMBERS)
         kernels = Kernels(
@@ -99,6 +100,10 @@ def read(
         raise InputError(
             f"{path}: the columns and the unit of an artifact are known. Leave them out."
         )
+    if not is_artifact(path):
+        from errcomp.readers.ingesting import ingest
+
+        return ingest(path).kernels.of_tool(tool)
     from errcomp.readers import neusight
 
     wanted_tool = "neusight" if tool is None else tool

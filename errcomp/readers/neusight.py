@@ -21,12 +21,16 @@ from errcomp.readers._neusight_files import (
 from errcomp.readers._neusight_operators import OperatorTable
 from errcomp.readers._neusight_report import FailedCheck, Report, agree
 from errcomp.readers._strict import is_number, table
+from errcomp.readers.kernels import is_artifact
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format
+from errcomp.readers.source import Source
 from errcomp.tables import Kernels, Pairs
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FailedCheck", "NeusightArtifact", "Report", "read"]
+__all__ = ["FORMATS", "FailedCheck", "NeusightArtifact", "Report", "read"]
 
 _Totals = dict[Configuration, dict[str, float]]
 _Summary = dict[tuple[str, ...], dict[str, str]]
@@ -292,3 +296,32 @@ def _pairs(root: Path, rows: list[dict[str, Any]]) -> Pairs:
         source=str(root),
         subject="neusight" if "neusight" in frame["tool"] else None,
     )
+
+
+def _rows_of(source: Source) -> Output:
+    """Return totals and operators of the artifact as rows."""
+    import polars as pl
+
+    found = read(source.path)
+    names = {"quantity": pl.lit("time"), "unit": pl.lit("ms")}
+    pairs = found.pairs.native.with_columns(level=pl.lit("model"), **names)
+    kernels = found.kernels.with_columns(level=pl.lit("kernel"), **names)
+    rows = pl.concat([pairs, kernels], how="diagonal_relaxed")
+    return output(source.name, "neusight-artifact", rows, notes=str(found.report).splitlines())
+
+
+FORMATS = (
+    Format(
+        name="neusight-artifact",
+        tool="NeuSight",
+        files="folder of the artifact",
+        levels=("model", "kernel"),
+        quantities=("time",),
+        units=("ms",),
+        gives="both",
+        sample="ASPLOS 2025 artifact",
+        recognise=lambda source: is_artifact(source.path),
+        read=_rows_of,
+        folder=True,
+    ),
+)

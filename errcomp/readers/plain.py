@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
 from errcomp.readers._csv import csv_frame, decimal_commas
-from errcomp.readers._decode import FORMATS, Format, decode, detect, load_bytes
+from errcomp.readers._decode import FILE_FORMATS, Format, decode, detect, load_bytes
 from errcomp.readers._records import json_frame, json_lines_frame
 from errcomp.tables import Pairs, Zeros
 
@@ -137,8 +137,8 @@ def read_frame(
     InputError
         See `read_pairs`.
     """
-    if format is not None and format not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    if format is not None and format not in FILE_FORMATS:
+        raise InputError(f"format must be one of {', '.join(FILE_FORMATS)}, got {format!r}")
     content = load_bytes(path)
     kind = format or detect(path, content)
     line_offset: int | None = None

@@ -134,7 +134,7 @@ def test_bad_files_are_told_what_is_wrong(
 def test_paths_that_are_neither(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         kernels.read(tmp_path / "none.csv")
-    with pytest.raises(InputError, match="not the NeuSight artifact"):
+    with pytest.raises(InputError, match="no file in it could be read"):
         kernels.read(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
         kernels.read(tmp_path / ("x" * 300))

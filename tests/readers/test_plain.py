@@ -335,7 +335,7 @@ def test_a_binary_file_is_not_a_table(write: Any) -> None:
 def test_a_folder_a_missing_file_and_one_that_is_closed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is a folder, not a file of pairs"):
         read_pairs(tmp_path)
-    with pytest.raises(InputError, match=r"not the NeuSight artifact"):
+    with pytest.raises(InputError, match=r"no file in it could be read"):
         read(tmp_path)
     with pytest.raises(InputError, match=r"none.csv: there is no such file. Check the path"):
         read(tmp_path / "none.csv")

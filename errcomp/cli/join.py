@@ -1,0 +1,140 @@
+"""``errcomp join``: predictions of one file and measurements of another as pairs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._input import parse_where
+from errcomp.cli._output import write_frame
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["add_parser"]
+
+_HERTZ = {"ghz": 1e9, "mhz": 1e6, "khz": 1e3, "hz": 1.0}
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``join``."""
+    parser = commands.add_parser(
+        "join",
+        help="join predictions of one file to measurements of another",
+        description="Join by keys, by order within keys, or by names made comparable. What finds "
+        "no partner and what is ambiguous is counted; too few partners are an error.",
+        epilog="Example:  errcomp join simulated/ trace.json --on kernel --by name -o pairs.csv",
+    )
+    what = "output of a tool (as for ingest), or a table"
+    parser.add_argument("predicted", metavar="PREDICTED", help=f"{what} with predictions")
+    parser.add_argument("measured", metavar="MEASURED", help=f"{what} with measurements")
+    parser.add_argument(
+        "--on",
+        required=True,
+        metavar="KEY[=OTHER],…",
+        help="keys that must agree; layer=layer_id where the measurements name it otherwise",
+    )
+    parser.add_argument(
+        "--by",
+        choices=("keys", "order", "name"),
+        default="keys",
+        help="keys: equal values (default); order: the i-th with the i-th of equal keys; name: "
+        "names demangled, without arguments and numbers",
+    )
+    parser.add_argument(
+        "--aliases", type=Path, metavar="FILE", help="JSON object: predicted name to measured name"
+    )
+    parser.add_argument(
+        "--least", type=_share, default=0.9, metavar="SHARE", help="least share joined: 90%%"
+    )
+    parser.add_argument("--clock", type=_hertz, metavar="GHZ", help="turns cycles into a time")
+    parser.add_argument("--level", metavar="NAME", help="only rows of this level")
+    parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity")
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE[,VALUE]",
+        help="only these rows of the tables that have the key; may be repeated",
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="csv, parquet or json, by suffix"
+    )
+    parser.set_defaults(run=run)
+
+
+def _share(text: str) -> float:
+    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 100 %")
+    return number
+
+
+def _hertz(text: str) -> float:
+    plain = text.lower().strip()
+    scale = next((value for name, value in _HERTZ.items() if plain.endswith(name)), None)
+    if scale is None or not float(plain.rstrip("ghzmk ")) > 0:
+        raise argparse.ArgumentTypeError(f"{text} is no clock: write 1.2GHz or 1200MHz")
+    return float(plain.rstrip("ghzmk ")) * scale
+
+
+def run(args: argparse.Namespace) -> None:
+    """Join, write, and say what has no partner."""
+    from errcomp.readers.joining import join
+
+    keys: dict[str, str] = {}
+    for part in args.on.split(","):
+        mine, _, other = part.partition("=")
+        if not mine.strip():
+            raise InputError(f"--on {args.on}: a key has no name. Write --on run,kernel.")
+        keys[mine.strip()] = other.strip() or mine.strip()
+    found = join(
+        _rows(args, args.predicted, "predicted"),
+        _rows(args, args.measured, "measured"),
+        on=keys,
+        by=args.by,
+        least=args.least,
+        aliases=_aliases(args.aliases),
+        clock_hz=args.clock,
+    )
+    write_frame(Path(args.output), found.rows)
+    print("\n".join(found.lines()), file=sys.stderr)
+    print(f"wrote {len(found.rows)} pairs to {args.output}")
+
+
+def _rows(args: argparse.Namespace, name: str, value: str) -> pl.DataFrame:
+    """Read one side: the output of a tool, or a table that has the column."""
+    import polars as pl
+
+    from errcomp.readers.ingesting import ingest
+    from errcomp.readers.plain import NAMES, read_frame
+    from errcomp.readers.registry import recognise
+    from errcomp.readers.source import Source
+
+    path = Path(name)
+    if path.is_file() and not recognise(Source(path)):
+        rows, _ = read_frame(path, {}, NAMES, (value,))
+    else:
+        rows = ingest(path).rows
+    conditions = {key: [text] for key in ("level", "quantity") if (text := getattr(args, key))}
+    conditions |= {key: list(values) for key, values in parse_where(args.where).items()}
+    for key, values in conditions.items():
+        if key in rows.columns:
+            rows = rows.filter(pl.col(key).cast(pl.String).is_in(values))
+    if rows.is_empty():
+        raise InputError(f"{name}: no row satisfies the conditions. Check --level, --where.")
+    return rows
+
+
+def _aliases(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    from errcomp.readers.source import Source
+
+    found = Source(path).json()
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise InputError(f'{path}: expected an object of names: {{"predicted": "measured"}}.')
+    return found

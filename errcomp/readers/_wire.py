@@ -1,0 +1,172 @@
+"""The wire format of protocol buffers: fields of a message, without its schema."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+__all__ = ["FIXED32", "FIXED64", "LENGTH", "VARINT", "double", "fields", "messages", "signed"]
+__all__ += ["single", "varints"]
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+_NAMES = {3: "a group", 4: "the end of a group"}
+_LAST_NUMBER = (1 << 29) - 1
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+    r"""Yield number, wire type and value of each field of a message, in their order.
+
+    Parameters
+    ----------
+    data : bytes
+        One message.
+
+    Yields
+    ------
+    number, wire_type : int
+        The type is `VARINT`, `FIXED64`, `LENGTH` or `FIXED32`.
+    value : int or bytes
+        Bytes for `LENGTH`: text, a message or packed numbers. Else a number without sign: see
+        `signed`, `double`, `single`.
+
+    Raises
+    ------
+    ValueError
+        The bytes are no message, or it is cut off; the message says at which byte.
+
+    Examples
+    --------
+    >>> list(fields(b"\x08\x96\x01\x12\x02hi"))
+    [(1, 0, 150), (2, 2, b'hi')]
+    """
+    at, end = 0, len(data)
+    while at < end:
+        start = at
+        # Most tags and many values take one byte: that is worth a way of its own.
+        tag = data[at]
+        if tag < 0x80:
+            at += 1
+        else:
+            tag, at = _varint(data, at)
+        number, kind = tag >> 3, tag & 7
+        if not 0 < number <= _LAST_NUMBER:
+            raise ValueError(f"byte {start}: a field has number {number}")
+        if kind == VARINT:
+            value, at = _varint(data, at)
+            yield number, kind, value
+        elif kind == LENGTH:
+            size, at = _varint(data, at)
+            if size > end - at:
+                raise ValueError(f"byte {start}: a field of {size} bytes where {end - at} are left")
+            yield number, kind, data[at : at + size]
+            at += size
+        elif kind in (FIXED32, FIXED64):
+            size = 4 if kind == FIXED32 else 8
+            if size > end - at:
+                raise ValueError(f"byte {start}: a number is cut off")
+            yield number, kind, int.from_bytes(data[at : at + size], "little")
+            at += size
+        else:
+            raise ValueError(f"byte {start}: a field is {_NAMES.get(kind, f'of type {kind}')}")
+
+
+def varints(data: bytes) -> list[int]:
+    r"""Return the numbers of a packed field.
+
+    Raises
+    ------
+    ValueError
+        The last one is cut off, or one has more than 64 bits.
+
+    Examples
+    --------
+    >>> varints(b"\x03\x96\x01")
+    [3, 150]
+    """
+    found = []
+    at = 0
+    while at < len(data):
+        value, at = _varint(data, at)
+        found.append(value)
+    return found
+
+
+def messages(data: bytes) -> Iterator[bytes]:
+    r"""Yield messages that stand one after the other, each after its length.
+
+    Raises
+    ------
+    ValueError
+        The last one is cut off; the message says at which byte it begins.
+
+    Examples
+    --------
+    >>> list(messages(b"\x02ab\x01c"))
+    [b'ab', b'c']
+    """
+    at = 0
+    while at < len(data):
+        start = at
+        size, at = _varint(data, at)
+        if size > len(data) - at:
+            raise ValueError(
+                f"byte {start}: a message of {size} bytes where {len(data) - at} are left"
+            )
+        yield data[at : at + size]
+        at += size
+
+
+def signed(value: int) -> int:
+    """Return the ``int32`` or ``int64`` that a `VARINT` or `FIXED64` holds.
+
+    Examples
+    --------
+    >>> signed(2**64 - 1), signed(5)
+    (-1, 5)
+    """
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def double(value: int) -> float:
+    """Return the ``double`` that a `FIXED64` holds.
+
+    Examples
+    --------
+    >>> double(0x3FF8000000000000)
+    1.5
+    """
+    found: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
+    return found
+
+
+def single(value: int) -> float:
+    """Return the ``float`` that a `FIXED32` holds.
+
+    Examples
+    --------
+    >>> single(0x3FC00000)
+    1.5
+    """
+    found: float = struct.unpack("<f", value.to_bytes(4, "little"))[0]
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number and where it ends."""
+    start, value, shift = at, 0, 0
+    try:
+        while True:
+            byte = data[at]
+            at += 1
+            if byte < 0x80:
+                break
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if shift > 63:
+                raise ValueError(f"byte {start}: a number of more than ten bytes")
+    except IndexError:
+        raise ValueError(f"byte {start}: a number is cut off") from None
+    value |= byte << shift
+    if value >> 64:
+        raise ValueError(f"byte {start}: a number of more than 64 bits")
+    return value, at

@@ -1,0 +1,240 @@
+"""ASTRA-sim: what its log says of each system when it has finished."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+_FINISHED = re.compile(
+    r"sys\[(\d{1,9})\] (?:iteration (\d{1,9}) )?finished, (\d+) cycles, "
+    r"exposed communication (-?\d+) cycles"
+)
+_SPENT = re.compile(r"sys\[(\d{1,9})\], ([A-Z][A-Za-z ]*) time: (\d+)\s*$")
+_NODE = re.compile(
+    r"Node (\d{1,18}): Size: (\d{1,18}) bytes, Duration: (\d+) ns, Bandwidth: ([0-9.]+) GB/s"
+)
+_DETAILS = re.compile(r"sys\[(\d{1,9})\], Network bandwidth details:")
+_FAILED = re.compile(r"\[(?:critical|error)\] (.*\S)")
+#: Lines that no other tool writes: enough to know a log in which nothing finished.
+_MARKS = re.compile(
+    r"ring of node \d+, id: \d+ dimension: |sys\[\d+\]\. Post statistics processing|"
+    r"\[(?:workload|statistics|system::\S+|network)\] \[\w+\] |"
+    r"sys\[\d+\], (?:Wall|Comm) time: "
+)
+#: What the kinds of operators are called, and what their total is called here.
+_QUANTITIES = {
+    "Comm": "communication",
+    "GPU": "compute",
+    "CPU": "host compute",
+    "Remote mem": "remote memory",
+    "Replay": "replay",
+    "Wall": "wall time",
+}
+_NO_OUTPUT = "no output: the run failed or was killed"
+_NOT_FINISHED = "did not finish: no system says so"
+_COMMON = {"tool": "ASTRA-sim", "level": "system", "unit": "cycles"}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read logs of ASTRA-sim, of the old (plain) and the new (spdlog) dialect.
+
+    Parameters
+    ----------
+    path : path
+        A log, the JSON in which the survey of Li et al. collects logs, or a folder or archive.
+
+    Returns
+    -------
+    Output
+        For each system ("rank") the simulated ``time``, the ``exposed communication`` and, where
+        stated, the time spent in ``communication``, ``compute``, …, in cycles (1 ns in the
+        analytical back end), as predictions. A log in which a system finishes again holds several
+        runs, which are numbered. Where the log lists them, the ``time`` (ns) and ``bandwidth`` of
+        each communication, level "collective". A run that did not finish is a row with a status.
+
+    Raises
+    ------
+    InputError
+        The file is not text, or its JSON has another form.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.txt"
+    >>> _ = path.write_text("sys[1] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    >>> read(path).rows.select("quantity", "predicted", "rank").rows()
+    [('time', 1200.0, 1), ('exposed communication', 300.0, 1)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _log(source: Source) -> bool:
+    if source.json_names:
+        return False
+    return any(_FINISHED.search(line) or _MARKS.search(line) for line in source.head_lines)
+
+
+def _read_log(source: Source) -> Output:
+    return output(source.name, "astra-sim-log", _rows(source.lines(), ""))
+
+
+def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
+    """Return the rows of a log; runs of several are called ``name#2`` and so on."""
+    runs: list[list[dict[str, Any]]] = [[]]
+    finished: set[tuple[int, str | None]] = set()
+    why, rank_of_nodes, again = "", None, False
+    for line in lines:
+        if found := _FINISHED.search(line):
+            rank, iteration = int(found[1]), found[2]
+            if (rank, iteration) in finished:
+                runs.append([])
+                finished.clear()
+                again = True
+            finished.add((rank, iteration))
+            keys: dict[str, Any] = {**_COMMON, "rank": rank}
+            if iteration is not None:
+                keys["iteration"] = int(iteration)
+            exposed = {"quantity": "exposed communication", "predicted": float(found[4])}
+            runs[-1] += [
+                {**keys, "quantity": "time", "predicted": float(found[3])},
+                {**keys, **exposed},
+            ]
+        elif found := _SPENT.search(line):
+            what = _QUANTITIES.get(found[2], f"{found[2].lower()} time")
+            row = {**_COMMON, "rank": int(found[1]), "quantity": what, "predicted": float(found[3])}
+            runs[-1].append(row)
+        elif found := _DETAILS.search(line):
+            rank_of_nodes = int(found[1])
+        elif found := _NODE.search(line):
+            runs[-1] += _communication(found, rank_of_nodes)
+        elif found := _FAILED.search(line):
+            why = found[1]
+    for i, run in enumerate(runs):
+        number = f"#{i + 1}" if again else ""
+        _name(run, f"{name}{number}" if name else f"run {i + 1}" if again else "")
+    if not finished:
+        named = {"run": name} if name else {}
+        runs[-1].append({**_COMMON, **named, "quantity": "time", "status": why or _NOT_FINISHED})
+    return [row for run in runs for row in _without_repeats(run)]
+
+
+def _communication(found: re.Match[str], rank: int | None) -> list[dict[str, Any]]:
+    keys = {
+        **{"tool": "ASTRA-sim", "level": "collective", "rank": rank},
+        **{"node": int(found[1]), "size_bytes": int(found[2])},
+    }
+    bandwidth = float(found[4]) if found[4].count(".") < 2 and found[4] != "." else None
+    return [
+        {**keys, "quantity": "time", "unit": "ns", "predicted": float(found[3])},
+        {**keys, "quantity": "bandwidth", "unit": "GB/s", "predicted": bandwidth},
+    ]
+
+
+def _name(rows: Sequence[dict[str, Any]], run: str) -> None:
+    ranks = len({row["rank"] for row in rows if row["level"] == "system"})
+    for row in rows:
+        if run:
+            row["run"] = run
+        row["ranks"] = ranks
+
+
+def _without_repeats(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out wall times that are the time of the same system once more."""
+    times = {(r["rank"], r["predicted"]) for r in rows if r["quantity"] == "time" and "rank" in r}
+    return [
+        row
+        for row in rows
+        if row["quantity"] != "wall time" or (row["rank"], row["predicted"]) not in times
+    ]
+
+
+def _survey(source: Source) -> bool:
+    return "log_files" in source.json_names and b'"raw_lines"' in source.head
+
+
+def _read_survey(source: Source) -> Output:
+    content = source.json()
+    logs = content.get("log_files") if isinstance(content, dict) else None
+    if not isinstance(logs, list):
+        raise source.error("must hold a list log_files. Copy the file again.")
+    rows: list[dict[str, Any]] = []
+    for i, log in enumerate(logs, start=1):
+        name = log.get("file") if isinstance(log, dict) else None
+        lines = log.get("raw_lines") if isinstance(log, dict) else None
+        if not isinstance(name, str) or not isinstance(lines, list):
+            raise source.error(
+                f"log_files, entry {i}: must have a file and raw_lines. Copy the file again."
+            )
+        run = name.removesuffix(".log")
+        if lines:
+            rows += _rows([line for line in lines if isinstance(line, str)], run)
+        else:
+            rows.append({**_COMMON, "quantity": "time", "run": run, "status": _NO_OUTPUT})
+    return output(source.name, "astra-sim-survey", rows)
+
+
+def _network(source: Source) -> bool:
+    starts = {line.split(":")[0].strip() for line in source.head_lines if ":" in line}
+    return {"topology", "npus_count"} <= starts and not source.json_names
+
+
+def _system(source: Source) -> bool:
+    return {"all-reduce-implementation", "scheduling-policy"} <= set(source.json_names)
+
+
+def _refused(name: str, files: str, recognise: Any, what: str) -> Format:
+    return Format(
+        name=name,
+        tool="ASTRA-sim",
+        files=files,
+        levels=(),
+        quantities=(),
+        units=(),
+        gives="neither",
+        sample="HGX-H100-validated of its examples",
+        recognise=recognise,
+        read=None,
+        limits=f"It describes the {what} to simulate, and holds no times.",
+    )
+
+
+_ALL = ("time", "exposed communication", *_QUANTITIES.values())
+FORMATS = (
+    Format(
+        name="astra-sim-log",
+        tool="ASTRA-sim",
+        files="log (stdout)",
+        levels=("system", "collective"),
+        quantities=(*_ALL, "bandwidth"),
+        units=("cycles", "ns", "GB/s"),
+        gives="predictions",
+        sample="2.x, plain and spdlog",
+        recognise=_log,
+        read=_read_log,
+        limits="Cycles are 1 ns in the analytical back end only. Utilisation by the roofline is "
+        "left out.",
+    ),
+    Format(
+        name="astra-sim-survey",
+        tool="ASTRA-sim",
+        files="astra_sim_results.json of the survey's repository",
+        levels=("system",),
+        quantities=_ALL,
+        units=("cycles",),
+        gives="predictions",
+        sample="ml-perf-survey",
+        recognise=_survey,
+        read=_read_survey,
+        limits="Published errors that it quotes are left out.",
+    ),
+    _refused("astra-sim-network", "network.yml", _network, "network"),
+    _refused("astra-sim-system", "system.json", _system, "system"),
+)

@@ -1,0 +1,259 @@
+"""Predictions of one file joined to the measurements of another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from errcomp._units import factor
+from errcomp.errors import InputError, describe_names
+from errcomp.readers.names import normalised
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from errcomp.tables import Pairs
+
+__all__ = ["Joined", "join"]
+
+How = Literal["keys", "order", "name"]
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Pairs, and what has no partner.
+
+    Attributes
+    ----------
+    rows : polars.DataFrame
+        The rows of the predictions with their ``measured``, in the unit of the predictions.
+    n_predicted, n_measured : int
+        Rows that were to be joined.
+    without_measurement, without_prediction, ambiguous : tuple of str
+        Keys of the rows that were not joined; ambiguous are those that several rows of one side
+        have.
+    """
+
+    rows: pl.DataFrame
+    n_predicted: int
+    n_measured: int
+    without_measurement: tuple[str, ...]
+    without_prediction: tuple[str, ...]
+    ambiguous: tuple[str, ...]
+
+    @property
+    def pairs(self) -> Pairs:
+        """The pairs as a table."""
+        from errcomp.tables import Pairs
+
+        rows = self.rows.drop("quantity", strict=False)
+        return Pairs(rows, source="joined")
+
+    def lines(self) -> list[str]:
+        """Return what was joined and what was not: counts and examples, a sentence each."""
+        lines = [
+            f"joined {len(self.rows):,} of {self.n_predicted:,} predictions and "
+            f"{self.n_measured:,} measurements"
+        ]
+        for what, keys in (
+            ("predictions without a measurement", self.without_measurement),
+            ("measurements without a prediction", self.without_prediction),
+            ("keys that several rows have (left out)", self.ambiguous),
+        ):
+            if keys:
+                more = ", …" if len(keys) > _SHOWN else ""
+                lines.append(f"{len(keys):,} {what}: {', '.join(keys[:_SHOWN])}{more}")
+        return lines
+
+
+def join(
+    predicted: pl.DataFrame,
+    measured: pl.DataFrame,
+    *,
+    on: Sequence[str] | Mapping[str, str],
+    by: How = "keys",
+    least: float = 0.9,
+    aliases: Mapping[str, str] | None = None,
+    clock_hz: float | None = None,
+) -> Joined:
+    r"""Join the rows of predictions to those of measurements.
+
+    ``by="keys"``: rows whose keys are equal; keys that two rows of a side have are ambiguous and
+    left out. ``by="order"``: the i-th row of each combination of keys to the i-th (operators in the
+    order in which they ran, say); a combination with unlike numbers of rows is left out.
+    ``by="name"``: as keys, after the names are made comparable (`errcomp.readers.names.normalised`:
+    demangled, without arguments of templates and functions) and aliases are put in.
+
+    Numbers are compared as numbers (8, 8.0 and "8" are one batch), other values as text.
+
+    Parameters
+    ----------
+    predicted, measured : polars.DataFrame
+        With a column ``predicted`` (``measured``); rows without a value are left out. Where both
+        have ``level`` or ``quantity``, these must agree as well.
+    on : sequence of str, or mapping
+        Keys; a mapping gives the column of the measurements for each of the predictions.
+    by : {"keys", "order", "name"}
+    least : float
+        The least share of the smaller of the two tables that must find a partner.
+    aliases : mapping of str to str, optional
+        For ``by="name"``: names of the predictions to those of the measurements, e.g. of fused
+        operators.
+    clock_hz : float, optional
+        Turns cycles into a time.
+
+    Returns
+    -------
+    Joined
+
+    Raises
+    ------
+    InputError
+        A key is not there, units cannot be converted, or fewer find a partner than ``least``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> simulated = pl.DataFrame({"layer": [1, 2], "predicted": [10.0, 30.0], "unit": "us"})
+    >>> traced = pl.DataFrame({"layer": ["2", "1"], "measured": [0.04, 0.01], "unit": "ms"})
+    >>> join(simulated, traced, on=["layer"]).rows.select("predicted", "measured").rows()
+    [(10.0, 10.0), (30.0, 40.0)]
+    """
+    import polars as pl
+
+    names = dict(on) if isinstance(on, Mapping) else {name: name for name in on}
+    left = _side(predicted, "predicted", list(names))
+    right = _side(measured, "measured", list(names.values()))
+    for name in ("level", "quantity"):
+        if name in left.columns and name in right.columns and name not in names:
+            names = {name: name, **names}
+    if not names:
+        raise InputError("no keys to join on. Name them: --on run,kernel (in Python on=[...]).")
+    renamed = {"measured": "\0measured", "unit": "\0unit"}
+    right = right.with_columns(
+        pl.col(name).alias(new) for name, new in renamed.items() if name in right.columns
+    )
+    left = left.with_columns(_keys(left, list(names), by, aliases or {}))
+    right = right.with_columns(_keys(right, list(names.values()), by, {}))
+    keys = [f"\0{i}" for i in range(len(names))]
+    if by == "order":
+        left, right, ambiguous = _numbered(left, right, keys)
+        keys = [*keys, "\0at"]
+    else:
+        left, right, ambiguous = _single(left, right, keys)
+    given = [name for name in renamed.values() if name in right.columns]
+    found = left.join(right.select(*keys, *given), on=keys, how="left", maintain_order="left")
+    matched = found.filter(pl.col("\0measured").is_not_null())
+    alone = right.join(matched.select(keys), on=keys, how="anti", maintain_order="left")
+    rows = _in_unit_of_predictions(matched, clock_hz)
+    result = Joined(
+        rows=rows.select(pl.exclude(r"^\x00.*$")),
+        n_predicted=len(predicted.filter(pl.col("predicted").is_not_null())),
+        n_measured=len(measured.filter(pl.col("measured").is_not_null())),
+        without_measurement=_shown(found.filter(pl.col("\0measured").is_null()), keys),
+        without_prediction=_shown(alone, keys),
+        ambiguous=ambiguous,
+    )
+    smaller = min(result.n_predicted, result.n_measured)
+    if len(rows) < least * smaller:
+        raise InputError(
+            f"only {len(rows):,} of {smaller:,} rows find a partner, fewer than {least:.0%}: "
+            f"{'; '.join(result.lines())}. Check the keys and how they are written, or allow it "
+            "(--least)."
+        )
+    return result
+
+
+def _side(frame: pl.DataFrame, value: str, keys: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    for name in (value, *keys):
+        if name not in frame.columns:
+            raise InputError(
+                f"the {'predictions' if value == 'predicted' else 'measurements'} have no column "
+                f"{name!r}. Columns: {describe_names(frame.columns, wanted=name)}"
+            )
+    there = frame.filter(pl.col(value).is_not_null())
+    if there.is_empty():
+        raise InputError(f"no row has a value in {value}: nothing to join.")
+    return there.with_row_index("\0row")
+
+
+def _in_unit_of_predictions(matched: pl.DataFrame, clock_hz: float | None) -> pl.DataFrame:
+    """Give each measurement as it is in the unit of its prediction."""
+    import polars as pl
+
+    if "unit" not in matched.columns or "\0unit" not in matched.columns:
+        return matched.with_columns(measured=pl.col("\0measured"))
+    there = matched.select("\0unit", "unit").unique(maintain_order=True)
+    scale = [factor(unit, to, clock_hz=clock_hz) for unit, to in there.rows()]
+    scales = there.with_columns(pl.Series("\0scale", scale, dtype=pl.Float64))
+    return matched.join(
+        scales, on=["\0unit", "unit"], how="left", nulls_equal=True, maintain_order="left"
+    ).with_columns(measured=pl.col("\0measured") * pl.col("\0scale"))
+
+
+def _keys(
+    frame: pl.DataFrame, names: Sequence[str], by: How, aliases: Mapping[str, str]
+) -> list[pl.Series]:
+    import polars as pl
+
+    found = []
+    for i, name in enumerate(names):
+        text = frame[name].cast(pl.String).str.strip_chars()
+        numbers = text.cast(pl.Float64, strict=False)
+        # 8, 8.0 and "8" are equal; 0.1 stays as it is written.
+        plain = numbers.is_finite() & (numbers == numbers.round(0)) & (numbers.abs() < 2**53)
+        whole = numbers.cast(pl.Int64, strict=False).cast(pl.String)
+        text = pl.select(
+            pl.when(plain.fill_null(False)).then(whole).otherwise(text).alias(f"\0{i}")
+        )[f"\0{i}"]
+        if by == "name":
+            known = text.unique().drop_nulls().to_list()
+            table = {one: normalised(aliases.get(one, one)) for one in known}
+            text = text.replace(table)
+        found.append(text)
+    return found
+
+
+def _single(
+    left: pl.DataFrame, right: pl.DataFrame, keys: Sequence[str]
+) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
+    import polars as pl
+
+    twice = pl.concat(
+        [side.filter(side.select(keys).is_duplicated()).select(keys) for side in (left, right)]
+    ).unique(maintain_order=True)
+    left, right = (
+        side.join(twice, on=keys, how="anti", nulls_equal=True, maintain_order="left")
+        for side in (left, right)
+    )
+    return left, right, _shown(twice, keys)
+
+
+def _numbered(
+    left: pl.DataFrame, right: pl.DataFrame, keys: Sequence[str]
+) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
+    import polars as pl
+
+    counts = [side.group_by(keys, maintain_order=True).len() for side in (left, right)]
+    unlike = (
+        counts[0]
+        .join(counts[1], on=keys, how="inner", maintain_order="left")
+        .filter(pl.col("len") != pl.col("len_right"))
+    )
+    at = pl.int_range(pl.len()).over(keys).alias("\0at")
+    left, right = (
+        side.join(unlike, on=keys, how="anti", maintain_order="left").with_columns(at)
+        for side in (left, right)
+    )
+    return left, right, _shown(unlike, keys)
+
+
+def _shown(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        "/".join("–" if value is None else str(value) for value in row)
+        for row in rows.select(keys).rows()
+    )

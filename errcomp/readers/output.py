@@ -1,0 +1,351 @@
+"""What a reader gives: predicted and measured quantities as rows, and tables made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from errcomp._columns import status_ok
+from errcomp._frames import to_eager
+from errcomp._units import factor
+from errcomp.errors import InputError, describe_names
+from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from errcomp.tables import History, Kernels, Pairs, Runs
+
+__all__ = ["LEVELS", "Output", "Skipped", "output"]
+
+#: What a row may be about.
+LEVELS = ("kernel", "collective", "model", "request", "system")
+_VALUES = ("predicted", "measured")
+#: As many reasons and files a report names; the others it counts.
+_REASONS, _SKIPPED = 5, 30
+_FIRST = ("tool", "level", "quantity", "unit", *_VALUES, "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that was not read, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Output:
+    """What one file or folder of a tool holds.
+
+    Attributes
+    ----------
+    rows : polars.DataFrame
+        One predicted or measured quantity of one thing in each row:
+
+        * ``tool``: who predicted or measured it; ``level``: kernel, collective, model (one forward
+          pass or iteration), request or system;
+        * ``quantity``: time, ttft, tpot, cycles, energy, power, …; ``unit``: as in the file;
+        * ``predicted``, ``measured``: the value; null where the file has none;
+        * ``status``: null, or why there is no value (the prediction failed);
+        * every other column is a key: ``run``, ``kernel``, ``kernel_class``, ``count``, ``device``,
+          ``model``, ``request``, ``version``, …
+    formats : tuple of str
+        Names of the formats read, as ``errcomp readers`` lists them.
+    files : tuple of str
+        What was read.
+    dropped : tuple of Dropped
+        Rows of the files that are not among `rows`, by reason.
+    skipped : tuple of Skipped
+        Files that were not read.
+    notes : tuple of str
+        What a user of the rows should know, each a sentence.
+    graph : callable or None
+        Makes the document ``errcomp-prediction`` of a trace: its kernels with what must wait for
+        what.
+    """
+
+    rows: pl.DataFrame
+    formats: tuple[str, ...]
+    files: tuple[str, ...]
+    dropped: tuple[Dropped, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = ()
+    graph: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"
+
+    @property
+    def report(self) -> str:
+        """What was read, what was not and why, and what to know of it: a line each."""
+        given = [len(self.rows) - self.rows[name].null_count() for name in _VALUES]
+        values = ", ".join(f"{n:,} {name}" for n, name in zip(given, _VALUES, strict=True) if n)
+        lines = [f"read {len(self.files):,} files" if len(self.files) > 1 else f"read {self.name}"]
+        lines[0] += f" ({', '.join(self.formats)}): {len(self.rows):,} rows, {values or 'no value'}"
+        failed = self.rows["status"].drop_nulls()
+        if len(failed):
+            why = ", ".join(failed.unique().sort().to_list()[:_REASONS])
+            lines.append(f"{len(failed):,} rows without a value they should have: {why}")
+        lines += [f"{one.n:,} rows left out: {one.reason}" for one in self.dropped]
+        lines += [f"note: {note}" for note in self.notes]
+        shown = self.skipped[:_SKIPPED]
+        lines += [f"skipped {one.name}: {one.reason}" for one in shown]
+        if len(self.skipped) > len(shown):
+            lines.append(f"skipped {len(self.skipped) - len(shown):,} more files")
+        return "\n".join(lines)
+
+    def of(self, **keys: str | Sequence[str]) -> Self:
+        """Keep the rows with these values: ``of(level="kernel", quantity="time")``.
+
+        Raises
+        ------
+        InputError
+            There is no such column, or no such row.
+        """
+        import polars as pl
+
+        rows = self.rows
+        for key, wanted in keys.items():
+            options = [wanted] if isinstance(wanted, str) else list(wanted)
+            if key not in rows.columns:
+                raise InputError(
+                    f"{self.name}: no column {key!r}. Columns: "
+                    f"{describe_names(rows.columns, wanted=key)}"
+                )
+            there = rows[key].cast(pl.String)
+            found = rows.filter(there.is_in(options))
+            if found.is_empty():
+                known = sorted(there.drop_nulls().unique().to_list())
+                raise InputError(
+                    f"{self.name}: no row has {key}={','.join(options)}. Values there: "
+                    f"{describe_names(known, wanted=options[0])}"
+                )
+            rows = found
+        return replace(self, rows=rows)
+
+    @property
+    def pairs(self) -> Pairs:
+        """Rows with a prediction and its measurement, and those whose prediction failed.
+
+        Raises
+        ------
+        InputError
+            There are none, or they are of several quantities or units that cannot be converted.
+        """
+        from errcomp.tables import Pairs
+
+        both = self.rows["predicted"].is_not_null() & self.rows["measured"].is_not_null()
+        if not both.any():
+            have = [name for name in _VALUES if self.rows[name].is_not_null().any()]
+            other = "measurements" if have == ["predicted"] else "predictions"
+            raise InputError(
+                f"{self.name}: holds {' and '.join(have) or 'no'} values only, no row with both. "
+                f"Join it with a file of {other}: errcomp join PREDICTED MEASURED --on KEYS"
+            )
+        # A prediction that failed is a pair without a prediction: it is counted.
+        failed = self.rows["status"].is_not_null() & self.rows["measured"].is_not_null()
+        rows = self._of_one_unit(self.rows.filter(both | failed))
+        return Pairs(_plain(rows), source=self.name)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Times of kernels, with the measured time of their run where there is one.
+
+        Raises
+        ------
+        InputError
+            There are none.
+        """
+        from errcomp.tables import Kernels
+
+        rows = self._times("kernel")
+        whole = self._whole_runs()
+        if whole is not None and "run" in rows.columns:
+            import polars as pl
+
+            ends = whole.filter(pl.col("measured").is_not_null() & pl.col("run").is_not_null())
+            scale = factor(ends["unit"][0], rows["unit"][0]) if len(ends) else 1.0
+            ends = ends.select("run", run_measured=pl.col("measured") * scale)
+            rows = rows.join(ends.unique("run"), on="run", how="left", maintain_order="left")
+        return Kernels(_plain(_without_empty(rows)), source=self.name)
+
+    @property
+    def runs(self) -> Runs:
+        """Times of executions end to end.
+
+        Raises
+        ------
+        InputError
+            There are none, or they have no names.
+        """
+        from errcomp.tables import Runs
+
+        return Runs(_plain(_without_empty(self._times("model"))), source=self.name)
+
+    @property
+    def history(self) -> History:
+        """Measurements under successive versions of the software.
+
+        Raises
+        ------
+        InputError
+            No row says under which version it was measured.
+        """
+        import polars as pl
+
+        from errcomp.tables import History
+
+        if "version" not in self.rows.columns:
+            raise InputError(
+                f"{self.name}: no column version: this is no history. Read it as pairs or kernels."
+            )
+        rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
+        return History(_without_empty(self._of_one_unit(rows)), source=self.name)
+
+    def _times(self, level: str) -> pl.DataFrame:
+        import polars as pl
+
+        of_level = (pl.col("level") == level) & (pl.col("quantity") == "time")
+        rows = self.rows.filter(of_level)
+        if rows.is_empty():
+            there = self.rows.select("level", "quantity").unique().sort("level", "quantity").rows()
+            known = ", ".join(f"{quantity} of a {one}" for one, quantity in there)
+            raise InputError(
+                f"{self.name}: no time of a {level}. There are: {known or 'no rows'}. Choose rows "
+                "by --level and --quantity."
+            )
+        return self._of_one_unit(rows)
+
+    def _whole_runs(self) -> pl.DataFrame | None:
+        import polars as pl
+
+        if "run" not in self.rows.columns:
+            return None
+        whole = (pl.col("level") == "model") & (pl.col("quantity") == "time")
+        rows = self.rows.filter(whole)
+        return self._of_one_unit(rows) if len(rows) else None
+
+    def _of_one_unit(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Convert all values to the unit of the first; several quantities are refused."""
+        import polars as pl
+
+        quantities = rows["quantity"].unique().sort().to_list()
+        if len(quantities) > 1:
+            raise InputError(
+                f"{self.name}: several quantities: {describe_names(quantities)}. Choose one: "
+                f"--quantity {quantities[0]} (in Python .of(quantity={quantities[0]!r}))."
+            )
+        units = rows["unit"].unique(maintain_order=True).to_list()
+        if len(units) < 2:
+            return rows
+        scales = {unit: factor(unit, units[0], source=self.name) for unit in units}
+        scale = pl.col("unit").replace_strict(scales, return_dtype=pl.Float64)
+        return rows.with_columns(*(pl.col(name) * scale for name in _VALUES), unit=pl.lit(units[0]))
+
+
+def output(
+    name: str,
+    format: str,  # noqa: A002 - what other readers call it
+    rows: pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    *,
+    dropped: Iterable[Dropped] = (),
+    notes: Iterable[str] = (),
+    graph: Callable[[], dict[str, Any]] | None = None,
+) -> Output:
+    r"""Make the result of a reader from its rows, and check them: the one place where that is done.
+
+    A value that is no number, infinite or negative is none: null, and where the row has no other
+    it gets the status "no value" ("not finite", "negative"). Keys without any value are left out.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, for messages.
+    format : str
+        Name of its format.
+    rows : polars.DataFrame, mapping of columns or sequence of records
+        Columns of `Output.rows`; ``predicted`` or ``measured`` may be missing.
+    dropped, notes, graph
+        See `Output`.
+
+    Raises
+    ------
+    InputError
+        There are no rows.
+
+    Examples
+    --------
+    >>> found = output("a.log", "x-log", [
+    ...     {"tool": "x", "level": "model", "quantity": "time", "unit": "ms", "predicted": 2.5}])
+    >>> found.rows.select("unit", "predicted", "measured", "status").rows()
+    [('ms', 2.5, None, None)]
+    """
+    import polars as pl
+
+    if isinstance(rows, pl.DataFrame):
+        frame = rows
+    elif isinstance(rows, Mapping):
+        frame = pl.DataFrame(dict(rows), strict=False)
+    else:
+        frame = pl.DataFrame(list(rows), infer_schema_length=None, strict=False)
+    dropped = tuple(dropped)
+    if frame.is_empty():
+        why = "; ".join(f"{one.n} {one.reason}" for one in dropped) or "nothing was recognised"
+        raise InputError(f"{name}: no predicted or measured value in it ({why}).")
+    missing = [one for one in _FIRST[:4] if one not in frame.columns]
+    if missing:
+        raise TypeError(f"a reader must say {', '.join(missing)} of its rows")
+    if "status" not in frame.columns:
+        frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
+    frame = _checked(frame)
+    keys = [one for one in frame.columns if one not in _FIRST]
+    kept = [one for one in keys if frame[one].null_count() < len(frame)]
+    return Output(
+        frame.select(*_FIRST, *kept), (format,), (name,), dropped, (), tuple(notes), graph
+    )
+
+
+def _checked(frame: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    fine = {}
+    reason = np.full(len(frame), "", dtype=object)
+    for name in _VALUES:
+        if name not in frame.columns:
+            fine[name] = pl.Series(name, [None] * len(frame), dtype=pl.Float64)
+            continue
+        values = frame[name].cast(pl.Float64, strict=False)
+        found = values.fill_null(float("nan")).to_numpy().astype(np.float64)
+        reason[np.isinf(found)] = "not finite"
+        reason[found < 0] = "negative"
+        found = np.where(np.isfinite(found) & ~(found < 0), found, np.nan)
+        fine[name] = pl.Series(name, found, nan_to_null=True)
+    nothing = (fine["predicted"].is_null() & fine["measured"].is_null()).to_numpy()
+    reason[reason == ""] = "no value"
+    reason[~nothing & (reason == "no value")] = None
+    why = pl.Series("why", reason.tolist(), dtype=pl.String)
+    status = frame["status"].cast(pl.String)
+    ok = pl.Series(status_ok(to_eager(frame)))
+    status = pl.select(pl.when(ok).then(why).otherwise(status).alias("status"))["status"]
+    return frame.with_columns(*fine.values(), status)
+
+
+def _plain(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out keys that have one value for all: they say nothing here but would be grouped by."""
+    return rows.drop("quantity")
+
+
+def _without_empty(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out values that no row has."""
+    empty = [
+        name
+        for name in (*_VALUES, "run_measured")
+        if name in rows.columns and rows[name].null_count() == len(rows)
+    ]
+    return rows.drop(empty)

@@ -1,0 +1,175 @@
+"""What holds for every format: its fixture is read, in every wrapping, and damage is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import re
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import LEVELS, Output
+from errcomp.readers.registry import Format, formats, recognise
+from errcomp.readers.source import Source
+
+FIXTURES = Path(__file__).parents[1] / "data" / "readers"
+READABLE = [one for one in formats() if one.read is not None and not one.folder]
+
+
+def names(some: list[Format]) -> list[str]:
+    return [one.name for one in some]
+
+
+def good(name: str) -> Path:
+    return FIXTURES / name / "good"
+
+
+def main_file(folder: Path, name: str) -> Path:
+    """Return the first file of a folder that is in this format."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and [one.name for one in recognise(Source(path))] == [name]:
+            return path
+    raise AssertionError(f"no file in {folder} is recognised as {name} alone")
+
+
+def test_names_are_unique_and_plain() -> None:
+    known = names(list(formats()))
+    assert len(set(known)) == len(known)
+    assert all(name == name.lower() and " " not in name for name in known)
+
+
+@pytest.mark.parametrize("one", formats(), ids=lambda one: one.name)
+def test_what_a_format_says_of_itself(one: Format) -> None:
+    assert one.tool
+    assert one.files
+    assert one.gives in ("predictions", "measurements", "both", "neither")
+    if one.read is None:
+        assert one.part_of or one.limits
+        assert one.gives == "neither"
+        assert not one.part_of or one.part_of in names(list(formats()))
+    else:
+        assert one.levels
+        assert set(one.levels) <= set(LEVELS)
+        assert one.quantities
+        assert one.units
+
+
+@pytest.mark.parametrize("one", READABLE, ids=lambda one: one.name)
+def test_the_fixture_is_read(one: Format) -> None:
+    found = ingest(good(one.name))
+    assert one.name in found.formats
+    rows = found.rows if "file" not in found.rows.columns else of_file(found, one)
+    assert set(rows["level"]) <= set(one.levels)
+    assert set(rows["quantity"]) <= set(one.quantities)
+    assert set(rows["unit"]) <= set(one.units)
+    predicted, measured = rows["predicted"].is_not_null(), rows["measured"].is_not_null()
+    if one.gives == "measurements":
+        assert measured.any()
+        assert not predicted.any()
+    elif one.gives == "predictions":
+        # A simulator's own run time is measured: in rows of its own.
+        assert predicted.any()
+        assert not (predicted & measured).any()
+    else:
+        assert predicted.any() or measured.any()
+
+
+def of_file(found: Output, one: Format) -> pl.DataFrame:
+    path = main_file(good(one.name), one.name)
+    return found.rows.filter(pl.col("file") == path.relative_to(good(one.name)).as_posix())
+
+
+def is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+Wrap = Callable[[bytes], bytes]
+SAME: dict[str, Wrap] = {
+    "windows line ends": lambda content: content.replace(b"\n", b"\r\n"),
+    "byte-order mark": lambda content: b"\xef\xbb\xbf" + content,
+    "utf-16": lambda content: content.decode().encode("utf-16"),
+    "gzip": gzip.compress,
+}
+
+
+@pytest.mark.parametrize("wrap", SAME)
+@pytest.mark.parametrize("one", READABLE, ids=lambda one: one.name)
+def test_wrappings_change_nothing(one: Format, wrap: str, tmp_path: Path) -> None:
+    folder = tmp_path / "good"
+    shutil.copytree(good(one.name), folder)
+    path = main_file(folder, one.name)
+    content = path.read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    if not is_text(content) and wrap != "gzip":
+        return  # binary formats have neither lines nor marks
+    before = ingest(folder).rows
+    path.write_bytes(SAME[wrap](content))
+    if content.startswith(b"SQLite") or content.startswith(b"PK"):
+        with pytest.raises(InputError):
+            ingest(path)
+        return
+    after = ingest(folder).rows
+    assert after.equals(before)
+
+
+@pytest.mark.parametrize("one", READABLE, ids=lambda one: one.name)
+def test_an_archive_is_like_its_folder(one: Format, tmp_path: Path) -> None:
+    folder, archive = good(one.name), tmp_path / "all.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in folder.rglob("*"):
+            file.write(path, path.relative_to(folder))
+    assert ingest(archive).rows.equals(ingest(folder).rows)
+
+
+DAMAGE: dict[str, Wrap] = {
+    "empty": lambda content: b"",
+    "blank": lambda content: b"\n \n",
+    "half": lambda content: content[: len(content) // 2],
+    "without its last bytes": lambda content: content[:-7],
+    "gzip of half": lambda content: gzip.compress(content)[:-12],
+    "zeros within": lambda content: content[:99] + bytes(16) + content[99:],
+    "latin-1 within": lambda content: content[:99] + b"\xe9\xff" + content[99:],
+    "twice": lambda content: content + content,
+    "nested": lambda content: content + b"[" * 20_000,
+    "huge numbers": lambda content: content.replace(b"1", b"1e999"),
+    "no numbers": lambda content: content.replace(b"1", b"-nan").replace(b"2", b"n/a"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("one", READABLE, ids=lambda one: one.name)
+def test_damage_is_refused_or_counted(one: Format, kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "good"
+    shutil.copytree(good(one.name), folder)
+    path = main_file(folder, one.name)
+    path.write_bytes(DAMAGE[kind](path.read_bytes()))
+    found = None
+    with contextlib.suppress(InputError):
+        found = one.read(Source(path)) if one.read else None
+    if found is None:
+        with pytest.raises(InputError, match=re.escape(path.name)):
+            one.read(Source(path)) if one.read else None
+        return
+    assert len(found.rows)
+    for name in ("predicted", "measured"):
+        assert found.rows[name].drop_nulls().is_finite().all()
+    neither = found.rows["predicted"].is_null() & found.rows["measured"].is_null()
+    assert found.rows["status"].is_not_null().filter(neither).all()
+
+
+@pytest.mark.parametrize("one", READABLE, ids=lambda one: one.name)
+def test_no_tool_calls_a_column_predicted_or_measured(one: Format) -> None:
+    # Files with such a column are taken for tables that people wrote, without asking the readers.
+    source = Source(main_file(good(one.name), one.name))
+    assert not {"predicted", "measured"}.intersection((*source.header, *source.json_names))

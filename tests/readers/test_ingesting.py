@@ -1,0 +1,187 @@
+"""Files and folders of outputs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import errcomp as ec
+from errcomp.errors import InputError
+from errcomp.readers import registry
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format, formats_of, read_source
+from errcomp.readers.source import Source
+from errcomp.tables import Pairs
+
+LOG = "sys[{}] finished, 12 cycles, exposed communication 3 cycles.\n"
+
+
+def _read(source: Source) -> Output:
+    row = {"tool": "X", "level": "model", "quantity": "time", "unit": "ms", "run": "1"}
+    notes = ["Read along." if source.sibling("x.cfg") else "No configuration."]
+    return output(source.name, "x-log", [{**row, "predicted": 2.0}], notes=notes)
+
+
+def form(name: str = "x-log", begins: bytes = b"X", **more: object) -> Format:
+    known: dict[str, object] = {
+        "name": name,
+        "tool": "X",
+        "files": "log",
+        "levels": ("model",),
+        "quantities": ("time",),
+        "units": ("ms",),
+        "gives": "predictions",
+        "sample": "",
+        "recognise": lambda source: source.head.startswith(begins),
+        "read": _read,
+    }
+    return Format(**{**known, **more})  # type: ignore[arg-type]
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+    return folder
+
+
+def test_a_folder_says_what_it_did(tmp_path: Path) -> None:
+    write(tmp_path, a=LOG.format(0), b__c=LOG.format(1), d="?", e="", f=" \n")
+    (tmp_path / "README.md").write_text("x")
+    done: list[tuple[float, float]] = []
+    found = ingest(tmp_path, progress=lambda *step: done.append(step))
+    assert found.files == ("a", "b/c")
+    assert found.rows["file"].to_list() == ["a", "a", "b/c", "b/c"]
+    assert {one.name: one.reason[:14] for one in found.skipped} == {
+        "README.md": "no output of a",
+        "d": "not recognised",
+        "e": "empty: the run",
+        "f": "empty: the run",
+    }
+    assert done[-1][0] == done[-1][1] > 0
+    assert found.report.splitlines()[0] == "read 2 files (astra-sim-log): 4 rows, 4 predicted"
+
+
+def test_nothing_read_is_an_error_with_reasons(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file in it could be read. It is empty"):
+        ingest(tmp_path)
+    write(tmp_path, a="?", b="", c="?", d="?")
+    message = r"could be read. a: not recognised.*it begins with '\?'.*b: empty.*and 1 more files"
+    with pytest.raises(InputError, match=message):
+        ingest(tmp_path)
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        ingest(tmp_path / "none")
+
+
+def test_runs_of_one_name_get_that_of_their_file(tmp_path: Path) -> None:
+    write(tmp_path, a="X", b="X")
+    found = ingest(tmp_path, among=[form()])
+    assert found.rows["run"].to_list() == ["a:1", "b:1"]
+    assert found.notes == ("a: No configuration.", "b: No configuration.")
+    assert found.runs.n == 2
+
+
+def test_files_read_along_with_another(tmp_path: Path) -> None:
+    along = form("x-cfg", b"C", read=None, part_of="x-log", gives="neither")
+    write(tmp_path, a="X")
+    (tmp_path / "x.cfg").write_text("C")
+    found = ingest(tmp_path, among=[form(), along])
+    assert (found.files, found.skipped, found.notes) == (("a",), (), ("Read along.",))
+    (tmp_path / "a").unlink()
+    with pytest.raises(InputError, match=r"x\.cfg: belongs to x-log, of which there is no file"):
+        ingest(tmp_path, among=[form(), along])
+    with pytest.raises(InputError, match="is read along with x-log"):
+        ingest(tmp_path / "x.cfg", among=[along])
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    path = write(tmp_path, a="X") / "a"
+    with pytest.raises(InputError, match=r"is log of X, which cannot be read. It holds no times."):
+        ingest(path, among=[form(read=None, limits="It holds no times.", gives="neither")])
+    with pytest.raises(InputError, match=r"may be x-log, y-log. Say which"):
+        ingest(path, among=[form(), form("y-log")])
+
+    def deep(source: Source) -> Output:
+        return deep(source)
+
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_source(Source(path), [form(read=deep)])
+
+
+@pytest.mark.skipif(not os.geteuid(), reason="everything is open to this user")
+def test_closed_folders_are_said(tmp_path: Path) -> None:
+    write(tmp_path, a=LOG.format(0), b__c=LOG.format(1))
+    (tmp_path / "b").chmod(0)
+    try:
+        assert [one.name for one in ingest(tmp_path).skipped] == ["b"]
+    finally:
+        (tmp_path / "b").chmod(0o755)
+
+
+def test_read_takes_tables_and_outputs(tmp_path: Path) -> None:
+    write(tmp_path, a=LOG.format(0), b="predicted,measured\n1,2\n")
+    found = ec.read(tmp_path / "a")
+    assert isinstance(found, Output)
+    assert isinstance(ec.read(tmp_path / "b"), Pairs)
+    with pytest.raises(InputError, match="the columns and the unit of an artifact are known"):
+        ec.read(tmp_path / "a", unit="ms")
+
+
+def test_formats_by_name_or_tool() -> None:
+    assert [one.name for one in formats_of("astra-sim-log")] == ["astra-sim-log"]
+    assert {one.tool for one in formats_of("ASTRA-sim")} == {"ASTRA-sim"}
+    with pytest.raises(InputError, match=r"no format or tool 'astrasim'. Known: ASTRA-sim \(near"):
+        formats_of("astrasim")
+
+
+class Entry:
+    def __init__(self, name: str, given: object) -> None:
+        self.name, self.value, self.given = name, "package:FORMATS", given
+
+    def load(self) -> object:
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+def entries(monkeypatch: pytest.MonkeyPatch, given: object) -> None:
+    def of(group: str) -> list[Entry]:
+        assert group == "errcomp.readers"
+        return [Entry("other", given)]
+
+    monkeypatch.setattr(registry, "entry_points", of)
+    registry.formats.cache_clear()
+
+
+@pytest.fixture
+def uncached(monkeypatch: pytest.MonkeyPatch) -> object:
+    yield monkeypatch
+    monkeypatch.undo()
+    registry.formats.cache_clear()
+
+
+def test_packages_add_readers(uncached: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    entries(uncached, [form("x-log")])
+    path = write(tmp_path, a="X") / "a"
+    assert ingest(path).rows.select(pl.col("predicted")).item() == 2.0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (ImportError("no module"), r"'other' of package:FORMATS cannot be loaded \(no module\)"),
+        ([1], r"gives a int, which is no format"),
+        ([form("astra-sim-log")], r"gives 'astra-sim-log', which .* has the name of another"),
+    ],
+)
+def test_packages_that_add_something_else(
+    uncached: pytest.MonkeyPatch, given: object, message: str
+) -> None:
+    entries(uncached, given)
+    with pytest.raises(InputError, match=message):
+        registry.formats()

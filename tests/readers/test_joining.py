@@ -1,0 +1,138 @@
+"""Predictions joined to measurements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers.joining import join
+from errcomp.readers.names import normalised
+
+Columns = dict[str, list[Any]]
+
+
+def frames(predicted: Columns, measured: Columns) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return pl.DataFrame(predicted, strict=False), pl.DataFrame(measured, strict=False)
+
+
+def test_keys_are_compared_as_numbers_or_text() -> None:
+    sides = frames(
+        {"batch": [8, 16, 32], "op": ["a", "b ", "c"], "predicted": [1.0, 2.0, 3.0]},
+        {"n": ["16.0", "8", "64"], "op": [" b", "a", "c"], "measured": [20.0, 10.0, 30.0]},
+    )
+    found = join(*sides, on={"batch": "n", "op": "op"}, least=0.5)
+    assert found.rows.select("op", "predicted", "measured").rows() == [
+        ("a", 1.0, 10.0),
+        ("b ", 2.0, 20.0),
+    ]
+    assert (found.without_measurement, found.without_prediction) == (("32/c",), ("64/c",))
+    assert found.lines() == [
+        "joined 2 of 3 predictions and 3 measurements",
+        "1 predictions without a measurement: 32/c",
+        "1 measurements without a prediction: 64/c",
+    ]
+    assert found.pairs.n == 2
+
+
+def test_versions_are_not_rounded() -> None:
+    sides = frames(
+        {"v": ["1.1", "1.10"], "predicted": [1.0, 2.0]},
+        {"v": ["1.10", "1.1"], "measured": [2.0, 1.0]},
+    )
+    assert join(*sides, on=["v"]).rows["measured"].to_list() == [1.0, 2.0]
+
+
+def test_missing_keys_do_not_match() -> None:
+    sides = frames({"k": ["a", None], "predicted": [1, 2]}, {"k": ["a", None], "measured": [1, 2]})
+    found = join(*sides, on=["k"], least=0.5)
+    assert (len(found.rows), found.without_measurement) == (1, ("–",))
+
+
+def test_ambiguous_keys_are_left_out_and_counted() -> None:
+    sides = frames(
+        {"k": ["a", "b", "b"], "predicted": [1, 2, 3]},
+        {"k": ["a", "b", "c", "c"], "measured": [1, 2, 3, 4]},
+    )
+    with pytest.raises(InputError, match=r"only 1 of 3 rows find a partner, fewer than 90%.*b, c"):
+        join(*sides, on=["k"])
+    found = join(*sides, on=["k"], least=0.3)
+    assert found.ambiguous == ("b", "c")
+    assert found.rows["k"].to_list() == ["a"]
+
+
+def test_by_order_within_keys() -> None:
+    sides = frames(
+        {"op": ["mm", "mm", "add", "x"], "predicted": [1, 2, 3, 4]},
+        {"op": ["add", "mm", "mm", "x", "x"], "measured": [30, 10, 20, 40, 50]},
+    )
+    found = join(*sides, on=["op"], by="order", least=0.7)
+    assert found.rows.select("predicted", "measured").rows() == [(1, 10), (2, 20), (3, 30)]
+    assert found.ambiguous == ("x",)
+
+
+def test_by_name_with_aliases() -> None:
+    sides = frames(
+        {"op": ["reduce_kernel", "GemmBiasRelu", "7"], "predicted": [1, 2, 3]},
+        {
+            "op": ["void reduce_kernel<512>(float*)", "cutlass::gemm<a<b>>(x)", "7"],
+            "measured": [10, 20, 30],
+        },
+    )
+    found = join(*sides, on=["op"], by="name", aliases={"GemmBiasRelu": "cutlass::gemm"})
+    assert found.rows["measured"].to_list() == [10, 20, 30]
+
+
+def test_units_are_converted_after_rows_have_met() -> None:
+    sides = frames(
+        {"k": ["a", "b"], "quantity": ["time", "energy"], "unit": ["cycles", "pJ"]}
+        | {"predicted": [1500.0, 3.0]},
+        {"k": ["a", "b", "a"], "quantity": ["time", "energy", "bandwidth"]}
+        | {"unit": ["us", "nJ", "GB/s"], "measured": [2.0, 0.004, 9.0]},
+    )
+    with pytest.raises(InputError, match=r"'us' and 'cycles' cannot be converted.*--clock"):
+        join(*sides, on=["k"])
+    found = join(*sides, on=["k"], clock_hz=1e9).rows
+    assert found["measured"].to_list() == pytest.approx([2000.0, 4.0])
+    assert found["unit"].to_list() == ["cycles", "pJ"]
+
+
+def test_what_is_not_there() -> None:
+    sides = frames({"k": ["a"], "predicted": [1.0]}, {"k": ["a"], "measured": [None]})
+    with pytest.raises(InputError, match="no row has a value in measured"):
+        join(*sides, on=["k"])
+    with pytest.raises(InputError, match=r"the predictions have no column 'x'. Columns: k, pred"):
+        join(*sides, on=["x"])
+    with pytest.raises(InputError, match=r"the measurements have no column 'x'"):
+        join(*sides, on={"k": "x"})
+    sides = frames({"k": ["a"], "predicted": [1.0]}, {"k": ["a"], "measured": [1.0]})
+    with pytest.raises(InputError, match="no keys to join on"):
+        join(*sides, on=[])
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("_ZN2at6native13reduce_kernelILi512EEEvT_", "at::native::reduce_kernel"),
+        (
+            "void at::native::reduce_kernel<512, 1, at::X<float>>(Args, int)",
+            "at::native::reduce_kernel",
+        ),
+        ("void (anonymous namespace)::softmax<float>(int)", "softmax"),
+        ("_ZN12_GLOBAL__N_17softmaxIfEEvi", "softmax"),
+        ("_Z9vectorAddPKfS0_Pfi", "vectoradd"),
+        ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
+        ("Cijk_Ailk_Bljk_MT64x64.kd", "cijk_ailk_bljk_mt64x64"),
+        ("layer1/layer2/Add_12", "add"),
+        ("aten::add_.3", "aten::add_"),
+        ("123", "123"),
+        ("<lambda>", "<lambda>"),
+        ("", ""),
+        ("_Z", "_z"),
+        ("_ZN99999abc", "_zn99999abc"),
+    ],
+)
+def test_names(name: str, plain: str) -> None:
+    assert normalised(name) == plain

@@ -1,0 +1,111 @@
+"""Rows of readers, and the tables made from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers.output import output
+from errcomp.results import Dropped
+
+KERNEL: dict[str, Any] = {"tool": "x", "level": "kernel", "quantity": "time", "unit": "us"}
+MODEL = {**KERNEL, "level": "model", "unit": "ms"}
+
+
+def test_values_that_are_none() -> None:
+    rows = [
+        {**KERNEL, "predicted": float("inf")},
+        {**KERNEL, "predicted": -1.0},
+        {**KERNEL, "predicted": float("nan")},
+        {**KERNEL, "predicted": None, "status": "compile error"},
+        {**KERNEL, "predicted": 1.0, "status": "ok"},
+        {**KERNEL, "predicted": 0},
+    ]
+    found = output("a", "x", rows).rows
+    assert found["predicted"].to_list() == [None, None, None, None, 1.0, 0.0]
+    assert found["status"].to_list() == [
+        "not finite",
+        "negative",
+        "no value",
+        "compile error",
+        None,
+        None,
+    ]
+    assert found.columns == [*KERNEL, "predicted", "measured", "status"]
+
+
+def test_keys_without_a_value_are_left_out_and_rows_are_needed() -> None:
+    rows = {**{k: [v] for k, v in KERNEL.items()}, "measured": [1], "run": [None], "op": ["a"]}
+    assert output("a", "x", rows).rows.columns[-1] == "op"
+    dropped = [Dropped("warm-up", 3, (1, 2, 3))]
+    with pytest.raises(InputError, match=r"^a: no predicted or measured value.*3 warm-up"):
+        output("a", "x", [], dropped=dropped)
+    with pytest.raises(TypeError, match="must say unit"):
+        output("a", "x", [{"tool": "x", "level": "kernel", "quantity": "time"}])
+
+
+def test_pairs_are_rows_with_both_and_failed_predictions() -> None:
+    rows = [
+        {**KERNEL, "predicted": 1.0, "measured": 2.0, "op": "a"},
+        {**KERNEL, "predicted": 1.0, "measured": None, "op": "b"},
+        {**KERNEL, "predicted": None, "measured": 4.0, "op": "c", "status": "crashed"},
+        {**KERNEL, "predicted": 0.003, "measured": 0.004, "op": "d", "unit": "ms"},
+    ]
+    pairs = output("a", "x", rows).pairs
+    assert (pairs.unit, pairs.predicted.tolist()) == ("us", [1.0, 3.0])
+    assert [(d.n, d.reason) for d in pairs.dropped] == [(1, "the prediction failed (status)")]
+    only = output("a", "x", [{**KERNEL, "predicted": 1.0}])
+    with pytest.raises(InputError, match=r"holds predicted values only.*file of measurements"):
+        _ = only.pairs
+
+
+def test_several_quantities_are_chosen_from() -> None:
+    both = {"predicted": 1.0, "measured": 2.0}
+    rows = [{**KERNEL, **both}, {**KERNEL, **both, "quantity": "energy", "unit": "pJ"}]
+    found = output("a", "x", rows)
+    with pytest.raises(InputError, match=r"several quantities: energy, time. Choose one"):
+        _ = found.pairs
+    assert found.of(quantity="energy").pairs.unit == "pJ"
+    with pytest.raises(InputError, match=r"no row has quantity=power. Values there: energy, time"):
+        found.of(quantity="power")
+    with pytest.raises(InputError, match=r"no column 'device'. Columns: tool"):
+        found.of(device=["a"])
+
+
+def test_kernels_know_the_time_of_their_run() -> None:
+    rows = [
+        {**KERNEL, "measured": 5.0, "run": "1", "kernel": "a", "count": 2},
+        {**KERNEL, "measured": 7.0, "run": "2", "kernel": "a", "count": 1},
+        {**MODEL, "measured": 0.5, "run": "1"},
+    ]
+    found = output("a", "x", rows)
+    kernels = found.kernels
+    assert (kernels.unit, kernels.measured.tolist()) == ("us", [5.0, 7.0])
+    assert kernels.totals().run_measured[0] == 500.0
+    runs = found.runs
+    assert (runs.unit, runs.run.tolist(), runs.measured.tolist()) == ("ms", ["1"], [0.5])
+    with pytest.raises(InputError, match=r"no time of a model. There are: time of a kernel"):
+        _ = found.of(level="kernel").runs
+
+
+def test_history_needs_versions() -> None:
+    rows = [{**KERNEL, "measured": 5.0 + i, "version": f"1.{i}", "op": "a"} for i in range(3)]
+    assert output("a", "x", rows).history.versions == ("1.0", "1.1", "1.2")
+    with pytest.raises(InputError, match="no column version"):
+        _ = output("a", "x", [{**KERNEL, "measured": 1.0}]).history
+
+
+def test_the_report_counts() -> None:
+    rows = pl.DataFrame(
+        [{**KERNEL, "predicted": 1.0}, {**KERNEL, "predicted": None, "status": "crashed"}]
+    )
+    found = output("a.log", "x-log", rows, dropped=[Dropped("warm-up", 1, (1,))], notes=["Slow."])
+    assert found.report.splitlines() == [
+        "read a.log (x-log): 2 rows, 1 predicted",
+        "1 rows without a value they should have: crashed",
+        "1 rows left out: warm-up",
+        "note: Slow.",
+    ]

@@ -1,0 +1,69 @@
+"""Tables within text files."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers.sheet import sheet_of, to_numbers
+
+
+def test_blanks_commas_at_the_end_and_repeated_headers() -> None:
+    lines = [" Layer, Cycles ,", "1, 10 ,", "", " Layer, Cycles ,", "2, 20 ,"]
+    sheet = sheet_of("a.csv", lines, first_line=5)
+    assert sheet.columns == ("Layer", "Cycles")
+    assert sheet.numbers("Cycles").tolist() == [10.0, 20.0]
+    assert sheet.lines.tolist() == [6, 9]
+    assert sheet_of("a.csv", ["a,b", "1,2,"]).numbers("b").tolist() == [2.0]
+    assert sheet_of("a.csv", ["a,b,", "1,2"]).numbers("b").tolist() == [2.0]
+
+
+def test_fields_with_line_breaks_keep_their_line() -> None:
+    sheet = sheet_of("a.csv", ["a,b", '"x', 'y",1', "z,2"])
+    assert sheet.texts("a") == ["x\ny", "z"]
+    assert sheet.lines.tolist() == [2, 4]
+
+
+def test_columns_without_a_name() -> None:
+    assert sheet_of("a.csv", [",a,", "0,1,"]).columns == ("column_1", "a")
+    assert sheet_of("a.csv", ["a,a,a_2", "0,1,2"]).columns == ("a", "a_2", "a_2_2")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["a,b", "1"], r"line 2: 1 fields, the header has 2"),
+        (["a,b", "1,2,3"], r"line 2: 3 fields"),
+        (["a,b", '1,"2'], r"line 2: a quote is not closed"),
+        (["a,b"], r"there is a header but no row"),
+        (["", " "], r"no table"),
+        (["a,b", "1,2"], r"line 1: missing column 'c'. Columns found: a, b"),
+    ],
+)
+def test_what_is_no_table(lines: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=rf"^a\.csv: {message}"):
+        sheet_of("a.csv", lines, needed=["c"] if "missing" in message else ())
+
+
+def test_numbers() -> None:
+    texts = ["1", " 2.5 ", "1,205.50", "12,345,678", "-nan", "N/A", "NONE", "", "-", "1e-3", "inf"]
+    found, bad = to_numbers(pl.Series(texts))
+    wanted = [1, 2.5, 1205.5, 12345678, *[np.nan] * 5, 1e-3, np.inf]
+    np.testing.assert_array_equal(found, wanted)
+    assert not bad.any()
+    _, bad = to_numbers(pl.Series(["1,5", "x", "1_000", "0x10", "١"]))
+    assert bad.all()
+
+
+def test_a_field_that_is_no_number_is_named() -> None:
+    sheet = sheet_of("a.csv", ["a", "1", "x", "n/a"])
+    with pytest.raises(InputError, match=r"a must be a number, got 'x' in line 3\. "):
+        sheet.numbers("a")
+    part = sheet.take(np.array([True, False, True]))
+    assert np.isnan(part.numbers("a")[1])
+    with pytest.raises(InputError, match=r"a must be a number, got 'n/a' in line 4"):
+        part.numbers("a", required=True)
+    with pytest.raises(InputError, match=r"missing column 'b'. Columns found: a\. The tool"):
+        part.texts("b")

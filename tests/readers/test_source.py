@@ -1,0 +1,138 @@
+"""One file: its content in every wrapping, what it begins with, and what is wrong with it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers.source import Source
+
+
+def source(tmp_path: Path, content: str | bytes, name: str = "a.txt") -> Source:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return Source(path, name=name)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a,b\n1,\xc2\xb5\n",
+        b"a,b\r\n1,\xc2\xb5\r\n",
+        b"\xef\xbb\xbfa,b\n1,\xc2\xb5\n",
+        "a,b\n1,µ\n".encode("utf-16"),
+        gzip.compress(b"a,b\n1,\xc2\xb5\n"),
+        gzip.compress("a,b\n1,µ\n".encode("utf-16")),
+    ],
+)
+def test_the_same_text_in_every_wrapping(tmp_path: Path, content: bytes) -> None:
+    found = source(tmp_path, content)
+    assert found.text == "a,b\n1,µ\n"
+    assert found.lines() == ["a,b", "1,µ"]
+    assert found.header == ("a", "b")
+    assert found.head_lines == ("a,b", "1,µ")
+
+
+def test_names_in_json(tmp_path: Path) -> None:
+    text = '{"a": {"x": 1}, "b": [{"y": "}{"}], "c \\" d": "e: [", "f": null}'
+    assert source(tmp_path, text).json_names == ("a", "b", 'c \\" d', "f")
+    assert source(tmp_path, '[{"a": {"x": 1}, "b": 2}, {"c": 3}]').json_names == ("a", "b")
+    assert source(tmp_path, '{"a": 1}\n{"b": 2}\n').json_names == ("a",)
+    assert source(tmp_path, '{"a": [' + '{"b": 1},' * 20_000).json_names == ("a",)
+    assert source(tmp_path, "[1, 2]").json_names == ()
+    assert source(tmp_path, '"a": 1').json_names == ()
+
+
+def test_the_head_of_a_large_file_ends_with_a_whole_line(tmp_path: Path) -> None:
+    found = source(tmp_path, "0123456789 123\n" * 10_000)
+    assert len(found.head) == 1 << 16
+    assert set(found.head_lines) == {"0123456789 123"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        (b"a\nb\xff\n", r"line 2: byte 0xff is not text"),
+        (b"a\nb\0c\n", r"line 2: a zero byte"),
+        (gzip.compress(b"a" * 1000)[:-9], "broken gzip"),
+        (b"\x1f\x8b" + b"nonsense" * 9, "broken gzip"),
+    ],
+)
+def test_what_is_no_text(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=rf"^a\.txt: {message}"):
+        _ = source(tmp_path, content).text
+
+
+def test_a_file_that_is_not_there_or_closed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        _ = Source(tmp_path / "none").text
+    with pytest.raises(InputError, match="cannot be read"):
+        _ = Source(tmp_path).head
+    if os.geteuid():
+        found = source(tmp_path, "a")
+        found.path.chmod(0)
+        with pytest.raises(InputError, match="cannot be read"):
+            _ = found.head
+
+
+def test_a_bomb_is_left_packed(tmp_path: Path) -> None:
+    found = source(tmp_path, gzip.compress(bytes(80 << 20)))
+    assert found.path.stat().st_size < 1 << 20
+    assert found.head == bytes(1 << 16)
+    with pytest.raises(InputError, match=r"unpacks to more than 200 times its size"):
+        found.content()
+
+
+def test_json(tmp_path: Path) -> None:
+    assert source(tmp_path, '{"a": [1, 2.5, null]}').json() == {"a": [1, 2.5, None]}
+    for text, message in (
+        ('{"a": 1,\n', r"line 2: not valid JSON"),
+        ('{"a": 1, "a": 2}', r"not valid JSON \(an object names 'a' twice\)"),
+        ("[" * 100_000, r"not valid JSON"),
+    ):
+        with pytest.raises(InputError, match=rf"^a\.txt: {message}"):
+            source(tmp_path, text).json()
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    found = source(tmp_path, '# log\n{"a": 1}\n\n[2]\n').json_lines(comment="#")
+    assert list(found) == [(2, {"a": 1}), (4, [2])]
+    with pytest.raises(InputError, match=r"^a\.txt: line 2: not valid JSON"):
+        list(source(tmp_path, '{"a": 1}\n{"a": \n').json_lines())
+
+
+def test_yaml(tmp_path: Path) -> None:
+    assert source(tmp_path, "a:\n  - 1\n  - 2.5\n").yaml() == {"a": [1, 2.5]}
+    for text, message in (
+        ("a: [1\n", "not valid YAML"),
+        ("a: !!python/object:os.system x\n", "not valid YAML"),
+        ("[" * 20_000, "not valid YAML"),
+        ("? [a]\n: b\n", "not valid YAML"),
+        ("a: 2026-13-45\n", "not valid YAML"),
+    ):
+        with pytest.raises(InputError, match=rf"^a\.txt: (line \d+: )?{message}"):
+            source(tmp_path, text).yaml()
+
+
+def test_files_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    found = Source(tmp_path / "run.csv", name="runs/run.csv")
+    beside = found.sibling("config.json")
+    assert beside is not None
+    assert (beside.name, beside.json()) == ("runs/config.json", {})
+    assert found.sibling("none.json") is None
+
+
+def test_a_table_below_other_lines(tmp_path: Path) -> None:
+    sheet = source(tmp_path, "made by x\n\na;b\n1;2\n").sheet(["a"], skip=1)
+    assert (sheet.columns, sheet.numbers("b").tolist(), sheet.lines.tolist()) == (
+        ("a", "b"),
+        [2.0],
+        [4],
+    )
