@@ -1,0 +1,270 @@
+"""Chakra: execution traces, as protobuf (.et) and as the JSON that PyTorch writes."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from errcomp.readers._chakra_nodes import (
+    COLLECTIVES,
+    METADATA,
+    TYPES,
+    Node,
+    begins_trace,
+    edges,
+    read_nodes,
+)
+from errcomp.readers._wide import as_dropped
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FORMATS", "read"]
+
+_NO_TIME = "no duration in the trace"
+_LONGEST = 4000
+_COMMUNICATION = frozenset(TYPES.index(name) for name in ("send", "receive", "collective"))
+#: Attributes of nodes: what they are called here, and what they must be.
+_KEYS: dict[str, tuple[str, type]] = {
+    "comm_size": ("size_bytes", int),
+    "comm_src": ("from_rank", int),
+    "comm_dst": ("to_rank", int),
+    "pg_name": ("group", str),
+    "num_ops": ("operations", int),
+    "tensor_size": ("tensor_bytes", int),
+    "rf_id": ("record_function", int),
+    "is_cpu_op": ("host", bool),
+}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read execution traces: of Chakra (``.et``), or of PyTorch's ExecutionTraceObserver (JSON).
+
+    Parameters
+    ----------
+    path : path
+        A trace of one rank, or a folder or archive of traces.
+
+    Returns
+    -------
+    Output
+        One row for each ``node``: ``time`` (us) on the machine that was traced, with the key
+        ``host`` for operators of the CPU (their time is without that of operators within); level
+        "collective" with ``collective``, ``size_bytes`` for communication. A workload that was
+        written, not measured, has no times: its rows have a status. The JSON of PyTorch has times
+        only after ``chakra_trace_link``; ``record_function`` is what its operators have in common
+        with those of the profiler's trace ("Record function id").
+
+        ``graph`` of one ``.et`` makes the ``errcomp-prediction`` document of its nodes: each waits
+        for its control and data dependencies and, where nodes have start times, for the one before
+        it on its stream.
+
+    Raises
+    ------
+    InputError
+        The file is cut off or is no such trace, or two nodes have one id.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.0.et"
+    >>> _ = path.write_bytes(b"\x07\n\x050.0.4\x0a\x08\x01\x12\x02mm\x18\x04\x38\x07")
+    >>> found = read(path)
+    >>> found.rows.select("node", "kernel", "kernel_class", "measured", "unit").rows()
+    [(1, 'mm', 'compute', 7.0, 'us')]
+    >>> found.graph()["graph"]["nodes"]
+    [{'id': '1', 'chakra_node': 1, 'kernel': 'mm'}]
+    """
+    return read_as(path, FORMATS)
+
+
+def _trace(source: Source) -> bool:
+    return begins_trace(source.head)
+
+
+def _read_trace(source: Source) -> Output:
+    version, nodes = read_nodes(source)
+    operators = [node for node in nodes if node.type != METADATA]
+    timed = any(node.duration for node in operators)
+    unknown = len({one for node in nodes for one in node.after} - {node.id for node in nodes})
+    notes = []
+    if unknown:
+        notes.append(f"{unknown} nodes that others wait for are not in the trace.")
+    if not timed:
+        notes.append("No node has a duration: this is a workload to simulate, not a measurement.")
+    return output(
+        source.name,
+        "chakra-et",
+        _rows(operators, version),
+        dropped=as_dropped("metadata nodes", len(nodes) - len(operators)),
+        notes=notes,
+        graph=(lambda: _document(source, version, nodes)) if timed else None,
+    )
+
+
+def _rows(nodes: Sequence[Node], version: str) -> pl.DataFrame:
+    import polars as pl
+
+    kinds = [TYPES[node.type] if node.type < len(TYPES) else "unknown" for node in nodes]
+    columns: dict[str, list[Any]] = {
+        "level": ["collective" if n.type in _COMMUNICATION else "kernel" for n in nodes],
+        "measured": [float(node.duration) or None for node in nodes],
+        "status": [None if node.duration else _NO_TIME for node in nodes],
+        "kernel": [node.name or kind for node, kind in zip(nodes, kinds, strict=True)],
+        "kernel_class": kinds,
+        "node": [node.id for node in nodes],
+        "collective": [_collective(node) for node in nodes],
+        "stream": [_text(node.attributes.get("stream")) for node in nodes],
+        "start": [node.start or None for node in nodes],
+        "shape": [node.shapes or None for node in nodes],
+    }
+    for name, (new, kind) in _KEYS.items():
+        found = [node.attributes.get(name) for node in nodes]
+        columns[new] = [value if type(value) is kind else None for value in found]
+    frame = pl.DataFrame(columns, strict=False, infer_schema_length=None)
+    return frame.with_columns(
+        tool=pl.lit("Chakra"), quantity=pl.lit("time"), unit=pl.lit("us"), schema=pl.lit(version)
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _collective(node: Node) -> str | None:
+    if node.type not in _COMMUNICATION:
+        return None
+    if TYPES[node.type] != "collective":
+        return TYPES[node.type]
+    kind = node.attributes.get("comm_type", 0)
+    known = isinstance(kind, int) and 0 <= kind < len(COLLECTIVES)
+    return COLLECTIVES[kind] if known else "unknown"
+
+
+def _document(source: Source, version: str, nodes: Sequence[Node]) -> dict[str, Any]:
+    """Return the trace as a prediction whose times are those measured, without spread."""
+    ordered = sorted(nodes, key=lambda node: node.start)
+    streams = all(node.start for node in nodes if "stream" in node.attributes)
+    kinds = [(node.name, node.type, node.duration) for node in ordered if node.duration]
+    names = _names(kinds)
+    items = []
+    for node in ordered:
+        item: dict[str, Any] = {"id": str(node.id), "chakra_node": node.id}
+        if node.duration:
+            item["kernel"] = names[node.name, node.type, node.duration]
+        else:
+            item["duration"] = 0.0
+        if streams and (stream := _text(node.attributes.get("stream"))):
+            item["stream"] = stream
+        items.append(item)
+    counts = Counter(kinds)
+    terms = [
+        {
+            "id": names[kind],
+            "class": TYPES[kind[1]] if kind[1] < len(TYPES) else "unknown",
+            "value": float(kind[2]),
+            "count": count,
+        }
+        for kind, count in counts.items()
+    ]
+    return {
+        "format": "errcomp-prediction",
+        "version": 1,
+        "name": source.path.name,
+        "unit": "us",
+        "level": "model",
+        "distribution": {"kind": "log-ratio"},
+        "correlation": {"levels": []},
+        "terms": terms,
+        "graph": {
+            "node": "dag",
+            "nodes": items,
+            "edges": [[str(before), str(after)] for before, after in edges(list(nodes))],
+        },
+        "provenance": {
+            "tool": "Chakra",
+            "tool_version": version,
+            "created": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+            "inputs": [
+                {
+                    "name": source.path.name,
+                    "sha256": hashlib.sha256(source.content()).hexdigest(),
+                }
+            ],
+            "note": "Durations of the trace, without an error: give each term its spread.",
+        },
+    }
+
+
+def _names(kinds: Sequence[tuple[str, int, int]]) -> dict[tuple[str, int, int], str]:
+    """Return a name for each kind: that of its nodes, numbered where times differ."""
+    found: dict[tuple[str, int, int], str] = {}
+    taken: Counter[str] = Counter()
+    for kind in dict.fromkeys(kinds):
+        # A name is text without zero characters, and has an end.
+        plain = kind[0].replace("\0", "")[:_LONGEST] or "node"
+        name = plain
+        while name in taken:
+            taken[plain] += 1
+            name = f"{plain} #{taken[plain]}"
+        taken[name] += 1
+        found[kind] = name
+    return found
+
+
+def _json(source: Source) -> bool:
+    return {"schema", "pid", "nodes"} <= set(source.json_names)
+
+
+def _read_json(source: Source) -> Output:
+    from errcomp.readers._chakra_json import read_operators
+
+    frame, left_out = read_operators(source)
+    notes = []
+    if frame["measured"].null_count() == len(frame):
+        notes.append(
+            "PyTorch writes no times into this file: they are in the profiler's trace of the same "
+            "run, whose operators have the same record function id."
+        )
+    reason = "threads and processes, which are no operators"
+    return output(
+        source.name, "chakra-json", frame, dropped=as_dropped(reason, left_out), notes=notes
+    )
+
+
+FORMATS = (
+    Format(
+        name="chakra-et",
+        tool="Chakra",
+        files="execution trace of a rank (.et)",
+        levels=("kernel", "collective"),
+        quantities=("time",),
+        units=("us",),
+        gives="measurements",
+        sample="0.0.4, inputs of ASTRA-sim",
+        recognise=_trace,
+        read=_read_trace,
+        limits="Whole microseconds. A node that took less than one, or has none, has no duration "
+        "here: the format cannot tell. Values of tensors are left out.",
+    ),
+    Format(
+        name="chakra-json",
+        tool="Chakra",
+        files="PyTorch execution trace (JSON)",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("us",),
+        gives="measurements",
+        sample="schema 1.0.1, PyTorch 2.x",
+        recognise=_json,
+        read=_read_json,
+        limits="Has no times unless chakra_trace_link has put them in.",
+    ),
+)

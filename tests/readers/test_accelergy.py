@@ -1,0 +1,97 @@
+"""Tables of energies and areas that Accelergy writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers.accelergy import read
+
+FIXTURES = Path(__file__).parents[1] / "data" / "readers"
+
+
+def test_energies_of_actions() -> None:
+    rows = read(FIXTURES / "accelergy-ert" / "good").rows
+    columns = ("component", "instances", "action", "predicted", "unit", "arguments")
+    assert rows.select(columns).rows() == [
+        ("chip.DRAM", 1, "read", 512.0, "pJ", '{"global_cycle_seconds": "1e-09"}'),
+        # YAML takes 1e-07 for text.
+        ("chip.DRAM", 1, "leak", 1e-7, "pJ", None),
+        ("chip.pe.mac", 8, "compute", 0.25, "pJ", None),
+    ]
+    assert set(rows["version"]) == {"0.4"}
+
+
+def test_an_energy_for_each_combination_of_arguments() -> None:
+    rows = read(FIXTURES / "accelergy-ert" / "old_version").rows
+    assert rows.select("arguments", "predicted").rows() == [
+        ('{"address_delta": 0}', 1.5),
+        ('{"address_delta": 1}', 2.5),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["accelergy-art", "accelergy-art-summary"])
+def test_areas_are_of_one_instance(kind: str) -> None:
+    rows = read(FIXTURES / kind / "good").rows
+    assert rows.select("component", "instances", "predicted", "unit").rows()[0] == (
+        *("chip.mac", 8, 191.5),
+        "um^2",
+    )
+
+
+def test_energies_of_a_run() -> None:
+    rows = read(FIXTURES / "accelergy-energy" / "good").rows
+    assert rows.select("component", "quantity", "predicted").rows() == [
+        ("chip.mac", "energy", 2400.0),
+        ("chip.DRAM", "energy", 9596.25),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("ART:\n  tables: 3\n", "ART must hold a list tables"),
+        ("ART: []\n", "ART must hold a list tables"),
+        ("ART:\n  tables:\n  - 3\n", "entry 1: must have a name"),
+        ("ART:\n  tables:\n  - name: a\n    area: big\n", "area must be a number, got 'big'"),
+        ("ERT:\n  tables:\n  - name: a\n    actions: 3\n", "must have a list of actions"),
+        ("ERT:\n  tables:\n  - name: a\n    actions:\n    - 3\n", "an action without a name"),
+        ("ART:\n  tables:\n  - name: [a\n", "not valid YAML"),
+        ("- 1\n", "ERT must hold a list tables"),
+    ],
+)
+def test_other_forms_are_refused(tmp_path: Path, content: str, message: str) -> None:
+    from errcomp.readers.accelergy import FORMATS
+    from errcomp.readers.source import Source
+
+    path = tmp_path / "table.yaml"
+    path.write_text(content)
+    one = FORMATS[2] if content.startswith("ART") else FORMATS[0]
+    assert one.read is not None
+    with pytest.raises(InputError, match=message):
+        one.read(Source(path))
+
+
+def test_values_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "ART.yaml"
+    areas = (".nan", ".inf", "-1", "null", "1" + "0" * 400)
+    tables = "".join(f"  - name: c{i}\n    area: {area}\n" for i, area in enumerate(areas))
+    path.write_text("ART:\n  tables:\n" + tables)
+    statuses = read(path).rows["status"].to_list()
+    assert statuses == ["no value", "not finite", "negative", "no value", "not finite"]
+
+
+@pytest.mark.shared
+def test_the_samples(shared_data: Path) -> None:
+    folder = shared_data / "tools" / "timeloop" / "eyeriss_like"
+    table, summary = (
+        read(folder / f"timeloop-mapper.{name}.yaml").rows for name in ("ERT", "ERT_summary")
+    )
+    columns = ("component", "instances", "action", "predicted")
+    assert table.select(columns).rows() == summary.select(columns).rows()
+    assert table.height == 22
+    areas = read(folder / "timeloop-mapper.ART_summary.yaml").rows
+    spad = areas.filter(component="system_top_level.ifmap_spad")
+    assert spad.select("instances", "predicted").rows() == [(168, 70.091961)]
