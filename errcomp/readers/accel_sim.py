@@ -1,0 +1,320 @@
+"""Accel-Sim and AccelWattch: the simulator's log, and tables of the scripts around it."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from errcomp.readers._accel_bench import (
+    is_benchmarks,
+    is_power_log,
+    read_benchmarks,
+    read_power_log,
+)
+from errcomp.readers._accel_stats import is_correlation, is_stats, read_correlation, read_stats
+from errcomp.readers._gpgpu_log import is_accel_sim, is_log, read_log
+from errcomp.readers._measures import Measure, has, other_keys, rows_of
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+_PAIRS = ("sheet_variant", "kernel", "sim_total_watts", "hw_total_watts")
+_MEASURED = ("mean HW_power", "st_dev", "#samples")
+_COUNTERS = ("Benchmark", "Kernel", "Elapsed_Cycles")
+_SUMMARY = ("app", "config", "cycles", "avg_power_W", "Accel-Sim-build")
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read files of Accel-Sim and AccelWattch.
+
+    Parameters
+    ----------
+    path : path
+        A log (stdout) of ``accel-sim.out``, what ``get_stats.py`` printed, a table of
+        ``plot-correlation.py``, a power report or table of AccelWattch, measured powers or
+        counters of its hardware profiler, the output of the tuner's microbenchmarks, or a folder
+        or archive of them.
+
+    Returns
+    -------
+    Output
+        Simulated cycles of kernels and runs, with the ``host time`` that the simulator took;
+        simulated and measured power (``W``), with ``measured_spread`` and ``n_repeats`` where the
+        file has them; measured cycles, latencies and bandwidths.
+
+    Raises
+    ------
+    InputError
+        The file is none of these, or what it holds cannot be used.
+
+    Notes
+    -----
+    A kernel that did not finish is a row with a status. The sheets of Pascal hold two tables of
+    the same kernels (``table``): choose one before pairing.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "hw_power.csv"
+    >>> _ = path.write_text(",mean HW_power,st_dev,var,#samples\ngemm_k1,200.0,2.0,4.0,5\n")
+    >>> read(path).rows.select("kernel", "unit", "measured", "measured_spread").rows()
+    [('gemm_k1', 'W', 200.0, 0.01)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_log(source: Source) -> bool:
+    return is_log(source) and is_accel_sim(source)
+
+
+def _read_log(source: Source) -> Output:
+    return read_log(source, "Accel-Sim", "accel-sim-log")
+
+
+def _is_pairs(source: Source) -> bool:
+    return has(source.header, *_PAIRS)
+
+
+def _read_pairs(source: Source) -> Output:
+    sheet = source.sheet(_PAIRS)
+    power = Measure("power", "W", "sim_total_watts", "hw_total_watts")
+    keys = {"variant": "sheet_variant", "kernel": "kernel"}
+    used = {*keys.values(), power.predicted, power.measured}
+    rows = rows_of(sheet, "AccelWattch", "kernel", [power], {**keys, **other_keys(sheet, used)})
+    notes = []
+    if "table" in rows.columns and rows["table"].drop_nulls().n_unique() > 1:
+        notes.append(
+            "Some variants have several tables of the same kernels (key table): do not mix them."
+        )
+    return output(source.name, "accel-sim-power-pairs", rows, notes=notes)
+
+
+def _is_measured(source: Source) -> bool:
+    return has(source.header, *_MEASURED)
+
+
+def _read_measured(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(_MEASURED)
+    first = sheet.columns[0]
+    rows = rows_of(
+        sheet,
+        "AccelWattch hardware profiler",
+        "kernel",
+        [Measure("power", "W", measured="mean HW_power")],
+        {"kernel": first},
+    )
+    mean, deviation = sheet.numbers("mean HW_power"), sheet.numbers("st_dev")
+    rows = rows.with_columns(
+        measured_spread=pl.Series(deviation) / pl.Series(mean),
+        n_repeats=pl.Series(sheet.numbers("#samples"), nan_to_null=True).cast(
+            pl.Int64, strict=False
+        ),
+    ).with_columns(pl.col("measured_spread").fill_nan(None))
+    note = "The standard deviation is that of numpy (divided by n, not by n - 1)."
+    return output(source.name, "accel-sim-hw-power", rows, notes=[note])
+
+
+def _is_counters(source: Source) -> bool:
+    return has(source.header, *_COUNTERS)
+
+
+def _read_counters(source: Source) -> Output:
+    sheet = source.sheet(_COUNTERS)
+    rows = rows_of(
+        sheet,
+        "AccelWattch hardware profiler",
+        "kernel",
+        [Measure("time", "cycles", measured="Elapsed_Cycles")],
+        {"run": "Benchmark", "kernel": "Kernel"},
+    )
+    return output(source.name, "accel-sim-hw-counters", rows)
+
+
+def _is_powers(source: Source) -> bool:
+    # The names of the components are quoted, with a comma in each.
+    head = next((line for line in source.head_lines if line.strip()), "")
+    return has(source.header, "kernel_avg_power") and "IBP" in head and "DRAMP" in head
+
+
+def _read_powers(source: Source) -> Output:
+    sheet = source.sheet(["kernel_avg_power"])
+    rows = rows_of(
+        sheet,
+        "AccelWattch",
+        "kernel",
+        [Measure("power", "W", predicted="kernel_avg_power")],
+        {"kernel": sheet.columns[0]},
+    )
+    return output(source.name, "accel-sim-power-table", rows)
+
+
+def _is_summary(source: Source) -> bool:
+    return has(source.header, *_SUMMARY)
+
+
+def _read_summary(source: Source) -> Output:
+    sheet = source.sheet(_SUMMARY)
+    measures = [
+        Measure("time", "cycles", "cycles"),
+        Measure("power", "W", "avg_power_W"),
+        Measure("maximum power", "W", "max_power_W"),
+        Measure("host time", "s", measured="sim_time_s", level="system"),
+    ]
+    measures = [one for one in measures if (one.predicted or one.measured) in sheet.columns]
+    used = {one.predicted or one.measured for one in measures}
+    keys = {"run": "app", "config": "config", **other_keys(sheet, {*used, "app", "config"})}
+    rows = rows_of(sheet, "Accel-Sim", "model", measures, keys)
+    return output(source.name, "accel-sim-summary", rows)
+
+
+def _is_regexes(source: Source) -> bool:
+    starts = {line.partition(":")[0] for line in source.head_lines if not line.startswith("#")}
+    return len(starts & {"collect_aggregate", "collect_abs", "collect_rates"}) >= 2
+
+
+_TOOL = "Accel-Sim"
+FORMATS = (
+    Format(
+        name="accel-sim-log",
+        tool=_TOOL,
+        files="log (stdout)",
+        levels=("kernel", "model", "system"),
+        quantities=("time", "host time"),
+        units=("cycles", "s"),
+        gives="predictions",
+        sample="",
+        recognise=_is_log,
+        read=_read_log,
+        limits="Cycles and instructions only; caches, DRAM and network are not read.",
+    ),
+    Format(
+        name="accel-sim-stats",
+        tool=_TOOL,
+        files="output of get_stats.py",
+        levels=("kernel", "model", "system"),
+        quantities=("time", "power", "host time"),
+        units=("cycles", "W", "s"),
+        gives="predictions",
+        sample="excerpt of accelsim-llm-perf-power",
+        recognise=is_stats,
+        read=read_stats,
+        limits="Statistics that are no cycles, times or powers are left out.",
+    ),
+    Format(
+        name="accel-sim-correlation",
+        tool=_TOOL,
+        files="*.raw.csv of plot-correlation.py",
+        levels=("kernel", "model"),
+        quantities=("compared statistic",),
+        units=("of the statistic",),
+        gives="both",
+        sample="",
+        recognise=is_correlation,
+        read=read_correlation,
+        limits="Which statistic is compared stands in the name of the file only.",
+    ),
+    Format(
+        name="accel-sim-power-pairs",
+        tool=_TOOL,
+        files="AccelWattch_graphs.xlsx as CSV (Sim_Total, HW_Total)",
+        levels=("kernel",),
+        quantities=("power",),
+        units=("W",),
+        gives="both",
+        sample="accel-sim-framework 2260456, extracted",
+        recognise=_is_pairs,
+        read=_read_pairs,
+    ),
+    Format(
+        name="accel-sim-power-table",
+        tool=_TOOL,
+        files="accelwattch_<config>.csv of gen_sim_power_csv.py",
+        levels=("kernel",),
+        quantities=("power",),
+        units=("W",),
+        gives="predictions",
+        sample="",
+        recognise=_is_powers,
+        read=_read_powers,
+        limits="The total only, not the power of components.",
+    ),
+    Format(
+        name="accel-sim-power-log",
+        tool=_TOOL,
+        files="accelwattch_power_report.log",
+        levels=("kernel",),
+        quantities=("power", "maximum power", "minimum power"),
+        units=("W",),
+        gives="predictions",
+        sample="",
+        recognise=is_power_log,
+        read=read_power_log,
+        limits="The total only, not the power of components.",
+    ),
+    Format(
+        name="accel-sim-hw-power",
+        tool=_TOOL,
+        files="hw_power_validation_<gpu>.csv",
+        levels=("kernel",),
+        quantities=("power",),
+        units=("W",),
+        gives="measurements",
+        sample="accel-sim-framework 2260456",
+        recognise=_is_measured,
+        read=_read_measured,
+    ),
+    Format(
+        name="accel-sim-hw-counters",
+        tool=_TOOL,
+        files="hw_perf.csv of the hardware profiler",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("cycles",),
+        gives="measurements",
+        sample="accel-sim-framework 2260456",
+        recognise=_is_counters,
+        read=_read_counters,
+        limits="Of the counters only the elapsed cycles.",
+    ),
+    Format(
+        name="accel-sim-microbenchmarks",
+        tool=_TOOL,
+        files="output of the tuner's GPU_Microbenchmark",
+        levels=("kernel",),
+        quantities=("time", "latency", "bandwidth", "throughput"),
+        units=("cycles", "byte/clk", "byte/clk/SM", "flop/clk/SM"),
+        gives="measurements",
+        sample="accel-sim-framework 2260456",
+        recognise=is_benchmarks,
+        read=read_benchmarks,
+        limits="Configurations that it suggests are not read.",
+    ),
+    Format(
+        name="accel-sim-summary",
+        tool=_TOOL,
+        files="summary.csv of a run with power",
+        levels=("model", "system"),
+        quantities=("time", "power", "maximum power", "host time"),
+        units=("cycles", "W", "s"),
+        gives="predictions",
+        sample="accelsim-llm-perf-power 9bbb9d0",
+        recognise=_is_summary,
+        read=_read_summary,
+    ),
+    Format(
+        name="accel-sim-regexes",
+        tool=_TOOL,
+        files="statistics of get_stats.py (example_stats.yml)",
+        levels=(),
+        quantities=(),
+        units=(),
+        gives="neither",
+        sample="accel-sim-framework 2260456",
+        recognise=_is_regexes,
+        read=None,
+        limits="It holds the regular expressions that find statistics, not their values.",
+    ),
+)

@@ -1,0 +1,270 @@
+"""MLPerf: results of rounds of inference and training, and the logs behind them."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from errcomp.readers._measures import Measure, has, other_keys, rows_of
+from errcomp.readers._mlperf_log import is_summary, is_training, read_summary, read_training
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+from errcomp.results import Dropped
+
+__all__ = ["FORMATS", "read"]
+
+_INFERENCE = ("round", "submitter", "system_name", "bench_def", "scenario", "metric", "unit")
+_TRAINING = ("round", "submitter", "accelerators_total", "benchmark", "ttt_min")
+_RESULTS = ("Submitter", "Scenario", "Performance_Result")
+_OLD_RESULTS = ("Submitter", "Scenario", "Result")
+#: Columns that say what ran under which version of which software.
+_STACK = {"trt": "stack_trt", "cuda": "stack_cuda", "cudnn": "stack_cudnn", "ngc": "stack_ngc"}
+_NAMES = {
+    "round": "version",
+    "series_id": "series",
+    "accelerator": "device",
+    "n_accel": "ranks",
+    "accelerators_total": "ranks",
+    "bench_def": "model",
+    "global_batch": "batch",
+    "n_success": "n_repeats",
+    "throughput_cv": "measured_spread",
+}
+#: Results of other kinds, or of the whole series: they do not identify a row.
+_NOT_KEYS = frozenset(("n_rounds", "n_runs", "src"))
+_JSON_KEYS = {
+    "version": ("version", "Round", "round"),
+    "submitter": ("Submitter", "submitter"),
+    "model": ("Model", "MlperfModel", "UsedModel"),
+    "scenario": ("Scenario",),
+    "system": ("System", "SystemName"),
+    "device": ("Accelerator",),
+    "ranks": ("a#", "Total Accelerators"),
+    "nodes": ("Nodes",),
+    "platform": ("Platform",),
+    "suite": ("Suite",),
+    "division": ("Category", "Division"),
+    "availability": ("Availability",),
+    "software": ("Software",),
+    "power": ("has_power",),
+}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read results and logs of MLPerf.
+
+    Parameters
+    ----------
+    path : path
+        A table of results over rounds (CSV), ``summary_results.json``, ``mlperf_log_summary.txt``
+        of LoadGen, a log of a training run (``:::MLLOG``), or a folder or archive of them.
+
+    Returns
+    -------
+    Output
+        Measured ``throughput`` and latencies (``time``, ``ttft``, ``tpot``), with ``version`` (the
+        round), ``date``, ``model`` (the benchmark), ``device``, ``scenario``, and ``series`` where
+        the table has one: a history. Training: ``time to train`` and ``throughput`` with
+        ``measured_spread`` and ``n_repeats``.
+
+    Raises
+    ------
+    InputError
+        A value is no number, or a log holds no result.
+
+    Notes
+    -----
+    A result that LoadGen calls invalid is a row with a status. Results that were carried over from
+    an earlier round (``carried_over``) are kept: leave them out of a history. The throughput of
+    the scenario Server is a target that the submitter chose.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "mlperf_log_summary.txt"
+    >>> _ = path.write_text(
+    ...     "MLPerf Results Summary\nScenario : Offline\nMode     : PerformanceOnly\n"
+    ...     "Samples per second: 1234.5\nResult is : VALID\n"
+    ...     "Mean latency (ns)               : 1200\n")
+    >>> read(path).rows.select("quantity", "unit", "measured", "scenario").rows()
+    [('throughput', 'samples/s', 1234.5, 'Offline'), ('time', 'ns', 1200.0, 'Offline')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_inference(source: Source) -> bool:
+    return has(source.header, *_INFERENCE, "value")
+
+
+def _keys(columns: dict[str, str]) -> dict[str, str]:
+    names = {**_NAMES, **_STACK}
+    return {names.get(key, key): column for key, column in columns.items()}
+
+
+def _read_inference(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(_INFERENCE)
+    keys = _keys(other_keys(sheet, {*_NOT_KEYS, "value", "unit", "metric"}))
+    measure = Measure("throughput", "", measured="value")
+    rows = rows_of(sheet, "MLPerf inference", "system", [measure], keys)
+    metric = pl.Series("metric", sheet.texts("metric"))
+    latency = pl.col("metric").str.contains("latency")
+    rows = rows.with_columns(metric, unit=pl.Series(sheet.texts("unit"))).with_columns(
+        unit=pl.col("unit").replace(
+            {"Samples/s": "samples/s", "Queries/s": "queries/s", "Tokens/s": "tokens/s"}
+        ),
+        level=pl.when(latency).then(pl.lit("request")).otherwise(pl.lit("system")),
+        quantity=pl.when(latency)
+        .then(pl.lit("time"))
+        .when(pl.col("metric") == "throughput")
+        .then(pl.lit("throughput"))
+        .otherwise(pl.col("metric").str.replace_all("_", " ")),
+        statistic=pl.when(latency).then(pl.col("metric").str.extract(r"^(p\d+|mean|median)")),
+    )
+    notes = []
+    if rows["scenario"].str.to_lowercase().str.contains("server").any():
+        notes.append("The throughput of Server is a target that the submitter chose.")
+    return _with_carried("mlperf-inference-table", source, rows.drop("metric"), notes)
+
+
+def _with_carried(name: str, source: Source, rows: Any, notes: list[str]) -> Output:
+    if "carried_over" in rows.columns:
+        carried = int((rows["carried_over"] == 1).sum())
+        if carried:
+            notes.append(
+                f"{carried} results are carried over from an earlier round (carried_over=1): they "
+                "are no new measurements."
+            )
+    return output(source.name, name, rows, notes=notes)
+
+
+def _is_training_table(source: Source) -> bool:
+    return has(source.header, *_TRAINING)
+
+
+def _read_training_table(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(_TRAINING)
+    measures = [Measure("time to train", "min", measured="ttt_min")]
+    if "throughput" in sheet.columns:
+        measures.append(Measure("throughput", "samples/s", measured="throughput"))
+    used = {*_NOT_KEYS, "ttt_min", "throughput", "benchmark"}
+    keys = {**_keys(other_keys(sheet, used)), "model": "benchmark"}
+    rows = rows_of(sheet, "MLPerf training", "model", measures, keys)
+    rate = pl.col("quantity") == "throughput"
+    if "measured_spread" in rows.columns:
+        # The spread is that of throughputs.
+        spread = pl.col("measured_spread").cast(pl.Float64, strict=False)
+        rows = rows.with_columns(measured_spread=pl.when(rate).then(spread))
+    return _with_carried("mlperf-training-table", source, rows, [])
+
+
+def _is_results(source: Source) -> bool:
+    names = source.json_names
+    return has(names, *_RESULTS) or (has(names, *_OLD_RESULTS) and "Result_Units" in names)
+
+
+def _read_results(source: Source) -> Output:
+    found = source.json()
+    if not isinstance(found, list):
+        raise source.error("no list of results. Give summary_results.json as MLCommons wrote it.")
+    rows = [_result(one) for one in found if isinstance(one, dict)]
+    short = len(found) - len(rows)
+    dropped = [Dropped("no result", short)] if short else []
+    return output(source.name, "mlperf-results", rows, dropped=dropped)
+
+
+def _result(one: dict[str, Any]) -> dict[str, Any]:
+    unit = str(one.get("Performance_Units") or one.get("Result_Units") or "unknown")
+    words = unit.lower()
+    latency = "latency" in words or "millisec" in words or words.strip("() ") in ("ms", "s", "ns")
+    row: dict[str, Any] = {
+        "tool": "MLPerf inference",
+        "level": "request" if latency else "system",
+        "quantity": "time" if latency else "throughput",
+        "unit": "ms" if latency and ("ms" in words or "millisec" in words) else words,
+        "measured": None,
+        "status": None,
+    }
+    for name, options in _JSON_KEYS.items():
+        value = next((one[key] for key in options if one.get(key) not in (None, "")), None)
+        row[name] = None if value is None else str(value)
+    value = one.get("Performance_Result", one.get("Result"))
+    try:
+        row["measured"] = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        row["status"] = "no result" if value in (None, "") else f"no number: {str(value)[:40]}"
+    if str(one.get("errors", 0)) not in ("0", "0.0", "", "None"):
+        row |= {"status": f"{one['errors']} errors", "measured": None}
+    return row
+
+
+_TOOL = "MLPerf"
+FORMATS = (
+    Format(
+        name="mlperf-summary",
+        tool=_TOOL,
+        files="mlperf_log_summary.txt of LoadGen",
+        levels=("system", "request"),
+        quantities=("throughput", "time", "ttft", "tpot"),
+        units=("samples/s", "tokens/s", "queries/s", "ns"),
+        gives="measurements",
+        sample="",
+        recognise=is_summary,
+        read=read_summary,
+        limits="It does not say the round, the model or the device.",
+    ),
+    Format(
+        name="mlperf-results",
+        tool=_TOOL,
+        files="summary_results.json",
+        levels=("system", "request"),
+        quantities=("throughput", "time"),
+        units=("samples/s", "tokens/s", "queries/s", "ms", "unknown"),
+        gives="measurements",
+        sample="",
+        recognise=_is_results,
+        read=_read_results,
+    ),
+    Format(
+        name="mlperf-inference-table",
+        tool=_TOOL,
+        files="inference results over rounds (CSV)",
+        levels=("system", "request"),
+        quantities=("throughput", "time", "samples per query"),
+        units=("samples/s", "queries/s", "tokens/s", "ms", "samples"),
+        gives="measurements",
+        sample="rounds v0.7 to v6.0",
+        recognise=_is_inference,
+        read=_read_inference,
+    ),
+    Format(
+        name="mlperf-training-table",
+        tool=_TOOL,
+        files="training results over rounds (CSV)",
+        levels=("model",),
+        quantities=("time to train", "throughput"),
+        units=("min", "samples/s"),
+        gives="measurements",
+        sample="rounds v1.0 to v5.1",
+        recognise=_is_training_table,
+        read=_read_training_table,
+        limits="Minutes are not converted; what a throughput counts is not said.",
+    ),
+    Format(
+        name="mlperf-training-log",
+        tool=_TOOL,
+        files="result_<n>.txt of a training run",
+        levels=("model",),
+        quantities=("time to train", "throughput"),
+        units=("ms", "samples/s"),
+        gives="measurements",
+        sample="",
+        recognise=is_training,
+        read=read_training,
+        limits="The throughput is the median of tracked_stats, where a run logs them.",
+    ),
+)

@@ -1,0 +1,239 @@
+"""nccl-tests: measured times and bandwidths of collectives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from os import PathLike
+from typing import Any
+
+from errcomp.readers._measures import has
+from errcomp.readers._nccl_log import Table, collective_of, is_header, tables_of, without_launcher
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+from errcomp.results import Dropped
+
+__all__ = ["FORMATS", "read"]
+
+_TOOL = "nccl-tests"
+#: Columns and what they hold.
+_MEASURES = (
+    ("time", "time", "us"),
+    ("cputime", "CPU time", "us"),
+    ("algbw", "algorithm bandwidth", "GB/s"),
+    ("busbw", "bus bandwidth", "GB/s"),
+)
+_JSON = {"time": "time", "cpu_time": "cputime", "alg_bw": "algbw", "bus_bw": "busbw"}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read logs of nccl-tests (also rccl-tests), and its JSON reports.
+
+    Parameters
+    ----------
+    path : path
+        A log, with or without the tags of a launcher, a report (``-J``), or a folder or archive
+        of them.
+
+    Returns
+    -------
+    Output
+        For each size and placement (out-of-place, in-place) the measured ``time`` (us),
+        ``algorithm bandwidth`` and ``bus bandwidth`` (GB/s), with ``collective``, ``size_bytes``,
+        ``ranks``, ``nodes`` and ``device``. Equal points of one run have a ``repeat``.
+
+    Raises
+    ------
+    InputError
+        There is no table, or a value is no number.
+
+    Notes
+    -----
+    Wrong results are rows with a status. Old logs do not name the collective: it is found from
+    sizes and columns where these leave one possibility (an all_reduce or a reduce_scatter of two
+    ranks or more), else left open.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.txt"
+    >>> _ = path.write_text(
+    ...     "#   Rank  0 Pid 1 on a device  0 [0x00] A100\n"
+    ...     "#   Rank  1 Pid 2 on b device  0 [0x00] A100\n"
+    ...     "# size count type redop time algbw busbw error time algbw busbw error\n"
+    ...     "1024 256 float sum 34.5 0.03 0.03 0e+00 34.0 0.03 0.03 0e+00\n")
+    >>> read(path).of(quantity="time").rows.select("collective", "ranks", "measured").rows()
+    [('all_reduce', 2, 34.5), ('all_reduce', 2, 34.0)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_log(source: Source) -> bool:
+    return any(is_header(without_launcher(line)) for line in source.head_lines)
+
+
+def _read_log(source: Source) -> Output:
+    tables = tables_of(source)
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    unknown = 0
+    for i, table in enumerate(tables, start=1):
+        found = _rows(table, str(i) if len(tables) > 1 else None)
+        unknown += sum(row["collective"] is None for row in found)
+        rows += found
+        where = f" of run {i}" if len(tables) > 1 else ""
+        if not table.complete:
+            notes.append(
+                f"The table{where} has no end: the test was stopped, or the log is cut off."
+            )
+        if table.out_of_bounds:
+            notes.append(
+                f"{table.out_of_bounds} values{where} were out of bounds: the test failed."
+            )
+    if unknown:
+        notes.append(f"The log does not name the collective of {unknown} rows.")
+    cut = sum(table.cut for table in tables)
+    dropped = [Dropped("row that is cut off", cut)] if cut else []
+    absent = sum(one["time_of"] is None for table in tables for one in _points(table))
+    if absent:
+        dropped.append(Dropped("placement that the test did not run", absent))
+    return output(source.name, "nccl-tests-log", rows, dropped=dropped, notes=notes)
+
+
+def _points(table: Table) -> list[dict[str, Any]]:
+    """Return the points of a table, with the time whichever column has it."""
+    return [{**row, "time_of": row.get("time", row.get("cputime"))} for row in table.rows]
+
+
+def _status(table: Table, row: dict[str, Any]) -> str | None:
+    wrong = row.get("#wrong")
+    if wrong:
+        return f"wrong values: {wrong:.0f}"
+    if wrong is None and table.out_of_bounds:
+        return f"values of the run out of bounds: {table.out_of_bounds}"
+    return None
+
+
+def _rows(table: Table, run: str | None) -> list[dict[str, Any]]:
+    points = [row for row in _points(table) if row["time_of"] is not None]
+    names = ("placement", "size_bytes", "elements", "dtype", "redop", "root")
+    places = [tuple(row[name] for name in names) for row in points]
+    times = Counter(places)
+    seen: Counter[tuple[Any, ...]] = Counter()
+    rows = []
+    collective = collective_of(table)
+    for row, place in zip(points, places, strict=True):
+        seen[place] += 1
+        common = {
+            "tool": _TOOL,
+            "level": "collective",
+            "run": run,
+            "collective": collective,
+            **dict(zip(names, place, strict=True)),
+            "repeat": seen[place] if times[place] > 1 else None,
+            "ranks": table.ranks or None,
+            "nodes": len(table.hosts) or None,
+            "device": ", ".join(sorted(table.devices)) or None,
+            "version": table.version,
+            "status": _status(table, row),
+        }
+        for column, quantity, unit in _MEASURES:
+            if column in row:
+                value = None if common["status"] else row[column]
+                rows.append({**common, "quantity": quantity, "unit": unit, "measured": value})
+    return rows
+
+
+def _is_report(source: Source) -> bool:
+    return has(source.json_names, "start_time", "args", "env") and b'"nthreads"' in source.head
+
+
+def _read_report(source: Source) -> Output:
+    report = source.json()
+    if not isinstance(report, dict) or not isinstance(report.get("results"), list):
+        raise source.error("no list of results. The test may have been stopped: run it again.")
+    config = report.get("config")
+    devices = config.get("devices") if isinstance(config, dict) else None
+    devices = [one for one in devices or [] if isinstance(one, dict)]
+    args = report.get("args")
+    program = str(args[0]).rpartition("/")[2] if isinstance(args, list) and args else ""
+    table = Table(
+        program=program.removesuffix("_perf") or None,
+        version=None if report.get("nccl_version") is None else str(report["nccl_version"]),
+        hosts={str(one.get("hostname")) for one in devices},
+        devices={str(one.get("device_info")) for one in devices},
+        ranks=len(devices),
+    )
+    short = 0
+    for one in report["results"]:
+        found = _result(one) if isinstance(one, dict) else []
+        table.rows += found
+        short += not found
+    dropped = [Dropped("result without size or time", short)] if short else []
+    rows = _rows(table, None)
+    return output(source.name, "nccl-tests-json", rows, dropped=dropped)
+
+
+def _result(one: dict[str, Any]) -> list[dict[str, Any]]:
+    size, count = one.get("size"), one.get("count")
+    if not isinstance(size, int) or not isinstance(count, int):
+        return []
+    root = str(one.get("root", "")).strip()
+    redop = one.get("redop")
+    common = {
+        "size_bytes": size,
+        "elements": count,
+        "dtype": str(one.get("type")),
+        "redop": None if redop in (None, "none", "") else str(redop),
+        "root": int(root) if root.isdigit() else None,
+    }
+    rows = []
+    for place in ("out-of-place", "in-place"):
+        values = one.get(place.replace("-", "_"))
+        if isinstance(values, dict):
+            cells = {column: _float(values.get(name)) for name, column in _JSON.items()}
+            cells = {name: value for name, value in cells.items() if value is not None}
+            wrong = _float(values.get("nwrong"))
+            rows.append({**common, "placement": place, "#wrong": wrong, **cells})
+    return rows
+
+
+def _float(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+_LEVELS = ("collective",)
+_QUANTITIES = ("time", "algorithm bandwidth", "bus bandwidth")
+FORMATS = (
+    Format(
+        name="nccl-tests-log",
+        tool=_TOOL,
+        files="log (stdout)",
+        levels=_LEVELS,
+        quantities=_QUANTITIES,
+        units=("us", "GB/s"),
+        gives="measurements",
+        sample="Echo 15f0d12 and superbenchmark 700d650, before 2.13",
+        recognise=_is_log,
+        read=_read_log,
+        limits="Old logs do not name the collective; it is found where that is possible.",
+    ),
+    Format(
+        name="nccl-tests-json",
+        tool=_TOOL,
+        files="JSON report (-J)",
+        levels=_LEVELS,
+        quantities=_QUANTITIES,
+        units=("us", "GB/s"),
+        gives="measurements",
+        sample="",
+        recognise=_is_report,
+        read=_read_report,
+        limits="Times of single iterations are not read.",
+    ),
+)

@@ -1,0 +1,134 @@
+"""Files of Habitat."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from errcomp.errors import InputError
+from errcomp.readers import habitat
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import Output
+from errcomp.readers.registry import recognise
+from errcomp.readers.source import Source
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
+NAMES = [one.name for one in habitat.FORMATS]
+
+
+def fixture(name: str, scenario: str = "good") -> Output:
+    return ingest(DATA / name / scenario, among=habitat.FORMATS)
+
+
+def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
+    for path in (DATA / name).rglob("*.*"):
+        found = [one.name for one in recognise(Source(path), habitat.FORMATS)]
+        assert found == [name], path
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_damaged_files_are_refused_or_read(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = sorted((DATA / name / "good").iterdir())[0]
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = min(len(content), start + data.draw(st.integers(0, 40)))
+        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
+        if how == "flip":
+            content[start:end] = bytes(
+                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
+            )
+        elif how == "delete":
+            del content[start:end]
+        elif how == "insert":
+            content[start:start] = data.draw(
+                st.sampled_from(
+                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
+                )
+            )
+        else:
+            content[start:start] = content[start:end]
+    damaged = tmp_path_factory.mktemp("damaged") / path.name
+    damaged.write_bytes(content)
+    recognise(Source(damaged), habitat.FORMATS)
+    (own,) = (one for one in habitat.FORMATS if one.name == name)
+    if own.read is not None:
+        with contextlib.suppress(InputError):
+            own.read(Source(damaged))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
+)
+def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
+    source = Source(text_of(tmp_path, text))
+    assert recognise(source, habitat.FORMATS) == []
+
+
+def test_from_one_gpu_to_others() -> None:
+    found = fixture("habitat-e2e")
+    assert found.rows.select("device", "origin", "predicted", "measured", "batch").rows() == [
+        ("V100", "V100", None, 95.5, 16),
+        ("T4", "V100", 210.25, None, 16),
+        ("P100", "V100", 150.5, None, 16),
+    ]
+    assert found.notes == ()
+
+
+def test_without_the_name_the_first_device_is_the_origin(tmp_path: Path) -> None:
+    found = habitat.read(text_of(tmp_path, "device,run_time_ms\nT4,2.5\nV100,1.5\n"))
+    assert found.rows.select("device", "predicted", "measured").rows() == [
+        ("T4", None, 2.5),
+        ("V100", 1.5, None),
+    ]
+    assert found.notes == ("T4, the first device, is taken to be the measured one.",)
+
+
+def test_a_name_that_contradicts_the_content(tmp_path: Path) -> None:
+    path = text_of(tmp_path, "device,run_time_ms\nT4,2.5\n", "dcgan+64-P100-e2e.csv")
+    with pytest.raises(InputError, match="the name says that 'P100' was measured"):
+        habitat.read(path)
+
+
+def test_breakdowns() -> None:
+    rows = fixture("habitat-breakdown").rows
+    assert rows.select("kernel", "position", "origin", "device", "predicted").rows() == [
+        ("conv2d", 1, "V100", "T4", 10.5),
+        ("conv2d", 2, "V100", "T4", 11.5),
+    ]
+    assert fixture("habitat-breakdown", "measured").rows["measured"].to_list() == [10.25, 11.25]
+
+
+def test_a_breakdown_must_say_of_which_gpu_it_is(tmp_path: Path) -> None:
+    path = text_of(tmp_path, "operation,run_time_ms\nconv2d,2.5\n")
+    with pytest.raises(InputError, match="name does not say of which GPU"):
+        habitat.read(path)
+
+
+def test_combined_files_hold_pairs() -> None:
+    found = fixture("habitat-combined")
+    assert found.pairs.predicted.tolist() == [210.0, 190.0]
+    assert found.rows.select("model", "batch", "origin", "device").rows() == [
+        ("resnet50", 16, "V100", "T4"),
+        ("resnet50", 16, "P100", "T4"),
+    ]
+    breakdown = fixture("habitat-combined-breakdown").rows
+    assert breakdown.select("origin", "device", "predicted", "measured").rows() == [
+        ("V100", "T4", 10.5, 10.0),
+        ("V100", "T4", 1.0, 1.0),
+    ]

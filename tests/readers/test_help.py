@@ -1,0 +1,172 @@
+"""Latencies of HELP."""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from errcomp.errors import InputError
+from errcomp.readers import help as reader
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import Output
+from errcomp.readers.registry import recognise
+from errcomp.readers.source import Source
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
+NAMES = [one.name for one in reader.FORMATS]
+
+
+def fixture(name: str, scenario: str = "good") -> Output:
+    return ingest(DATA / name / scenario, among=reader.FORMATS)
+
+
+def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
+    for path in (DATA / name).rglob("*.*"):
+        found = [one.name for one in recognise(Source(path), reader.FORMATS)]
+        assert found == [name], path
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_damaged_files_are_refused_or_read(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = sorted((DATA / name / "good").iterdir())[0]
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = min(len(content), start + data.draw(st.integers(0, 40)))
+        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
+        if how == "flip":
+            content[start:end] = bytes(
+                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
+            )
+        elif how == "delete":
+            del content[start:end]
+        elif how == "insert":
+            content[start:start] = data.draw(
+                st.sampled_from(
+                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
+                )
+            )
+        else:
+            content[start:start] = content[start:end]
+    damaged = tmp_path_factory.mktemp("damaged") / path.name
+    damaged.write_bytes(content)
+    recognise(Source(damaged), reader.FORMATS)
+    (own,) = (one for one in reader.FORMATS if one.name == name)
+    if own.read is not None:
+        with contextlib.suppress(InputError):
+            own.read(Source(damaged))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
+)
+def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
+    source = Source(text_of(tmp_path, text))
+    assert recognise(source, reader.FORMATS) == []
+
+
+def test_devices_are_columns() -> None:
+    found = fixture("help-latencies")
+    assert len(found.rows) == 5 * 25
+    assert found.rows.group_by("device", "batch").len().sort("device", "batch").rows() == [
+        ("1080ti", 1, 25),
+        ("1080ti", 32, 25),
+        ("essential_ph_1", None, 25),
+        ("fpga", None, 25),
+        ("gold_6226", None, 25),
+    ]
+    first = found.rows.filter(found.rows["model"] == "3")
+    assert first["measured"].to_list() == [10.375, 15.75, 23.0, 5.5, 7.25]
+    assert first["anchor"].unique().to_list() == [1]
+    assert found.rows["status"].drop_nulls().to_list() == ["no value"]
+    assert found.notes[0].startswith("fpga: as far as is known estimated")
+    assert found.notes[1].startswith("Whole milliseconds only: essential_ph_1.")
+
+
+def test_a_native_file_is_read_without_unpickling() -> None:
+    found = fixture("help-native")
+    assert found.rows["measured"].to_list() == [10.5 + i / 4 for i in range(12)]
+    assert found.rows["device"].unique().to_list() == ["pixel3"]
+    newer = fixture("help-native", "protocol_4").rows
+    assert newer["measured"].to_list() == [*(20.0 + i for i in range(120)), 1.5]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [
+        ("code", r"does more than list numbers \(GLOBAL"),
+        ("nested", r"does more than list numbers \(EMPTY_LIST"),
+        ("positions", r"5 whole numbers: positions of architectures"),
+        ("broken", r"its pickle is broken"),
+    ],
+)
+def test_other_pickles_are_refused(scenario: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fixture("help-native", scenario)
+
+
+def packed(tmp_path: Path, pickled: bytes, name: str = "archive/data.pkl") -> Path:
+    path = tmp_path / "device.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, pickled)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("pickled", "message"),
+    [
+        (b"\x80\x02].", "its list is empty"),
+        (b"\x80\x02]K\x01a", "its pickle is broken"),
+        (b"\x80\x02]\x80\x02.", "does more than list numbers .PROTO at byte 3"),
+        (b"\x80\x02]q\x00N.", "does more than list numbers .NONE"),
+    ],
+)
+def test_pickles_that_hold_no_list_of_numbers(pickled: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        reader.read(packed(tmp_path, pickled))
+
+
+def test_a_zip_that_is_cut_off(tmp_path: Path) -> None:
+    path = DATA / "help-native" / "good" / "pixel3.pt"
+    with pytest.raises(InputError, match="broken zip"):
+        reader.read(text_of(tmp_path, path.read_bytes()[:-30], "x.pt"))
+
+
+def test_more_numbers_than_there_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_LARGEST", 16)
+    path = DATA / "help-native" / "good" / "pixel3.pt"
+    with pytest.raises(InputError, match="MiB of numbers"):
+        reader.read(text_of(tmp_path, path.read_bytes(), "x.pt"))
+
+
+@pytest.mark.shared
+def test_the_samples(shared_data: Path) -> None:
+    folder = shared_data / "tools" / "help"
+    found = ingest(folder, among=reader.FORMATS)
+    assert [one.name for one in found.skipped] == ["SOURCE.md"]
+    native = found.of(file="fbnet_pixel3.native.pt").rows
+    assert len(native) == 5000
+    table = found.of(file="fbnet_measured_latency.first500_plus_anchors.csv", device="pixel3").rows
+    # The table was made from the native files.
+    values = dict(native.select("model", "measured").rows())
+    for model, measured in table.select("model", "measured").rows():
+        assert values[model] == pytest.approx(measured, rel=1e-5)
+    phone = found.of(device="essential_ph_1").rows
+    assert phone["batch"].null_count() == len(phone)
+    assert found.of(device="titan_rtx").rows["batch"].unique().sort().to_list() == [1, 32, 64, 256]

@@ -1,0 +1,215 @@
+"""Logs of nccl-tests."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from errcomp.errors import InputError
+from errcomp.readers import nccl_tests
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import Output
+from errcomp.readers.registry import recognise
+from errcomp.readers.source import Source
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
+NAMES = [one.name for one in nccl_tests.FORMATS]
+
+
+def fixture(name: str, scenario: str = "good") -> Output:
+    return ingest(DATA / name / scenario, among=nccl_tests.FORMATS)
+
+
+def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
+    for path in (DATA / name).rglob("*.*"):
+        found = [one.name for one in recognise(Source(path), nccl_tests.FORMATS)]
+        assert found == [name], path
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_damaged_files_are_refused_or_read(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = sorted((DATA / name / "good").iterdir())[0]
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = min(len(content), start + data.draw(st.integers(0, 40)))
+        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
+        if how == "flip":
+            content[start:end] = bytes(
+                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
+            )
+        elif how == "delete":
+            del content[start:end]
+        elif how == "insert":
+            content[start:start] = data.draw(
+                st.sampled_from(
+                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
+                )
+            )
+        else:
+            content[start:start] = content[start:end]
+    damaged = tmp_path_factory.mktemp("damaged") / path.name
+    damaged.write_bytes(content)
+    recognise(Source(damaged), nccl_tests.FORMATS)
+    (own,) = (one for one in nccl_tests.FORMATS if one.name == name)
+    if own.read is not None:
+        with contextlib.suppress(InputError):
+            own.read(Source(damaged))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
+)
+def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
+    source = Source(text_of(tmp_path, text))
+    assert recognise(source, nccl_tests.FORMATS) == []
+
+
+def test_times_and_bandwidths_of_both_placements() -> None:
+    found = fixture("nccl-tests-log")
+    rows = found.of(quantity="time").rows
+    kept = ("collective", "placement", "size_bytes", "measured", "status")
+    assert rows.select(kept).rows() == [
+        ("all_reduce", "out-of-place", 8, 10.5, None),
+        ("all_reduce", "in-place", 8, 10.25, None),
+        ("all_reduce", "out-of-place", 16, None, "wrong values: 2"),
+    ]
+    assert rows.select("ranks", "nodes", "device", "version").unique().rows() == [
+        (2, 2, "NVIDIA Made Up", "22706")
+    ]
+    assert found.of(quantity="bus bandwidth").rows["unit"].unique().to_list() == ["GB/s"]
+    assert [one.reason for one in found.dropped] == ["placement that the test did not run"]
+    assert found.notes == ()
+
+
+def test_old_columns_with_the_tags_of_a_launcher() -> None:
+    found = fixture("nccl-tests-log", "old_columns_tagged")
+    rows = found.of(quantity="time").rows
+    assert rows["collective"].unique().to_list() == ["reduce_scatter"]
+    assert rows["repeat"].to_list() == [1, 1, 2, 2, None, None]
+    # The test failed: no value is to be trusted.
+    assert rows["measured"].null_count() == 6
+    assert rows["status"].unique().to_list() == ["values of the run out of bounds: 3"]
+    assert rows["nodes"].unique().to_list() == [1]
+    assert found.notes == ("3 values were out of bounds: the test failed.",)
+
+
+def test_several_runs_of_which_the_last_was_killed() -> None:
+    found = fixture("nccl-tests-log", "several_runs_killed")
+    rows = found.of(quantity="time", placement="out-of-place").rows
+    assert rows.select("run", "collective", "measured").rows() == [
+        ("1", "all_gather", 35.06),
+        ("2", "all_gather", 36.06),
+    ]
+    assert [(one.reason, one.n) for one in found.dropped] == [("row that is cut off", 1)]
+    assert found.notes == (
+        "The table of run 2 has no end: the test was stopped, or the log is cut off.",
+    )
+
+
+def test_time_stamps_and_the_time_of_the_cpu() -> None:
+    found = fixture("nccl-tests-log", "timestamps_cpu_time")
+    rows = found.of(quantity="CPU time").rows
+    assert rows.select("placement", "measured", "root").rows() == [
+        ("out-of-place", 11.5, 0),
+        ("in-place", 11.0, 0),
+        ("in-place", 11.25, 0),
+    ]
+    assert "The log does not name the collective of 9 rows." in found.notes
+
+
+OLD = "# size count type redop time algbw busbw error time algbw busbw error\n"
+RANKS = "# Rank 0 Pid 1 on a device 0 [0x00] G\n# Rank 1 Pid 2 on a device 1 [0x01] G\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "collective"),
+    [
+        ("8 2 float sum", "all_reduce"),
+        ("16 2 float sum", "reduce_scatter"),
+        ("24 2 float sum", None),
+        ("16 2 float", None),
+        ("16 2 strange sum", None),
+    ],
+)
+def test_a_collective_is_found_where_one_is_possible(
+    row: str, collective: str | None, tmp_path: Path
+) -> None:
+    text = RANKS + OLD + row + " 1.5 0.1 0.1 0 1.5 0.1 0.1 0\n"
+    rows = nccl_tests.read(text_of(tmp_path, text)).rows
+    found = rows["collective"].unique().to_list() if "collective" in rows.columns else [None]
+    assert found == [collective]
+
+
+def test_a_number_that_is_none(tmp_path: Path) -> None:
+    text = OLD + "8 2 float sum 1.5 0.1 0.1 0 fast 0.1 0.1 0\n"
+    with pytest.raises(InputError, match=r"line 2: time must be a number, got 'fast'"):
+        nccl_tests.read(text_of(tmp_path, text))
+
+
+def test_a_header_without_rows(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no predicted or measured value"):
+        nccl_tests.read(text_of(tmp_path, OLD))
+
+
+def test_a_report_in_json() -> None:
+    found = fixture("nccl-tests-json")
+    rows = found.of(quantity="time").rows
+    assert rows.select("collective", "placement", "measured", "status").rows() == [
+        ("all_reduce", "out-of-place", 10.5, None),
+        ("all_reduce", "in-place", None, "wrong values: 1"),
+    ]
+    assert rows["ranks"].to_list() == [2, 2]
+    assert found.dropped[0].n == 2
+
+
+REPORT = '{"start_time": "x", "args": 1, "env": [], "config": {"nthreads": 1, "devices": [7]}'
+
+
+def test_reports_of_other_shapes(tmp_path: Path) -> None:
+    rest = ', "results": [{"size": 8, "count": 2, "out_of_place": {"time": true, "alg_bw": 1}}]}'
+    with pytest.raises(InputError, match="no predicted or measured value"):
+        nccl_tests.read(text_of(tmp_path, REPORT + rest))
+    with pytest.raises(InputError, match="no list of results"):
+        nccl_tests.read(text_of(tmp_path, REPORT + ', "results": {}}'))
+    huge = "1" + "0" * 400
+    rest = rest.replace("true", huge)
+    with pytest.raises(InputError, match="no predicted or measured value"):
+        nccl_tests.read(text_of(tmp_path, REPORT + rest))
+
+
+@pytest.mark.shared
+def test_the_samples(shared_data: Path) -> None:
+    folder = shared_data / "tools" / "nccl-tests"
+    found = ingest(folder, among=nccl_tests.FORMATS)
+    assert sorted(one.name for one in found.skipped) == ["SOURCE.md", "echo_README.md"]
+    assert len(found.files) == 12
+    assert found.dropped == ()
+    for path in sorted(folder.glob("*.log")):
+        one = nccl_tests.read(path)
+        bus = one.of(quantity="bus bandwidth").rows
+        stated = float(path.read_text().rpartition("Avg bus bandwidth    :")[2].split()[0])
+        # Mean over both placements of the rounded figures of the table.
+        assert bus["measured"].mean() == pytest.approx(stated, abs=0.01), path.name
+    many = nccl_tests.read(folder / "echo_a100_nccl_128.log").rows
+    assert many.select("ranks", "nodes").unique().rows() == [(128, 16)]
+    one = nccl_tests.read(folder / "echo_a100_nccl_16.log").of(quantity="time").rows
+    assert one["collective"].unique().to_list() == ["all_reduce"]
+    assert one["measured"].to_list()[:2] == [34.66, 34.47]
+    scatter = nccl_tests.read(folder / "superbench_nccl_reducescatter.log").rows
+    assert scatter["collective"].unique().to_list() == ["reduce_scatter"]

@@ -1,0 +1,153 @@
+"""Files of nn-Meter."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from errcomp.errors import InputError
+from errcomp.readers import nn_meter
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import Output
+from errcomp.readers.registry import recognise
+from errcomp.readers.source import Source
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
+NAMES = [one.name for one in nn_meter.FORMATS]
+
+
+def fixture(name: str, scenario: str = "good") -> Output:
+    return ingest(DATA / name / scenario, among=nn_meter.FORMATS)
+
+
+def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
+    for path in (DATA / name).rglob("*.*"):
+        found = [one.name for one in recognise(Source(path), nn_meter.FORMATS)]
+        assert found == [name], path
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_damaged_files_are_refused_or_read(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = sorted((DATA / name / "good").iterdir())[0]
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = min(len(content), start + data.draw(st.integers(0, 40)))
+        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
+        if how == "flip":
+            content[start:end] = bytes(
+                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
+            )
+        elif how == "delete":
+            del content[start:end]
+        elif how == "insert":
+            content[start:start] = data.draw(
+                st.sampled_from(
+                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
+                )
+            )
+        else:
+            content[start:start] = content[start:end]
+    damaged = tmp_path_factory.mktemp("damaged") / path.name
+    damaged.write_bytes(content)
+    recognise(Source(damaged), nn_meter.FORMATS)
+    (own,) = (one for one in nn_meter.FORMATS if one.name == name)
+    if own.read is not None:
+        with contextlib.suppress(InputError):
+            own.read(Source(damaged))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
+)
+def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
+    source = Source(text_of(tmp_path, text))
+    assert recognise(source, nn_meter.FORMATS) == []
+
+
+def test_predictions() -> None:
+    rows = fixture("nn-meter-predictions").rows
+    assert rows.select("model", "device", "predictor_version", "predicted").rows() == [
+        ("alexnet", "cortexA76cpu_tflite21", "1.0", 96.5),
+        ("vgg16", "myriadvpu_openvino2019r2", "1.0", 1668.25),
+    ]
+
+
+def test_pairs() -> None:
+    found = fixture("nn-meter-pairs")
+    assert found.rows.select("model", "family", "predicted", "measured").rows() == [
+        ("alexnets[0]", "alexnets.jsonl", 23.5, 24.5),
+        ("alexnets[1]", "alexnets.jsonl", 25.0, None),
+    ]
+    lines = fixture("nn-meter-results")
+    assert lines.rows.select("model", "predicted", "measured").rows() == [
+        ("alexnets[0]", 23.5, 24.5),
+        ("alexnets[1]", 25.0, 24.25),
+    ]
+    assert len(lines.pairs) == 2
+
+
+def test_errors_of_the_data_set_are_failures() -> None:
+    rows = fixture("nn-meter-dataset").rows
+    assert rows.select("model", "device", "measured", "status").rows() == [
+        ("alexnet_0", "cortexA76cpu_tflite21", 84.5, None),
+        ("alexnet_0", "adreno640gpu_tflite21", None, "failed: error"),
+        ("alexnet_0", "myriadvpu_openvino2019r2", None, "failed: no latency"),
+        ("7", "cortexA76cpu_tflite21", 85.25, None),
+        ("7", "adreno640gpu_tflite21", 24.0, None),
+    ]
+
+
+LINE = '{"id": "a", "cortexA76cpu_tflite21": 1, "graph": {}}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LINE + "[1]\n", r"line 2: not an object of the data set"),
+        (LINE + LINE[:20], r"line 2: not an object of the data set"),
+        ("[Result] a.jsonl[0]: predict: x, real: 1\n", r"line 1: not two numbers"),
+    ],
+)
+def test_what_cannot_be_used(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        nn_meter.read(text_of(tmp_path, text))
+
+
+def test_a_network_without_name_is_called_after_its_line(tmp_path: Path) -> None:
+    path = text_of(tmp_path, LINE + '{"adreno640gpu_tflite21": 2}\n')
+    assert nn_meter.read(path).rows["model"].to_list() == ["a", "line 2"]
+
+
+@pytest.mark.shared
+def test_the_samples(shared_data: Path) -> None:
+    found = ingest(shared_data / "tools" / "nn-meter", among=nn_meter.FORMATS)
+    assert [one.name for one in found.skipped] == ["SOURCE.md"]
+    counts = dict(found.rows.group_by("file").len().rows())
+    assert counts == {
+        "bench_dataset_alexnets_predict_vs_real.csv": 20,
+        "reference_result.txt": 188,
+        "reference_result_nni_based_torch.txt": 44,
+        "reference_result_onnx_based_torch.txt": 48,
+    }
+    pairs = found.of(file="bench_dataset_alexnets_predict_vs_real.csv").pairs
+    difference = pairs.predicted - pairs.measured
+    # The figures that the notebook states of these pairs.
+    assert (difference**2).mean() ** 0.5 == pytest.approx(0.6889, abs=1e-4)
+    assert (abs(difference) <= 0.05 * pairs.measured).mean() == 0.75
+    assert (abs(difference) <= 0.10 * pairs.measured).mean() == 0.95

@@ -1,0 +1,159 @@
+"""Tuning logs of TVM."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from errcomp.errors import InputError
+from errcomp.readers import tvm
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import Output
+from errcomp.readers.registry import recognise
+from errcomp.readers.source import Source
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
+NAMES = [one.name for one in tvm.FORMATS]
+
+
+def fixture(name: str, scenario: str = "good") -> Output:
+    return ingest(DATA / name / scenario, among=tvm.FORMATS)
+
+
+def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
+    for path in (DATA / name).rglob("*.*"):
+        found = [one.name for one in recognise(Source(path), tvm.FORMATS)]
+        assert found == [name], path
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_damaged_files_are_refused_or_read(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = sorted((DATA / name / "good").iterdir())[0]
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = min(len(content), start + data.draw(st.integers(0, 40)))
+        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
+        if how == "flip":
+            content[start:end] = bytes(
+                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
+            )
+        elif how == "delete":
+            del content[start:end]
+        elif how == "insert":
+            content[start:start] = data.draw(
+                st.sampled_from(
+                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
+                )
+            )
+        else:
+            content[start:start] = content[start:end]
+    damaged = tmp_path_factory.mktemp("damaged") / path.name
+    damaged.write_bytes(content)
+    recognise(Source(damaged), tvm.FORMATS)
+    (own,) = (one for one in tvm.FORMATS if one.name == name)
+    if own.read is not None:
+        with contextlib.suppress(InputError):
+            own.read(Source(damaged))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
+)
+def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
+    source = Source(text_of(tmp_path, text))
+    assert recognise(source, tvm.FORMATS) == []
+
+
+def test_the_mean_of_costs_and_failures() -> None:
+    rows = fixture("tvm-autotvm-log").rows
+    assert rows.select("config", "measured", "status").rows() == [
+        ("5", 0.003, None),
+        ("6", None, "build timeout"),
+        ("7", 0.003, None),
+        ("8", None, "instantiation error"),
+        ("9", None, "unknown error (99)"),
+        ("10", None, "no time"),
+        ("11", None, "no time"),
+    ]
+    first = rows.row(0, named=True)
+    assert first["n_repeats"] == 2
+    assert first["measured_spread"] == pytest.approx(0.4714045)
+    assert (first["device"], first["version"]) == ("t4", "0.8.dev0")
+    assert first["date"] == "2020-09-13T12:26:40Z"
+
+
+def test_a_log_of_an_old_version() -> None:
+    rows = fixture("tvm-autotvm-log", "old_version").rows
+    row = rows.row(0, named=True)
+    assert (row["kernel"], row["config"], row["measured"]) == ("conv2d", "12", 0.5)
+    assert row["device"] == "core-avx2"
+
+
+def test_the_auto_scheduler() -> None:
+    rows = fixture("tvm-ansor-log").rows
+    assert rows.select("kernel", "shape", "measured", "status", "device").rows() == [
+        ("matmul_add", '[64, 64, "float32"]', 0.5, None, "skylake"),
+        ("hash", "[]", None, "runtime error on the device", "cuda"),
+        ("no json", "[]", 0.5, None, "cuda"),
+    ]
+    assert rows["date"].to_list()[2] is None
+    assert rows["config"].n_unique() == 2
+
+
+GOOD = '{"input": ["llvm", "t", []], "config": {"index": 1}, "result": [[1.0], 0, 1, 1]}\n'
+ANSOR = '{"i": [[7, "llvm"], []], "r": [[0.5], 0, 1, true], "v": "v0.2"}\n'
+
+
+def test_workloads_of_other_kinds(tmp_path: Path) -> None:
+    rows = tvm.read(text_of(tmp_path, ANSOR)).rows
+    assert rows.select("kernel", "shape").rows() == [("7", "[]")]
+
+
+@pytest.mark.parametrize("bad", ["[]", "7", '{"input": 1}', '{"input": ["a"], "result": []}', "{"])
+@pytest.mark.parametrize("good", [GOOD, ANSOR])
+def test_what_cannot_be_used(good: str, bad: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"line 2: not (a record of|valid JSON)"):
+        tvm.read(text_of(tmp_path, good + bad + "\n"))
+
+
+@pytest.mark.parametrize("text", ["# no record\n", "no json\n", '{"i": 1, "r": 2}', '{"i": []}'])
+def test_what_is_not_recognised(text: str, tmp_path: Path) -> None:
+    assert recognise(Source(text_of(tmp_path, text)), tvm.FORMATS) == []
+
+
+@pytest.mark.shared
+def test_the_samples(shared_data: Path) -> None:
+    found = ingest(shared_data / "tools" / "tvm", among=tvm.FORMATS)
+    assert [one.name for one in found.skipped] == ["SOURCE.md"]
+    assert dict(found.rows.group_by("file").len().rows()) == {
+        "ansor_conv2d.json": 1,
+        "ansor_matmul.json": 1,
+        "autotvm_bert_platinum-8124m.kernel.first200.log": 200,
+        "autotvm_bert_t4.kernel.first200.log": 200,
+        "autotvm_resnet50_platinum-8124m.graph.log": 53,
+    }
+    assert found.of(file="ansor_conv2d.json").rows["measured"].to_list() == [0.000429498]
+    failed = found.rows.filter(found.rows["status"].is_not_null())
+    assert dict(failed.group_by("status").len().rows()) == {
+        "build timeout": 24,
+        "compile error on the host": 6,
+        "instantiation error": 108,
+        "runtime error on the device": 5,
+    }
+    assert found.rows["measured"].max() < 10
