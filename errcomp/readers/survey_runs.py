@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.readers._strict import loads, number, table
+from errcomp.readers import astra_sim, vidur
+from errcomp.readers._strict import number
+from errcomp.readers.registry import read_source
+from errcomp.readers.source import Source
 
 __all__ = ["QUANTILE_RULES", "RUN_COLUMNS", "read_runs", "read_text"]
 
@@ -33,15 +36,22 @@ QUANTILE_RULES = (
     "normal_unbiased",
 )
 
+#: What the survey calls the quantities and keys of requests.
 _VIDUR = {
-    "E2E latency": "request_e2e_time",
-    "TTFT": "prefill_e2e_time",
-    "TPOT": "decode_time_execution_plus_preemption_normalized",
-    "prefill tokens": "request_num_prefill_tokens",
-    "decode tokens": "request_num_decode_tokens",
+    "E2E latency": "time",
+    "TTFT": "ttft",
+    "TPOT": "tpot",
+    "prefill tokens": "prefill_tokens",
+    "decode tokens": "decode_tokens",
 }
-_FINISHED = re.compile(r"sys\[(\d+)\] finished, (\d+) cycles, exposed communication (\d+) cycles")
-_COMPUTE = re.compile(r"sys\[(\d+)\], GPU time: (\d+)")
+_PREEMPTION, _RESTARTS = "preemption time", "restarts"
+_ASTRA_SIM = {
+    "wall time": "time",
+    "exposed communication": "exposed communication",
+    "compute time": "compute",
+}
+#: A log in which the systems finish twice is read as runs x#1 and x#2.
+_AGAIN = re.compile(r"#\d+$")
 _Line = tuple[str, ...]
 _Table = Mapping[str, list[float]]
 
@@ -95,11 +105,31 @@ def read_text(path: Path) -> str:
 
 
 def _read_requests(path: Path) -> _Table:
-    needed = [*_VIDUR.values(), "request_preemption_time", "request_num_restarts"]
-    rows = table(path, read_text(path), needed)
-    if not rows:
-        raise InputError(f"{path}: there is a header but no row below it. Copy the file again.")
-    return {name: [_amount(f"{path}: line {n}", name, r[name]) for n, r in rows] for name in needed}
+    rows = read_source(_source(path), vidur.FORMATS[:1]).rows
+    needed = [*_VIDUR.values(), _PREEMPTION, _RESTARTS]
+    table: dict[str, list[float]] = {}
+    for name in needed:
+        if name in rows.columns:  # A key: it stands beside every quantity of its request.
+            found = rows.filter(rows["quantity"] == _VIDUR["E2E latency"])[name]
+        else:
+            part = rows.filter(rows["quantity"] == name)
+            failed = part.filter(part["status"].is_not_null())
+            if len(failed):
+                request, status = failed.row(0, named=True)["request"], failed["status"][0]
+                raise InputError(f"{path}: {name} of request {request}: {status}. Copy it again.")
+            found = part["predicted"]
+        if not found.dtype.is_numeric() or found.null_count() or not len(found):
+            raise InputError(f"{path}: every request must have a number of {name}. Copy it again.")
+        table[name] = [float(value) for value in found.to_list()]
+    return table
+
+
+def _source(path: Path) -> Source:
+    if not path.is_file():
+        raise InputError(
+            f"{path}: cannot be read (no such file). Give the folder that holds survey/ and tools/."
+        )
+    return Source(path)
 
 
 def _amount(where: str, name: str, text: str) -> float:
@@ -137,15 +167,15 @@ def _vidur(runs: Mapping[str, _Table]) -> list[_Line]:
 
 
 def _requests(run: str, table: _Table, other: _Table) -> list[_Line]:
-    lines = [_line("VIDUR", run, "requests", "count", len(table["request_e2e_time"]), "count")]
+    lines = [_line("VIDUR", run, "requests", "count", len(table[_VIDUR["E2E latency"]]), "count")]
     for quantity, column in _VIDUR.items():
         unit = "tokens" if "tokens" in quantity else "s"
         lines.append(_line("VIDUR", run, quantity, "mean", _mean(table[column]), unit))
-    preempted = sum(seconds > 0 for seconds in table["request_preemption_time"])
+    preempted = sum(seconds > 0 for seconds in table[_PREEMPTION])
     lines.append(
         _line("VIDUR", run, "requests with preemption time above 0", "count", preempted, "count")
     )
-    restarted = sum(times > 0 for times in table["request_num_restarts"])
+    restarted = sum(times > 0 for times in table[_RESTARTS])
     lines.append(_line("VIDUR", run, "requests restarted", "count", restarted, "count"))
     if table is not other:
         tokens = [_VIDUR["prefill tokens"], _VIDUR["decode tokens"]]
@@ -159,34 +189,31 @@ def _requests(run: str, table: _Table, other: _Table) -> list[_Line]:
 
 
 def _shared(a: _Table, b: _Table) -> int:
-    return min(len(a["request_e2e_time"]), len(b["request_e2e_time"]))
+    return min(len(a[_VIDUR["E2E latency"]]), len(b[_VIDUR["E2E latency"]]))
 
 
 def _astrasim(path: Path) -> list[_Line]:
     try:
-        logs = loads(read_text(path))["log_files"]
-        texts = {log["file"].removesuffix(".log"): "\n".join(log["raw_lines"]) for log in logs}
-        if not texts:
-            raise ValueError("no logs")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        rows = read_source(_source(path), astra_sim.FORMATS).rows
+        if "run" not in rows.columns:
+            raise InputError(f"{path}: a log, of which no run has a name.")
+    except InputError as error:
         raise InputError(
             f"{path}: not the survey's collection of ASTRA-sim logs ({error}). Copy it again."
         ) from error
+    names = [_AGAIN.sub("", run) for run in rows["run"].to_list()]
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    several = {_AGAIN.sub("", run) for run in rows["run"].to_list() if _AGAIN.search(run)}
+    for name, quantity, value in zip(names, rows["quantity"], rows["predicted"], strict=True):
+        if value is not None:
+            found[name].setdefault(quantity, []).append(value)
     lines: list[_Line] = []
-    for run, text in texts.items():
-        found = _FINISHED.findall(text)
-        lines.append(_line("ASTRA-sim", run, "NPUs finished", "count", len(found), "count"))
-        # A log in which an NPU finishes twice is several runs in one file.
-        if not found or len({npu for npu, _, _ in found}) < len(found):
-            continue
-        columns = {
-            "wall time": [float(wall) for _, wall, _ in found],
-            "exposed communication": [float(exposed) for _, _, exposed in found],
-            "compute time": [float(cycles) for _, cycles in _COMPUTE.findall(text)],
-        }
-        for quantity, cycles in columns.items():
-            if cycles:
-                lines += _spread("ASTRA-sim", run, quantity, cycles, "cycles")
+    for run, columns in found.items():
+        finished = columns.get("time", [])
+        lines.append(_line("ASTRA-sim", run, "NPUs finished", "count", len(finished), "count"))
+        for quantity, column in _ASTRA_SIM.items():
+            if column in columns and finished and run not in several:
+                lines += _spread("ASTRA-sim", run, quantity, columns[column], "cycles")
     return lines
 
 

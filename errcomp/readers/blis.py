@@ -1,0 +1,265 @@
+"""BLIS (inference-sim): step times and latencies beside those of vLLM, and tables of errors."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.readers._blis_errors import is_signed, read_signed
+from errcomp.readers._no_times import no_times
+from errcomp.readers._wide import Value, key, long, without
+from errcomp.readers.output import Output, output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from errcomp.readers.sheet import Sheet
+
+__all__ = ["FORMATS", "read"]
+
+_QUANTITY = {"e2e": "time", "ttft": "ttft", "itl": "itl", "tpot": "tpot"}
+_MEASURED = re.compile(r"gt_(e2e|ttft|itl|tpot)_ms")
+#: Columns that describe an experiment. The others are errors, parts of them, or coefficients.
+_KEYS = {
+    "experiment": "experiment",
+    "experiment_id": "experiment",
+    "model": "model",
+    "workload": "workload",
+    "tp": "tensor_parallel",
+    "fold": "fold",
+    "family": "family",
+    "held_out": "held_out",
+    "held_out_workload": "held_out",
+    "holdout_model": "held_out",
+    "artifact": "artifact",
+    "label": "label",
+    "regime": "regime",
+    "step.id": "step",
+    "model_type": "variant",
+    "n_test": "steps",
+}
+_UNSIGNED = ("mape", "xgb_mape", "test_mape")
+_COUNTS = ("n_test", "test_n", "test_samples")
+_ERRORS = re.compile(r"(?:e2e|ttft|itl)_error(?:_pct)?(?:_\w+)?")
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read tables that BLIS's experiments write.
+
+    Parameters
+    ----------
+    path : path
+        Predicted steps (``step.duration_us`` and ``predicted_us``), experiments end to end
+        (``gt_e2e_ms`` and ``blis_e2e_ms``, …), mean steps (``mean_predicted`` and
+        ``mean_actual``), signed errors of several simulators (JSON), or a folder or archive.
+
+    Returns
+    -------
+    Output
+        Pairs. A step is one forward pass (level model, µs); an experiment has the means over its
+        requests (level request, ms). Signed errors become pairs of ratios: measured 1, predicted
+        1 + error. Experiments that failed have a status.
+
+    Raises
+    ------
+    InputError
+        A file is damaged, or holds errors without a sign, of which no pair can be made.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.csv"
+    >>> _ = path.write_text("experiment,gt_e2e_ms,blis_e2e_ms,e2e_error\nx,200,150,0.25\n")
+    >>> read(path).rows.select("quantity", "predicted", "measured", "experiment").rows()
+    [('time', 150.0, 200.0, 'x')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_steps(source: Source) -> bool:
+    return {"step.duration_us", "predicted_us"} <= set(source.header)
+
+
+def _steps(source: Source) -> Output:
+    sheet = source.sheet(["step.duration_us", "predicted_us"])
+    values = [Value("time", "us", "predicted_us", "step.duration_us")]
+    frame = long(sheet, values, _keys(sheet), tool="BLIS", level="model")
+    return output(source.name, "blis-steps", frame)
+
+
+def _keys(sheet: Sheet) -> dict[str, pl.Series]:
+    return {new: key(sheet, old) for old, new in _KEYS.items() if old in sheet.columns}
+
+
+def _measured(names: tuple[str, ...]) -> list[str]:
+    """Return the quantities that both sides have, by their name in the columns."""
+    found = [match[1] for name in names if (match := _MEASURED.fullmatch(name))]
+    return [one for one in found if f"blis_{one}_ms" in names]
+
+
+def _experiments(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet()
+    names = _measured(sheet.columns)
+    keys = _keys(sheet)
+    if "status" in sheet.columns:
+        keys["status"] = key(sheet, "status").cast(pl.String)
+    values = [Value(_QUANTITY[one], "ms", f"blis_{one}_ms", f"gt_{one}_ms") for one in names]
+    frame = long(sheet, values, keys, tool="BLIS", level="request", statistic="mean")
+    missing = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no prediction"))
+    status = pl.col("status") if "status" in keys else pl.lit(None, dtype=pl.String)
+    fine = status.is_null() | status.str.to_lowercase().is_in(["ok", "success"])
+    frame = frame.with_columns(status=pl.when(fine).then(missing).otherwise(status))
+    notes = [*_unlike(sheet, names), *_unfinished(sheet)]
+    return output(source.name, "blis-experiments", frame, notes=notes)
+
+
+def _unlike(sheet: Sheet, names: list[str]) -> list[str]:
+    """Check the errors that the table states: a fraction, or percent by the name."""
+    notes = []
+    for one in names:
+        for column, scale in ((f"{one}_error", 1.0), (f"{one}_error_pct", 100.0)):
+            if column not in sheet.columns:
+                continue
+            stated = sheet.numbers(column)
+            measured = sheet.numbers(f"gt_{one}_ms")
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = scale * np.abs(sheet.numbers(f"blis_{one}_ms") / measured - 1)
+            # Twice beyond rounding, and not where either side is missing.
+            unlike = np.abs(np.abs(stated) - found) > 1e-3 * np.maximum(found, scale * 1e-2)
+            if unlike.any():
+                rows = ", ".join(str(line) for line in sheet.lines[unlike][:3].tolist())
+                notes.append(
+                    f"{column} does not follow from the values in {int(unlike.sum())} of "
+                    f"{len(sheet)} rows (line {rows})."
+                )
+    return notes
+
+
+def _unfinished(sheet: Sheet) -> list[str]:
+    """Name experiments whose means are over other requests on the two sides."""
+    columns = ("blis_completed", "gt_requests")
+    if not set(columns) <= set(sheet.columns):
+        return []
+    done, all_of_them = (sheet.numbers(column) for column in columns)
+    fewer = done < all_of_them
+    if not fewer.any():
+        return []
+    return [
+        f"In {int(fewer.sum())} of {len(sheet)} experiments BLIS completed fewer requests than "
+        "were measured: the means are of different requests."
+    ]
+
+
+def _is_means(source: Source) -> bool:
+    return {"mean_predicted", "mean_actual", "mape"} <= set(source.header)
+
+
+def _means(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(["mean_predicted", "mean_actual"])
+    values = [Value("time", "us", "mean_predicted", "mean_actual")]
+    frame = long(sheet, values, _keys(sheet), tool="BLIS", level="model", statistic="mean")
+    nothing = pl.col("predicted").is_nan() & pl.col("measured").is_nan()
+    frame, dropped = without(frame, nothing, "error without a mean prediction and measurement")
+    notes = [
+        "Each pair is the mean over many steps: what cancels between steps is not in it. The unit "
+        "is not in the file; step times of this project are in µs."
+    ]
+    return output(source.name, "blis-mean-steps", frame, dropped=dropped, notes=notes)
+
+
+def _is_unsigned_table(source: Source) -> bool:
+    names = set(source.header)
+    if names & {"mean_actual", "predicted", "measured"} or _measured(source.header):
+        return False
+    summed = names & set(_UNSIGNED) and names & set(_COUNTS)
+    return bool(summed) or ("experiment" in names and any(map(_ERRORS.fullmatch, names)))
+
+
+def _is_unsigned_json(source: Source) -> bool:
+    return "cv_test" in source.json_names and "per_experiment" in source.json_names
+
+
+FORMATS = (
+    Format(
+        name="blis-steps",
+        tool="BLIS",
+        files="predictions.csv (steps)",
+        levels=("model",),
+        quantities=("time",),
+        units=("us",),
+        gives="both",
+        sample="stepml-experiments 9293b22 (round 1)",
+        recognise=_is_steps,
+        read=_steps,
+        limits="A step is one forward pass of a batch.",
+    ),
+    Format(
+        name="blis-experiments",
+        tool="BLIS",
+        files="tables with gt_*_ms and blis_*_ms",
+        levels=("request",),
+        quantities=("time", "ttft", "itl"),
+        units=("ms",),
+        gives="both",
+        sample="stepml-experiments 9293b22 (rounds 2 and 3)",
+        recognise=lambda source: bool(_measured(source.header)),
+        read=_experiments,
+        limits="Means over the requests of an experiment. Errors that the table states are "
+        "checked, not kept.",
+    ),
+    Format(
+        name="blis-mean-steps",
+        tool="BLIS",
+        files="lomo_per_step_results.csv",
+        levels=("model",),
+        quantities=("time",),
+        units=("us",),
+        gives="both",
+        sample="stepml-experiments 9293b22 (round 2)",
+        recognise=_is_means,
+        read=_means,
+        limits="Means over steps; the errors of single steps are not in the file. Negative mean "
+        "predictions have the status 'negative'.",
+    ),
+    Format(
+        name="blis-errors",
+        tool="BLIS",
+        files="baseline errors of several simulators (JSON)",
+        levels=("request",),
+        quantities=("time", "ttft", "itl"),
+        units=("ratio",),
+        gives="both",
+        sample="training 0ba6f03 (VIDUR, AIConfigurator, llm-optimizer, BLIS roofline)",
+        recognise=is_signed,
+        read=read_signed,
+        limits="Signed relative errors as pairs of ratios: totals and weights mean nothing. The "
+        "tool of a row is the simulator.",
+    ),
+    no_times(
+        "blis-unsigned-errors",
+        "BLIS",
+        "evaluation_results.csv, regime_ridge_results.csv, lowo_per_step_results.csv",
+        _is_unsigned_table,
+        "Holds mean errors without a sign: neither prediction nor measurement follows from them. "
+        "Read predictions.csv of the same experiment.",
+        sample="stepml-experiments 9293b22",
+    ),
+    no_times(
+        "blis-cross-validation",
+        "BLIS",
+        "cross-validation results (JSON)",
+        _is_unsigned_json,
+        "Holds absolute percentage errors without a sign: neither prediction nor measurement "
+        "follows from them.",
+        sample="training 0ba6f03 (iteration 24)",
+    ),
+)

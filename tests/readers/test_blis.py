@@ -1,0 +1,175 @@
+"""BLIS: steps and experiments as pairs, signed errors as ratios, unsigned ones refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import errcomp as ec
+from errcomp.errors import InputError
+from errcomp.readers import blis
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.registry import Format, recognise
+from errcomp.readers.source import Source
+
+FIXTURES = Path(__file__).parents[1] / "data" / "readers"
+
+
+def form(name: str) -> Format:
+    return next(one for one in blis.FORMATS if one.name == name)
+
+
+def test_steps_are_pairs() -> None:
+    found = blis.read(FIXTURES / "blis-steps/good")
+    keys = ("predicted", "measured", "unit", "level", "experiment", "step", "variant")
+    assert found.rows.select(keys).rows() == [
+        (550.5, 500.0, "us", "model", "exp-a", 7, "xgboost_per_exp"),
+        (190.0, 200.0, "us", "model", "exp-a", 8, "xgboost_per_exp"),
+    ]
+    assert found.pairs.n == 2
+
+
+def test_experiments_are_pairs_of_means() -> None:
+    found = blis.read(FIXTURES / "blis-experiments/good")
+    first = found.rows.filter(pl.col("experiment") == "exp-a")
+    columns = ("quantity", "predicted", "measured", "statistic")
+    assert sorted(first.select(columns).rows()) == [
+        ("itl", 9.0, 10.0, "mean"),
+        ("time", 150.0, 200.0, "mean"),
+        ("ttft", 20.0, 40.0, "mean"),
+    ]
+    failed = found.rows.filter(pl.col("experiment") == "exp-b")
+    assert set(failed["status"]) == {"blis_failed"}
+    assert failed["measured"].to_list() != [None] * 3
+    pairs = found.of(quantity="time").pairs
+    assert (pairs.n, [one.n for one in pairs.dropped]) == (1, [1])
+    assert not found.notes
+
+
+def test_stated_errors_are_checked() -> None:
+    found = blis.read(FIXTURES / "blis-experiments/percent")
+    assert found.notes == (
+        "e2e_error_pct does not follow from the values in 1 of 2 rows (line 3).",
+    )
+
+
+def test_experiments_that_were_not_finished() -> None:
+    found = blis.read(FIXTURES / "blis-experiments/unfinished")
+    assert found.rows.select("held_out", "status").rows() == [("tiny", None), ("tiny", "negative")]
+    assert found.notes == (
+        "In 1 of 2 experiments BLIS completed fewer requests than were measured: the means are of "
+        "different requests.",
+    )
+
+
+def test_mean_steps() -> None:
+    found = blis.read(FIXTURES / "blis-mean-steps/good")
+    assert found.rows.select("predicted", "measured", "status", "regime", "steps").rows() == [
+        (115.9, 151.4, None, "decode_only", 1384),
+        (None, 275.3, "negative", "mixed", 136),
+    ]
+    assert [one.n for one in found.dropped] == [1]
+    assert "what cancels between steps is not in it" in found.notes[0]
+
+
+def test_signed_errors_are_ratios() -> None:
+    found = blis.read(FIXTURES / "blis-errors/good")
+    keys = ("tool", "quantity", "statistic", "unit", "predicted", "measured", "status")
+    assert found.rows.select(keys).rows() == [
+        ("roofline", "time", "mean", "ratio", 0.75, 1.0, None),
+        ("roofline", "ttft", "p99", "ratio", 2.5, 1.0, None),
+        ("roofline", "itl", "mean", "ratio", None, 1.0, "no error stated"),
+    ]
+    assert found.rows.select("experiment", "device", "tensor_parallel").unique().rows() == [
+        ("exp_1", "GPU9", 2)
+    ]
+    assert "Totals, and errors weighted by size (WAPE), mean nothing." in found.notes[0]
+    assert [one.n for one in found.dropped] == [1]
+    mape = ec.summarize(found.of(quantity="ttft").pairs, figures=["mape"]).pooled.figures["mape"]
+    assert mape.value == 1.5
+
+
+def test_the_summary_of_signed_errors_is_checked(tmp_path: Path) -> None:
+    text = (FIXTURES / "blis-errors/good/errors.json").read_text()
+    path = tmp_path / "errors.json"
+    path.write_text(text.replace('"total_measurements": 3', '"total_measurements": 4'))
+    assert "The summary counts 4 errors, 3 are there." in blis.read(path).notes
+
+
+def test_unsigned_errors_are_refused() -> None:
+    folder = FIXTURES / "blis-experiments/refused"
+    for file, name in (
+        ("evaluation_results.csv", "blis-unsigned-errors"),
+        ("cv.json", "blis-cross-validation"),
+        ("ablation.csv", "blis-unsigned-errors"),
+        ("lomo_results.csv", "blis-unsigned-errors"),
+    ):
+        assert [one.name for one in recognise(Source(folder / file), blis.FORMATS)] == [name]
+        with pytest.raises(InputError, match="without a sign"):
+            blis.read(folder / file)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("blis-errors", "[]", "experiments is no object"),
+        ("blis-errors", '{"experiments": []}', "experiments is no object"),
+        ("blis-errors", '{"experiments": {"a": 1}}', "experiment 'a' has no simulators"),
+        ("blis-errors", '{"experiments": {"a": {"simulators": {"x": 1}}}}', "'a': x has no errors"),
+        (
+            "blis-errors",
+            '{"experiments": {"a": {"simulators": {"x": {"e2e_p90_mpe": "1"}}}}}',
+            "a: e2e_p90_mpe must be a number, got '?1",
+        ),
+        ("blis-experiments", "a\n1\n", "no column of times"),
+        ("blis-steps", "a\n1\n", "missing column"),
+        ("blis-experiments", "gt_e2e_ms,blis_e2e_ms\nx,1\n", "gt_e2e_ms must be a number"),
+    ],
+)
+def test_other_shapes_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    reader = form(name).read
+    assert reader is not None
+    with pytest.raises(InputError, match=message):
+        reader(Source(path))
+
+
+@pytest.mark.shared
+def test_the_samples(shared_data: Path) -> None:
+    folder = shared_data / "tools" / "blis"
+    found = ingest(folder)
+    skipped = {one.name: one.reason for one in found.skipped}
+    assert set(skipped) == {
+        "SOURCE.md",
+        "iter24_cv-1.json",
+        "iter24_cv-2.json",
+        "iter24_cv-3.json",
+        "round1_evaluation_results.csv",
+        "round2_lowo_per_step_results.csv",
+        "round2_regime_ridge_results.csv",
+    }
+    assert all("cannot be read" in reason for name, reason in skipped.items() if name[-2:] != "md")
+    counts = dict(found.rows["file"].value_counts().rows())
+    assert counts["round1_step_predictions.sample130_per_experiment.csv"] == 2080
+    assert counts["round3_trace_replay_results.csv"] == 30
+    assert counts["round2_lomo_per_step_results.csv"] == 11
+    # Every error that the tables state follows from their values.
+    assert not any("does not follow" in note for note in found.notes)
+
+
+@pytest.mark.shared
+def test_the_sample_of_errors_is_smaller_than_its_summary_says(shared_data: Path) -> None:
+    path = shared_data / "tools" / "blis" / "baseline_errors_vidur_aic_llmopt_roofline.json"
+    found = blis.read(path)
+    assert "The summary counts 190 errors, 150 are there." in found.notes
+    assert dict(found.rows["tool"].value_counts().rows()) == {
+        "blis-roofline": 91,
+        "vidur": 14,
+        "llm-optimizer-estimate": 24,
+        "aiconfigurator-estimate": 21,
+    }
+    first = found.rows.row(0, named=True)
+    assert first["predicted"] == pytest.approx(1 - 0.9915733058044)
