@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,7 +12,8 @@ from scipy import special
 
 from errcomp.errors import InputError
 from errcomp.halflife._step_results import Step, Steps
-from errcomp.halflife.steps import find_steps
+from errcomp.halflife.design import Panel
+from errcomp.halflife.steps import find_steps_of
 
 __all__ = [
     "MOVED",
@@ -21,9 +21,8 @@ __all__ = [
     "Pairs",
     "Same",
     "Series",
+    "Witnesses",
     "by_series",
-    "elsewhere",
-    "pairs_of",
     "same_version",
 ]
 
@@ -74,7 +73,7 @@ def by_series(
     date: NDArray[Any],
     x: Floats,
     alpha: float,
-) -> Iterator[Series]:
+) -> list[Series]:
     """Order the validations of each series by date; those of one date and version are repeats."""
     (names, where), (versions, codes), (_, machines) = columns.values()
     # One version after the other where a date has several, the one seen first elsewhere first.
@@ -83,6 +82,7 @@ def by_series(
     np.minimum.at(first, codes[by_date], np.arange(len(x)))
     order = np.lexsort((first[codes], date, where))
     edges = [*np.flatnonzero(np.diff(where[order], prepend=-1)), len(x)]
+    found = []
     for rows in (order[a:b] for a, b in pairwise(edges)):
         new = np.ones(len(rows), dtype=bool)
         new[1:] = (date[rows][1:] != date[rows][:-1]) | (codes[rows][1:] != codes[rows][:-1])
@@ -94,14 +94,32 @@ def by_series(
                 f"series {str(names[where[kept[0]]])!r} is on several machines: make each of them "
                 "a series of its own."
             )
-        yield Series(
-            str(names[where[kept[0]]]),
-            int(machines[kept[0]]),
-            versions[codes[kept]],
-            date[kept],
-            value,
-            find_steps(value, alpha=alpha),
-        )
+        name, machine = str(names[where[kept[0]]]), int(machines[kept[0]])
+        found.append((name, machine, versions[codes[kept]], date[kept], value))
+    if not found:
+        return []
+    steps = find_steps_of(_in_order([value for *_, value in found]), alpha=alpha)
+    return [Series(*one, own) for one, own in zip(found, steps, strict=True)]
+
+
+def _in_order(values: list[Floats]) -> Panel:
+    """Return series as a panel: what is a version to it is the place in the order of dates."""
+    lengths = np.array([len(value) for value in values])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    longest = int(lengths.max())
+    total = int(starts[-1])
+    return Panel(
+        versions=tuple(map(str, range(longest))),
+        months=np.arange(float(longest)),
+        names=tuple(map(str, range(len(values)))),
+        clusters=np.arange(len(values)),
+        starts=starts,
+        version=np.arange(total) - np.repeat(starts[:-1], lengths),
+        error=np.concatenate(values),
+        sd=np.full(total, np.nan),
+        noise_df=np.zeros(len(values)),
+        frozen_at_first=False,
+    )
 
 
 def pairs_of(every: list[Series]) -> Pairs:
@@ -167,13 +185,34 @@ class Elsewhere(NamedTuple):
     across: int
 
 
-def elsewhere(every: list[Series], i: int, step: Step, pairs: Pairs) -> Elsewhere:
-    one = every[i]
-    if not len(pairs.series):
-        return Elsewhere(0, 0, 0)
-    since, until = one.date[step.at_low - 1], one.date[step.at_high]
-    near = (pairs.machine == one.machine) & (pairs.series != i)
-    near &= (pairs.since < until) & (pairs.until > since)
-    moved = near & (np.abs(pairs.moved) > MOVED)
-    across = near & (pairs.since <= since) & (pairs.until >= until)
-    return Elsewhere(*(len(np.unique(pairs.series[which])) for which in (near, moved, across)))
+class Witnesses:
+    """The other series of the machines, asked once for each span of dates: many steps share one."""
+
+    def __init__(self, every: list[Series]) -> None:
+        self._pairs = pairs_of(every)
+        self._known: dict[tuple[Any, ...], list[set[int]]] = {}
+
+    def own(self, i: int) -> Floats:
+        """Return by how much versions of one series moved from one validation to the next."""
+        first, last = np.searchsorted(self._pairs.series, [i, i + 1])
+        moved: Floats = self._pairs.moved[first:last]
+        return moved
+
+    def elsewhere(self, i: int, one: Series, step: Step) -> Elsewhere:
+        """Count the other series around a step."""
+        since, until = one.date[step.at_low - 1], one.date[step.at_high]
+        key = (one.machine, since, until)
+        if key not in self._known:
+            self._known[key] = self._around(*key)
+        return Elsewhere(*(len(some) - int(i in some) for some in self._known[key]))
+
+    def _around(self, machine: int, since: Any, until: Any) -> list[set[int]]:
+        """Return which series had a version validated around these dates, moved, and across."""
+        pairs = self._pairs
+        if not len(pairs.series):
+            return [set(), set(), set()]
+        near = pairs.machine == machine
+        near &= (pairs.since < until) & (pairs.until > since)
+        moved = near & (np.abs(pairs.moved) > MOVED)
+        across = near & (pairs.since <= since) & (pairs.until >= until)
+        return [set(pairs.series[which].tolist()) for which in (near, moved, across)]

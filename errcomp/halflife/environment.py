@@ -18,12 +18,10 @@ from errcomp.halflife._step_results import Step
 from errcomp.halflife._step_witnesses import (
     MOVED,
     Elsewhere,
-    Pairs,
     Same,
     Series,
+    Witnesses,
     by_series,
-    elsewhere,
-    pairs_of,
     same_version,
 )
 
@@ -167,10 +165,10 @@ def attribute_steps(
         if column.shape != x.shape:
             raise InputError(f"{name} must be {len(x)}, one a value, got {column.shape}.")
     codes = {name: np.unique(column, return_inverse=True) for name, column in columns.items()}
-    every = list(by_series(codes, when, x, alpha))
-    pairs = pairs_of(every)
+    every = by_series(codes, when, x, alpha)
+    witnesses = Witnesses(every)
     return [
-        _attributed(every, i, step, pairs)
+        _attributed(one, i, step, witnesses)
         for i, one in enumerate(every)
         for step in one.steps.steps
     ]
@@ -257,12 +255,10 @@ def _dates(date: ArrayLike) -> NDArray[Any]:
     return when
 
 
-def _attributed(every: list[Series], i: int, step: Step, pairs: Pairs) -> Attribution:
-    one = every[i]
+def _attributed(one: Series, i: int, step: Step, witnesses: Witnesses) -> Attribution:
     same = same_version(one, step, whole=False)
-    others = elsewhere(every, i, step, pairs)
-    own = pairs.moved[pairs.series == i] if len(pairs.series) else pairs.moved
-    verdict, reason = _verdict(one, step, same, others, own)
+    others = witnesses.elsewhere(i, one, step)
+    verdict, reason = _verdict(one, step, same, others, witnesses.own(i))
     before, after = step.at - 1, step.at
     return Attribution(
         series=one.name,
