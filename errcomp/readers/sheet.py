@@ -18,6 +18,7 @@ __all__ = ["MISSING", "Sheet", "sheet_of", "to_numbers"]
 
 #: What tools write where they have no number, in lower case.
 MISSING = frozenset(("", "-", "--", "n/a", "na", "nan", "-nan", "none", "null", "(null)", "nil"))
+_LONGEST_FIELD = 1 << 30
 _THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?$"
 
 
@@ -192,6 +193,8 @@ def _quoted(
     rows: list[list[str]] = []
     at: list[int] = []
     begin = 0
+    # A field may be long (a list of a million times); the limit is the whole process's.
+    limit = csv.field_size_limit(_LONGEST_FIELD)
     try:
         header = next(reader)
         width = len(header)
@@ -213,6 +216,8 @@ def _quoted(
             f"{name}: line {first_line + begin}: a quote is not closed, or stands within "
             f"a field ({error}). The file may be cut off: copy it again."
         ) from None
+    finally:
+        csv.field_size_limit(limit)
     columns = zip(*rows, strict=True) if rows else [()] * width
     data = [pl.Series(str(i), one, dtype=pl.String) for i, one in enumerate(columns)]
     return header, pl.DataFrame(data), np.asarray(at, dtype=np.int64)

@@ -67,3 +67,9 @@ def test_a_field_that_is_no_number_is_named() -> None:
         part.numbers("a", required=True)
     with pytest.raises(InputError, match=r"missing column 'b'. Columns found: a\. The tool"):
         part.texts("b")
+
+
+def test_long_fields() -> None:
+    text = "1;" * 100_000
+    sheet = sheet_of("a.csv", ["a,b", f'"{text}",1'])
+    assert sheet.texts("a") == [text]

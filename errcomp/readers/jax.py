@@ -1,0 +1,82 @@
+"""JAX and XLA: kernels and steps from the profiler's ``xplane.pb``."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+
+from errcomp.readers import _jax_rows
+from errcomp.readers.output import Output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read traces of the profiler of JAX and TensorFlow (``*.xplane.pb``).
+
+    Parameters
+    ----------
+    path : path
+        A file, or a folder or archive of files. The schema (XSpace) is built in: no protobuf
+        library is needed.
+
+    Returns
+    -------
+    Output
+        In ps, measured: the ``time`` of what ran on each stream of a GPU or, on other devices, of
+        each operation of XLA; where no device ran any, of the operations of XLA on the CPU.
+        ``layer`` is the operation of the compiled program, ``model`` the program. Steps that the
+        trace marks, else executions of programs, are runs (level model). ``start`` counts from
+        the beginning of the trace.
+
+    Raises
+    ------
+    InputError
+        A file is damaged, or holds events of the host only.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> def message(number, content):
+    ...     return bytes([number << 3 | 2, len(content)]) + content
+    >>> kernel = message(4, b"\x08\x01" + message(2, b"\x08\x01" + message(2, b"fusion.1")))
+    >>> event = message(4, b"\x08\x01\x10\x05\x18\x64")  # offset 5, duration 100
+    >>> plane = message(2, b"/device:GPU:0") + message(3, message(2, b"Stream #1") + event) + kernel
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "host.xplane.pb"
+    >>> _ = path.write_bytes(message(1, plane))
+    >>> read(path).rows.select("kernel", "measured", "unit", "stream").rows()
+    [('fusion.1', 100.0, 'ps', 'Stream #1')]
+    """
+    return read_as(path, FORMATS)
+
+
+#: A plane, its length, perhaps a number, and its name.
+_PLANE = re.compile(
+    rb"\n[\x80-\xff]{0,9}[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?\x12[\x01-\x7f]"
+    rb"(?:/host:|/device:|Task Environment|#Chip)",
+    re.DOTALL,
+)
+
+
+def _recognise(source: Source) -> bool:
+    return _PLANE.match(source.head) is not None
+
+
+FORMATS = (
+    Format(
+        name="jax-xplane",
+        tool="JAX",
+        files="*.xplane.pb",
+        levels=("kernel", "model"),
+        quantities=("time",),
+        units=("ps",),
+        gives="measurements",
+        sample="2026 (AMD GPU)",
+        recognise=_recognise,
+        read=_jax_rows.read_xplane,
+        limits="Operations that contain others (while, conditional) are left out where those are "
+        "there. Times of the host are left out.",
+    ),
+)

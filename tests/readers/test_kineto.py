@@ -1,0 +1,608 @@
+"""Reader of PyTorch profiler traces."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from errcomp.errors import InputError
+from errcomp.propagation.graph import time_at
+from errcomp.propagation.graph.document import read_document
+from errcomp.readers import _kineto_events, kineto
+from errcomp.readers._kineto_classes import class_of
+from errcomp.readers.ingesting import ingest
+from errcomp.readers.output import Output
+from errcomp.readers.registry import recognise
+from errcomp.readers.source import Source
+
+FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "kineto-trace"
+GOOD = FIXTURES / "good" / "trace.json"
+WHOLE = {
+    "busy time": 65.0,
+    "idle time": 43.0,
+    "computation time": 38.0,
+    "communication time": 30.0,
+    "overlap": 8.0,
+    "exposed communication": 22.0,
+}
+Event = dict[str, Any]
+
+
+def kernels(found: Output) -> pl.DataFrame:
+    return found.rows.filter(pl.col("level") == "kernel")
+
+
+def times(found: Output, run: str = "trace") -> dict[str, float]:
+    of_run = found.rows.filter((pl.col("level") == "system") & (pl.col("run") == run))
+    return dict(of_run.select("quantity", "measured").rows())
+
+
+def events() -> list[Event]:
+    found: list[Event] = json.loads(GOOD.read_text())["traceEvents"]
+    return found
+
+
+def kernel(**more: Any) -> Event:
+    args = {"device": 0, "stream": 7, "correlation": 1} | more.pop("args", {})
+    named = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "dur": 2}
+    return {**named, **more, "args": args}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Callable[..., Output]:
+    """Write a trace with these events and read it."""
+
+    def read(found: list[Event] | str, **beside: Any) -> Output:
+        path = tmp_path / "trace.json"
+        if isinstance(found, str):
+            path.write_text(found)
+        else:
+            path.write_text(json.dumps({"schemaVersion": 1, **beside, "traceEvents": found}))
+        return kineto.read(path)
+
+    return read
+
+
+def total(document: dict[str, Any]) -> float:
+    """Return the time that a graph takes with the times that its terms have."""
+    read = read_document(document)
+    assert read.graph is not None
+    return float(time_at(read.graph, dict(zip(read.terms.ids, read.terms.value, strict=True))))
+
+
+def test_kernels() -> None:
+    columns = ("run", "kernel_class", "stream", "measured", "op", "launch_call", "launch", "gap")
+    found = kernels(kineto.read(GOOD))
+    one, two = "ProfilerStep#1", "ProfilerStep#2"
+    assert found.select(columns).rows() == [
+        (one, "gemm", 7, 20.0, "aten::addmm", "cudaLaunchKernel", 1014.0, None),
+        (one, "memcpy", 7, 4.0, "aten::copy_", "cudaMemcpyAsync", 1032.0, 1.0),
+        (one, "communication", 20, 30.0, "record_param_comms", "cuLaunchKernelEx", 1040.0, None),
+        (one, "elementwise", 7, 8.0, "aten::add", "cudaLaunchKernel", 1046.0, 7.0),
+        (two, "gemm", 7, 10.0, "aten::mm", "cudaLaunchKernel", 1110.0, 56.0),
+        (two, "memset", 7, 1.0, "aten::zero_", "cudaMemsetAsync", 1120.0, 1.0),
+    ]
+    assert found["kernel"][2] == "ncclDevKernel_AllReduce_Sum_f32_RING_LL(" + (
+        "ncclDevKernelArgsStorage<4096ul>)"
+    )
+    assert found["shape"].to_list()[:2] == ["[[4],[2,4],[4,4],[],[]]", "[[32,32],[32,32],[]]"]
+    assert found["correlation"].to_list() == [1, 2, 5, 6, 8, 9]
+    assert found["start"].to_list() == [1020.0, 1041.0, 1046.0, 1052.0, 1116.0, 1127.0]
+    assert set(found["device"]) == {"Made Up 100"}
+    assert set(found["device_id"]) == {0}
+    assert set(found["rank"]) == {3}
+    assert set(found["count"]) == {1}
+    messages = found.select("collective", "ranks", "size_bytes").rows()
+    assert messages[1:3] == [(None, None, 4096), ("allreduce", 2, 4096)]
+
+
+def test_steps_and_devices() -> None:
+    found = kineto.read(GOOD)
+    steps = found.rows.filter(pl.col("level") == "model")
+    assert steps.select("run", "quantity", "unit", "measured", "start", "rank").rows() == [
+        ("ProfilerStep#1", "time", "us", 100.0, 1000.0, 3),
+        ("ProfilerStep#2", "time", "us", 100.0, 1100.0, 3),
+    ]
+    assert times(found) == WHOLE
+    assert times(found, "ProfilerStep#1") == {
+        "busy time": 54.0,
+        "idle time": 2.0,
+        "computation time": 28.0,
+        "communication time": 30.0,
+        "overlap": 8.0,
+        "exposed communication": 22.0,
+    }
+    assert times(found, "ProfilerStep#2")["idle time"] == 1.0
+    assert found.notes == ()
+    assert found.dropped == ()
+
+
+def test_calibration_takes_the_kernels_with_their_steps() -> None:
+    totals = kineto.read(GOOD).kernels.totals()
+    assert totals.run.tolist() == ["ProfilerStep#1", "ProfilerStep#2"]
+    assert totals.measured.tolist() == [62.0, 11.0]
+    assert totals.run_measured.tolist() == [100.0, 100.0]
+
+
+@pytest.mark.parametrize("variant", ["old_version", "bare_list"])
+def test_other_layouts_give_the_same(variant: str) -> None:
+    found, good = kineto.read(FIXTURES / variant / "trace.json"), kineto.read(GOOD)
+    assert times(found) == WHOLE
+    columns = ("run", "kernel", "kernel_class", "stream", "measured", "launch", "op", "shape")
+    wanted = kernels(good).select(columns)
+    assert kernels(found).select(columns).sort("launch").rows() == wanted.sort("launch").rows()
+
+
+def test_without_a_gpu_operators_have_their_own_time() -> None:
+    found = kineto.read(FIXTURES / "cpu_only" / "trace.json")
+    columns = ("kernel", "kernel_class", "measured", "op", "shape")
+    assert kernels(found).select(columns).rows()[:2] == [
+        ("aten::linear", "gemm", 4.0, None, "[[2,4],[4,4],[]]"),
+        ("aten::addmm", "gemm", 16.0, "aten::linear", "[[4],[2,4],[4,4],[],[]]"),
+    ]
+    assert times(found)["busy time"] == 49.0
+    assert kernels(found)["measured"].sum() == 49.0
+    assert found.rows.filter(pl.col("level") == "model")["measured"].to_list() == [113.0]
+    assert "operators on the CPU" in found.notes[0]
+    assert "no steps" in found.notes[1]
+    assert found.graph is None
+
+
+def test_traces_before_kineto() -> None:
+    found = kineto.read(FIXTURES / "legacy" / "trace.json")
+    assert kernels(found).select("kernel_class", "measured", "device_id").rows() == [
+        ("gemm", 6.25, 0)
+    ]
+
+
+def test_a_trace_that_is_cut_off_is_refused() -> None:
+    with pytest.raises(InputError, match=r"line 41: the file ends before its list of events does"):
+        kineto.read(FIXTURES / "killed" / "trace.json")
+
+
+def test_gzip_byte_order_marks_and_other_encodings(tmp_path: Path) -> None:
+    text = GOOD.read_text()
+    packed = tmp_path / "packed.pt.trace.json.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    wide = tmp_path / "wide.json"
+    wide.write_bytes(text.replace("\n", "\r\n").encode("utf-16"))
+    marked = tmp_path / "marked.json"
+    marked.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    for path in (packed, wide, marked):
+        assert times(kineto.read(path)) == WHOLE
+    packed.write_bytes(packed.read_bytes()[:-100])
+    with pytest.raises(InputError, match="broken gzip"):
+        kineto.read(packed)
+
+
+def test_it_is_recognised_among_all_formats(tmp_path: Path) -> None:
+    for path in FIXTURES.glob("*/trace.json"):
+        assert [one.name for one in recognise(Source(path))] == ["kineto-trace"], path
+    others = {
+        "jax": '{"displayTimeUnit":"ns","traceEvents":[{"ph":"M","pid":1,"name":"x","args":{}}]}',
+        "ort": '[{"cat":"Node","pid":1,"tid":2,"dur":5,"ts":3,"ph":"X","name":"n","args":{}}]',
+        "execution": '{"schema":"1.0.2-chakra.0.0.4","pid":1,"nodes":[]}',
+        "list": "[1, 2]",
+        "none": "a,b\n1,2\n",
+    }
+    for name, text in others.items():
+        path = tmp_path / name
+        path.write_text(text)
+        assert not recognise(Source(path), kineto.FORMATS)
+
+
+def test_any_size_of_pieces_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = kineto.read(GOOD).rows
+    for size in (1, 7, 64, 300, 1000, 4096):
+        monkeypatch.setattr(_kineto_events, "_BLOCK", size)
+        assert kineto.read(GOOD).rows.equals(wanted)
+        with pytest.raises(InputError, match="line 41: the file ends"):
+            kineto.read(FIXTURES / "killed" / "trace.json")
+
+
+def test_strings_that_look_like_ends_of_events(
+    trace: Callable[..., Output], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_kineto_events, "_BLOCK", 200)
+    names = ['a}, {"ph": "b"', 'c}],"traceEvents":[{', "d\\", "e" * 3000 + "}, {" * 99]
+    found = trace([kernel(name=name, ts=10 * i) for i, name in enumerate(names)])
+    assert kernels(found)["kernel"].to_list() == names
+
+
+def test_what_profilers_write_and_json_forbids(trace: Callable[..., Output]) -> None:
+    text = (
+        '{"schemaVersion": 1, "dir": "C:\\work\\users", "traceEvents": [{"ph": "X", '
+        '"cat": "gpu_memcpy", "name": "Memcpy\tC:\\new \\"x\\"", "pid": 0, "tid": 7, "ts": 1.5, '
+        '"dur": 2, "args": {"device": 0, "stream": 7, "memory bandwidth (GB/s)": inf, '
+        '"x": [NaN, -Infinity], "bytes": 12}}], "distributedInfo": {"rank": 1}, '
+        '"traceName": "C:\\unwell"}'
+    )
+    found = kernels(trace(text))
+    # "\n" and "\t" after a colon are escapes of JSON: only others can be told to be backslashes.
+    assert found["kernel"].to_list() == ['Memcpy C:\new "x"']
+    assert found.select("measured", "size_bytes", "rank").rows() == [(2.0, 12, 1)]
+
+
+def test_text_of_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(GOOD.read_bytes().replace(b"aten::mm", b"aten\xff\xfemm"))
+    assert times(kineto.read(path)) == WHOLE
+
+
+def test_numbers_that_no_column_holds(trace: Callable[..., Output]) -> None:
+    message = {"Collective name": "x", "In msg nelems": 1 << 61, "dtype": "Double"}
+    found = trace(
+        [
+            kernel(name="ncclKernel", args=message | {"Group size": 1 << 80}),
+            kernel(name="\0", args={"stream": 1 << 70, "device": 1 << 80}),
+            kernel(args={"Collective name": "y", "In msg nelems": None, "dtype": "odd"}),
+            kernel(ts=-1e17, dur=1e14, name=""),
+        ],
+        distributedInfo={"rank": 1 << 90},
+        baseTimeNanoseconds=10**400,
+        deviceProperties=[{"id": [], "name": "x"}],
+    )
+    assert kernels(found)["stream"].to_list() == ["7", str(1 << 70), "7", "7"]
+    assert kernels(found)["kernel"].to_list() == ["ncclKernel", "\0", "k", "unnamed"]
+    assert {"ranks", "size_bytes", "rank"}.isdisjoint(found.rows.columns)
+    assert found.graph is not None
+    document = found.graph()
+    assert document["provenance"]["created"] == "1970-01-01T00:00:00+00:00"
+    read_document(document)
+
+
+def test_half_a_character(trace: Callable[..., Output]) -> None:
+    text = json.dumps({"schemaVersion": 1, "traceEvents": [kernel(name="\ud800 a")]})
+    assert kernels(trace(text))["kernel"].to_list() == ["? a"]
+
+
+def test_broken_json_names_its_line(trace: Callable[..., Output]) -> None:
+    text = GOOD.read_text().replace('"name": "aten::addmm",', '"name": "aten::addmm" :', 1)
+    with pytest.raises(InputError, match=r"line 13: not valid JSON \(expected ',' or '}'\)\."):
+        trace(text)
+    with pytest.raises(InputError, match=r"no list traceEvents in it"):
+        trace('{"schemaVersion": 1, "deviceProperties": [], "traceEvents": {}}')
+    deep = "[" * 5000 + "]" * 5000
+    with pytest.raises(InputError, match=r"nested too deeply"):
+        trace('{"schemaVersion": 1, "traceEvents": [{"ph": "X", "x": ' + deep + "}]}")
+
+
+def test_an_event_without_end(
+    trace: Callable[..., Output], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_kineto_events, "_MOST", 1 << 12)
+    monkeypatch.setattr(_kineto_events, "_BLOCK", 1 << 8)
+    with pytest.raises(InputError, match=r"no end of an event"):
+        trace([kernel(name="x" * 9000), kernel()])
+    with pytest.raises(InputError, match=r"no list traceEvents"):
+        trace([kernel()], record_shapes="x" * 9000)
+
+
+def test_what_cannot_be_used_is_counted(trace: Callable[..., Output]) -> None:
+    odd: list[Any] = [
+        kernel(),
+        kernel(ts="soon"),
+        5,
+        kernel(dur=None),
+        kernel(dur=-3),
+        kernel(ts=1e300),
+        kernel(ph="i"),
+        {"ph": "X", "cat": "kernel", "name": None, "ts": 9, "dur": 1},
+        kernel(ts=20, pid=[1], tid={"a": 1}, args={"stream": [7], "device": 1.5}),
+        kernel(ts=30, args={"correlation": 2**70, "External id": "x", "bytes": {}}),
+        {"ph": "X", "cat": "cpu_op", "name": "op", "ts": 1, "dur": 2, "pid": [1], "tid": {}},
+        {"ph": "X", "cat": "cuda_sync", "name": "x", "ts": 1, "dur": 2, "args": None},
+        {"ph": "X", "name": "x", "ts": 1, "dur": 2, "pid": ["CPU functions"]},
+    ]
+    found = trace(odd, deviceProperties=[5, {"name": 7}], distributedInfo={"rank": "0"})
+    assert len(kernels(found)) == 4
+    assert kernels(found)["stream"].to_list() == ["7", None, "[7]", "7"]
+    assert [(one.n, one.reason) for one in found.dropped] == [
+        (2, "an event with text where a number belongs, or the like"),
+        (1, "an event without a duration"),
+        (2, "an event with an impossible time"),
+    ]
+    assert "rank" not in found.rows.columns
+    assert "launch of 4 of 4" in found.notes[0]
+
+
+@pytest.mark.parametrize("found", [[], [kernel(ph="B")], [kernel(dur=None)]])
+def test_without_kernels_and_operators(trace: Callable[..., Output], found: list[Event]) -> None:
+    with pytest.raises(InputError, match="no kernel and no operator in this trace"):
+        trace(found)
+
+
+def test_flows_stand_in_for_correlations(trace: Callable[..., Output]) -> None:
+    found = events()
+    for event in found:
+        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime"):
+            event["args"].pop("correlation", None)
+            event["args"].pop("External id", None)
+    got = kernels(trace(found))
+    wanted = kernels(kineto.read(GOOD))
+    assert got["op"].to_list() == wanted["op"].to_list()
+    # The launch of the communication kernel kept its correlation.
+    assert got["launch"].to_list() == wanted["launch"].to_list()
+
+
+def test_without_launches_a_kernel_is_in_the_step_in_which_it_starts(
+    trace: Callable[..., Output],
+) -> None:
+    found = trace([e for e in events() if e.get("cat") in ("kernel", "user_annotation")])
+    assert kernels(found)["run"].to_list() == ["ProfilerStep#1"] * 3 + ["ProfilerStep#2"]
+    assert "the launch of 4 of 4 kernels and copies is not in the trace" in found.notes[0]
+    assert found.graph is not None
+    assert total(found.graph()) == pytest.approx(1126 - 1020)
+
+
+def test_kernels_outside_the_steps(trace: Callable[..., Output]) -> None:
+    step = {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "ts": 100, "dur": 50}
+    again = {**step, "dur": 60, "tid": 2}
+    found = trace([kernel(ts=10), kernel(ts=110), kernel(ts=170), step, again])
+    outside = "outside the steps"
+    assert kernels(found)["run"].to_list() == [outside, "ProfilerStep#4", outside]
+    assert found.rows.filter(pl.col("level") == "model")["measured"].to_list() == [60.0]
+    assert "2 kernels were launched outside the steps." in found.notes
+    assert times(found)["busy time"] == 6.0
+    assert times(found, "ProfilerStep#4")["busy time"] == 2.0
+
+
+def test_several_devices(trace: Callable[..., Output]) -> None:
+    found = trace(
+        [kernel(), kernel(ts=20, args={"device": 1}), kernel(ts=6, args={"stream": 9})],
+        deviceProperties=[{"id": 1, "name": "Made Up 200"}],
+    )
+    system = found.rows.filter(pl.col("quantity") == "busy time")
+    assert system.select("device", "device_id", "measured").rows() == [
+        (None, 0, 3.0),
+        ("Made Up 200", 1, 2.0),
+    ]
+
+
+def test_operators_are_found_by_time_where_ids_say_nothing(trace: Callable[..., Output]) -> None:
+    def op(name: str, ts: float, dur: float, tid: int = 1) -> Event:
+        return {"cat": "cpu_op", "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": tid}
+
+    def launch(correlation: int, ts: float) -> list[Event]:
+        args = {"correlation": correlation, "External id": correlation}
+        call = {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": ts, "dur": 1}
+        return [{**call, "pid": 1, "tid": 1, "args": args}, kernel(ts=ts + 50, args=args)]
+
+    found: list[Event] = [
+        op("outer", 0, 30),
+        op("inner", 5, 10),
+        op("empty", 15, 0),
+        op("next", 15, 5),
+        op("other thread", 0, 90, tid=2),
+        *launch(1, 2),
+        *launch(2, 5),
+        *launch(3, 15),
+        *launch(4, 22),
+        *launch(5, 30),
+        *launch(6, 40),
+    ]
+    got = kernels(trace([{"ph": "X", **event} for event in found]))
+    names = ["outer", "inner", "next", "outer", "outer", None]
+    assert got.sort("launch")["op"].to_list() == names
+
+
+def test_graph_takes_as_long_as_the_trace() -> None:
+    found = kineto.read(GOOD)
+    assert found.graph is not None
+    document = found.graph()
+    # From the first launch to the end of the last kernel.
+    assert total(document) == pytest.approx(1128 - 1014)
+    nodes = {node["id"]: node for node in document["graph"]["nodes"]}
+    edges = {tuple(edge) for edge in document["graph"]["edges"]}
+    assert [term["value"] for term in document["terms"]] == [20.0, 4.0, 30.0, 8.0, 10.0, 1.0]
+    ids = [term["id"] for term in document["terms"]]
+    assert set(ids) == set(found.kernels.ids)
+    gemm, copy, nccl, add = ids[:4]
+    assert nodes[gemm]["stream"] == "device 0 stream 7"
+    assert nodes[nccl]["stream"] == "device 0 stream 20"
+
+    def waits(before: str, after: str) -> bool:
+        """Does one wait for the other, if only through a certain time."""
+        return (before, after) in edges or (
+            (before, f"before {after}") in edges and (f"before {after}", after) in edges
+        )
+
+    # Stream order, the event that stream 20 waits for, launches, and the synchronised host.
+    assert waits(gemm, copy)
+    assert waits(copy, add)
+    assert waits(copy, nccl)
+    assert waits("launch 4", nccl)
+    wait = next(name for name in nodes if name.startswith("wait "))
+    assert (nccl, wait) in edges
+    assert (add, wait) in edges
+    assert document["provenance"]["inputs"][0]["name"] == "trace.json"
+
+
+def test_errors_go_through_the_graph() -> None:
+    """A kernel that is off the critical path may be slower; one that is on it may not."""
+    found = kineto.read(GOOD)
+    assert found.graph is not None
+    document = found.graph()
+    usual = total(document)
+    for place, longer in ((0, 10.0), (2, 10.0), (3, 0.0)):
+        document = found.graph()
+        document["terms"][place]["value"] += 10.0
+        assert total(document) == pytest.approx(usual + longer)
+
+
+def test_graph_of_odd_traces(trace: Callable[..., Output]) -> None:
+    # Kernels of one stream that overlap, one of no length, one before its launch.
+    overlapping = [kernel(ts=0, dur=10), kernel(ts=5, dur=10), kernel(ts=12, dur=3)]
+    found = trace([*overlapping, kernel(ts=20, dur=0, name="y" * 9000), kernel(ts=25, dur=1)])
+    assert found.graph is not None
+    document = found.graph()
+    assert total(document) == pytest.approx(26)
+    assert not any("stream" in node for node in document["graph"]["nodes"])
+    late = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 50, "dur": 1}
+    late |= {"pid": 1, "tid": 1, "args": {"correlation": 1}}
+    found = trace([kernel(ts=10), late])
+    assert found.graph is not None
+    assert total(found.graph()) == pytest.approx(2)
+    found = trace([kernel(dur=0)])
+    assert found.graph is not None
+    with pytest.raises(InputError, match="no kernel takes any time"):
+        found.graph()
+
+
+def test_the_host_waits_for_streams_events_and_copies(trace: Callable[..., Output]) -> None:
+    def call(name: str, ts: float, dur: float, correlation: int, **more: Any) -> Event:
+        args = {"correlation": correlation}
+        where = {"ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1}
+        return {**where, "name": name, "ts": ts, "dur": dur, "args": args, **more}
+
+    copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pageable)"}
+    sync = {"ph": "X", "cat": "cuda_sync", "name": "Stream Sync", "pid": 0, "tid": 7, "ts": 21}
+    found = [
+        call("cudaLaunchKernel", 0, 1, 1),
+        kernel(ts=5, dur=20, args={"correlation": 1}),
+        call("cudaLaunchKernel", 2, 1, 2),
+        kernel(ts=6, dur=50, name="far", args={"correlation": 2, "stream": 9}),
+        call("cudaStreamSynchronize", 20, 7, 3),
+        {**sync, "dur": 5, "args": {"stream": 7, "correlation": 3}},
+        call("cudaMemcpyAsync", 30, 15, 4),
+        kernel(**copy, ts=33, dur=10, args={"correlation": 4}),
+        call("cudaEventSynchronize", 50, 8, 5),
+        call("cudaLaunchKernel", 60, 1, 6),
+        kernel(ts=64, dur=4, name="last", args={"correlation": 6}),
+    ]
+    got = trace(found)
+    assert got.graph is not None
+    document = got.graph()
+    assert total(document) == pytest.approx(68)
+    after: dict[str, set[str]] = {}
+    for before, node in document["graph"]["edges"]:
+        after.setdefault(node, set()).add(before)
+    # The first for its stream, the second for its copy, the third for what ended then.
+    waits = sorted((name for name in after if name.startswith("wait ")), key=lambda n: int(n[5:]))
+    assert "trace/k" in after[waits[0]]
+    assert "trace/far" not in after[waits[0]]
+    assert f"trace/{copy['name']}" in after[waits[1]]
+    assert "trace/far" in after[waits[2]]
+
+
+def test_classes() -> None:
+    names = {
+        "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)": "communication",
+        "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>": "communication",
+        "Cijk_Alik_Bljk_SB_Bias_AS_SAV_UserArgs": "gemm",
+        "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT": "gemm",
+        "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>(Flash_fwd_params)": "attention",
+        "sm80_xmma_fprop_implicit_gemm_tf32f32": "conv",
+        "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float>": "norm",
+        "void (anonymous namespace)::softmax_warp_forward<float>(float*)": "softmax",
+        "triton_poi_fused_convolution_relu_3": "elementwise",
+        "triton_red_fused_native_layer_norm_0": "norm",
+        "triton_per_fused_sum_1": "reduction",
+        "void at::native::reduce_kernel<512>(at::native::ReduceOp)": "reduction",
+        "void cub::DeviceRadixSortHistogramKernel<long>": "other",
+        "Memset (Device)": "memset",
+        "Memcpy DtoD (Device -> Device)": "memcpy",
+        "(x)": "other",
+    }
+    assert {name: class_of(name) for name in names} == names
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 60),
+    st.sampled_from(("delete", "double", "insert", "flip")),
+    st.binary(max_size=12),
+)
+def test_damage_is_an_input_error(
+    tmp_path_factory: pytest.TempPathFactory, at: int, length: int, kind: str, junk: bytes
+) -> None:
+    content = GOOD.read_bytes()
+    at %= len(content)
+    part = {
+        "delete": b"",
+        "double": content[at : at + length] * 2,
+        "insert": junk,
+        "flip": bytes(byte ^ 1 for byte in content[at : at + length]),
+    }[kind]
+    path = tmp_path_factory.mktemp("damaged") / "trace.json"
+    path.write_bytes(content[:at] + part + content[at + length :])
+    recognise(Source(path), kineto.FORMATS)
+    with contextlib.suppress(InputError):
+        found = kineto.read(path)
+        if found.graph is not None:
+            read_document(found.graph())
+
+
+@pytest.mark.shared
+def test_samples(shared_data: Path) -> None:
+    found = ingest(shared_data / "tools" / "kineto")
+    assert [one.name for one in found.skipped] == ["SOURCE.md"]
+    counts = dict(kernels(found).group_by("file").len().rows())
+    assert counts == {
+        "alexnet_trace.json.gz": 98,
+        "mi250_minitoy_train_rocm6.2_trace.json.gz": 16,
+        "sampled_rank-0_trace.json.gz": 1204,
+        "simple_add_trace.json.gz": 4,
+        "triton_example_trace.json.gz": 1,
+    }
+    # In the sample of a larger trace some operators are left out.
+    assert kernels(found)["op"].null_count() == 16
+
+
+@pytest.mark.shared
+def test_samples_as_holistic_trace_analysis_reads_them(shared_data: Path) -> None:
+    """Kernel breakdown, temporal breakdown, overlap and idle time of version 0.5.0."""
+    found = kineto.read(shared_data / "tools" / "kineto" / "sampled_rank-0_trace.json.gz")
+    work = kernels(found)
+    assert work["measured"].sum() == 607844
+    assert work["kernel"].n_unique() == 199
+    whole = times(found)
+    assert whole["idle time"] == 675191
+    assert whole["computation time"] == 210320
+    share = 100 * whole["overlap"] / whole["communication time"]
+    assert round(share, 2) == 14.95
+    gaps = dict(work.group_by("stream").agg(pl.col("gap").sum()).rows())
+    assert gaps == {
+        23: 1214793 + 160 + 34,
+        84: 794901 + 6 + 3142,
+        25: 560120 + 35 + 100413,
+        7: 397917 + 3765 + 598335,
+        203: 558073,
+    }
+    assert dict(work.group_by("run").len().rows()) == {
+        "ProfilerStep#551": 602,
+        "ProfilerStep#552": 602,
+    }
+    other = kineto.read(shared_data / "tools" / "triosim" / "profiler_vgg13-iter41.json.gz")
+    assert kernels(other)["measured"].sum() == 346370
+    assert times(other) == {
+        "busy time": 346366,
+        "idle time": 655,
+        "computation time": 346340,
+    }
+    assert set(kernels(other)["device"]) == {"NVIDIA H100 80GB HBM3"}
+
+
+@pytest.mark.shared
+def test_graphs_of_samples_take_as_long_as_their_traces(shared_data: Path) -> None:
+    for path in [
+        *sorted((shared_data / "tools" / "kineto").glob("*.gz")),
+        shared_data / "tools" / "triosim" / "profiler_vgg13-iter41.json.gz",
+    ]:
+        found = kineto.read(path)
+        work = kernels(found)
+        last, first = (work["start"] + work["measured"]).max(), work["launch"].min()
+        assert isinstance(last, float)
+        assert isinstance(first, float)
+        assert found.graph is not None
+        assert total(found.graph()) == pytest.approx(last - first, abs=1)
