@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from errcomp.errors import InputError
+from errcomp.halflife._variogram_fit import Fit, fit_variogram
 from errcomp.halflife.decay import decay_half_lives
 from errcomp.halflife.design import Clock, HalfLife, Panel
 from errcomp.halflife.environment import Attribution, attribute_steps_of
@@ -123,7 +124,8 @@ def half_life(
     for i, (key, which) in enumerate(groups):
         panel = _with_own_releases(found.panel.take(which), product)
         threshold = doubling_threshold(panel, error=error, level=level)
-        expiry, estimates = _estimates(panel, threshold, clocks, level=level, seed=seed)
+        fits = {clock: fit_variogram(panel, clock) for clock in clocks}
+        expiry, estimates = _estimates(panel, threshold, fits, level=level, seed=seed)
         steps = tuple(every[i] for i in which.tolist())
         left_out = expiry["releases"].dropped if expiry else ()
         results.append(
@@ -136,7 +138,7 @@ def half_life(
                 series_steps=steps,
                 expiry=expiry,
                 trajectory=_trajectory(panel, changes, found.panel.rows_of(which), level),
-                variogram=drift_variogram(panel, level=level),
+                variogram=drift_variogram(panel, level=level, fit=fits["releases"]),
                 notes=(
                     *threshold.notes,
                     *(f"{one.n} series left out: {one.reason}" for one in left_out),
@@ -200,18 +202,20 @@ def _with_own_releases(panel: Panel, product: NDArray[np.int64]) -> Panel:
 
 
 def _estimates(
-    panel: Panel, threshold: Threshold, clocks: Sequence[Clock], *, level: float, seed: int
+    panel: Panel, threshold: Threshold, fits: Mapping[Clock, Fit], *, level: float, seed: int
 ) -> tuple[dict[Clock, Expiry], tuple[HalfLife, ...]]:
     """Estimate by every method that the group admits: one series by itself, or several."""
     expiry: dict[Clock, Expiry] = {}
     found: list[HalfLife] = []
-    for clock in clocks:
+    for clock, fit in fits.items():
         if threshold.value is None:
             found.append(_without_threshold(panel, threshold, clock, level))
             continue
         limit = threshold.value
         expiry[clock] = expiry_of(panel, limit, clock, level=level)
-        found.append(variogram_half_life(panel, error=threshold.error, clock=clock, level=level))
+        found.append(
+            variogram_half_life(panel, error=threshold.error, clock=clock, level=level, fit=fit)
+        )
         if panel.n_series == 1:
             found += series_half_lives(panel, limit, clock, level=level)
             found += decay_half_lives(panel, threshold=limit, clock=clock, level=level)

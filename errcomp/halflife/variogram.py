@@ -112,7 +112,9 @@ class Variogram:
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
 
 
-def drift_variogram(panel: Panel, *, clock: Clock = "releases", level: float = 0.95) -> Variogram:
+def drift_variogram(
+    panel: Panel, *, clock: Clock = "releases", level: float = 0.95, fit: Fit | None = None
+) -> Variogram:
     r"""Mean squared change of the error between two versions, by their lag.
 
     .. math:: V(h) = \frac1{S_h} \sum_i \frac1{M_{ih}} \sum_{t}
@@ -132,6 +134,8 @@ def drift_variogram(panel: Panel, *, clock: Clock = "releases", level: float = 0
     clock : {"releases", "months"}
     level : float
         Of the pointwise intervals.
+    fit : Fit, optional
+        `fit_variogram` of this panel and clock, if there is one already.
 
     Returns
     -------
@@ -172,7 +176,7 @@ def drift_variogram(panel: Panel, *, clock: Clock = "releases", level: float = 0
     1.0
     """
     tail = tails(level)
-    fit = fit_variogram(panel, clock)
+    fit = fit or fit_variogram(panel, clock)
     low, high = fit.bounds(tail)
     return Variogram(
         unit=clock,
@@ -192,7 +196,12 @@ def drift_variogram(panel: Panel, *, clock: Clock = "releases", level: float = 0
 
 
 def variogram_half_life(
-    panel: Panel, *, error: float, clock: Clock = "releases", level: float = 0.95
+    panel: Panel,
+    *,
+    error: float,
+    clock: Clock = "releases",
+    level: float = 0.95,
+    fit: Fit | None = None,
 ) -> HalfLife:
     r"""Half-life read off the drift variogram: where drift makes the calibrated error double.
 
@@ -218,6 +227,8 @@ def variogram_half_life(
         The calibrated error e0 (log scale); taken as known.
     clock : {"releases", "months"}
     level : float
+    fit : Fit, optional
+        `fit_variogram` of this panel and clock, if there is one already.
 
     Returns
     -------
@@ -255,7 +266,7 @@ def variogram_half_life(
     """
     tail = tails(level)
     check_positive(error, "error")
-    fit = fit_variogram(panel, clock)
+    fit = fit or fit_variogram(panel, clock)
     target, releases = 3 * error**2, fit.steps.releases
     refused, read_off, df = "", "", 0.0
     half: float | None = None

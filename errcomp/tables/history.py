@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp._columns import Origin, rename
-from errcomp._frames import to_eager
+from errcomp._frames import column_values, to_eager
 from errcomp.errors import InputError
 from errcomp.tables._dates import dates_of
 from errcomp.tables._history_columns import (
@@ -348,10 +348,21 @@ class History(Table):
             There is no such column, or its values are lists or the like.
         """
         first = np.unique(self.series, return_index=True)[1]
-        found = self.column(name)[first].astype(object)
-        codes = self.codes(name)
+        found, codes = self._values_at(name, first)
         found[np.unique(self.series[codes != codes[first][self.series]])] = None
         return found
+
+    def _values_at(
+        self, name: str, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the values of a column in some rows, and which of all rows have equal ones."""
+        frame = to_eager(self._native)
+        if name not in self._columns or name not in frame.columns or name in ("version", "series"):
+            return self.column(name)[rows].astype(object), self.codes(name)
+        # A value for each of millions of rows would only be made to be compared.
+        codes, _ = codes_of(frame.select(name), [name], Origin.of_table(self.source, 0, None))
+        values = column_values(frame[self.positions[rows].tolist()], name)
+        return values.astype(object), codes[self.positions]
 
     def with_own_versions(self) -> Self:
         """Return the table with those versions only that occur in it.
