@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     if args.tool is None:
         columns = [
             Column("Tool", lambda row: row["tool"], key=True),
-            Column("Formats", lambda row: ", ".join(row["files"]) or "–"),
+            Column("Formats", lambda row: ", ".join(_readable(row)) or "–"),
             Column("Level", lambda row: ", ".join(row["level"]) or "–"),
             Column("Gives", lambda row: row["gives"]),
             Column("Tested on real output", lambda row: "yes" if row["sample_tested"] else "no"),
@@ -53,3 +54,9 @@ def run(args: argparse.Namespace) -> None:
     notes = [f"{one['name']}: {one['limits']}" for one in tool["details"] if one["limits"]]
     notes += [tool["why"]] if tool["why"] else []
     emit(args, document, [Table(tool["tool"], columns, tool["details"], notes)])
+
+
+def _readable(row: Mapping[str, Any]) -> list[str]:
+    """Return the formats that can be read, without the name of the tool that they begin with."""
+    tool = row["tool"].lower().replace(" ", "-")
+    return [one["name"].removeprefix(f"{tool}-") for one in row["details"] if one["read"]]

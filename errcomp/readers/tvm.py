@@ -140,7 +140,7 @@ def _autotvm(record: dict[str, Any]) -> dict[str, Any]:
         config = record["i"][-1]["i"]
         result, version = record["r"], None
     return {
-        **_common(str(target), result),
+        **_common("TVM", str(target), result),
         "kernel": str(task),
         "shape": _text(args),
         "config": _text(config),
@@ -153,7 +153,7 @@ def _read_ansor(source: Source) -> Output:
     for line, record in source.json_lines(comment="#"):
         try:
             key, target = record["i"][0][:2]
-            rows.append({**_ansor(key, record["i"]), **_common(str(target), record["r"])})
+            rows.append({**_ansor(key, record["i"]), **_common("Ansor", str(target), record["r"])})
         except (KeyError, IndexError, TypeError, ValueError):
             raise _bad(source, line, "the auto-scheduler") from None
     return output(source.name, "tvm-ansor-log", rows)
@@ -178,11 +178,11 @@ def _ansor(key: Any, given: list[Any]) -> dict[str, Any]:
     }
 
 
-def _common(target: str, result: list[Any]) -> dict[str, Any]:
+def _common(tool: str, target: str, result: list[Any]) -> dict[str, Any]:
     costs, error, _, stamp = result[:4]
     options = dict(_OPTION.findall(target))
     row: dict[str, Any] = {
-        "tool": "TVM",
+        "tool": tool,
         "level": "kernel",
         "quantity": "time",
         "unit": "s",
@@ -226,7 +226,7 @@ FORMATS = (
     ),
     Format(
         name="tvm-ansor-log",
-        tool="TVM",
+        tool="Ansor",
         files="log of the auto-scheduler (JSON lines)",
         levels=("kernel",),
         quantities=("time",),
