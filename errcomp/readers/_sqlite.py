@@ -31,7 +31,8 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
         database = sqlite3.connect(address, uri=True)
         database.text_factory = lambda text: text.decode("utf-8", "replace")
         yield database
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        # The last where SQLite quotes what is damaged in its message.
         raise source.error(
             f"SQLite cannot read it ({error}). The file may be cut off: export it again."
         ) from None
