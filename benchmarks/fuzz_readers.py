@@ -43,6 +43,7 @@ def main() -> None:
         if path.is_file() and path.stat().st_size < 1 << 16:
             shutil.copy(path, corpus / f"{number:05}")
     target = work / "input"
+
     def read(data: bytes) -> None:
         target.write_bytes(data)
         for one in KNOWN:
