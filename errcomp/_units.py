@@ -74,7 +74,7 @@ def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = Non
     )
     raise InputError(
         f"{prefix}mixed units: {unit!r} and {to!r} cannot be converted into each other.{clock} "
-        "Choose rows of one kind."
+        f"Choose rows of one kind: --where unit={unit}."
     )
 
 

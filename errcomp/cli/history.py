@@ -130,7 +130,10 @@ def read_history(args: argparse.Namespace, name: str) -> History:
 
         where = parse_where(args.where)
         output = ingest(name)
-        return (output.of(**where) if where else output).history
+        chosen = output.of(**where) if where else output
+        return chosen.history_of(
+            order=parse_keys(args.order) or None, series=parse_keys(args.series) or None
+        )
     found = reader.read(
         name,
         columns=_columns(args.column),

@@ -115,9 +115,7 @@ def half_life(
     keys = check_keys(by, RESERVED)
     found = panel_of(table, cluster=cluster)
     groups = _groups(table, found, keys)
-    clocks: tuple[Clock, ...] = ("releases",)
-    if np.isfinite(found.panel.months).all():
-        clocks = ("releases", "months")
+    clocks, about_dates = _clocks(found.panel)
     every = find_steps_of(found.panel, alpha=alpha)
     changes, product = moved(found), products(found.panel)
     results = []
@@ -158,11 +156,25 @@ def half_life(
         noise=found.noise,
         environment=environment,
         dropped=found.dropped,
-        notes=tuple(dict.fromkeys([*table.notes, *found.notes, *_about_environment(environment)])),
+        notes=tuple(
+            dict.fromkeys(
+                [*table.notes, *found.notes, *about_dates, *_about_environment(environment)]
+            )
+        ),
         level=level,
         alpha=alpha,
         seed=seed,
     )
+
+
+def _clocks(panel: Panel) -> tuple[tuple[Clock, ...], tuple[str, ...]]:
+    """Return the clocks that versions admit: months where all have dates that go on with them."""
+    if np.isnan(panel.months).any():
+        return ("releases",), ()
+    if (np.diff(panel.months) <= 0).any():
+        note = "versions with one date, or against their order: half-lives in releases only"
+        return ("releases",), (note,)
+    return ("releases", "months"), ()
 
 
 def _groups(

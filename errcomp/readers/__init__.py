@@ -89,6 +89,7 @@ def is_output(path: str | PathLike[str]) -> bool:
     """
     from errcomp.readers.archives import is_archive
     from errcomp.readers.registry import recognise
+    from errcomp.readers.rows import is_rows
     from errcomp.readers.source import Source
 
     with files_readable():
@@ -97,6 +98,8 @@ def is_output(path: str | PathLike[str]) -> bool:
     if not Path(path).is_file():
         return False
     source = Source(path)
+    if is_rows(source):
+        return True
     # No tool calls a column so; the readers, which take a moment to load, are not asked then.
     if {"predicted", "measured"}.intersection((*source.header, *source.json_names)):
         return False

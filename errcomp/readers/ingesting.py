@@ -115,7 +115,8 @@ def _folder(
         first = "; ".join(f"{one.name}: {one.reason}" for one in skipped[:3])
         more = f" (and {len(skipped) - 3} more files)" if len(skipped) > 3 else ""
         raise InputError(f"{name}: no file in it could be read. {first or 'It is empty'}{more}")
-    return _merged(found, skipped)
+    known = tuple(shown for shown, whole in along if whole in read)
+    return replace(_merged(found, skipped), along=known)
 
 
 def _files(folder: Path, skipped: list[Skipped]) -> list[Path]:

@@ -96,8 +96,16 @@ def tools(name: str | None = None) -> list[Tool]:
     found.sort(key=lambda tool: tool.name.lower())
     if name is None:
         return found
-    same = [tool for tool in found if tool.name.lower() == name.lower()]
-    if not same:
-        names = [tool.name for tool in found]
-        raise InputError(f"no tool {name!r}. Tools: {describe_names(names, wanted=name)}")
+    wanted = name.lower()
+    same = [tool for tool in found if tool.name.lower() == wanted]
+    # kineto, nsys and ncu are names of formats; "torch" is a part of names.
+    same = same or [
+        tool
+        for tool in found
+        if wanted in tool.name.lower() or any(one.name.startswith(wanted) for one in tool.formats)
+    ]
+    if len(same) != 1:
+        names = [tool.name for tool in same or found]
+        what = f"{name!r} may be several tools" if same else f"no tool {name!r}"
+        raise InputError(f"{what}. Tools: {describe_names(names, wanted=name)}")
     return same

@@ -61,6 +61,8 @@ class Output:
         Rows of the files that are not among `rows`, by reason.
     skipped : tuple of Skipped
         Files that were not read.
+    along : tuple of str
+        Files that belong to others and have no values of their own (configurations, maps).
     notes : tuple of str
         What a user of the rows should know, each a sentence.
     graph : callable or None
@@ -75,6 +77,7 @@ class Output:
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = ()
     graph: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
+    along: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -94,6 +97,9 @@ class Output:
             lines.append(f"{len(failed):,} rows without a value they should have: {why}")
         lines += [f"{one.n:,} rows left out: {one.reason}" for one in self.dropped]
         lines += [f"note: {note}" for note in self.notes]
+        if self.along:
+            more = f" and {len(self.along) - _REASONS:,} more" if len(self.along) > _REASONS else ""
+            lines.append(f"without values of their own: {', '.join(self.along[:_REASONS])}{more}")
         shown = self.skipped[:_SKIPPED]
         lines += [f"skipped {one.name}: {one.reason}" for one in shown]
         if len(self.skipped) > len(shown):
@@ -150,7 +156,7 @@ class Output:
             )
         # A prediction that failed is a pair without a prediction: it is counted.
         failed = self.rows["status"].is_not_null() & self.rows["measured"].is_not_null()
-        rows = self._of_one_unit(self.rows.filter(both | failed))
+        rows = self._of_one_unit(self._of_one_level(self.rows.filter(both | failed)))
         return Pairs(_plain(rows), source=self.name)
 
     @property
@@ -190,12 +196,25 @@ class Output:
 
     @property
     def history(self) -> History:
-        """Measurements under successive versions of the software.
+        """Measurements under successive versions of the software, see `history_of`."""
+        return self.history_of()
+
+    def history_of(
+        self, *, order: Sequence[str] | None = None, series: Sequence[str] | None = None
+    ) -> History:
+        """Return measurements under successive versions of the software.
+
+        Parameters
+        ----------
+        order : sequence of str, optional
+            Versions, oldest first, where nothing else orders them.
+        series : sequence of str, optional
+            Columns that together name the unit of observation.
 
         Raises
         ------
         InputError
-            No row says under which version it was measured.
+            No row says under which version it was measured, or the rows are no history.
         """
         import polars as pl
 
@@ -206,7 +225,8 @@ class Output:
                 f"{self.name}: no column version: this is no history. Read it as pairs or kernels."
             )
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
-        return History(_without_empty(self._of_one_unit(rows)), source=self.name)
+        rows = _without_empty(self._of_one_unit(self._of_one_level(rows)))
+        return History(rows, source=self.name, order=order, series=series)
 
     def _times(self, level: str) -> pl.DataFrame:
         import polars as pl
@@ -231,6 +251,16 @@ class Output:
         rows = self.rows.filter(whole)
         return self._of_one_unit(rows) if len(rows) else None
 
+    def _of_one_level(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Refuse rows of several levels: a figure over both says nothing of either."""
+        levels = rows["level"].unique().sort().to_list()
+        if len(levels) > 1:
+            raise InputError(
+                f"{self.name}: several levels: {describe_names(levels)}. Choose one: --where "
+                f"level={levels[0]} (in Python .of(level={levels[0]!r}))."
+            )
+        return rows
+
     def _of_one_unit(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Convert all values to the unit of the first; several quantities are refused."""
         import polars as pl
@@ -239,7 +269,7 @@ class Output:
         if len(quantities) > 1:
             raise InputError(
                 f"{self.name}: several quantities: {describe_names(quantities)}. Choose one: "
-                f"--quantity {quantities[0]} (in Python .of(quantity={quantities[0]!r}))."
+                f"--where quantity={quantities[0]} (in Python .of(quantity={quantities[0]!r}))."
             )
         units = rows["unit"].unique(maintain_order=True).to_list()
         if len(units) < 2:

@@ -147,6 +147,10 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
     """
     possible = recognise(source, among)
     if not possible:
+        if not source.path.is_dir() and not source.head.strip():
+            raise source.error("the file is empty. The run may have failed, or copy it again.")
+        if source.head.startswith(b"PK\x03\x04"):
+            raise source.error("a zip archive that is cut off or damaged. Copy it again.")
         known = "" if among is None else f" ({', '.join(one.files for one in among)})"
         begins = next((line for line in source.head_lines if line.strip()), "")[:60]
         raise source.error(

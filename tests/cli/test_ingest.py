@@ -86,6 +86,10 @@ def test_tools_and_formats(run: Any) -> None:
     shown = run("readers").out
     assert all(name in shown for name in ("ASTRA-sim", "NeuSight", "Concorde"))
     assert "PyTorch profiler traces" in run("readers", "--tool", "lumos").out
+    assert "PyTorch profiler" in run("readers", "--tool", "kineto").out
+    assert "Nsight Systems" in run("readers", "--tool", "systems").out
+    done = run("readers", "--tool", "pytorch")
+    assert (done.code, "may be several tools. Tools: PyTorch profiler" in done.err) == (2, True)
     done = run("readers", "--tool", "vidurr")
     assert (done.code, "no tool 'vidurr'" in done.err) == (2, True)
 

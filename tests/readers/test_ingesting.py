@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import errcomp as ec
+from errcomp.cli._output import write_frame
 from errcomp.errors import InputError
 from errcomp.readers import registry
 from errcomp.readers.ingesting import ingest
@@ -91,7 +92,9 @@ def test_files_read_along_with_another(tmp_path: Path) -> None:
     write(tmp_path, a="X")
     (tmp_path / "x.cfg").write_text("C")
     found = ingest(tmp_path, among=[form(), along])
-    assert (found.files, found.skipped, found.notes) == (("a",), (), ("Read along.",))
+    assert (found.files, found.notes) == (("a",), ("Read along.",))
+    assert (found.skipped, found.along) == ((), ("x.cfg",))
+    assert found.report.splitlines()[-1] == "without values of their own: x.cfg"
     (tmp_path / "a").unlink()
     with pytest.raises(InputError, match=r"x\.cfg: belongs to x-log, of which there is no file"):
         ingest(tmp_path, among=[form(), along])
@@ -130,6 +133,26 @@ def test_read_takes_tables_and_outputs(tmp_path: Path) -> None:
     assert isinstance(ec.read(tmp_path / "b"), Pairs)
     with pytest.raises(InputError, match="the columns and the unit of an artifact are known"):
         ec.read(tmp_path / "a", unit="ms")
+
+
+def test_rows_that_were_written_are_read_again(tmp_path: Path) -> None:
+    row = {"tool": "X", "level": "model", "quantity": "time", "unit": "ms"}
+    rows = output("a", "x", [{**row, "predicted": 2.0, "measured": 4.0, "run": "007"}]).rows
+    for name in ("rows.csv", "rows.parquet", "rows.json"):
+        path = tmp_path / name
+        write_frame(path, rows)
+        found = ec.read(path)
+        assert isinstance(found, Output)
+        assert found.pairs.column("run").tolist() == ["007"]
+
+
+def test_empty_and_cut_archives_are_named(tmp_path: Path) -> None:
+    write(tmp_path, a="")
+    with pytest.raises(InputError, match="a: the file is empty. The run may have failed"):
+        ingest(tmp_path / "a")
+    (tmp_path / "b").write_bytes(b"PK\x03\x04" + bytes(90))
+    with pytest.raises(InputError, match="a zip archive that is cut off or damaged"):
+        ingest(tmp_path / "b")
 
 
 def test_formats_by_name_or_tool() -> None:

@@ -271,7 +271,7 @@ def test_broken_json_names_its_line(trace: Callable[..., Output]) -> None:
         trace(text)
     with pytest.raises(InputError, match=r"no list traceEvents in it"):
         trace('{"schemaVersion": 1, "deviceProperties": [], "traceEvents": {}}')
-    deep = "[" * 5000 + "]" * 5000
+    deep = "[" * 100_000 + "]" * 100_000
     with pytest.raises(InputError, match=r"nested too deeply"):
         trace('{"schemaVersion": 1, "traceEvents": [{"ph": "X", "x": ' + deep + "}]}")
 

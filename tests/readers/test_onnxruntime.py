@@ -219,7 +219,7 @@ def test_events_in_an_object_and_with_other_arguments(tmp_path: Path) -> None:
         ('[{"cat":"Node","name":"a_kernel_time"},}{},\n{"', "not valid JSON"),
         ('[{"cat":"Session","name":"session_initialization","ts":1,"dur":2}]', "no time of a node"),
         (
-            '[{"cat":"Node","name":"a_kernel_time","x":' + "[" * 5000 + "]" * 5000 + "}]",
+            '[{"cat":"Node","name":"a_kernel_time","x":' + "[" * 100_000 + "]" * 100_000 + "}]",
             "nested too deeply",
         ),
     ],

@@ -69,6 +69,9 @@ def test_several_quantities_are_chosen_from() -> None:
     with pytest.raises(InputError, match=r"several quantities: energy, time. Choose one"):
         _ = found.pairs
     assert found.of(quantity="energy").pairs.unit == "pJ"
+    rows = [{**KERNEL, **both}, {**MODEL, **both}]
+    with pytest.raises(InputError, match=r"several levels: kernel, model. Choose one: --where lev"):
+        _ = output("a", "x", rows).pairs
     with pytest.raises(InputError, match=r"no row has quantity=power. Values there: energy, time"):
         found.of(quantity="power")
     with pytest.raises(InputError, match=r"no column 'device'. Columns: tool"):
@@ -94,6 +97,11 @@ def test_kernels_know_the_time_of_their_run() -> None:
 def test_history_needs_versions() -> None:
     rows = [{**KERNEL, "measured": 5.0 + i, "version": f"1.{i}", "op": "a"} for i in range(3)]
     assert output("a", "x", rows).history.versions == ("1.0", "1.1", "1.2")
+    rows = [{**KERNEL, "measured": 5.0, "version": v, "op": "a"} for v in ("c2d", "a1b")]
+    found = output("a", "x", rows)
+    assert found.history_of(order=["c2d", "a1b"], series=["op"]).versions == ("c2d", "a1b")
+    with pytest.raises(InputError, match="cannot be ordered"):
+        _ = found.history
     with pytest.raises(InputError, match="no column version"):
         _ = output("a", "x", [{**KERNEL, "measured": 1.0}]).history
 

@@ -121,7 +121,7 @@ def test_timeloop_summary(tools):
     ("path", "text", "message"),
     [
         ("vidur/vllm/request_metrics.csv", "a,b\n1,2\n", "not recognised as the output of a tool"),
-        ("vidur/vllm/request_metrics.csv", "", "not recognised as the output of a tool"),
+        ("vidur/vllm/request_metrics.csv", "", "the file is empty"),
         (
             "vidur/sarathi/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n0,1,2,3,4,5,6,x\n",
@@ -150,7 +150,7 @@ def test_timeloop_summary(tools):
         (
             "vidur/vllm/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n0,1,2,3,4,5,6," + 200_000 * "7",
-            "line 2: a quote is not closed, or stands within",
+            "every request must have a number of restarts",
         ),
         ("astra-sim/survey_astra_sim_results.json", "{", "not the survey's collection"),
         *(

@@ -12,7 +12,7 @@ from errcomp.errors import InputError
 @pytest.mark.parametrize("given", SECONDS)
 @pytest.mark.parametrize("model", SECONDS)
 def test_factors_are_exact_powers_of_ten(model, given):
-    power = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9}
+    power = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9, "ps": -12}
     assert check_unit(model, given) == float(f"1e{power[given] - power[model]}")
 
 

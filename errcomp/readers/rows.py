@@ -1,0 +1,78 @@
+"""Rows that ``errcomp ingest`` wrote, read again."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from errcomp.readers.output import LEVELS, Output, output
+from errcomp.readers.registry import Format, read_as
+from errcomp.readers.source import Source
+
+__all__ = ["FORMATS", "is_rows", "read"]
+
+_COLUMNS = {"tool", "level", "quantity", "unit", "predicted", "measured", "status"}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read a table of rows that ``errcomp ingest`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        CSV, Parquet or JSON.
+
+    Returns
+    -------
+    Output
+
+    Raises
+    ------
+    InputError
+        It is no such table.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text(
+    ...     "tool,level,quantity,unit,predicted,measured,status\nx,model,time,ms,2.5,2,\n")
+    >>> read(path).pairs.predicted.tolist()
+    [2.5]
+    """
+    return read_as(path, FORMATS)
+
+
+def is_rows(source: Source) -> bool:
+    """Say whether a file has the columns that ``errcomp ingest`` writes."""
+    if not source.head.startswith(b"PAR1"):
+        return {*source.header, *source.json_names} >= _COLUMNS
+    import polars as pl
+
+    try:
+        return set(pl.read_parquet_schema(source.path)) >= _COLUMNS
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return False
+
+
+def _read(source: Source) -> Output:
+    from errcomp.readers.plain import NAMES, read_frame
+
+    names = NAMES | {"quantity", "run", "kernel", "request"}
+    frame, _ = read_frame(source.path, {}, names, ("predicted", "measured"))
+    return output(source.name, "errcomp-rows", frame)
+
+
+FORMATS = (
+    Format(
+        name="errcomp-rows",
+        tool="errcomp",
+        files="rows that errcomp ingest wrote (CSV, Parquet, JSON)",
+        levels=LEVELS,
+        quantities=("any",),
+        units=("any",),
+        gives="both",
+        sample="written by errcomp",
+        recognise=is_rows,
+        read=_read,
+    ),
+)
