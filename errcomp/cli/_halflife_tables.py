@@ -104,14 +104,14 @@ def _half_lives(found: HalfLives, clock: Clock) -> Table:
 
 
 def _counted(group: GroupHalfLife, clock: Clock) -> str:
-    """Say how many have expired, and when, where they are too few for an interval."""
+    """Say how many have surely expired, and when, where that is too few for an interval."""
     expiry = group.expiry[clock]
     when = expiry.right[np.isfinite(expiry.right)]
-    told = f"{len(when)} of {expiry.n}"
+    told = f"{len(when)} of {expiry.n} surely"
     if not len(when):
         return told
     ends = dict.fromkeys((_number(when.min()), _number(when.max())))
-    return f"{told} by {' to '.join(ends)}"
+    return f"{told}, by {' to '.join(ends)}"
 
 
 def _error(group: GroupHalfLife) -> str:

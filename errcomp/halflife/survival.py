@@ -183,9 +183,9 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     refused = ""
     if found.low <= whole and np.isinf(found.high):
         refused = (
-            f"{face.n} series in {face.n_clusters} clusters, of which {face.n_events} expired, "
-            f"bound the median on neither side at {format_number(level)}: they are too few, or "
-            "noise leaves too much open."
+            f"{face.n} series in {face.n_clusters} clusters, of which {face.n_events} expired with "
+            f"errors taken at face value, bound the median on neither side at "
+            f"{format_number(level)}: they are too few, or noise leaves too much open."
         )
     details = {
         "times": [None if np.isinf(t) else float(t) for t in face.right],

@@ -60,7 +60,7 @@ def test_fit_says_when_and_which_release(run: Run, history: Path) -> None:
     assert "Half-life in months" in done.out
     gelu = next(line for line in done.out.splitlines() if line.startswith("Gelu"))
     assert "10.00 % (given)" in gelu
-    assert "4 of 4 by 8" in gelu
+    assert "4 of 4 surely, by 8" in gelu
     conv = next(line for line in done.out.splitlines() if line.startswith("Conv"))
     assert "0 of 4" in conv
     steps = done.out[done.out.index("Steps: which release") :]
