@@ -125,7 +125,8 @@ def read_history(args: argparse.Namespace, name: str) -> History:
     from errcomp.readers import history as reader
     from errcomp.readers import is_output
 
-    if is_output(name) and not args.column:
+    columns = _columns(args.column)
+    if is_output(name, columns):
         from errcomp.readers.ingesting import ingest
 
         where = parse_where(args.where)
@@ -136,7 +137,7 @@ def read_history(args: argparse.Namespace, name: str) -> History:
         )
     found = reader.read(
         name,
-        columns=_columns(args.column),
+        columns=columns,
         series=parse_keys(args.series) or None,
         order=parse_keys(args.order) or None,
         unit=args.unit,

@@ -62,10 +62,10 @@ def read(
     """
     from errcomp.readers.kernels import is_artifact
 
-    if is_output(path):
+    if is_output(path, columns):
         if columns or unit:
             raise InputError(
-                f"{path}: the columns and the unit of an artifact are known. Leave them out."
+                f"{path}: the columns and the unit of a tool's output are known. Leave them out."
             )
         if is_artifact(path):
             from errcomp.readers import neusight
@@ -79,8 +79,10 @@ def read(
     return read_pairs(path, columns=columns, unit=unit, zeros=zeros)
 
 
-def is_output(path: str | PathLike[str]) -> bool:
+def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = None) -> bool:
     """Say whether this is a folder, an archive or a file in the format of a tool, not a table.
+
+    A file whose columns the user names is read as a table, whoever wrote it.
 
     Raises
     ------
@@ -95,7 +97,7 @@ def is_output(path: str | PathLike[str]) -> bool:
     with files_readable():
         if Path(path).is_dir():
             return True
-    if not Path(path).is_file():
+    if columns or not Path(path).is_file():
         return False
     source = Source(path)
     if is_rows(source):

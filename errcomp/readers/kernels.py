@@ -89,7 +89,7 @@ def read(
     >>> kernels.runs, kernels.totals().predicted.tolist()
     (('007',), [30.0])
     """
-    if not is_output(path):
+    if not is_output(path, columns):
         wanted = dict(columns or {})
         frame, line_offset = read_frame(Path(path), wanted, _NAMES, _NUMBERS)
         kernels = Kernels(
@@ -98,7 +98,7 @@ def read(
         return kernels.of_tool(tool)
     if columns or unit:
         raise InputError(
-            f"{path}: the columns and the unit of an artifact are known. Leave them out."
+            f"{path}: the columns and the unit of a tool's output are known. Leave them out."
         )
     if not is_artifact(path):
         from errcomp.readers.ingesting import ingest

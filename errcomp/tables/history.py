@@ -347,22 +347,19 @@ class History(Table):
         InputError
             There is no such column, or its values are lists or the like.
         """
-        first = np.unique(self.series, return_index=True)[1]
-        found, codes = self._values_at(name, first)
+        found, codes = self._values_at(name, first := np.unique(self.series, return_index=True)[1])
         found[np.unique(self.series[codes != codes[first][self.series]])] = None
         return found
 
-    def _values_at(
-        self, name: str, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _values_at(self, name: str, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the values of a column in some rows, and which of all rows have equal ones."""
         frame = to_eager(self._native)
         if name not in self._columns or name not in frame.columns or name in ("version", "series"):
             return self.column(name)[rows].astype(object), self.codes(name)
         # A value for each of millions of rows would only be made to be compared.
         codes, _ = codes_of(frame.select(name), [name], Origin.of_table(self.source, 0, None))
-        values = column_values(frame[self.positions[rows].tolist()], name)
-        return values.astype(object), codes[self.positions]
+        found = column_values(frame[self.positions[rows].tolist()], name).astype(object)
+        return found, codes[self.positions]
 
     def with_own_versions(self) -> Self:
         """Return the table with those versions only that occur in it.

@@ -131,7 +131,7 @@ def test_read_takes_tables_and_outputs(tmp_path: Path) -> None:
     found = ec.read(tmp_path / "a")
     assert isinstance(found, Output)
     assert isinstance(ec.read(tmp_path / "b"), Pairs)
-    with pytest.raises(InputError, match="the columns and the unit of an artifact are known"):
+    with pytest.raises(InputError, match="the columns and the unit of a tool's output are known"):
         ec.read(tmp_path / "a", unit="ms")
 
 
@@ -208,3 +208,13 @@ def test_packages_that_add_something_else(
     entries(uncached, given)
     with pytest.raises(InputError, match=message):
         registry.formats()
+
+
+def test_columns_that_the_user_names_make_a_table_of_any_file(tmp_path: Path) -> None:
+    # This is nn-Meter's header, which has a reader of its own.
+    header = "model_group_file,index,predicted_ms,real_ms\n"
+    path = write(tmp_path, a=f"{header}alexnets.jsonl,0,23.4,24.5\n") / "a"
+    assert isinstance(ec.read(path), Output)
+    table = ec.read(path, columns={"predicted": "predicted_ms", "measured": "real_ms"}, unit="ms")
+    assert isinstance(table, Pairs)
+    assert (table.predicted.tolist(), table.unit) == ([23.4], "ms")

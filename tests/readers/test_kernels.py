@@ -199,7 +199,7 @@ def test_the_operators_of_an_artifact(artifact: Path) -> None:
 
 def test_an_artifact_has_its_own_columns_and_predictors(artifact: Path) -> None:
     for options in ({"unit": "ms"}, {"columns": {"predicted": "p"}}):
-        with pytest.raises(InputError, match="columns and the unit of an artifact are known"):
+        with pytest.raises(InputError, match="columns and the unit of a tool's output are known"):
             kernels.read(artifact, **options)  # type: ignore[arg-type]
     for wrong in ("gpt", ""):
         with pytest.raises(InputError, match="no predictions of .*Predictors: micro, neusight"):
