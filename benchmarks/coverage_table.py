@@ -100,7 +100,7 @@ def truth(name: str, law: Law) -> float:
         return law.mean(off)
     if name == "smape":
         return law.mean(lambda x: 2 * np.tanh(np.abs(x) / 2))
-    if name == "bias":
+    if name in ("bias", "total_error"):
         return law.mean(np.expm1)
     if name == "gmape":
         return float(np.exp(law.mean(lambda x: np.log(off(x)))))

@@ -6,8 +6,9 @@ groups. With intervals: `errcomp.metrics.intervals`.
 
 All fractions are fractions, not percent. Results are within 1e-12 of the exact value of the
 floating-point numbers given, from 1e-300 to 1e300, as long as neither inputs nor result are
-subnormal (below 2.2e-308); for figures in which errors cancel (`bias`, `r2`, `pearson`,
-`spearman`), relative to what cancels. A result too large for a float raises; none is infinite.
+subnormal (below 2.2e-308); for figures in which errors cancel (`bias`, `total_error`, `r2`,
+`pearson`, `spearman`), relative to what cancels. A result too large for a float raises; none is
+infinite.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from errcomp.metrics._registry import FIGURES, Figure, figure
 from errcomp.metrics.aggregate import Macro, macro, pooled
 from errcomp.metrics.agreement import kendall, pearson, r2, spearman, top_k_regret
 from errcomp.metrics.averages import (
-    bias,
     exact_predictions,
     gm_ratio,
     gmape,
@@ -31,6 +31,7 @@ from errcomp.metrics.pointwise import (
     signed_percentage_error,
 )
 from errcomp.metrics.ranked import ape_quantile, max_ape, median_ape, share_within
+from errcomp.metrics.signed import bias, total_error
 from errcomp.metrics.squared import rmse, rmsle, rmspe
 
 __all__ = [
@@ -62,5 +63,6 @@ __all__ = [
     "smape",
     "spearman",
     "top_k_regret",
+    "total_error",
     "wape",
 ]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from errcomp.errors import InputError
-from errcomp.metrics import agreement, averages, ranked, squared
+from errcomp.metrics import agreement, averages, ranked, signed, squared
 
 __all__ = ["FIGURES", "Figure", "FigureKind", "FigureUnit", "figure"]
 
@@ -126,10 +126,21 @@ _ALL = (
         "smooth",
     ),
     Figure(
+        "total_error",
+        "error of the total",
+        "fraction",
+        signed.total_error,
+        "Sum of all predictions minus the sum of all measurements, divided by the sum of all "
+        "measurements; the relative difference of the two means.",
+        "Errors of opposite sign cancel: small for a sum says nothing of a single pair, nor of "
+        "another mix of pairs.",
+        "smooth",
+    ),
+    Figure(
         "bias",
         "mean signed error",
         "fraction",
-        averages.bias,
+        signed.bias,
         "Arithmetic mean over pairs of predicted minus measured, each as a share of its "
         "measurement.",
         "A measure of direction, not of accuracy: errors of opposite sign cancel.",

@@ -20,7 +20,7 @@ from errcomp.tables import Zeros
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["bias", "exact_predictions", "gm_ratio", "gmape", "mape", "smape", "wape"]
+__all__ = ["exact_predictions", "gm_ratio", "gmape", "mape", "smape", "wape"]
 
 
 def mape(
@@ -281,56 +281,6 @@ def wape(
     data = checked(predicted, measured, weights, zeros)
     error = mean(np.abs(difference(data)), data.weights)
     return finite(error / mean(data.measured, data.weights), "the weighted percentage error")
-
-
-def bias(
-    *,
-    predicted: ArrayLike,
-    measured: ArrayLike,
-    weights: ArrayLike | None = None,
-    zeros: Zeros = "raise",
-) -> float:
-    r"""Mean signed percentage error: positive if predictions are too high on average.
-
-    .. math:: \sum_i w_i\,(p_i - m_i) / m_i \,\Big/ \sum_i w_i
-
-    Definition: one denominator per pair, its measurement; arithmetic mean with sign.
-    Misleads as a measure of accuracy, because errors of opposite sign cancel, and as a measure of
-    direction: being twice too high (+100 %) outweighs being twice too low (-50 %). ``gm_ratio``
-    treats the two alike.
-
-    Parameters
-    ----------
-    predicted, measured : array_like, shape (n,)
-        Same unit, finite, measured > 0.
-    weights : array_like, shape (n,), optional
-        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
-    zeros : {"raise", "exclude"}
-        What to do with measurements that are not positive.
-
-    Returns
-    -------
-    float
-        A fraction: -0.1 is 10 % too low. Rounding is about 1e-15 of the mean absolute error; where
-        errors cancel almost completely, the last digits of what remains are rounding.
-
-    Raises
-    ------
-    InputError
-        As for ``mape``.
-
-    References
-    ----------
-    Morley, Brito and Welling (2018), "Measures of model performance based on the log accuracy
-    ratio", Space Weather 16(1), 69-88, doi:10.1002/2017SW001669 (mean percentage error).
-
-    Examples
-    --------
-    >>> bias(predicted=[12.0, 90.0], measured=[10.0, 100.0])
-    0.05
-    """
-    data = checked(predicted, measured, weights, zeros)
-    return mean(relative_error(data), data.weights)
 
 
 def smape(

@@ -29,6 +29,7 @@ WEIGHTED: list[Callable[..., Any]] = [
     metrics.gm_ratio,
     metrics.wape,
     metrics.bias,
+    metrics.total_error,
     metrics.smape,
     metrics.rmse,
     metrics.rmspe,
@@ -160,7 +161,19 @@ def test_weights_count_relative_to_each_other(function: Callable[..., Any], unit
 
 
 @pytest.mark.parametrize(
-    "name", ["mape", "median_ape", "gmape", "wape", "bias", "smape", "rmspe", "max_ape", "p99_ape"]
+    "name",
+    [
+        "mape",
+        "median_ape",
+        "gmape",
+        "wape",
+        "bias",
+        "total_error",
+        "smape",
+        "rmspe",
+        "max_ape",
+        "p99_ape",
+    ],
 )
 def test_one_pair_is_enough_for_an_error(name: str) -> None:
     value = metrics.figure(name).function(predicted=[12.0], measured=[10.0])

@@ -44,7 +44,7 @@ def test_bounds_are_finite_and_contain_the_value_or_there_are_none(rows, name, m
     # Terms that differ in the last digits only give bounds that do.
     slack = 1e-9 * abs(e.value) + 1e-12
     assert e.low - slack <= e.value <= e.high + slack
-    assert e.low >= (-1.0 if name == "bias" else 0.0)
+    assert e.low >= (-1.0 if name in ("bias", "total_error") else 0.0)
 
 
 @hypothesis.given(rows=tables, name=names, labels=st.data())
@@ -59,7 +59,8 @@ def test_names_of_clusters_do_not_matter(rows, name, labels):
 
 
 @hypothesis.given(
-    rows=tables, name=st.sampled_from(["mape", "wape", "gm_ratio", "bias", "within_10"])
+    rows=tables,
+    name=st.sampled_from(["mape", "wape", "gm_ratio", "bias", "total_error", "within_10"]),
 )
 @settings(100)
 def test_the_unit_of_the_data_does_not_matter(rows, name):

@@ -19,7 +19,7 @@ pairs = st.lists(st.tuples(positive, positive), min_size=2, max_size=30)
 settings = hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 WEIGHTED = [
-    *("mape", "median_ape", "gmape", "gm_ratio", "wape", "bias", "smape"),
+    *("mape", "median_ape", "gmape", "gm_ratio", "wape", "bias", "total_error", "smape"),
     *("rmse", "rmspe", "rmsle", "within_10", "r2", "pearson"),
 ]
 SCALE_FREE = [name for name in metrics.FIGURES if name != "rmse"]

@@ -25,7 +25,7 @@ class TestSciPyBootstrap:
     resamples = 30_000
 
     @pytest.mark.parametrize("method", ["percentile", "BCa"])
-    @pytest.mark.parametrize("name", ["mape", "wape", "rmspe", "gmape", "bias"])
+    @pytest.mark.parametrize("name", ["mape", "wape", "total_error", "rmspe", "gmape", "bias"])
     def test_percentile_and_bca(self, name, method):
         data = pairs(40)
         m, p = data["measured"], data["predicted"]
@@ -33,6 +33,7 @@ class TestSciPyBootstrap:
         statistic = {
             "mape": lambda a, p, m: a.mean(axis=-1),
             "wape": lambda a, p, m: np.abs(p - m).sum(axis=-1) / m.sum(axis=-1),
+            "total_error": lambda a, p, m: p.sum(axis=-1) / m.sum(axis=-1) - 1,
             "rmspe": lambda a, p, m: np.sqrt((a**2).mean(axis=-1)),
             "gmape": lambda a, p, m: np.exp(np.log(a).mean(axis=-1)),
             "bias": lambda a, p, m: (p / m - 1).mean(axis=-1),

@@ -93,6 +93,9 @@ EXACT: dict[str, Callable[[list[Any], list[Any], list[Any]], Any]] = {
     "gm_ratio": lambda p, m, w: mpmath.exp(_mean(_logs(p, m), w)),
     "wape": lambda p, m, w: _mean([abs(a - b) for a, b in zip(p, m, strict=True)], w) / _mean(m, w),
     "bias": lambda p, m, w: _mean(_relative(p, m), w),
+    "total_error": lambda p, m, w: (
+        _mean([a - b for a, b in zip(p, m, strict=True)], w) / _mean(m, w)
+    ),
     "smape": lambda p, m, w: _mean(
         [2 * abs(a - b) / (abs(a) + abs(b)) for a, b in zip(p, m, strict=True)], w
     ),
@@ -106,6 +109,7 @@ EXACT: dict[str, Callable[[list[Any], list[Any], list[Any]], Any]] = {
 }
 #: What an error of the result is measured against where terms of opposite sign cancel.
 SCALE: dict[str, Callable[[list[Any], list[Any], list[Any], Any], Any]] = {
+    "total_error": lambda p, m, w, exact: EXACT["wape"](p, m, w),
     "r2": lambda p, m, w, exact: max(1, abs(exact)),
     "pearson": lambda p, m, w, exact: 1,
 }
@@ -130,12 +134,16 @@ def test_figure_is_exact_to_twelve_digits(
     assert _error(name, *REGIMES[regime], weights) <= TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["gm_ratio", "wape", "smape", "rmse", "rmsle", "pearson"])
+@pytest.mark.parametrize(
+    "name", ["gm_ratio", "wape", "total_error", "smape", "rmse", "rmsle", "pearson"]
+)
 def test_figure_that_needs_no_ratio_is_exact_where_the_ratio_overflows(name: str) -> None:
     assert _error(name, *UNRELATED, None) <= TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["mape", "wape", "bias", "smape", "rmse", "rmspe", "r2"])
+@pytest.mark.parametrize(
+    "name", ["mape", "wape", "bias", "total_error", "smape", "rmse", "rmspe", "r2"]
+)
 def test_negative_predictions(name: str) -> None:
     p, m = REGIMES["wide"]
     signs = np.where(np.arange(N) % 3 == 0, -1.0, 1.0)

@@ -78,12 +78,14 @@ def _square(values: Floats) -> Floats:
 
 
 #: Each figure with the scale on which it is studentised. Bias is 1 less than a mean of positive
-#: ratios, so that it too is studentised as the logarithm of a mean.
+#: ratios, the error of the total 1 less than a ratio of sums, so that they too are studentised as
+#: logarithms.
 SMOOTH: dict[str, Form] = {
     "mape": Form(_ape),
     "smape": Form(_symmetric, largest=2.0),
     "bias": Form(_ratio, offset=-1.0),
     "wape": Form(lambda data: np.abs(difference(data)), weighted=True),
+    "total_error": Form(lambda data: data.predicted, weighted=True, offset=-1.0),
     "rmse": Form(lambda data: _square(difference(data)), root=0.5),
     "rmspe": Form(lambda data: _square(relative_error(data)), root=0.5),
     "rmsle": Form(lambda data: _square(log_ratio(data)), root=0.5),
