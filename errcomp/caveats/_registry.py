@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from errcomp.caveats import claim, comparisons, sample, shape, tools
+from errcomp.caveats import claim, comparisons, sample, shape, tools, totals
 from errcomp.caveats._case import Finding
 from errcomp.caveats._elsewhere import ELSEWHERE, Note
 from errcomp.errors import InputError
@@ -210,6 +210,29 @@ CHECKS: tuple[Check, ...] = (
         "Compare predictors by the log ratio of prediction to measurement.",
     ),
     Check(
+        "cancelling-errors",
+        "Errors of opposite sign cancel in the sum",
+        totals.groups_that_cancel,
+        "pairs",
+        "Looks at the groups of the keys grouped by, else of model, mode and kernel_class one by "
+        "one; never of devices, whose times nobody adds. Fires when the total of one group is too "
+        "low and that of another too high (t-tests of ratios of sums in groups of 5 pairs or more, "
+        "Bonferroni over groups, Holm over keys), at least half of what the groups are off cancels "
+        "in the total of all, and they are off 1.25 times as far as by chance around that total.",
+        "Quote the groups. Another mix of them has another total: errcomp propagate says how the "
+        "error of a sum follows from that of its parts.",
+    ),
+    Check(
+        "cancelling-errors",
+        "Errors of opposite sign cancel in the sum",
+        totals.claimed_total,
+        "claim",
+        "Fires when the claim's aggregation is the total (a sum, or a difference of means), or "
+        "when the error of the total prints as the claim and none of the four averages does; and "
+        "the MAPE is at least 1.25 times as large. A fact, no test.",
+        "Use such a figure for sums alone; quote the MAPE or the WAPE for single cases.",
+    ),
+    Check(
         "rounded-before-averaging",
         "The claim comes out only if errors are rounded first",
         claim.rounded_before_averaging,
@@ -273,6 +296,16 @@ CHECKS: tuple[Check, ...] = (
         "max(p/m, m/p) - 1, on the configurations they share, both differences significant (paired "
         "t-tests, Holm over pairs of tools).",
         "Rank by the log ratio of prediction to measurement, or give both rankings.",
+    ),
+    Check(
+        "cancelling-errors",
+        "The ranking depends on whether errors may cancel",
+        totals.ranking_by_total,
+        "tools",
+        "Fires when one tool has the lower MAPE (paired t-test, Holm over pairs of tools) and the "
+        "error of its total is 1.25 times that of the other or more, on the configurations they "
+        "share. Says of the totals whether their difference could be chance.",
+        "Rank at the level at which the tool is used, and set a constant beside it.",
     ),
     Check(
         "other-base",

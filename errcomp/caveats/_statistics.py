@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from errcomp.caveats._case import Case, Floats, Ints
 
-__all__ = ["Contrast", "contrast", "discoveries", "grouped_means", "holm", "simulated_p"]
+__all__ = [
+    "Contrast",
+    "contrast",
+    "discoveries",
+    "grouped_means",
+    "holm",
+    "paired_p",
+    "simulated_p",
+]
 
 #: Fewer matched cells cannot reach p < 0.05: 2 / 2**5 = 0.0625.
 MATCHED = 6
@@ -52,6 +60,23 @@ def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
     below = np.flatnonzero(ordered <= rate * np.arange(1, len(p) + 1) / max(1, len(p)))
     limit = ordered[below[-1]] if len(below) else -1.0
     return [bool(value <= limit) for value in p]
+
+
+def paired_p(first: Floats, second: Floats) -> float:
+    """P-value of Student's paired t-test; 0 where all differences are the same one, 1 for none.
+
+    Examples
+    --------
+    >>> paired_p(np.array([0.2, 0.3]), np.array([0.1, 0.2]))
+    0.0
+    """
+    from scipy.stats import ttest_rel
+
+    difference = first - second
+    # Differences that are equal but for rounding have no spread to judge their mean by.
+    if np.ptp(difference) <= 1e-12 * max(np.abs(first).max(), np.abs(second).max()):
+        return 1.0 if np.abs(difference).max() <= 1e-12 * np.abs(first).max() else 0.0
+    return float(ttest_rel(first, second).pvalue)
 
 
 def simulated_p(observed: float, null: Floats) -> float:

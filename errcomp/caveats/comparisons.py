@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from errcomp.caveats._case import Case, Ints
 
-__all__ = ["in_vs_out_of_distribution", "pooled_variants", "unbalanced_groups"]
+__all__ = ["groupings", "in_vs_out_of_distribution", "pooled_variants", "unbalanced_groups"]
 
 #: A key with more values than this does not name variants.
 MOST_VARIANTS = 12
@@ -164,7 +164,7 @@ _FALSE = ("false", "0", "0.0", "no")
 def unbalanced_groups(case: Case) -> Finding | None:
     """Find groups whose unequal sizes, not their errors, set the pooled figure."""
     tried = []
-    for keys in _groupings(case):
+    for keys in groupings(case):
         codes = case.cells(keys)
         sizes = np.bincount(codes)
         if sizes.min() < sizes.max() and case.mape > 0:
@@ -202,7 +202,7 @@ def unbalanced_groups(case: Case) -> Finding | None:
     return Finding(Caveat("unbalanced-groups", message, evidence), p)
 
 
-def _groupings(case: Case) -> list[tuple[str, ...]]:
+def groupings(case: Case) -> list[tuple[str, ...]]:
     """Return the reader's own grouping; inside one of its groups, each usual key on its own."""
     if case.varying(case.by):
         return [case.by]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.caveats._case import MATERIAL, NOTHING, Case, Finding, percent
-from errcomp.caveats._statistics import holm
+from errcomp.caveats._statistics import holm, paired_p
 from errcomp.caveats.claim import kind_of_reference
 from errcomp.caveats.comparisons import GROUP_KEYS
 from errcomp.caveats.shape import factor_errors
@@ -69,6 +69,11 @@ class Tools:
         for tool in tools:
             shared = np.intersect1d(shared, self.configurations[self.rows[tool]])
         return shared
+
+    def by_configuration(self, rows: Ints, values: Floats) -> Floats:
+        """Mean of the values in each configuration of the rows, in the order of these."""
+        cell = np.unique(self.configurations[rows], return_inverse=True)[1]
+        return np.bincount(cell, weights=values) / np.bincount(cell)
 
     def two(self) -> Iterator[tuple[int, int]]:
         """Iterate over every pair of tools."""
@@ -159,22 +164,20 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
 
 def ranking_asymmetry(tools: Tools) -> Finding | None:
     """Find two tools that change places when a factor too low counts like one too high."""
-    from scipy.stats import ttest_rel
-
     found: list[tuple[float, tuple[int, int], list[float]]] = []
     every = factor_errors(tools.case.predicted, tools.case.measured)
     for a, b in tools.two():
         shared = tools.common([a, b])
         rows = [tools.on(tool, shared) for tool in (a, b)]
-        apes = [_by_cell(tools, r, tools.case.ape[r]) for r in rows]
-        factors = [_by_cell(tools, r, every[r]) for r in rows]
+        apes = [tools.by_configuration(r, tools.case.ape[r]) for r in rows]
+        factors = [tools.by_configuration(r, every[r]) for r in rows]
         if len(shared) < 2 or not np.isfinite(factors).all():
             continue
         gaps = [float((x[0] - x[1]).mean()) for x in (apes, factors)]
         if gaps[0] * gaps[1] >= 0 or min(np.ptp(x[0] - x[1]) for x in (apes, factors)) == 0:
             found.append((1.0, (a, b), []))
             continue
-        p = max(float(ttest_rel(x[0], x[1]).pvalue) for x in (apes, factors))
+        p = max(paired_p(x[0], x[1]) for x in (apes, factors))
         found.append((p, (a, b), [float(v.mean()) for x in (apes, factors) for v in x]))
     if not found:
         return None
@@ -196,12 +199,6 @@ def ranking_asymmetry(tools: Tools) -> Finding | None:
         **dict(zip(names, figures, strict=True)),
     }
     return Finding(Caveat("under-over-asymmetry", message, evidence), p)
-
-
-def _by_cell(tools: Tools, rows: Ints, values: Floats) -> Floats:
-    """Mean of the values in each configuration, in the order of the configurations."""
-    cell = np.unique(tools.configurations[rows], return_inverse=True)[1]
-    return np.bincount(cell, weights=values) / np.bincount(cell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,10 @@ from errcomp.tables import Pairs, check_keys
 __all__ = ["AUDIT_FIGURES", "Audit", "AuditRow", "audit"]
 
 #: Recomputed for every group, whatever the claim says of its own definition.
-AUDIT_FIGURES = ("mape", "median_ape", "gmape", "wape", "bias", "within_10", "max_ape")
+AUDIT_FIGURES = (
+    *("mape", "median_ape", "gmape", "wape"),
+    *("total_error", "bias", "within_10", "max_ape"),
+)
 
 #: Columns of a row besides its keys: a key of the same name would be lost.
 _COLUMNS = (
@@ -230,7 +233,7 @@ def audit(
         judged = {id(row.verdict.claim) for row in found if row.key}
         rest = [c for c in known if _applies(c, part) and (not c.subset or id(c) not in judged)]
         others = [row_of(name, {}, _rows_of(c, part), c) for c in rest]
-        about_all = (row for row in others if row.verdict.recomputed and not _subset(row))
+        about_all = (row for row in others if _is_about(row.verdict) and not _subset(row))
         rows += found
         general += [row.verdict for row in others]
         overall.append(next(about_all, None) or row_of(name, {}, part, None))
@@ -273,7 +276,7 @@ def _row(
     """
     figures = figures_of(pairs).pooled.figures
     verdict = judge(claim, figures, pairs)
-    caveats = note(pairs, claim=claim if verdict.recomputed else None)
+    caveats = note(pairs, claim=claim if _is_about(verdict) else None)
     if given:
         return AuditRow(name, key, pairs.n, figures, verdict, caveats, ",".join(given))
     cluster = next((str(c.evidence["key"]) for c in caveats if c.code == "clustered"), "")
@@ -284,6 +287,12 @@ def _row(
         else:
             figures, verdict = wider, judge(claim, wider, pairs)
     return AuditRow(name, key, pairs.n, figures, verdict, caveats, cluster)
+
+
+def _is_about(verdict: Verdict) -> bool:
+    """Say whether the claim is about these pairs, even if they cannot decide it."""
+    by_user = verdict.claim is not None and verdict.claim.claimed_by == "the user"
+    return by_user or verdict.recomputed is not None
 
 
 def _subset(row: AuditRow) -> Mapping[str, str]:

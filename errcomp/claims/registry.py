@@ -13,7 +13,16 @@ from typing import Any, Literal
 from errcomp.claims.printed import parse_printed
 from errcomp.errors import InputError
 
-__all__ = ["VERIFIABLE", "Claim", "claims", "claims_of", "find", "tools", "user_claim"]
+__all__ = [
+    "USER_METRICS",
+    "VERIFIABLE",
+    "Claim",
+    "claims",
+    "claims_of",
+    "find",
+    "tools",
+    "user_claim",
+]
 
 Kind = Literal["error", "correlation", "share", "none"]
 Verifiable = Literal["verifiable", "no output", "no hardware", "no pairs"]
@@ -222,7 +231,17 @@ def find(
     return found
 
 
-def user_claim(printed: str, *, aggregation: str | None = None, tool: str = "") -> Claim:
+#: Metrics that a user can say the claim has, and what kind of figure each is.
+USER_METRICS: Mapping[str, Kind] = {
+    "error": "error",
+    "correlation": "correlation",
+    "share within 10%": "share",
+}
+
+
+def user_claim(
+    printed: str, *, aggregation: str | None = None, metric: str = "error", tool: str = ""
+) -> Claim:
     """Make a claim of the user's own from a figure, to judge pairs by.
 
     Parameters
@@ -230,25 +249,30 @@ def user_claim(printed: str, *, aggregation: str | None = None, tool: str = "") 
     printed : str
         The figure as printed, e.g. ``"2.3%"`` or ``"<5%"``.
     aggregation : str, optional
-        How it was aggregated, if its source says so.
+        How it was aggregated, if its source says so: mean, median, geometric mean, weighted, or
+        total (the error of a sum, or the difference of two means).
+    metric : {"error", "correlation", "share within 10%"}
+        What sort of figure it is. Only errors have an aggregation.
     tool : str
         Whose figure it is.
 
     Returns
     -------
     Claim
-        Of kind error and of no stated level: it is judged against whatever pairs it is given.
+        Of no stated level: it is judged against whatever pairs it is given.
 
     Raises
     ------
     InputError
-        The text is not one figure.
+        The text is not one figure, or the metric is none of the three.
 
     Examples
     --------
     >>> user_claim("2.3%", aggregation="mean").interval
     (0.0225, 0.0235)
     """
+    if metric not in USER_METRICS:
+        raise InputError(f"no metric {metric!r} of a claim. There are: {', '.join(USER_METRICS)}")
     figure = parse_printed(printed)
     if (figure.value or figure.high) < 0 or figure.high <= 0:
         raise InputError(f"the claim {printed!r} is not positive: the size of an error is")
@@ -261,8 +285,8 @@ def user_claim(printed: str, *, aggregation: str | None = None, tool: str = "") 
         tool=tool,
         quantity="as in the pairs",
         printed=printed,
-        metric="error",
-        kind="error",
+        metric=metric,
+        kind=USER_METRICS[metric],
         level="not stated",
         reference="not stated",
         verifiable="verifiable",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from errcomp.claims.printed import parse_printed
@@ -24,6 +24,9 @@ AGGREGATIONS: Mapping[str, str] = {
     "geometric mean": "gmape",
     "weighted": "wape",
 }
+#: What a source may say of its aggregation, and the figure that it then means. The error of a total
+#: is a figure of its own: a source that says nothing of it is not taken to mean it.
+_BY_AGGREGATION: Mapping[str, str] = {**AGGREGATIONS, "total": "total_error"}
 #: Metrics whose name fixes the figure, whatever the aggregation of the others.
 _BY_METRIC = {"share within 10%": "within_10"}
 _ERROR_METRICS = ("MAPE", "error", "accuracy", "alignment")
@@ -99,7 +102,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
     claim : Claim or None
         None gives "no claim".
     figures : mapping of str to Estimate
-        At least those in `AGGREGATIONS` and ``within_10``, all of the same pairs.
+        At least those in `AGGREGATIONS`, ``total_error`` and ``within_10``, all of the same pairs.
     pairs : Pairs
         The pairs behind the figures; their ``level`` must be the claim's.
 
@@ -115,7 +118,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
     if obstacle or name is None or claim.interval is None:
         reason = obstacle or f"{claim.metric or 'No metric'} is not an error figure of these pairs."
         return Verdict("not verifiable", reason, claim, aggregations=aggregations)
-    recomputed = figures[name]
+    recomputed = _size(figures[name]) if name == "total_error" else figures[name]
     low, high = claim.interval
     agreeing = tuple(
         name
@@ -152,6 +155,16 @@ def spoken(aggregations: Sequence[str]) -> str:
     return " and the ".join("weighted mean" if a == "weighted" else a for a in aggregations)
 
 
+def _size(total: Estimate) -> Estimate:
+    """Return the size of a signed error: claims are printed without a sign."""
+    size = replace(total, value=abs(total.value), definition=f"{total.definition} Its size.")
+    if total.low is None or total.high is None:
+        return size
+    ends = sorted((abs(total.low), abs(total.high)))
+    low = 0.0 if total.low <= 0 <= total.high else ends[0]
+    return replace(size, low=low, high=ends[1])
+
+
 def _is_open(claim: Claim) -> bool:
     """Say whether the source leaves open how many errors became one figure."""
     return claim.kind == "error" and claim.aggregation == "not stated" and claim.metric != "MAPE"
@@ -185,7 +198,7 @@ def _figure_name(claim: Claim) -> str | None:
         return _BY_METRIC[claim.metric]
     if claim.kind != "error" or claim.metric not in _ERROR_METRICS:
         return None
-    return AGGREGATIONS.get(claim.aggregation, "mape")
+    return _BY_AGGREGATION.get(claim.aggregation, "mape")
 
 
 def _obstacle(claim: Claim, pairs: Pairs) -> str:
@@ -193,7 +206,8 @@ def _obstacle(claim: Claim, pairs: Pairs) -> str:
     if not claim.printed:
         return "The source gives no figure."
     if claim.kind == "correlation":
-        return f"The claim is a correlation ({claim.metric}), not an error."
+        named = "" if claim.metric == "correlation" else f" ({claim.metric})"
+        return f"The claim is a correlation{named}, not an error."
     if not claim.subset and not claim.scope.startswith("not stated"):
         return (
             f"The claim is about {claim.scope}. Nothing in the table says which rows those are: "

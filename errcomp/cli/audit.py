@@ -44,8 +44,14 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument(
         "--aggregation",
-        choices=("mean", "median", "geometric mean", "weighted"),
-        help="of --claim, where its source states it",
+        choices=("mean", "median", "geometric mean", "weighted", "total"),
+        help="of --claim, where its source states it (total: of a sum, or of a difference of "
+        "means)",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=("error", "correlation", "share within 10%"),
+        help="what sort of figure --claim is (default: error)",
     )
     parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
     parser.add_argument("--method", default="default", help="how intervals are made")
@@ -71,10 +77,14 @@ def run(args: argparse.Namespace) -> None:
 
     if args.aggregation is not None and args.claim is None:
         raise InputError("--aggregation says how --claim was averaged: give the claim as well")
+    if args.metric is not None and args.claim is None:
+        raise InputError("--metric says what sort of figure --claim is: give the claim as well")
     pairs = load_table(args)
     claims: list[Claim] | None = None
     if args.claim is not None:
-        claims = [user_claim(args.claim, aggregation=args.aggregation)]
+        claims = [
+            user_claim(args.claim, aggregation=args.aggregation, metric=args.metric or "error")
+        ]
     with progress("auditing", quiet=args.json):
         result = audit(
             pairs,

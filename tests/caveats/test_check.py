@@ -115,6 +115,7 @@ def test_every_code_of_the_issue_exists() -> None:
     assert {
         "aggregation-matters",
         "aggregation-not-stated",
+        "cancelling-errors",
         "clustered",
         "coverage-differs",
         "duplicated-configurations",

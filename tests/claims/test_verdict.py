@@ -7,6 +7,7 @@ import pytest
 
 from errcomp.claims.registry import Claim, user_claim
 from errcomp.claims.verdict import judge
+from errcomp.errors import InputError
 from errcomp.results import Estimate
 from errcomp.tables import Pairs
 
@@ -125,3 +126,37 @@ def test_claimed_is_a_fraction(printed: str, claimed: float) -> None:
     row = judge(claim(printed), figures(), PAIRS).to_dict()
     assert row["claimed"] == claimed
     assert row["claimed_printed"] == printed
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "printed", "word"),
+    [
+        (-0.09, -0.12, -0.06, "9%", "consistent"),  # the sign is not printed
+        (-0.09, -0.12, -0.06, "1%", "overstated"),
+        (-0.09, -0.12, -0.06, "15%", "understated"),
+        (0.01, -0.02, 0.04, "0%", "consistent"),  # an interval around zero begins at zero
+        (-0.01, -0.06, 0.04, "6%", "consistent"),  # and ends at the end further off
+        (0.01, -0.02, 0.04, "5%", "understated"),
+        (0.01, None, None, "1%", "not verifiable"),
+    ],
+)
+def test_the_error_of_a_total_is_judged_by_its_size(
+    value: float, low: float | None, high: float | None, printed: str, word: str
+) -> None:
+    total = Estimate("total_error", value, low=low, high=high, n=16, definition="A sum.")
+    verdict = judge(claim(printed, aggregation="total"), {**figures(), "total_error": total}, PAIRS)
+    assert verdict.word == word
+    assert verdict.recomputed is not None
+    assert verdict.recomputed.figure == "total_error"
+    assert verdict.recomputed.value == abs(value)
+    assert verdict.recomputed.definition == "A sum. Its size."
+
+
+def test_a_user_s_claim_may_be_a_share_or_a_correlation() -> None:
+    share = judge(user_claim("70%", metric="share within 10%"), figures(0.5, 0.9), PAIRS)
+    assert share.word == "consistent"
+    correlation = judge(user_claim("0.9", metric="correlation"), figures(), PAIRS)
+    assert correlation.word == "not verifiable"
+    assert correlation.reason == "The claim is a correlation, not an error."
+    with pytest.raises(InputError, match="no metric 'RMSE' of a claim"):
+        user_claim("1%", metric="RMSE")

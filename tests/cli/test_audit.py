@@ -92,6 +92,8 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
         (("audit", "neusight", "--where", "device=H200"), "no row has device=H200"),
         (("audit", "neusight", "--where", "device"), "--where takes KEY=VALUE"),
         (("audit", "neusight", "--claim", "good"), "cannot read the figure 'good'"),
+        (("audit", "neusight", "--metric", "correlation"), "--metric says what sort of figure"),
+        (("audit", "neusight", "--aggregation", "total"), "--aggregation says how --claim"),
         (("audit", "neusight", "--claim", "5"), "no percent sign"),
         (("audit", "neusight", "--claim=-5%"), "not positive"),
         (("audit", "neusight", "--claim", "<0%"), "not positive"),

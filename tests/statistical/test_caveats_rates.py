@@ -137,6 +137,12 @@ def with_small_quantities(rng: Rng) -> Pairs:
     return table(rng, 40, error, measured=measured)
 
 
+def with_groups_that_cancel(rng: Rng) -> Pairs:
+    model = np.repeat(list("uvwxyz"), 10)
+    error = np.repeat([0.2, -0.2, 0.15, -0.15, 0.1, -0.1], 10) + 0.08 * rng.standard_normal(60)
+    return table(rng, 60, error, model=model, measured=rng.lognormal(0, 0.3, 60))
+
+
 def with_duplicates(rng: Rng) -> Pairs:
     pairs = gaussian(rng, 30)
     return pairs.take(np.array([*range(30), 3, 3, 7]))
@@ -164,6 +170,7 @@ def with_asymmetry(rng: Rng) -> Pairs:
         ("one-sided", with_one_sign),
         ("aggregation-matters", with_averages_apart),
         ("small-quantities", with_small_quantities),
+        ("cancelling-errors", with_groups_that_cancel),
         ("duplicated-configurations", with_duplicates),
         ("failures", with_failures),
         ("under-over-asymmetry", with_asymmetry),
@@ -205,6 +212,37 @@ def test_simpsons_paradox_is_rare_without_it_and_found_with_it() -> None:
         true += "simpsons-paradox" in {c.code for c in check_table(mixed)}
     assert false / runs <= allowed(RATE, runs)
     assert true / runs >= 0.6
+
+
+def biased_but_alike(rng: Rng, n: int) -> Pairs:
+    return table(rng, n, 0.04 + 0.1 * rng.standard_normal(n))
+
+
+@pytest.mark.parametrize("make", [gaussian, skewed, biased_but_alike])
+@pytest.mark.parametrize("n", [40, 146, 700])
+def test_groups_that_err_alike_are_not_said_to_cancel(make: Callable[..., Pairs], n: int) -> None:
+    runs = 200
+    cancel = next(c for c in CHECKS if c.code == "cancelling-errors" and c.scope == "pairs")
+    fired = 0
+    for seed in range(runs):
+        found = cancel.function(Case(make(np.random.default_rng([n, seed]), n)))
+        fired += found is not None and found.caveat is not None and (found.p or 0) <= RATE
+    assert fired / runs <= allowed(RATE, runs)
+
+
+def test_a_ranking_by_total_is_rarely_doubted_without_a_better_tool() -> None:
+    runs, false, true = 200, 0, 0
+    batch = [*range(30), *range(30)]
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        equal = two_tools(rng, *(0.1 * rng.standard_normal((2, 30))), batch=batch)
+        false += "cancelling-errors" in {c.code for c in check_table(equal)}
+        biased = 0.06 + 0.02 * rng.standard_normal(30)
+        spread = 0.15 * rng.standard_normal(30)
+        other = two_tools(rng, biased, spread - spread.mean(), batch=batch)
+        true += "cancelling-errors" in {c.code for c in check_table(other)}
+    assert false / runs <= allowed(RATE, runs)
+    assert true / runs >= 0.8
 
 
 def test_the_ranking_check_is_rarely_wrong_and_finds_a_reversal() -> None:
