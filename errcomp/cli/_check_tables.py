@@ -53,8 +53,8 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
     ]
     if worst:
         said.append(
-            f"A shift of {format_fraction(math.expm1(float(np.median(worst))))} (median series) "
-            "would have been found with probability 1/2: a pass says no more."
+            f"A shift {_size(float(np.median(worst)))} (median series) would have been found with "
+            "probability 1/2: a pass says no more."
         )
     if len(at) > len(rows):
         said.append(f"{len(at) - len(rows)} more moved (--json has all).")
@@ -75,6 +75,14 @@ def _row(result: GateResult, i: int) -> dict[str, Any]:
             str(result.moved_by[i]), str(result.moved_by[i])
         ),
     }
+
+
+def _size(shift: float) -> str:
+    """Write a shift on the log scale; of few degrees of freedom it may be beyond any number."""
+    if shift < math.log(2):
+        return f"of {format_fraction(math.expm1(shift))}"
+    factor = math.exp(min(shift, 700.0))
+    return f"by a factor of {f'{factor:,.0f}' if 10 <= factor < 1e6 else f'{factor:.2g}'}"
 
 
 def _signed(value: float) -> str:

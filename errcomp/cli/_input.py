@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from errcomp.tables import Pairs
 
-__all__ = ["add_table_arguments", "load_table", "parse_keys", "parse_where", "seed"]
+__all__ = [
+    "add_table_arguments",
+    "add_where",
+    "fraction",
+    "load_table",
+    "parse_keys",
+    "parse_where",
+    "seed",
+]
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,12 +41,15 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
         default="raise",
         help="measurements that are not positive: raise (default) or exclude and count them",
     )
-    group.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE]",
-        help="only these rows; may be repeated",
+    add_where(group)
+
+
+def add_where(
+    parser: argparse._ActionsContainer, text: str = "only these rows; may be repeated"
+) -> None:
+    """Add which rows to take."""
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="KEY=VALUE[,VALUE]", help=text
     )
 
 
@@ -48,6 +59,21 @@ def seed(text: str) -> int:
     if not 0 <= number < 2**63:
         raise ValueError
     return number
+
+
+def fraction(text: str) -> float:
+    """Read a fraction, in per cent or plain.
+
+    Examples
+    --------
+    >>> fraction("10%"), fraction("0.1")
+    (0.1, 0.1)
+    """
+    plain = text.strip()
+    try:
+        return float(plain.removesuffix("%")) / (100 if plain.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no fraction: write 5% or 0.05") from None
 
 
 def load_table(args: argparse.Namespace) -> Pairs:

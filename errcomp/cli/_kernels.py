@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errcomp.cli._input import parse_where
+from errcomp.cli._input import add_where, parse_where
 from errcomp.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
     group.add_argument("--unit", help="unit of all times, e.g. ms")
     group.add_argument("--tool", help="only the kernels that this tool predicted")
-    group.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE]",
-        help="only these rows; may be repeated",
-    )
+    add_where(group)
 
 
 def load_kernels(args: argparse.Namespace, name: str) -> Kernels:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
+from errcomp.cli._input import add_table_arguments, fraction, load_table, parse_keys, seed
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
 from errcomp.cli._progress import progress
 
@@ -53,7 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         choices=("error", "correlation", "share within 10%"),
         help="what sort of figure --claim is (default: error)",
     )
-    parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
+    parser.add_argument("--level", type=fraction, default=0.95, help="coverage (default: 95%%)")
     parser.add_argument("--method", default="default", help="how intervals are made")
     parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
     parser.add_argument("--seed", type=seed, default=0)

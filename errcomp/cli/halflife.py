@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import parse_keys, parse_where, seed
+from errcomp.cli._input import fraction, parse_keys, parse_where, seed
 from errcomp.cli._kernels import parse_figures, spare_inputs
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
@@ -161,8 +161,8 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    """Read ``5%`` or ``0.05``."""
-    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    """Read a fraction below 1."""
+    number = fraction(text)
     if not 0 <= number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100 % (write 5% or 0.05)")
     return number
@@ -268,15 +268,16 @@ def _check(args: argparse.Namespace) -> None:
     for target in (args.output, args.junit, args.markdown):
         spare_inputs(target, inputs)
     history = _load(args, args.history)
-    found = check_validation(
-        history,
-        read_history(args, args.new),
-        by=parse_keys(args.by),
-        error=args.error,
-        margin=args.margin,
-        alpha=args.alpha,
-        recalibrated=args.recalibrate,
-    )
+    with progress("checking", quiet=args.json):
+        found = check_validation(
+            history,
+            read_history(args, args.new),
+            by=parse_keys(args.by),
+            error=args.error,
+            margin=args.margin,
+            alpha=args.alpha,
+            recalibrated=args.recalibrate,
+        )
     for target, content in (
         (args.junit, junit_xml(found.result)),
         (args.markdown, markdown_summary(found.result).encode()),

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import parse_keys, parse_where
+from errcomp.cli._input import add_where, parse_keys, parse_where
 from errcomp.cli._kernels import spare_inputs
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
 from errcomp.errors import InputError
@@ -111,13 +111,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION,VERSION",
         help="versions, oldest first, where neither release dates, numbers nor dates order them",
     )
-    group.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE]",
-        help="only these rows; may be repeated",
-    )
+    add_where(group)
 
 
 def read_history(args: argparse.Namespace, name: str) -> History:

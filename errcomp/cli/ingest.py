@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import parse_where
+from errcomp.cli._input import add_where, parse_where
 from errcomp.cli._output import write_frame
 from errcomp.cli._progress import progress
 from errcomp.errors import InputError
@@ -53,13 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument("--level", metavar="NAME", help="only rows of this level, e.g. request")
     parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity, e.g. ttft")
-    parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE]",
-        help="only these rows; may be repeated",
-    )
+    add_where(parser)
     parser.set_defaults(run=run)
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import parse_where
+from errcomp.cli._input import add_where, fraction, parse_where
 from errcomp.cli._output import write_frame
 from errcomp.errors import InputError
 
@@ -53,13 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--clock", type=_hertz, metavar="GHZ", help="turns cycles into a time")
     parser.add_argument("--level", metavar="NAME", help="only rows of this level")
     parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity")
-    parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE[,VALUE]",
-        help="only these rows of the tables that have the key; may be repeated",
-    )
+    add_where(parser, "only these rows of the tables that have the key; may be repeated")
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="csv, parquet or json, by suffix"
     )
@@ -67,7 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _share(text: str) -> float:
-    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    number = fraction(text)
     if not 0 < number <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 100 %")
     return number

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
+from errcomp.cli._input import add_table_arguments, fraction, load_table, parse_keys, seed
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
 from errcomp.cli._progress import progress
 from errcomp.errors import InputError
@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--figures", metavar="NAMES", help="e.g. mape,wape,p95_ape (see: errcomp metrics list)"
     )
-    parser.add_argument("--level", type=float, default=0.95, help="coverage (default: 0.95)")
+    parser.add_argument("--level", type=fraction, default=0.95, help="coverage (default: 95%%)")
     parser.add_argument("--method", default="default", help="how intervals are made")
     parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
     parser.add_argument("--seed", type=seed, default=0)

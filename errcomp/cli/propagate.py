@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import parse_keys, seed
+from errcomp.cli._input import fraction, parse_keys, seed
 from errcomp.cli._kernels import (
     add_reading_arguments,
     load_kernels,
@@ -67,9 +67,9 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     graph.add_argument(
         "--precision",
-        type=float,
+        type=fraction,
         metavar="FRACTION",
-        help="draw until quantiles are known to this fraction, e.g. 0.005",
+        help="draw until quantiles are known to this fraction, e.g. 0.5%%",
     )
     graph.add_argument("--seed", type=seed, default=0, help="of the draws (default: 0)")
     check = parser.add_argument_group("propagate validate")
@@ -94,8 +94,19 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--errors", type=Path, metavar="FILE", help="given: columns kernel_class, spread, bias"
     )
-    group.add_argument("--spread", type=float, help="given: one standard deviation for all kernels")
-    group.add_argument("--bias", type=float, help="given: bias of all kernels (default: 0)")
+    group.add_argument(
+        "--spread",
+        type=_amount,
+        metavar="FRACTION",
+        help="given: one standard deviation for all kernels, e.g. 10%% or 0.1; a time with --kind "
+        "absolute",
+    )
+    group.add_argument(
+        "--bias",
+        type=_amount,
+        metavar="FRACTION",
+        help="given: bias of all kernels, likewise (default: 0); write --bias=-5%% below 0",
+    )
     group.add_argument(
         "--kind",
         choices=_KINDS,
@@ -103,6 +114,11 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
         help="scale of the errors: of ln(measured/predicted) (default), of measured/predicted, or "
         "in the table's unit",
     )
+
+
+def _amount(text: str) -> tuple[float, bool]:
+    """Read an error, and say whether it was given in per cent."""
+    return fraction(text), "%" in text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -239,8 +255,20 @@ def _errors(args: argparse.Namespace) -> ErrorModel | None:
     if args.errors is not None:
         return read_errors(args.errors, kind=args.kind)
     if args.spread is not None:
-        return given_errors(args.spread, args.bias or 0.0, kind=args.kind)
+        spread, bias = (_given(args, name) for name in ("spread", "bias"))
+        return given_errors(spread, bias, kind=args.kind)
     return None
+
+
+def _given(args: argparse.Namespace, name: str) -> float:
+    """Return an error that was given; 0 where it was not."""
+    value, percent = getattr(args, name) or (0.0, False)
+    if percent and args.kind == "absolute":
+        raise InputError(
+            f"--{name} is in per cent, but errors of --kind absolute are times in the table's "
+            "unit. Give a time, or --kind relative."
+        )
+    return float(value)
 
 
 def _assumptions(args: argparse.Namespace) -> list[Correlation] | None:
@@ -265,8 +293,8 @@ def _assumptions(args: argparse.Namespace) -> list[Correlation] | None:
 
 def _share(text: str, share: str) -> float:
     try:
-        return float(share)
-    except ValueError:
+        return fraction(share)
+    except argparse.ArgumentTypeError:
         raise InputError(f"--assume {text}: {share!r} is not a number") from None
 
 

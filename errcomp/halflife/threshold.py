@@ -193,15 +193,16 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
             "of the others."
         )
     noise = _Noise.of(sd[known], df[known], n)
+    e0 = math.sqrt(max(square - noise.total / n, 0.0))
     refused = ""
     if _upper_tail(n * square, 0.0, noise) > 1 - level:
+        seen, alone = (_percent(math.sqrt(one)) for one in (square, noise.total / n))
         refused = (
-            f"the error at calibration ({format_fraction(math.sqrt(square))}) cannot be told from "
-            f"noise of the measurement ({format_fraction(math.sqrt(noise.total / n))}). Give the "
+            f"the error at calibration, {_percent(e0)}, cannot be told from noise of the "
+            f"measurement: first errors are {seen} (RMS), and noise alone makes {alone}. Give the "
             "promised error (error=, --error), or repeat the measurements."
         )
     low, high = _bounds(n * square, noise, level)
-    e0 = math.sqrt(max(square - noise.total / n, 0.0))
     return Threshold(
         e0,
         math.sqrt(low / n),
@@ -214,6 +215,10 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
         refused,
         tuple(notes),
     )
+
+
+def _percent(log_error: float) -> str:
+    return format_fraction(math.expm1(log_error))
 
 
 def _at_face_value(e0: float, factor: float, level: float, n: int) -> Threshold:

@@ -193,11 +193,12 @@ def all_predicted(kernels: Kernels) -> None:
     InputError
         A prediction is missing.
     """
-    missing = ~np.isfinite(kernels.predicted)
-    if missing.any():
+    if not np.isfinite(kernels.predicted).all():
         raise InputError(
-            f"{_prefix(kernels)}{int(missing.sum())} kernels have no prediction, "
-            f"first in run {kernels.run[missing][0]!r}. Drop those runs, or predict them."
+            f"{_prefix(kernels)}the kernels were measured but not predicted: there are no errors "
+            "to propagate. Put predictions beside the measurements (errcomp join PREDICTED "
+            "MEASURED --on run,kernel -o kernels.csv), or go from measured kernels to the run "
+            "(errcomp calibrate)."
         )
 
 
@@ -232,6 +233,7 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
         )
     complete = _complete(kernels)
     if not complete.any():
+        all_predicted(kernels)
         raise InputError(
             f"{_prefix(kernels)}no run has both a prediction and a measurement of all its kernels. "
             "An error model is estimated from such runs; or give the errors (--errors, --spread)."

@@ -91,7 +91,18 @@ def test_tools_and_formats(run: Any) -> None:
     done = run("readers", "--tool", "pytorch")
     assert (done.code, "may be several tools. Tools: PyTorch profiler" in done.err) == (2, True)
     done = run("readers", "--tool", "vidurr")
-    assert (done.code, "no tool 'vidurr'" in done.err) == (2, True)
+    assert (done.code, "no tool 'vidurr'. Tools: VIDUR (nearest), " in done.err) == (2, True)
+    done = run("readers", "--tool", "kinteo")
+    assert (done.code, "no tool 'kinteo'. Tools: kineto (nearest), " in done.err) == (2, True)
+
+
+def test_names_of_formats_and_files_are_not_broken(run: Any) -> None:
+    # Words longer than a third of the line (paths) may be.
+    for tool in run("readers", "--json").json["rows"]:
+        shown = run("readers", "--tool", tool["tool"]).out.split()
+        for one in tool["details"]:
+            words = [one["name"], *one["files"].split(), *one["sample"].split()]
+            assert [word for word in words if len(word) <= 33 and word not in shown] == []
 
 
 def test_joining(run: Any, logs: Path, tmp_path: Path) -> None:

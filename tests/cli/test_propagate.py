@@ -147,6 +147,24 @@ def test_one_error_for_all_kernels(run: Run, kernels_csv: Path) -> None:
     assert (rows[2]["mean"], rows[2]["sd"]) == pytest.approx((0.8 * 28.8, 2.88))
 
 
+def test_errors_and_correlations_are_read_in_per_cent(run: Run, kernels_csv: Path) -> None:
+    argv = ("propagate", kernels_csv, "--run", "a", "--json")
+    plain = run(*argv, "--spread", "0.1", "--bias=-0.2", "--assume", "classes=0.25")
+    percent = run(*argv, "--spread", "10%", "--bias=-20%", "--assume", "classes=25%")
+    assert plain.code == 0
+    assert percent.out == plain.out
+
+
+def test_kernels_that_were_only_measured_are_to_be_joined(run: Run, written: Any) -> None:
+    table = written("trace.csv", "run,kernel,measured\na,gemm,3.0\na,soft,1.0\n")
+    for given in ((), ("--spread", "10%"), ("--run", "a")):
+        ran = run("propagate", table, "--unit", "ms", *given)
+        assert (ran.code, ran.out) == (2, "")
+        assert "trace.csv: the kernels were measured but not predicted" in ran.err
+        assert "errcomp join PREDICTED MEASURED --on run,kernel -o kernels.csv" in ran.err
+        assert "errcomp calibrate" in ran.err
+
+
 def test_the_order_of_the_assumptions_and_their_correlations(run: Run, kernels_csv: Path) -> None:
     argv = ("propagate", kernels_csv, "--run", "a", "--spread", "0.1", "--kind", "relative")
     rows = run(*argv, "--assume", "classes=0.25, independent", "--json").json["rows"]
@@ -377,7 +395,9 @@ BAD = [
     (("k", "--spread", "0.1", "--assume", "estimated"), "estimated needs an error model fitted"),
     (("k", "--spread=-0.1"), "spread of all classes must not be negative, got -0.1"),
     (("k", "--spread", "nan"), "spread of all classes must be a finite number, got nan"),
-    (("k", "--spread", "wide"), "invalid float value: 'wide'"),
+    (("k", "--spread", "wide"), "'wide' is no fraction: write 5% or 0.05"),
+    (("k", "--spread", "10%", "--kind", "absolute"), "--spread is in per cent, but errors of"),
+    (("k", "--spread", "1", "--bias", "5%", "--kind", "absolute"), "--bias is in per cent, but"),
     (("k", "--bias", "0.1"), "--bias goes with --spread"),
     (("k", "--spread", "0.1", "--train", "k"), "errors come from one place, got --train and"),
     (("k", "--kind", "percent"), "invalid choice: 'percent'"),

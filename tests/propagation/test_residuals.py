@@ -93,12 +93,17 @@ def test_runs_with_a_failed_kernel_are_left_out():
 
 @pytest.mark.parametrize(
     "kernels",
-    [without("measured"), without("predicted"), table(measured=[None, 1.0, None, 1.0])],
-    ids=["no measurement", "no prediction", "no run complete"],
+    [without("measured"), table(measured=[None, 1.0, None, 1.0])],
+    ids=["no measurement", "no run complete"],
 )
 def test_nothing_to_fit_to_is_an_error_with_a_remedy(kernels):
     with pytest.raises(InputError, match="no run has both .* give the errors"):
         residuals(kernels, "log-ratio", 0.0)
+
+
+def test_kernels_without_any_prediction_are_to_be_joined_with_some():
+    with pytest.raises(InputError, match=r"not predicted: .*errcomp join .*errcomp calibrate"):
+        residuals(without("predicted"), "log-ratio", 0.0)
 
 
 def test_kernels_of_several_tools_are_no_predictor():
@@ -202,8 +207,9 @@ def test_a_run_predicted_to_take_no_time_is_named():
 
 
 def test_a_missing_prediction_is_named():
-    with pytest.raises(InputError, match="2 kernels have no prediction, first in run 'a'"):
-        prepare(Kernels({"run": ["a", "b"], "kernel": ["k", "k"], "measured": [1.0, 1.0]}), 0.0)
+    columns = {"run": ["a", "b"], "kernel": ["k", "k"], "measured": [1.0, 1.0]}
+    with pytest.raises(InputError, match="the kernels were measured but not predicted"):
+        prepare(Kernels(columns), 0.0)
 
 
 def test_a_class_cannot_have_the_name_of_what_is_not_modelled():
