@@ -73,6 +73,19 @@ class CompositionModel:
     created: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    def usable(self, kernels: Kernels) -> tuple[Kernels, dict[str, str]]:
+        """Return the kernels of the runs that can be predicted, and why not the others.
+
+        All of them where none can be: `predict` then says what they lack.
+
+        Returns
+        -------
+        kernels : Kernels
+        unused : dict of str to str
+            Of every other run, the reason.
+        """
+        return self.preparation.usable(kernels)
+
     def predict(self, kernels: Kernels, *, estimator: str | None = None) -> Predictions:
         """Predict the end-to-end time of each run.
 

@@ -14,13 +14,13 @@ from errcomp.calibration.features import FeatureState, design
 from errcomp.calibration.kernel_corrections import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
 from errcomp.calibration.modelfile.units import check_unit
 from errcomp.errors import InputError, describe_names
-from errcomp.tables import Kernels
+from errcomp.tables import Kernels, RunTotals
 
 __all__ = ["Preparation", "Prepared", "joined", "runs_at", "usable_runs"]
 
 
-#: Runs that take so many times their kernels, or as many times less, are in another unit: units of
-#: time are 60 or 1,000 apart.
+#: Runs that take so many times less than their kernels are in another unit (units of time are 60 or
+#: 1,000 apart); in those that take as many times more kernels tell next to nothing.
 _MOST_APART = 50.0
 #: Runs of one table may be that much longer than their median, not more.
 _MOST_TIMES = 1e9
@@ -84,6 +84,18 @@ class Preparation:
             return _as_given(kernels, self.state)
         own_unit = _converted(kernels, self.correction.unit_)
         return _corrected(kernels, self.correction.apply(own_unit), self.state)
+
+    def usable(self, kernels: Kernels) -> tuple[Kernels, dict[str, str]]:
+        """Return the kernels of the runs whose sum is known, and why not the others.
+
+        Where the sum of none is known all kernels are returned: `prepare` says what they lack.
+        """
+        table = kernels.totals()
+        reasons = _lacking(table, self.task)
+        if self.correction is not None:
+            # What is predicted as 0 is given a time.
+            reasons[table.predicted == 0] = ""
+        return _runs_without(kernels, table, reasons) if (reasons == "").any() else (kernels, {})
 
     def excess(self, prepared: Prepared) -> Floats:
         """Return the standard deviation (log) of the totals that the models do not know of."""
@@ -156,7 +168,14 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
     """Refuse what would make a model that looks fine: mixed units, absurd times, endless names."""
     prefix = f"{kernels.source}: " if kernels.source else ""
     ratio = float(np.median(measured / total))
-    if not 1 / _MOST_APART < ratio < _MOST_APART:
+    if ratio >= _MOST_APART:
+        raise InputError(
+            f"{prefix}the kernels explain {100 / ratio:.2g} % of the time of their runs "
+            "(median); the rest is on the host, or waiting, and no model of kernels can tell it. "
+            "Profile steps that keep the device busy (larger batches, no start or compilation). If "
+            "the device was busy, kernels and runs are not in one unit, or not of the same runs."
+        )
+    if ratio <= 1 / _MOST_APART:
         raise InputError(
             f"{prefix}runs take {ratio:.3g} times their kernels (median): they are not in one "
             "unit, or not of the same runs. Convert one of them, or give both a column unit."
@@ -195,12 +214,8 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
         No run can be used, runs and kernels are not in one unit, or a time or a name cannot be.
     """
     table = kernels.totals()
-    word = "measured" if task == "composition" else "predicted"
-    total = table.measured if task == "composition" else table.predicted
-    reasons = np.full(len(table), "", dtype=object)
-    reasons[total == 0] = f"its kernels were all {word} as 0"
-    reasons[np.isnan(total)] = f"kernels that were not {word}"
-    reasons[~table.complete] = "the prediction of a kernel failed"
+    word, total = _of_task(table, task)
+    reasons = _lacking(table, task)
     reasons[np.isnan(table.run_measured)] = "not measured end to end (run_measured)"
     fine = reasons == ""
     if not fine.any():
@@ -212,5 +227,29 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
             "measured kernels, prediction predicted ones)."
         )
     _insist_plausible(kernels, table.run[fine], total[fine], table.run_measured[fine])
+    return _runs_without(kernels, table, reasons)
+
+
+def _of_task(table: RunTotals, task: Task) -> tuple[str, Floats]:
+    """Return what the kernels of a task are, and their sums."""
+    composed = task == "composition"
+    return ("measured", table.measured) if composed else ("predicted", table.predicted)
+
+
+def _lacking(table: RunTotals, task: Task) -> Names:
+    """Return of each run why the sum of its kernels is not known; "" where it is."""
+    word, total = _of_task(table, task)
+    reasons = np.full(len(table), "", dtype=object)
+    reasons[total == 0] = f"its kernels were all {word} as 0"
+    reasons[np.isnan(total)] = f"kernels that were not {word}"
+    reasons[~table.complete] = "the prediction of a kernel failed"
+    return reasons
+
+
+def _runs_without(
+    kernels: Kernels, table: RunTotals, reasons: Names
+) -> tuple[Kernels, dict[str, str]]:
+    """Return the kernels of the runs without a reason, and the reasons of the others."""
+    fine = reasons == ""
     unused = dict(zip(table.run[~fine].tolist(), reasons[~fine].tolist(), strict=True))
     return (kernels if fine.all() else runs_at(kernels, fine)), unused

@@ -22,6 +22,7 @@ __all__ = [
     "model_document",
     "model_tables",
     "overheads",
+    "unused_notes",
 ]
 
 #: The level of the bands that people are shown.
@@ -196,15 +197,17 @@ def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
         }
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]
     columns = [Column("", lambda row: row["name"]), Column("", lambda row: row["value"])]
-    return Table(title, columns, rows, [*_unused(document), *_sampling(document)])
+    return Table(
+        title, columns, rows, [*unused_notes(document.get("unused", {})), *_sampling(document)]
+    )
 
 
-def _unused(document: Mapping[str, Any]) -> list[str]:
+def unused_notes(unused: Mapping[str, str]) -> list[str]:
     """Say which runs could not be used, by reason."""
     from errcomp.errors import describe_names
 
     by_reason: dict[str, list[str]] = {}
-    for run, reason in document.get("unused", {}).items():
+    for run, reason in unused.items():
         by_reason.setdefault(reason, []).append(run)
     return [
         f"Not used: {counted(len(runs), 'run')}: {reason} ({describe_names(runs)})."

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._calibration_tables import REGIMES, SHOWN, counted, in_words
+from errcomp.cli._calibration_tables import REGIMES, SHOWN, counted, in_words, unused_notes
 from errcomp.cli._output import Column, Table
 from errcomp.results import format_fraction, format_number
 
@@ -20,7 +20,9 @@ __all__ = ["flat_predictions", "prediction_tables"]
 _VALUE = re.compile(r"^(\w+) \S+(?= .*is outside the fit's)")
 
 
-def prediction_tables(found: Predictions, model: CompositionModel, source: str) -> list[Table]:
+def prediction_tables(
+    found: Predictions, model: CompositionModel, source: str, unused: Mapping[str, str]
+) -> list[Table]:
     """One run in detail, several runs one line each."""
     unit = f" {found.unit}" if found.unit else ""
     of = f"of {source}" if source else "of the table"
@@ -28,6 +30,7 @@ def prediction_tables(found: Predictions, model: CompositionModel, source: str) 
     basis = [
         f'By "{found.estimator}", {model.preparation.state.task}, fitted to '
         f"{counted(len(training), 'run')} on {counted(len(training.devices), 'device')}.",
+        *unused_notes(unused),
         *(f" · {note}" for note in found.notes),
         *_band_notes(found, model),
         *_warning_notes(found),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from errcomp.cli._input import parse_where
 from errcomp.cli._kernels import add_reading_arguments, load_kernels, spare_inputs
 from errcomp.cli._output import add_output_arguments, emit, write
 
@@ -47,6 +48,10 @@ def run(args: argparse.Namespace) -> None:
     spare_inputs(args.output, [args.table, args.model])
     model = load_model(args.model)
     kernels = load_kernels(args, args.table)
+    unused: dict[str, str] = {}
+    if "run" not in parse_where(args.where):
+        # A run that is asked for by name is not left out: it is said what it lacks.
+        kernels, unused = model.usable(kernels)
     found = model.predict(kernels, estimator=args.estimator)
     document = {
         "schema": "errcomp.predictions/1",
@@ -57,9 +62,10 @@ def run(args: argparse.Namespace) -> None:
         "unit": found.unit,
         "levels": list(found.levels),
         "notes": list(found.notes),
+        "unused": unused,
         "rows": found.rows(),
     }
-    tables = prediction_tables(found, model, kernels.source)
+    tables = prediction_tables(found, model, kernels.source, unused)
     if args.output is not None and args.output.suffix.lower() in (".csv", ".parquet"):
         # A file of columns gets plain ones.
         write(args.output, {"rows": flat_predictions(found)}, tables)

@@ -155,7 +155,7 @@ def test_modes_with_enough_models_have_bands_of_their_own(runs_of: Any, tmp_path
     factors = row["factor_90_by_mode"]
     assert factors["training"] > 4 * factors["inference"]
     assert f"inference {format_number(factors['inference'], 3)}, training" in text
-    shown = said(prediction_tables(found, fitted.model_, ""))
+    shown = said(prediction_tables(found, fitted.model_, "", {}))
     assert "Calibrated apart: inference, training." in shown
     path = tmp_path / "m.errcomp"
     save_model(fitted.model_, path, created="2030-01-31")

@@ -43,6 +43,25 @@ def test_no_usable_run_is_refused(runs_of: Any) -> None:
         usable_runs(runs_of(run_measured=[None] * 160), "composition")
 
 
+def test_runs_that_can_be_predicted_and_why_not_the_others(runs_of: Any) -> None:
+    whole = runs_of()
+    measured, predicted = whole.measured.copy(), whole.predicted.copy()
+    measured[4], predicted[8:12] = np.nan, 0.0
+    changed = runs_of(measured=measured.tolist(), predicted=predicted.tolist())
+    for task, correction, lost in (
+        ("composition", None, {whole.runs[1]: "kernels that were not measured"}),
+        ("prediction", None, {whole.runs[2]: "its kernels were all predicted as 0"}),
+        # What is predicted as 0 is corrected to what such kernels take.
+        ("prediction", KernelCorrection(), {}),
+    ):
+        preparation = Preparation(fit_features(whole, task=task), correction)
+        kept, unused = preparation.usable(changed)
+        assert unused == lost
+        assert list(kept.runs) == [run for run in whole.runs if run not in lost]
+    none = runs_of(measured=[None] * whole.n)
+    assert Preparation(fit_features(whole, task="composition")).usable(none) == (none, {})
+
+
 def test_runs_at_positions_and_under_a_mask(runs_of: Any) -> None:
     table = runs_of()
     mask = np.zeros(40, dtype=bool)
@@ -76,11 +95,17 @@ def test_failed_kernels_are_refused(runs_of: Any) -> None:
 
 
 def test_runs_in_another_unit_than_their_kernels_are_refused(runs_of: Any) -> None:
-    table = runs_of()
-    for factor, said in ((1e-3, "runs take 0.000[0-9]+ times their kernels"), (60.0, "runs take ")):
-        changed = runs_of(run_measured=table.run_measured * factor)
-        with pytest.raises(InputError, match=said + ".*not in one unit"):
-            usable_runs(changed, "composition")
+    changed = runs_of(run_measured=runs_of().run_measured * 1e-3)
+    with pytest.raises(InputError, match="take 0.000[0-9]+ times their kernels.*not in one unit"):
+        usable_runs(changed, "composition")
+
+
+def test_runs_that_kernels_hardly_explain_are_refused_with_the_share(runs_of: Any) -> None:
+    totals = dict(zip(runs_of().runs, runs_of().totals().measured, strict=True))
+    ends = [80 * totals[run] for run in runs_of().run]
+    with pytest.raises(InputError, match=r"kernels explain 1\.2 % of the time of .* the host"):
+        usable_runs(runs_of(run_measured=ends), "composition")
+    assert usable_runs(runs_of(run_measured=[end / 2 for end in ends]), "composition")[1] == {}
 
 
 def test_a_run_of_ages_is_refused(runs_of: Any) -> None:

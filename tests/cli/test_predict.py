@@ -177,6 +177,37 @@ def test_predicting_needs_no_extra(fitted: Path, new: Any) -> None:
     assert "H100/bert" in ran.stdout
 
 
+def lacking(*runs: str) -> str:
+    """The sixteen runs; one kernel of these was not measured."""
+    lines = table().splitlines()
+    for i, line in enumerate(lines):
+        cells = line.split(",")
+        if cells[0] in runs and cells[1] == "soft":
+            lines[i] = ",".join([*cells[:5], "", *cells[6:]])
+    return "\n".join(lines) + "\n"
+
+
+def test_runs_that_lack_a_time_are_left_out_and_named(run: Run, fitted: Path, new: Any) -> None:
+    whole = run("predict", new(table()), "--model", fitted, "--json").json
+    argv = ("predict", new(lacking("V100/opt", "T4/bert")), "--model", fitted)
+    found = run(*argv, "--json").json
+    left = [row for row in whole["rows"] if row["run"] not in ("V100/opt", "T4/bert")]
+    assert (len(left), found["rows"]) == (14, left)
+    assert (whole["unused"], found["unused"]) == (
+        {}, dict.fromkeys(["V100/opt", "T4/bert"], "kernels that were not measured"),
+    )  # fmt: skip
+    text = " ".join(run(*argv).out.split())
+    assert "Not used: 2 runs: kernels that were not measured (V100/opt, T4/bert)." in text
+
+
+def test_a_run_that_is_asked_for_is_not_left_out(run: Run, fitted: Path, new: Any) -> None:
+    argv = ("predict", new(lacking("V100/opt")), "--model", fitted)
+    for asked in ("run=V100/opt", "run=V100/opt,T4/bert"):
+        ran = run(*argv, "--where", asked)
+        assert (ran.code, ran.out) == (2, "")
+        assert "run V100/opt has kernels that were not measured" in ran.err
+
+
 BAD = [
     (("nothing.csv", "--model", "m"), "nothing.csv: no such file, and no embedded table"),
     (("k",), "the following arguments are required: --model"),
