@@ -53,7 +53,7 @@ def _table(found: Outlook, clock: Clock, notes: list[str] | None = None) -> Tabl
                 {
                     "group": _label(group) if i == 0 else "",
                     "promise": _promise(group) if i == 0 else "",
-                    "method": one.method,
+                    "method": one.method + (" *" if one.method == group.method(clock) else ""),
                     "drop": _drop(one),
                     **dict(zip(map(_key, _SHOWN[clock]), _cells(one, clock), strict=True)),
                 }
@@ -163,6 +163,11 @@ def _notes(found: Outlook) -> list[str]:
     notes = [
         f"Within: the prediction for a series drawn from the group errs by less than {within}."
     ]
+    notes.append(
+        "*: the line to read. Steps and drift: how likely the error is within it at that time, the "
+        "error at calibration included. Survival: of the series within it when calibrated (100 % "
+        "at first), those that never left it; to compare, and the answer where the others refuse."
+    )
     if found.age:
         notes.append(
             f"The model was calibrated {_releases(found.age)} before the last version and not "

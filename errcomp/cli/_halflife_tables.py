@@ -132,6 +132,11 @@ def _notes(found: HalfLives) -> list[str]:
         }.get(found.order_by, found.order_by)
         + "."
     )
+    if any(group.threshold.source == "measured" for group in found.groups):
+        notes.append(
+            "Error at calibration: RMS over the series at their first version; noise of the "
+            "measurement is subtracted where it is known."
+        )
     noise = found.noise
     if math.isfinite(noise.sd):
         notes.append(f"Noise of one validation: {format_fraction(noise.sd)} (median series).")
@@ -192,7 +197,8 @@ def steps_table(found: HalfLives) -> Table:
     ]
     notes = [
         f"Searched at a false-alarm rate of {100 * found.alpha:g} % per series. The change is the "
-        "median of the series that stepped: above 0 the measured value fell (a time: faster)."
+        "median of the series that stepped: above 0 the measured value fell (a time: faster). "
+        "Sorted by the change (its logarithm) times the root of the number of series that stepped."
     ]
     searched = [one for group in found.groups for one in group.series_steps]
     if all(one.refused for one in searched):
@@ -221,7 +227,7 @@ def _environment(found: HalfLives) -> Table:
     columns = [
         Column("Series", lambda row: row["series"], key=True),
         Column("Between", lambda row: f"{row['since'][:10]} and {row['until'][:10]}"),
-        Column("Change", lambda row: _change(row["step"]["change"]), right=True),
+        Column("Predicted / measured", lambda row: _change(row["step"]["change"]), right=True),
         Column("Put down to", lambda row: row["verdict"]),
         Column("Because", lambda row: row["reason"]),
     ]

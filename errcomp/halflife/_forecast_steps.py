@@ -19,6 +19,8 @@ _MOST = 2**15
 _DRAWS = 400
 #: Steps below which their sizes are too few to be drawn from.
 _FEW = 5
+#: Frequencies with less than this do not count: all of them together make 2e-11 at most.
+_SILENT = 1e-15
 
 
 def within_steps(
@@ -62,15 +64,17 @@ def within_steps(
     share = at - below
     grid = np.fft.fftfreq(points, 1 / points) * width
     kernel = np.fft.rfft(_kernel(grid, threshold, error, spread))
+    # The mean of the kernel over the law of sums is their product at shift 0 (Parseval).
+    product = kernel.conj() * 2.0 / points
+    product[[0, -1]] /= 2.0
+    # A kernel that a spread has smoothed has next to nothing at high frequencies.
+    heard = np.abs(product) > _SILENT
+    product = product[heard]
     found = np.empty((len(rate), len(when)))
     for b in range(len(rate)):
         law = np.bincount(below % points, weights[b] * (1 - share), minlength=points)
         law += np.bincount((below + 1) % points, weights[b] * share, minlength=points)
-        characteristic = np.fft.rfft(law) - 1
-        # The mean of the kernel over the law of sums is their product at shift 0 (Parseval).
-        weight = np.full(len(characteristic), 2.0)
-        weight[[0, -1]] = 1.0
-        product = kernel.conj() * weight / points
+        characteristic = np.fft.rfft(law)[heard] - 1
         sums = np.exp(np.outer(rate[b] * when, characteristic))
         found[b] = (sums @ product).real
     return np.clip(found, 0.0, 1.0)

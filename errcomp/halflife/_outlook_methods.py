@@ -82,8 +82,8 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
     end = float(expiry.last_seen.max())
     times = np.unique(np.append(asked.ages[(asked.ages > 0) & (asked.ages < end)], end))
     survival = np.mean(face.survival(times), axis=0)
-    low = np.asarray([early.surviving(t, asked.level).low for t in times])
-    high = np.asarray([late.surviving(t, asked.level).high for t in times])
+    low = np.asarray([early.least_surviving(t, asked.level) for t in times])
+    high = np.asarray([late.most_surviving(t, asked.level) for t in times])
     # Bounds are found at each time by itself; what holds at a time holds on the safe side of it.
     low = np.minimum(np.minimum.accumulate(low), survival)
     high = np.maximum(np.maximum.accumulate(high[::-1])[::-1], survival)

@@ -17,6 +17,9 @@ __all__ = ["Answer", "GroupOutlook", "Method", "Outlook"]
 
 Method: TypeAlias = Literal["survival", "drift", "steps"]
 
+#: Whose answer counts, the first that there is.
+_FIRST: tuple[Method, ...] = ("drift", "steps", "survival")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
@@ -98,6 +101,15 @@ class GroupOutlook:
     answers: tuple[Answer, ...]
     notes: tuple[str, ...]
 
+    def method(self, clock: Clock) -> Method | None:
+        """Return the method that answers what is asked; None where none can.
+
+        Drift and steps say how likely the error is within the promise then, and exclude each other.
+        Survival is for those that were within it when calibrated, and stands in where neither can.
+        """
+        told = {one.method for one in self.answers if one.unit == clock and one.forecast}
+        return next((name for name in _FIRST if name in told), None)
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one mapping per method and clock."""
         common = {
@@ -109,7 +121,10 @@ class GroupOutlook:
             "today": self.today,
             "date": None if self.date is None else self.date.isoformat(),
         }
-        return [{**common, **one.to_dict()} for one in self.answers]
+        return [
+            {**common, **one.to_dict(), "answers": one.method == self.method(one.unit)}
+            for one in self.answers
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -129,6 +129,28 @@ class Turnbull:
         high, n_high = self._bound(time, most, tail, above=False)
         return Bounded((least + most) / 2, low, high, min(n_low, n_high))
 
+    def least_surviving(self, time: float, level: float = 0.95) -> float:
+        """Return the lower bound of `surviving` alone.
+
+        Examples
+        --------
+        >>> round(turnbull([0, 1, 1, 3], [1, 2, 2, np.inf]).least_surviving(2.0), 3)
+        0.013
+        """
+        check_level(level)
+        return self._bound(time, float(self.survival(time)[0]), (1 - level) / 2, above=True)[0]
+
+    def most_surviving(self, time: float, level: float = 0.95) -> float:
+        """Return the upper bound of `surviving` alone.
+
+        Examples
+        --------
+        >>> round(turnbull([0, 1, 1, 3], [1, 2, 2, np.inf]).most_surviving(2.0), 3)
+        0.758
+        """
+        check_level(level)
+        return self._bound(time, float(self.survival(time)[1]), (1 - level) / 2, above=False)[0]
+
     def _bound(self, time: float, s: float, tail: float, *, above: bool) -> tuple[float, float]:
         """Return the S(t) beyond which what was seen is rare, and the units that tell it."""
         from scipy.optimize import brentq

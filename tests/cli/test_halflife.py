@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,36 @@ def test_check_passes_what_is_as_before(run: Run, quiet: Path, tmp_path: Path) -
     assert "would have been found with probability 1/2" in done.out
 
 
+def test_a_pass_that_could_see_next_to_nothing_says_so(run: Run, tmp_path: Path) -> None:
+    old, fresh = tmp_path / "old.csv", tmp_path / "fresh.csv"
+    # Look 40 of a single series that is new at the last two: one degree of freedom.
+    lines = [
+        f"1.{v},{op},{1 + 0.01 * (v % 2)}" for v in range(40) for op in "ab" if op < "b" or v > 37
+    ]
+    old.write_text("version,op,measured\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    fresh.write_text("version,op,measured\n1.40,b,1.0\n", encoding="utf-8")
+    done = run("halflife", "check", old, fresh, "--series", "op")
+    assert done.code == 0, done.err
+    assert re.search(r"A shift by a factor of [0-9.,e+]+ \(median series\) would have", done.out)
+
+
+def test_whoever_waits_sees_what_is_done(
+    run: Run, quiet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles = []
+
+    @contextmanager
+    def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, float], None]]:
+        titles.append((title, quiet))
+        yield lambda done, total: None
+
+    monkeypatch.setattr("errcomp.cli.halflife.progress", progress)
+    assert run("halflife", "fit", quiet, *READING).code == 0
+    assert run("halflife", "forecast", quiet, *READING, "--error", "10%", "--json").code == 0
+    assert run("halflife", "check", quiet, new(tmp_path), *READING).code == 0
+    assert titles == [("fitting half-lives", False), ("forecasting", True), ("checking", False)]
+
+
 def test_check_fails_with_who_is_to_blame(run: Run, quiet: Path, tmp_path: Path) -> None:
     junit, summary = tmp_path / "check.xml", tmp_path / "summary.md"
     done = run(
@@ -206,6 +238,11 @@ def test_the_study_says_what_moved(run: Run) -> None:
     assert "A model calibrated at 1.15.0, judged at every release to 1.31.1" in tables
     skip = next(line for line in done.out.splitlines() if line.startswith("SkipLayerNorm"))
     assert "1.30.0" in skip
+    # One sign everywhere: predicted over measured, as in the table of steps.
+    assert "-72.4 %" in skip
+    assert "above 0 the measured time fell (faster)" in " ".join(done.out.split())
+    steps = done.out[done.out.index("Steps: which release") :].splitlines()
+    assert any("SkipLayerNormalization" in line and "-7" in line for line in steps)
     document = run("halflife", "show", "ort", "--json").json
     assert document["schema"] == "errcomp.half-life-study/1"
     assert {row["level"] for row in document["modelled"]["rows"]} == {"composition", "model"}
@@ -268,9 +305,10 @@ def test_forecast_says_how_likely_and_until_when(run: Run, history: Path) -> Non
     lines = done.out.splitlines()
     gelu = next(i for i, line in enumerate(lines) if line.startswith("Gelu"))
     # All four stepped once, at 1.8.
-    assert "survival" in lines[gelu]
+    assert "survival  " in lines[gelu]
     assert "100 %" in lines[gelu]
-    assert "steps" in lines[gelu + 1]
+    assert "steps *" in lines[gelu + 1]
+    assert "*: the line to read." in told
     assert "the model is calibrated anew; --age N asks" in done.out
     assert "Dates count from 2023-04-01" in done.out
     assert "drift, " in done.out or "drift: " in done.out
@@ -309,12 +347,60 @@ def test_the_document_of_a_forecast(run: Run, history: Path) -> None:
         for method in ("survival", "drift", "steps")
         for unit in ("releases", "months")
     }
+    # One line of each table answers; the others are there to compare.
+    answering = [(row["op"], row["unit"]) for row in rows if row["answers"]]
+    assert len(answering) == len(set(answering)) == 4
     for row in rows:
         assert (row["refused"] is None) == bool(row["within"]) == bool(row["assumptions"])
         for one in row["within"]:
             values = (one["low"], one["probability"], one["high"])
             known = [value for value in values if value is not None]
             assert known == sorted(known)
+
+
+def test_where_only_survival_answers_it_is_the_line_to_read(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "short.csv"
+    # Three versions: too short to search for steps, and for drift.
+    lines = [f"1.{v},{op},{1 + (v == 2 and op < 2)}" for v in range(3) for op in range(9)]
+    path.write_text("version,op,measured\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    done = run("halflife", "forecast", path, "--series", "op", "--error", "10%")
+    assert "survival *" in done.out
+    assert "steps *" not in done.out
+
+
+def test_steps_are_sorted_as_the_note_says(run: Run, tmp_path: Path) -> None:
+    def measured(op: int, version: int) -> float:
+        # One series steps by a factor of 2 at 1.3; four by 1.6 at 1.6, together more: 0.69 < 0.94.
+        late = version >= 6 and 1 <= op < 5
+        return (2.0 if op == 0 and version >= 3 else 1.6 if late else 1.0) + 0.001 * (version % 2)
+
+    path = tmp_path / "two.csv"
+    lines = [f"1.{v},{op},{measured(op, v)}" for v in range(12) for op in range(8)]
+    path.write_text("version,op,measured\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    done = run("halflife", "fit", path, "--series", "op")
+    steps = done.out[done.out.index("Steps: which release") :].splitlines()
+    first = [line.split()[0] for line in steps if line.startswith("1.")]
+    assert first[:2] == ["1.6", "1.3"]
+    assert (
+        "Sorted by the change (its logarithm) times the root of the number of series"
+        in " ".join(steps)
+    )
+
+
+def test_the_table_says_which_error_at_calibration_it_has(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    lines = [
+        f"1.{v},{op},{repeat},{math.exp(rng.normal(0, 0.02)):.6f},1"
+        for v in range(6) for op in range(6) for repeat in range(2)
+    ]  # fmt: skip
+    path = tmp_path / "noisy.csv"
+    head = "version,op,repeat,measured,predicted\n"
+    path.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    told = " ".join(run("halflife", "fit", path, "--series", "op").out.split())
+    assert "RMS over the series at their first version; noise of the measurement is subtr" in told
+    shown = re.search(r"all 6 ([0-9.]+ %)", told)
+    assert shown is not None
+    assert f"the error at calibration, {shown[1]}, cannot be told from noise" in told
 
 
 def test_a_forecast_of_few_versions_is_refused_by_reasons(run: Run, tmp_path: Path) -> None:

@@ -157,6 +157,16 @@ def test_steps_of_any_size_fit_on_the_grid():
     assert wide.probability[0] == pytest.approx(law, rel=1e-3)
 
 
+@pytest.mark.parametrize("spread", [0.0, 0.004, 0.05])
+def test_frequencies_that_are_left_out_do_not_count(spread, monkeypatch):
+    asked = {"sizes": [0.2, -0.07, 0.03], "exposure": 40, "threshold": 0.1, "spread": spread}
+    found = forecast_steps([0, 1, 30], **asked)
+    monkeypatch.setattr("errcomp.halflife._forecast_steps._SILENT", -1.0)
+    assert found.probability == pytest.approx(
+        forecast_steps([0, 1, 30], **asked).probability, abs=2e-11
+    )
+
+
 def test_no_steps_and_few_steps():
     none = forecast_steps([10], sizes=[], exposure=100, threshold=0.1)
     # The rule of three, at 97.5 %.
