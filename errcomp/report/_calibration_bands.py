@@ -9,6 +9,7 @@ import numpy as np
 
 from errcomp.errors import NotDefinedError
 from errcomp.report import _style, _text
+from errcomp.report._promised import promised
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,16 +77,7 @@ def coverage(
     if not names:
         raise NotDefinedError("there is no coverage to draw: no estimator has bands")
     levels = sorted({point[0] for name in names for point in found[name]})
-    ax = _style.canvas(ax, 4.2)
-    room = min(4.0, 0.8 * 100 * float(np.diff(levels).min(initial=0.05)))
-    left, right = 100 * levels[0] - room, 100 * levels[-1] + room
-    ax.set_xlim(left, right)
-    ax.set_ylim(-2, 102)
-    ax.plot([left, right], [left, right], color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2,
-            label="nominal")  # fmt: skip
-    for level in levels:  # what the points beside each other are to be held against
-        ax.plot([100 * level - room / 2, 100 * level + room / 2], [100 * level] * 2,
-                color=_style.INK, lw=2.0, zorder=2)  # fmt: skip
+    ax, room = promised(ax, levels, 4.2)
     offsets = room * (np.arange(len(names)) - (len(names) - 1) / 2) / max(len(names), 2)
     ends = []
     for i, name in enumerate(names):
@@ -95,15 +87,12 @@ def coverage(
         ax.vlines(x, low, high, color=tint, lw=1.2, alpha=0.55, zorder=3)
         ends.append((float(x[-1]), float(share[-1])))
     _side_labels(ax, ends, names)
-    ax.set_xticks([100 * level for level in levels], [f"{100 * level:.6g} %" for level in levels])
-    ax.set_yticks(range(0, 101, 20), [f"{y} %" for y in range(0, 101, 20)])
-    ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(ax, x="probability of the band", y="runs measured inside")
     of = f", {clusters}" if clusters else ""
     _style.heading(
         ax,
         f"Do the bands hold? n={_text.count(n, 'run')}{of}",
-        [*([note] if note else []), "black: as promised; vertical: 95 % interval"],
+        [*([note] if note else []), "thick black bars: as promised; vertical: 95 % interval"],
         room=2,
     )
     return ax

@@ -86,8 +86,9 @@ def predicted(
     ends = [float(every.min()) / 1.15, float(every.max()) * 1.15]
     ax.set_xlim(*ends)
     ax.set_ylim(*ends)
-    ax.plot(ends, ends, color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2, label="equal")
-    marks: list[Artist] = []
+    marks: list[Artist] = list(
+        ax.plot(ends, ends, color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2, label="equal")
+    )
     for there, tint, mark, face, word in (
         (inside, _style.BLUE, "o", _style.BLUE, "inside"),
         (~inside, _style.ORANGE, "D", "white", "outside"),
@@ -110,7 +111,10 @@ def predicted(
     _style.heading(
         ax,
         f"Predicted against measured, n={_text.count(len(truth), 'run')}",
-        [*([note] if note else []), f"{_text.share(float(inside.mean()))} measured inside"],
+        [
+            *([note] if note else []),
+            f"{_text.share(float(inside.mean()))} of the runs measured inside",
+        ],
         room=_style.keys(ax, [marks]),
     )
     return ax

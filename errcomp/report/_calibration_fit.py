@@ -37,7 +37,8 @@ def overhead(
     Parameters
     ----------
     draws : mapping of str to mapping of str to array_like, shape (draws,)
-        Per device and kind of launch, in µs. Below 0 where a run adds time between kernels.
+        Per device and kind of launch, in µs. Below 0 where a run adds time between kernels. A name
+        in brackets, such as ``(a new device)``, is drawn but not counted.
     note : str
         What it was fitted to, written below the title.
     ax : matplotlib.axes.Axes, optional
@@ -89,9 +90,10 @@ def overhead(
     _style.names_on_y(ax, list(draws), above=0.5 if len(kinds) == 1 else 0.0)
     ax.grid(axis="x", color=_style.GRID)
     _style.name_axes(ax, x="overhead per launch (µs)")
+    counted = sum(not name.startswith("(") for name in draws)
     _style.heading(
         ax,
-        f"What a launch costs, n={_text.count(len(draws), 'device')}",
+        f"What a launch costs, n={_text.count(counted, 'device')}",
         [*([note] if note else []), "thick: central 50 % of the posterior; thin: 90 %"],
         room=_kinds(ax, kinds),
     )
@@ -181,7 +183,7 @@ def posterior(
     ax.fill_between(x, 100 * low, 100 * high, color=_style.blend(_style.BLUE, 0.35), lw=0,
                     zorder=2, label="90 % of drawn tables")  # fmt: skip
     ax.plot(x, 100 * np.median(shares, axis=0), color=_style.BLUE, lw=1.0, ls=(0, (4, 2)),
-            zorder=3, label="their median")  # fmt: skip
+            zorder=3, label="median of drawn tables")  # fmt: skip
     steps = np.sort(truth)
     ax.step(
         100 * np.expm1(np.concatenate([grid[:1], steps, grid[-1:]])),

@@ -94,7 +94,7 @@ def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = No
     cells = np.array([_medians(panel, len(found.versions)) for panel in panels])[:, seen]
     clip = _clip(cells)
     rows = len(panels)
-    notes = [*([note] if note else []), *_notes(clip)]
+    notes = [*([note] if note else []), *_notes(cells, clip)]
     ax = _style.canvas(ax, 1.9 + 0.15 * len(notes) + max(0.24 * rows, 1.2))
     mesh = _cells(ax, cells, clip)
     handles = _dots(ax, found, seen)
@@ -111,7 +111,7 @@ def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = No
     n = sum(panel.n_series for panel in panels)
     _style.heading(
         ax,
-        f"Change since the first version, n={n:,} series in {rows} groups",
+        f"Change of predicted / measured, n={n:,} series in {rows} groups",
         notes,
         room=_style.keys(ax, [handles]) if handles else 0.0,
     )
@@ -188,11 +188,13 @@ def _colour_bar(ax: Axes, mesh: QuadMesh, clip: float, cells: Floats) -> None:
     bar.set_ticks(at.tolist(), labels=[parts.signed(math.expm1(value)) for value in at])
     bar.ax.tick_params(labelsize=_style.SMALL, labelcolor=_style.INK, color=_style.MUTED)
     bar.outline.set_visible(False)
-    bar.set_label("predicted / measured, median change", fontsize=_style.SMALL, color=_style.INK)
+    bar.set_label("median change since the first version", fontsize=_style.SMALL, color=_style.INK)
 
 
-def _notes(clip: float) -> list[str]:
+def _notes(cells: Floats, clip: float) -> list[str]:
+    low, high, hatched = (parts.signed(math.expm1(one * clip)) for one in (-1, 1, -_HATCHED))
+    blank = "; dash: no series" if np.isnan(cells).any() else ""
     return [
-        f"colours end at {parts.signed(math.expm1(-clip))} and {parts.signed(math.expm1(clip))}; "
-        "hatched: below 0; dash: no series"
+        "orange: measured fell (a time: faster) or predicted rose; blue: reverse",
+        f"colours end at {low} and {high}; hatched: below {hatched}{blank}",
     ]

@@ -102,7 +102,7 @@ def draw_variogram(group: GroupHalfLife, *, note: str = "", ax: Axes | None = No
     _style.name_axes(
         ax,
         x=f"lag in {drift.unit}; below: series with such pairs",
-        y="drift √V of predicted / measured",
+        y="drift of predicted / measured (RMS)",
     )
     _style.heading(
         ax,
@@ -163,7 +163,7 @@ def _points(ax: Axes, drift: Variogram) -> list[Artist]:
     if some.any():
         handles += ax.plot(drift.lag[some], parts.percent(drift.median[some]), ls="", marker="D",
                            ms=5, mfc="white", color=_style.INK, zorder=4,
-                           label="median |Δ|, with noise")  # fmt: skip
+                           label="median change, with noise")  # fmt: skip
     return handles
 
 
@@ -174,7 +174,7 @@ def _law(ax: Axes, drift: Variogram) -> list[Artist]:
     size = parts.percent(np.sqrt(drift.scale * lag**drift.beta))
     return list(
         ax.plot(lag, size, color=_style.ORANGE, lw=1.6, ls=(0, (4, 2)), zorder=4,
-                label=f"power law, V ~ lag^{drift.beta:.2g}")
+                label=f"power law, drift ~ lag^{drift.beta / 2:.2g}")
     )  # fmt: skip
 
 

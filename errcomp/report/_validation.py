@@ -8,6 +8,7 @@ import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError, describe_names
 from errcomp.report import _style, _text
+from errcomp.report._promised import promised
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,16 +63,7 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
         raise NotDefinedError("there is no calibration to draw: no assumption was validated")
     names = list(dict.fromkeys(row.assumption for row in validation.rows))
     levels = sorted({row.level for row in validation.rows})
-    ax = _style.canvas(ax, max(4.2, 1.6 + 0.19 * len(names)))
-    room = min(4.0, 0.8 * 100 * float(np.diff(levels).min(initial=0.05)))
-    left, right = 100 * levels[0] - room, 100 * levels[-1] + room
-    ax.set_xlim(left, right)
-    ax.set_ylim(-2, 102)
-    ax.plot([left, right], [left, right], color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2,
-            label="nominal")  # fmt: skip
-    for level in levels:  # what the points beside each other are to be held against
-        ax.plot([100 * level - room / 2, 100 * level + room / 2], [100 * level] * 2,
-                color=_style.INK, lw=2.0, zorder=2)  # fmt: skip
+    ax, room = promised(ax, levels, max(4.2, 1.6 + 0.19 * len(names)))
     tints, marks = _style.colours(names), _style.markers(names)
     offsets = room * (np.arange(len(names)) - (len(names) - 1) / 2) / max(len(names), 2)
     ends = []
@@ -87,9 +79,6 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
     _style.side_labels(
         ax, [e[0] for e in ends], [e[1] for e in ends], [_text.shorten(e[2]) for e in ends], tints
     )
-    ax.set_xticks([100 * level for level in levels], [f"{100 * level:.6g} %" for level in levels])
-    ax.set_yticks(range(0, 101, 20), [f"{y} %" for y in range(0, 101, 20)])
-    ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(ax, x="probability of the band", y="totals inside")
     row = validation.rows[0]
     word = validation.left_out or "cluster"
@@ -97,7 +86,7 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
     _style.heading(
         ax,
         f"Do bands hold? n={_text.count(row.n, 'total')}, {_text.count(row.n_clusters, word)}",
-        [f"{how}; black: as promised; vertical: 95 % interval"],
+        [f"{how}; thick black bars: as promised; vertical: 95 % interval"],
         room=2,
     )
     return ax

@@ -147,7 +147,7 @@ def test_predicted_against_measured():
     np.testing.assert_allclose(ends, np.column_stack([given["low"], given["high"]])[missed])
     np.testing.assert_array_equal(line(ax, "equal").get_xdata(), line(ax, "equal").get_ydata())
     assert "n=40 runs" in ax.get_title(loc="left")
-    assert {"75 % measured inside", "leave-device-out, stack"} <= set(texts(ax))
+    assert {"75 % of the runs measured inside", "leave-device-out, stack"} <= set(texts(ax))
 
 
 def test_errors_by_device_and_model():
@@ -238,6 +238,9 @@ def test_overhead_with_its_spans():
 
 def test_kinds_of_launches_stand_apart():
     ax = draw.overhead({"H100": {"idle": [7.0, 8.0], "work": [3.0, 4.0]}, "V100": {"work": [1.0]}})
+    assert ax.get_title(loc="left") == "What a launch costs, n=2 devices"
+    other = draw.overhead({"H100": {"work": [3.0, 4.0]}, "(a new device)": {"work": [1.0, 5.0]}})
+    assert other.get_title(loc="left") == "What a launch costs, n=1 device"
     points = [tuple(map(float, line.get_xydata()[0])) for line in ax.lines
               if line.get_marker() not in ("None", "")]  # fmt: skip
     assert [x for x, _ in points] == [7.5, 3.5, 1.0]
@@ -251,7 +254,7 @@ def test_posterior_against_the_runs():
     observed = np.array([-0.1, 0.0, 0.1, 0.2])
     tables = np.tile([0.0, 0.0, 0.0, 0.05], (20, 1))
     ax = draw.posterior(observed, tables)
-    median = line(ax, "their median").get_xydata()
+    median = line(ax, "median of drawn tables").get_xydata()
     np.testing.assert_allclose(np.interp([-2.0, 2.0, 8.0], *median.T), [0, 75, 100])
     x, y = line(ax, "observed").get_xydata().T
     np.testing.assert_allclose(x[1:-1], 100 * np.expm1(observed))

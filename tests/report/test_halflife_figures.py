@@ -442,7 +442,7 @@ def test_variogram_with_what_is_read_off(few):
     np.testing.assert_allclose(points[:, 0], drift.lag[above])
     np.testing.assert_allclose(points[:, 1], 100 * np.expm1(np.sqrt(drift.v[above])))
     np.testing.assert_allclose(
-        line(ax, "median |Δ|, with noise").get_ydata(), 100 * np.expm1(drift.median)
+        line(ax, "median change, with noise").get_ydata(), 100 * np.expm1(drift.median)
     )
     target = 100 * np.expm1(np.sqrt(3) * group.threshold.error)
     assert line(ax, "doubles").get_ydata()[0] == pytest.approx(target)
@@ -514,7 +514,10 @@ def test_heat_is_the_median_change_by_group_and_release(groups):
     assert {6.0} <= {float(x) for one in dots for x in one.get_offsets()[:, 0]}
     assert "all series stepped there" in legend(ax)
     assert len(ax.figure.axes) == 2
-    assert "predicted / measured" in ax.figure.axes[1].get_ylabel()
+    assert ax.get_title(loc="left").startswith("Change of predicted / measured")
+    assert ax.figure.axes[1].get_ylabel() == "median change since the first version"
+    assert any("orange: measured fell (a time: faster)" in text for text in texts(ax))
+    assert not any("dash: no series" in text for text in texts(ax))
 
 
 def test_heat_without_steps_and_with_blank_cells(groups):
@@ -531,6 +534,7 @@ def test_heat_without_steps_and_with_blank_cells(groups):
     dashes = [c for c in ax.collections if isinstance(c, matplotlib.collections.LineCollection)]
     [dash] = [path.vertices for one in dashes for path in one.get_paths()]
     np.testing.assert_allclose(dash, [[3.8, 0], [4.2, 0]])
+    assert any(text.endswith("; dash: no series") for text in texts(ax))
     assert legend(ax) == []
     # Below 0 cells are hatched: six releases of the group that was turned round.
     assert len([one for one in ax.patches if one.get_hatch()]) == 6
