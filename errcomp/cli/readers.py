@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from errcomp.cli._output import Column, Table, add_output_arguments, emit
@@ -42,18 +42,36 @@ def run(args: argparse.Namespace) -> None:
         notes = ["More on one of them: errcomp readers --tool NAME"]
         emit(args, document, [Table("Readers", columns, rows, notes)])
         return
-    columns = [
-        Column("Format", lambda row: row["name"], key=True),
-        Column("File", lambda row: row["files"]),
-        Column("Quantities", lambda row: ", ".join(row["quantities"]) or "–"),
-        Column("Units", lambda row: ", ".join(row["units"]) or "–"),
-        Column("Gives", lambda row: row["gives"]),
-        Column("Tested with", lambda row: row["sample"] or "documentation only"),
-    ]
     (tool,) = rows
     notes = [f"{one['name']}: {one['limits']}" for one in tool["details"] if one["limits"]]
     notes += [tool["why"]] if tool["why"] else []
-    emit(args, document, [Table(tool["tool"], columns, tool["details"], notes)])
+    emit(args, document, _tables_of(tool, notes))
+
+
+def _tables_of(tool: Mapping[str, Any], notes: Sequence[str]) -> list[Table]:
+    """Return two tables of the formats: in one the names of files would be broken to fit."""
+    name = Column("Format", lambda row: row["name"], key=True)
+    files = [
+        name,
+        Column("File", lambda row: row["files"]),
+        Column("Gives", lambda row: row["gives"]),
+    ]
+    values = [
+        name,
+        Column("Quantities (units)", _quantities),
+        Column("Tested with", lambda row: row["sample"] or "documentation only"),
+    ]
+    if not tool["details"]:
+        return [Table(tool["tool"], files, [], notes)]
+    return [
+        Table(tool["tool"], files, tool["details"]),
+        Table("What they hold", values, tool["details"], notes),
+    ]
+
+
+def _quantities(row: Mapping[str, Any]) -> str:
+    units = f" ({', '.join(row['units'])})" if row["units"] else ""
+    return f"{', '.join(row['quantities'])}{units}" or "–"
 
 
 def _readable(row: Mapping[str, Any]) -> list[str]:

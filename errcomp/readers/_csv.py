@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["csv_frame", "decimal_commas"]
 
+_COLUMNS = 8
 _LEADING_ZERO = r"^[+-]?0\d"
 _LONG_INTEGER = r"^[+-]?[0-9]{16,}(\.0*)?$"
 
@@ -57,18 +59,22 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
             f"{path}: {rows} rows or {frame.height}, depending on how quotes are read. Quote the "
             'fields that hold quotes, and double those: "a ""b"" c".'
         )
-    frame = frame.with_columns(pl.all().str.strip_chars().replace("", None))
-    # "007" is not a number. (One query for all columns: one for each is slow where they are many.)
-    codes = frame.select(pl.all().str.contains(_LEADING_ZERO).any()).row(0, named=True)
-    frame = frame.with_columns(
-        _typed(c) for c in frame if c.name not in names and not codes[c.name]
-    )
-    return frame, 2 if lines == rows + 1 else None
+    # Some columns at a time: a query for each is slow where they are many, one for all needs the
+    # memory of all of them twice.
+    columns: list[pl.Series] = []
+    while frame.width:
+        some = frame.select(pl.nth(range(min(_COLUMNS, frame.width))))
+        frame = frame.drop(some.columns)
+        some = some.with_columns(pl.all().str.strip_chars().replace("", None))
+        # "007" is not a number.
+        codes = some.select(pl.all().str.contains(_LEADING_ZERO).any()).row(0, named=True)
+        columns += [c if c.name in names or codes[c.name] else _typed(c) for c in some]
+    return pl.DataFrame(columns), 2 if lines == rows + 1 else None
 
 
 def _scan(path: Path, text: str, separator: str) -> tuple[list[str], int, int]:
     """Check the shape of the table; return its header and the numbers of rows and of lines."""
-    reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
+    reader = csv.reader(_lines(text), delimiter=separator, strict=True)
     rows, start = 0, 0
     try:
         header = _header(path, next(reader))
@@ -86,6 +92,15 @@ def _scan(path: Path, text: str, separator: str) -> tuple[list[str], int, int]:
     if rows == 0:
         raise InputError(f"{path}: there is a header but no row below it. Add rows.")
     return header, rows, reader.line_num
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines, one at a time: io.StringIO takes four bytes for each letter."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at) + 1 or len(text)
+        yield text[at:end]
+        at = end
 
 
 def _header(path: Path, fields: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +16,33 @@ if TYPE_CHECKING:
 
 __all__ = ["json_frame", "json_lines_frame"]
 
+_BLOCK = 1 << 18
+
 
 def json_lines_frame(path: Path, text: str) -> pl.DataFrame:
     """Read one JSON object per line."""
-    lines = text.rstrip("\n").split("\n")
-    try:
-        # All lines at once are parsed three times as fast as one by one.
-        records = loads(f"[{','.join(lines)}]")
-    except ValueError:
-        records = []
-    if len(records) != len(lines):
-        records = [_line(path, number, line) for number, line in enumerate(lines, start=1)]
-    return _frame(path, records, "line")
+    table = _Columns(path, "line")
+    for lines in _some_lines(text.rstrip("\n")):
+        try:
+            # Many lines at once are parsed three times as fast as one by one.
+            records = loads(f"[{','.join(lines)}]")
+        except ValueError:
+            records = []
+        if len(records) != len(lines):
+            first = table.n + 1
+            records = [_line(path, number, line) for number, line in enumerate(lines, first)]
+        table.add(records)
+    return table.frame()
+
+
+def _some_lines(text: str) -> Iterator[list[str]]:
+    """Yield the lines of some hundred KiB at a time."""
+    at = 0
+    while at <= len(text):
+        end = text.find("\n", at + _BLOCK)
+        end = len(text) if end < 0 else end
+        yield text[at:end].split("\n")
+        at = end + 1
 
 
 def _line(path: Path, number: int, line: str) -> Any:
@@ -48,7 +64,9 @@ def json_frame(path: Path, text: str) -> pl.DataFrame:
         )
     if not content:
         raise InputError(f"{path}: the list of records is empty. Add rows.")
-    return _frame(path, content, "row")
+    table = _Columns(path, "row")
+    table.add(content)
+    return table.frame()
 
 
 def _loads(path: Path, text: str, *, first_line: int | None) -> Any:
@@ -64,35 +82,62 @@ def _loads(path: Path, text: str, *, first_line: int | None) -> Any:
         raise InputError(f"{path}: {where}{error}. Fix the record.") from error
 
 
-def _frame(path: Path, records: list[Any], word: str) -> pl.DataFrame:
-    import polars as pl
+class _Columns:
+    """The values of records by name: lists of values take a fraction of the memory of records."""
 
-    bad = [i for i, record in enumerate(records, start=1) if not isinstance(record, dict)]
-    if bad:
-        raise InputError(
-            f"{path}: expected an object, got {_short(records[bad[0] - 1])} in "
-            f"{describe_rows(bad, word=word)}. Write one object per pair."
-        )
-    names = list(dict.fromkeys(name for record in records for name in record))
-    columns = []
-    for name in names:
-        values = [record.get(name) for record in records]
+    def __init__(self, path: Path, word: str) -> None:
+        self.path, self.word, self.n = path, word, 0
+        self.values: dict[str, list[Any]] = {}
+        self.bad: list[int] = []
+        self.first_bad: Any = None
+
+    def add(self, records: Iterable[Any]) -> None:
+        """Take more records."""
+        for record in records:
+            if not isinstance(record, dict):
+                if not self.bad:
+                    self.first_bad = record
+                self.bad.append(self.n + 1)
+                record = {}
+            for name, value in record.items():
+                values = self.values.setdefault(name, [])
+                values += [None] * (self.n - len(values))
+                values.append(value)
+            self.n += 1
+
+    def frame(self) -> pl.DataFrame:
+        """Return them as columns; the lists are given up."""
+        import polars as pl
+
+        if self.bad:
+            raise InputError(
+                f"{self.path}: expected an object, got {_short(self.first_bad)} in "
+                f"{describe_rows(self.bad, word=self.word)}. Write one object per pair."
+            )
+        columns = []
+        for name in list(self.values):
+            values = self.values.pop(name)
+            values += [None] * (self.n - len(values))
+            self._check(name, values)
+            columns.append(_column(name, values))
+        return pl.DataFrame(columns)
+
+    def _check(self, name: str, values: Sequence[Any]) -> None:
         nested = [i for i, value in enumerate(values, start=1) if isinstance(value, list | dict)]
         if nested:
             raise InputError(
-                f"{path}: {name} must be one value per row, got {_short(values[nested[0] - 1])} in "
-                f"{describe_rows(nested, word=word)}. Leave it out, or give each part a column."
+                f"{self.path}: {name} must be one value per row, got "
+                f"{_short(values[nested[0] - 1])} in {describe_rows(nested, word=self.word)}. "
+                "Leave it out, or give each part a column."
             )
         broken = [i for i, value in enumerate(values, start=1) if not _is_text(value)]
         if broken or not _is_text(name):
             shown = _short(values[broken[0] - 1] if broken else name)
-            where = describe_rows(broken, word=word) if broken else "the names"
+            where = describe_rows(broken, word=self.word) if broken else "the names"
             raise InputError(
-                f"{path}: {_short(name)}: a lone surrogate (half a character), got {shown} in "
+                f"{self.path}: {_short(name)}: a lone surrogate (half a character), got {shown} in "
                 f"{where}. Write the character as UTF-8."
             )
-        columns.append(_column(name, values))
-    return pl.DataFrame(columns)
 
 
 def _is_text(value: Any) -> bool:

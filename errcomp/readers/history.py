@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
-import polars as pl
-
 from errcomp.readers.plain import NAMES, read_frame
 from errcomp.tables.history import History
 
@@ -62,6 +60,8 @@ def read(
     >>> history.versions, history.measured.tolist()
     (('1.9', '1.10'), [4.0, 2.0])
     """
+    import polars as pl
+
     wanted, path = dict(columns or {}), Path(path)
     frame, offset = read_frame(path, wanted, _NAMES, _NUMBERS)
     # Which components there are is known only now; read as numbers they have lost digits.

@@ -19,6 +19,23 @@ __all__ = ["Joined", "join"]
 
 How = Literal["keys", "order", "name"]
 _SHOWN = 3
+#: Columns that say what a row is about: of two rows that belong together they are the same.
+_ABOUT = (
+    "device",
+    "model",
+    "kernel",
+    "kernel_class",
+    "collective",
+    "shape",
+    "mode",
+    "batch",
+    "seq_len",
+    "size_bytes",
+    "ranks",
+)
+_NOT_ABOUT = frozenset(
+    ("tool", "level", "quantity", "unit", "status", "predicted", "measured", "file")
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +51,8 @@ class Joined:
     without_measurement, without_prediction, ambiguous : tuple of str
         Keys of the rows that were not joined; ambiguous are those that several rows of one side
         have.
+    notes : tuple of str
+        Why the pairs may be none, each a sentence.
     """
 
     rows: pl.DataFrame
@@ -42,6 +61,7 @@ class Joined:
     without_measurement: tuple[str, ...]
     without_prediction: tuple[str, ...]
     ambiguous: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def pairs(self) -> Pairs:
@@ -65,7 +85,7 @@ class Joined:
             if keys:
                 more = ", …" if len(keys) > _SHOWN else ""
                 lines.append(f"{len(keys):,} {what}: {', '.join(keys[:_SHOWN])}{more}")
-        return lines
+        return [*lines, *(f"note: {note}" for note in self.notes)]
 
 
 def join(
@@ -87,6 +107,9 @@ def join(
     demangled, without arguments of templates and functions) and aliases are put in.
 
     Numbers are compared as numbers (8, 8.0 and "8" are one batch), other values as text.
+
+    Where all that is joined on is a number that counts the rows of both sides (a request, a layer),
+    any two files match: a note says so unless another column that both have agrees.
 
     Parameters
     ----------
@@ -131,13 +154,20 @@ def join(
             names = {name: name, **names}
     if not names:
         raise InputError("no keys to join on. Name them: --on run,kernel (in Python on=[...]).")
-    renamed = {"measured": "\0measured", "unit": "\0unit"}
+    used = {*names, *names.values()}
+    alike = [
+        name
+        for name in predicted.columns
+        if name in measured.columns and name not in used | _NOT_ABOUT
+    ]
+    renamed = {"measured": "\0measured", "unit": "\0unit", **{name: f"\0{name}" for name in alike}}
     right = right.with_columns(
         pl.col(name).alias(new) for name, new in renamed.items() if name in right.columns
     )
     left = left.with_columns(_keys(left, list(names), by, aliases or {}))
     right = right.with_columns(_keys(right, list(names.values()), by, {}))
     keys = [f"\0{i}" for i in range(len(names))]
+    counted = "" if by == "order" else _counted(left, right, names)
     if by == "order":
         left, right, ambiguous = _numbered(left, right, keys)
         keys = [*keys, "\0at"]
@@ -155,6 +185,7 @@ def join(
         without_measurement=_shown(found.filter(pl.col("\0measured").is_null()), keys),
         without_prediction=_shown(alone, keys),
         ambiguous=ambiguous,
+        notes=_doubts(matched, counted, alike, predicted, measured) if counted else (),
     )
     smaller = min(result.n_predicted, result.n_measured)
     if len(rows) < least * smaller:
@@ -250,6 +281,49 @@ def _numbered(
         for side in (left, right)
     )
     return left, right, _shown(unlike, keys)
+
+
+def _counted(left: pl.DataFrame, right: pl.DataFrame, names: Mapping[str, str]) -> str:
+    """Return the key that alone tells rows apart and is 0, 1, 2, … on both sides, if there is."""
+    telling = [
+        i for i in range(len(names)) if any(side[f"\0{i}"].n_unique() > 1 for side in (left, right))
+    ]
+    if len(telling) != 1:
+        return ""
+    for side in (left, right):
+        numbers = side[f"\0{telling[0]}"].unique().cast(int, strict=False).sort()
+        start = numbers[0]  # nulls come first
+        if start not in (0, 1) or numbers[-1] - start != len(numbers) - 1:
+            return ""
+    return list(names)[telling[0]]
+
+
+def _doubts(
+    matched: pl.DataFrame,
+    counted: str,
+    alike: Sequence[str],
+    predicted: pl.DataFrame,
+    measured: pl.DataFrame,
+) -> tuple[str, ...]:
+    """Say what contradicts, or that nothing confirms, that rows of one number belong together."""
+    agree, unlike = False, []
+    for name in alike:
+        mine, theirs = _keys(matched, [name, f"\0{name}"], "keys", {})
+        comparable = mine.is_not_null() & theirs.is_not_null()
+        differ = (comparable & (mine != theirs)).arg_true()
+        if name in _ABOUT and len(differ):
+            values = f"{mine[differ[0]]} and {theirs[differ[0]]}"
+            unlike.append(f"{name} ({values}) in {len(differ):,} of {len(matched):,} pairs")
+        agree |= bool(comparable.any() and not len(differ))
+    why = f"the rows were joined by {counted} alone, which only counts the rows of both sides"
+    if unlike:
+        return (
+            f"{why}, and they differ in {', '.join(unlike[:_SHOWN])}. Two runs that have nothing "
+            "to do with each other match so: join on these columns as well (--on).",
+        )
+    if agree or not all(set(side.columns) & set(_ABOUT) for side in (predicted, measured)):
+        return ()
+    return (f"{why}; no other column that both have confirms that they belong together.",)
 
 
 def _shown(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:

@@ -105,7 +105,13 @@ def tools(name: str | None = None) -> list[Tool]:
         if wanted in tool.name.lower() or any(one.name.startswith(wanted) for one in tool.formats)
     ]
     if len(same) != 1:
-        names = [tool.name for tool in same or found]
-        what = f"{name!r} may be several tools" if same else f"no tool {name!r}"
-        raise InputError(f"{what}. Tools: {describe_names(names, wanted=name)}")
+        if same:
+            names = [tool.name for tool in same]
+            raise InputError(f"{name!r} may be several tools. Tools: {describe_names(names)}")
+        names = [tool.name for tool in found]
+        # Who writes "kinteo" means a format.
+        first_words = (one.name.partition("-")[0] for tool in found for one in tool.formats)
+        plain = {tool.lower() for tool in names}
+        names += [word for word in dict.fromkeys(first_words) if word not in plain]
+        raise InputError(f"no tool {name!r}. Tools: {describe_names(names, wanted=name)}")
     return same

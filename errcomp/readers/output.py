@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from errcomp._columns import status_ok
 from errcomp._frames import to_eager
 from errcomp._units import factor
@@ -87,11 +85,13 @@ class Output:
     @property
     def report(self) -> str:
         """What was read, what was not and why, and what to know of it: a line each."""
-        given = [len(self.rows) - self.rows[name].null_count() for name in _VALUES]
+        import polars as pl
+
+        given = self.rows.select(pl.col(_VALUES).count()).row(0)
         values = ", ".join(f"{n:,} {name}" for n, name in zip(given, _VALUES, strict=True) if n)
         lines = [f"read {len(self.files):,} files" if len(self.files) > 1 else f"read {self.name}"]
         lines[0] += f" ({', '.join(self.formats)}): {len(self.rows):,} rows, {values or 'no value'}"
-        failed = self.rows["status"].drop_nulls()
+        failed = self.rows.select(pl.col("status").drop_nulls())["status"]
         if len(failed):
             why = ", ".join(failed.unique().sort().to_list()[:_REASONS])
             lines.append(f"{len(failed):,} rows without a value they should have: {why}")
@@ -148,10 +148,14 @@ class Output:
 
         both = self.rows["predicted"].is_not_null() & self.rows["measured"].is_not_null()
         if not both.any():
-            have = [name for name in _VALUES if self.rows[name].is_not_null().any()]
+            # How long the simulator itself took is no measurement of what it predicts.
+            own = self.rows.filter(self.rows["quantity"] != "host time")
+            have = [name for name in _VALUES if own[name].is_not_null().any()]
+            if not have:
+                raise InputError(f"{self.name}: no row has a value{_why_not(own)}.")
             other = "measurements" if have == ["predicted"] else "predictions"
             raise InputError(
-                f"{self.name}: holds {' and '.join(have) or 'no'} values only, no row with both. "
+                f"{self.name}: holds {' and '.join(have)} values only, no row with both. "
                 f"Join it with a file of {other}: errcomp join PREDICTED MEASURED --on KEYS"
             )
         # A prediction that failed is a pair without a prediction: it is counted.
@@ -170,7 +174,7 @@ class Output:
         """
         from errcomp.tables import Kernels
 
-        rows = self._times("kernel")
+        rows = _named_by_file(self._times("kernel"))
         whole = self._whole_runs()
         if whole is not None and "run" in rows.columns:
             import polars as pl
@@ -240,6 +244,8 @@ class Output:
                 f"{self.name}: no time of a {level}. There are: {known or 'no rows'}. Choose rows "
                 "by --level and --quantity."
             )
+        if rows.select(pl.col(_VALUES).count()).row(0) == (0, 0):
+            raise InputError(f"{self.name}: no time of a {level} has a value{_why_not(rows)}.")
         return self._of_one_unit(rows)
 
     def _whole_runs(self) -> pl.DataFrame | None:
@@ -334,36 +340,61 @@ def output(
     if "status" not in frame.columns:
         frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
     frame = _checked(frame)
-    keys = [one for one in frame.columns if one not in _FIRST]
-    kept = [one for one in keys if frame[one].null_count() < len(frame)]
-    return Output(
-        frame.select(*_FIRST, *kept), (format,), (name,), dropped, (), tuple(notes), graph
-    )
+    kept = [one for one in frame.columns if one not in _FIRST and _some(frame, one)]
+    frame = frame.select(*_FIRST, *kept)
+    return Output(frame, (format,), (name,), dropped, (), tuple(notes), graph)
 
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
-    fine = {}
-    reason = np.full(len(frame), "", dtype=object)
-    for name in _VALUES:
-        if name not in frame.columns:
-            fine[name] = pl.Series(name, [None] * len(frame), dtype=pl.Float64)
-            continue
-        values = frame[name].cast(pl.Float64, strict=False)
-        found = values.fill_null(float("nan")).to_numpy().astype(np.float64)
-        reason[np.isinf(found)] = "not finite"
-        reason[found < 0] = "negative"
-        found = np.where(np.isfinite(found) & ~(found < 0), found, np.nan)
-        fine[name] = pl.Series(name, found, nan_to_null=True)
-    nothing = (fine["predicted"].is_null() & fine["measured"].is_null()).to_numpy()
-    reason[reason == ""] = "no value"
-    reason[~nothing & (reason == "no value")] = None
-    why = pl.Series("why", reason.tolist(), dtype=pl.String)
-    status = frame["status"].cast(pl.String)
-    ok = pl.Series(status_ok(to_eager(frame)))
-    status = pl.select(pl.when(ok).then(why).otherwise(status).alias("status"))["status"]
-    return frame.with_columns(*fine.values(), status)
+    empty = {name: pl.lit(None, dtype=pl.Float64) for name in _VALUES if name not in frame.columns}
+    there = (name for name in _VALUES if name not in empty)
+    given = {name: pl.col(name).cast(pl.Float64, strict=False) for name in there}
+    fine = {
+        name: pl.when(value.is_finite() & (value >= 0)).then(value) for name, value in given.items()
+    }
+    negative, infinite = pl.lit("negative"), pl.lit("not finite")
+    wrong = [
+        pl.when(value < 0).then(negative).when(value.is_infinite()).then(infinite)
+        for value in reversed(given.values())
+    ]
+    nothing = pl.all_horizontal(pl.lit(True), *(value.is_null() for value in fine.values()))
+    why = pl.coalesce(*wrong, pl.when(nothing).then(pl.lit("no value")))
+    if _some(frame, "status"):
+        status = pl.col("status").cast(pl.String)
+        known = frame.select(pl.col("status").unique())
+        ok = known.filter(pl.Series(status_ok(to_eager(known))))["status"].cast(pl.String)
+        why = pl.when(status.is_null() | status.is_in(ok.to_list())).then(why).otherwise(status)
+    found = frame.with_columns(**fine, **empty, status=why)
+    if _some(found, "status"):
+        return found
+    # One null for all rows takes no memory, a column of text 16 bytes a row.
+    return found.with_columns(status=pl.lit(None, dtype=pl.String))
+
+
+def _why_not(rows: pl.DataFrame) -> str:
+    """Say in brackets why rows have no value, as far as they do."""
+    reasons = rows["status"].drop_nulls().unique().sort().to_list()
+    return f" ({describe_names(reasons)})" if reasons else ""
+
+
+def _some(frame: pl.DataFrame, column: str) -> bool:
+    """Say whether there is a value, without making a whole column of a constant."""
+    return int(frame.select(column).null_count().item()) < len(frame)
+
+
+def _named_by_file(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill in what only other files say: a file without runs is one run, its kernels ran once."""
+    import polars as pl
+
+    own = {"run": pl.col("file"), "count": pl.lit(1), "kernel_class": pl.col("kernel")}
+    for name, value in own.items():
+        if {name, "file", "kernel"} <= set(rows.columns) and rows[name].null_count():
+            nowhere = pl.col(name).is_null().all().over("file")
+            found = pl.when(nowhere).then(value).otherwise(pl.col(name))
+            rows = rows.with_columns(found.alias(name))
+    return rows
 
 
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,8 @@ __all__ = ["MISSING", "Sheet", "sheet_of", "to_numbers"]
 #: What tools write where they have no number, in lower case.
 MISSING = frozenset(("", "-", "--", "n/a", "na", "nan", "-nan", "none", "null", "(null)", "nil"))
 _LONGEST_FIELD = 1 << 30
+#: As many lines are turned into columns at a time: all at once would take several times the memory.
+_LINES = 1 << 14
 _THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?$"
 
 
@@ -109,23 +113,25 @@ def to_numbers(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
     """
     import polars as pl
 
-    text = column.str.strip_chars()
-    commas = text.str.contains(_THOUSANDS)
-    if commas.any():
-        text = pl.select(pl.when(commas).then(text.str.replace_all(",", "")).otherwise(text))[
-            text.name
-        ]
-    missing = text.str.to_lowercase().is_in(list(MISSING)) | text.is_null()
-    numbers = text.cast(pl.Float64, strict=False)
-    bad = (numbers.is_null() & ~missing).to_numpy()
-    found = numbers.fill_null(float("nan")).to_numpy().astype(np.float64)
-    found[missing.to_numpy()] = np.nan
+    numbers = column.cast(pl.Float64, strict=False)
+    other = numbers.is_null()
+    found = numbers.fill_null(float("nan")).to_numpy(writable=True)
+    bad = np.zeros(len(found), dtype=np.bool_)
+    if other.any():  # few as a rule: the rest is not gone through as text
+        which = other.to_numpy()
+        text = column.filter(other).str.strip_chars()
+        commas = text.str.contains(_THOUSANDS).fill_null(False)
+        plain = pl.select(pl.when(commas).then(text.str.replace_all(",", "")).otherwise(text))
+        numbers = plain.to_series().cast(pl.Float64, strict=False)
+        missing = text.str.to_lowercase().is_in(list(MISSING)) | text.is_null()
+        found[which] = numbers.fill_null(float("nan")).to_numpy()
+        bad[which] = (numbers.is_null() & ~missing).to_numpy()
     return found, bad
 
 
 def sheet_of(
     name: str,
-    lines: Sequence[str],
+    lines: Iterable[str],
     *,
     first_line: int = 1,
     needed: Sequence[str] = (),
@@ -141,7 +147,7 @@ def sheet_of(
     ----------
     name : str
         Of the file, for messages.
-    lines : sequence of str
+    lines : iterable of str
         The header first.
     first_line : int
         Its number.
@@ -156,96 +162,139 @@ def sheet_of(
         A column is missing, a row has more or fewer fields than the header, a quote is not closed,
         or there is no row.
     """
-    start = next((i for i, line in enumerate(lines) if line.strip()), None)
-    if start is None:
+    rest = iter(lines)
+    first = ""
+    for first in rest:
+        if first.strip():
+            break
+        first_line += 1
+    else:
         raise InputError(f"{name}: no table, there are blank lines only. Copy the file again.")
-    first = lines[start]
     separator = separator or next((s for s in "\t;" if s in first and "," not in first), ",")
-    quoted = any('"' in line for line in lines)
-    header, frame, at = (_quoted if quoted else _unquoted)(
-        name, lines[start:], separator, first_line + start
-    )
-    names = _names(header)
+    table = _Table(name, separator, first_line)
+    parts = list(table.parts(chain((first,), rest)))
+    names = _names(table.header)
     missing = [column for column in needed if column not in names]
     if missing:
         raise InputError(
-            f"{name}: line {first_line + start}: missing column {', '.join(map(repr, missing))}. "
+            f"{name}: line {first_line}: missing column {', '.join(map(repr, missing))}. "
             f"Columns found: {describe_names(names, wanted=missing[0])}."
         )
+    at = np.concatenate([lines for _, lines in parts]) if parts else np.zeros(0, dtype=np.int64)
     if not len(at):
         raise InputError(f"{name}: there is a header but no row below it. Copy the file again.")
-    columns = [
-        values.str.strip_chars().rename(column)
-        for column, values in zip(names, frame.get_columns(), strict=True)
-        if column
-    ]
-    return Sheet(name, type(frame)(columns), at)
-
-
-def _quoted(
-    name: str, lines: Sequence[str], separator: str, first_line: int
-) -> tuple[list[str], pl.DataFrame, NDArray[np.int64]]:
-    """Return header, rows and their lines, of a table in which fields are quoted."""
     import polars as pl
 
-    ended = (f"{line}\n" for line in lines)
-    reader = csv.reader(ended, delimiter=separator, strict=True, skipinitialspace=True)
-    rows: list[list[str]] = []
-    at: list[int] = []
-    begin = 0
-    # A field may be long (a list of a million times); the limit is the whole process's.
-    limit = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        header = next(reader)
-        width = len(header)
-        begin = reader.line_num
-        for row in reader:
-            line, begin = first_line + begin, reader.line_num
-            if not row or row == header or (len(row) == 1 and not row[0].strip()):
-                continue
-            if len(row) == width + 1 and not row[-1].strip():
-                row.pop()
-            elif len(row) == width - 1 and not header[-1].strip():
-                row.append("")
-            elif len(row) != width:
-                raise _ragged(name, line, len(row), width)
-            rows.append(row)
-            at.append(line)
-    except csv.Error as error:
-        raise InputError(
-            f"{name}: line {first_line + begin}: a quote is not closed, or stands within "
-            f"a field ({error}). The file may be cut off: copy it again."
-        ) from None
-    finally:
-        csv.field_size_limit(limit)
-    columns = zip(*rows, strict=True) if rows else [()] * width
-    data = [pl.Series(str(i), one, dtype=pl.String) for i, one in enumerate(columns)]
-    return header, pl.DataFrame(data), np.asarray(at, dtype=np.int64)
+    frame = pl.concat([part for part, _ in parts], rechunk=False)
+    kept = [pl.nth(i).alias(column) for i, column in enumerate(names) if column]
+    return Sheet(name, frame.select(kept), at)
 
 
-def _unquoted(
-    name: str, lines: Sequence[str], separator: str, first_line: int
-) -> tuple[list[str], pl.DataFrame, NDArray[np.int64]]:
-    """Return the same of a table without quotes, which is most of the large ones, in columns."""
-    import polars as pl
+@dataclass(slots=True)
+class _Table:
+    """The rows below a header, some thousand at a time, each with its line."""
 
-    header = lines[0].split(separator)
-    width = len(header)
-    every = pl.Series("line", lines[1:], dtype=pl.String)
-    kept = (every.str.strip_chars() != "") & (every != lines[0])
-    at = np.flatnonzero(kept.to_numpy()) + first_line + 1
-    every = every.filter(kept)
-    fields = every.str.count_matches(separator, literal=True).to_numpy() + 1
-    blank_end = every.str.strip_chars_end(" ").str.ends_with(separator).to_numpy()
-    # A separator at the end of the rows but not of the header, or the other way round.
-    fine = (fields == width) | ((fields == width + 1) & blank_end)
-    fine |= (fields == width - 1) & (not header[-1].strip())
-    if not fine.all():
-        bad = int(np.argmin(fine))
-        raise _ragged(name, int(at[bad]), int(fields[bad]), width)
-    parts = every.str.splitn(separator, width + 1).struct.unnest()
-    parts = parts.select(pl.nth(range(width)).fill_null(""))
-    return header, parts, at
+    name: str
+    separator: str
+    first_line: int
+    header: Sequence[str] = ()
+
+    def parts(self, lines: Iterator[str]) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+        """Yield the rows, all fields without blanks around them."""
+        line = self.first_line
+        head = ""
+        while some := list(islice(lines, _LINES)):
+            if any('"' in text for text in some):
+                yield from self._quoted(chain(some, lines), line)
+                return
+            if not self.header:
+                head, *rest = some
+                self.header = head.split(self.separator)
+            else:
+                rest = some
+            yield self._unquoted(rest, head, line + len(some) - len(rest))
+            line += len(some)
+
+    def _quoted(
+        self, lines: Iterator[str], line: int
+    ) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+        """Yield the same of lines in which fields are quoted, and of all that follow them."""
+        ended = (f"{text}\n" for text in lines)
+        reader = csv.reader(ended, delimiter=self.separator, strict=True, skipinitialspace=True)
+        begin = 0
+        # A field may be long (a list of a million times); the limit is the whole process's.
+        limit = csv.field_size_limit(_LONGEST_FIELD)
+        rows: list[list[str]] = []
+        at: list[int] = []
+        try:
+            for row in reader:
+                number, begin = line + begin, reader.line_num
+                if not self.header:
+                    self.header = row
+                elif self._take(row, number):
+                    rows.append(row)
+                    at.append(number)
+                if len(rows) == _LINES:
+                    yield self._columns(rows, at)
+                    rows, at = [], []
+        except csv.Error as error:
+            raise InputError(
+                f"{self.name}: line {line + begin}: a quote is not closed, or stands within "
+                f"a field ({error}). The file may be cut off: copy it again."
+            ) from None
+        finally:
+            csv.field_size_limit(limit)
+        if rows:
+            yield self._columns(rows, at)
+
+    def _take(self, row: list[str], line: int) -> bool:
+        """Make a row as wide as the header; say whether it is a row at all."""
+        width = len(self.header)
+        if not row or row == self.header or (len(row) == 1 and not row[0].strip()):
+            return False
+        if len(row) == width + 1 and not row[-1].strip():
+            row.pop()
+        elif len(row) == width - 1 and not self.header[-1].strip():
+            row.append("")
+        elif len(row) != width:
+            raise _ragged(self.name, line, len(row), width)
+        return True
+
+    def _columns(
+        self, rows: list[list[str]], at: list[int]
+    ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+        import polars as pl
+
+        data = [
+            pl.Series(str(i), one, dtype=pl.String).str.strip_chars()
+            for i, one in enumerate(zip(*rows, strict=True))
+        ]
+        return pl.DataFrame(data), np.asarray(at, dtype=np.int64)
+
+    def _unquoted(
+        self, lines: Sequence[str], head: str, line: int
+    ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+        """Return the same of lines without quotes, of which most large tables are, in columns."""
+        import polars as pl
+
+        width, separator = len(self.header), self.separator
+        every = pl.Series("line", lines, dtype=pl.String)
+        kept = (every.str.strip_chars() != "") & (every != head)
+        at = np.flatnonzero(kept.to_numpy()) + line
+        every = every.filter(kept)
+        fields = every.str.count_matches(separator, literal=True).to_numpy() + 1
+        blank_end = every.str.strip_chars_end(" ").str.ends_with(separator).to_numpy()
+        # A separator at the end of the rows but not of the header, or the other way round.
+        fine = (fields == width) | ((fields == width + 1) & blank_end)
+        fine |= (fields == width - 1) & (not self.header[-1].strip())
+        if not fine.all():
+            bad = int(np.argmin(fine))
+            raise _ragged(self.name, int(at[bad]), int(fields[bad]), width)
+        parts = every.str.splitn(separator, width + 1).struct.unnest()
+        fields_only = (
+            pl.nth(i).fill_null("").str.strip_chars().alias(str(i)) for i in range(width)
+        )
+        return parts.select(fields_only), at
 
 
 def _ragged(name: str, line: int, fields: int, width: int) -> InputError:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from errcomp.errors import InputError
 from errcomp.readers._decode import files_readable
+from errcomp.readers._lines import Lines
 from errcomp.readers._strict import loads
 from errcomp.readers.sheet import Sheet, sheet_of
 
@@ -24,7 +27,10 @@ __all__ = ["Source"]
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BLANK = " \t\n\r\v\f"
 _HEAD = 1 << 16
+#: Large files are decoded in blocks of this many bytes.
+_BLOCK = 1 << 20
 #: Logs that repeat themselves compress to a hundredth; a bomb to a thousandth.
 _RATIO, _FREE = 200, 1 << 26
 #: Text after a string that makes it the name of a value.
@@ -141,9 +147,12 @@ class Source:
         """
         with self.open() as file, files_readable():
             found = file.read()
-        if not found.strip():
-            raise self.error("the file is empty. It may be cut off: copy it again.")
+        if not found or found.isspace():
+            raise self._empty()
         return found
+
+    def _empty(self) -> InputError:
+        return self.error("the file is empty. It may be cut off: copy it again.")
 
     @cached_property
     def text(self) -> str:
@@ -154,28 +163,66 @@ class Source:
         InputError
             The file is empty or is not text.
         """
-        content = self.content()
-        try:
-            if content.startswith(_UTF16):
-                found = content.decode("utf-16")
-            else:
-                found = content.removeprefix(_BOM).decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = content[: error.start].count(b"\n") + 1
-            raise self.error(
-                f"byte 0x{content[error.start]:02x} is not text (UTF-8). Save it as UTF-8.",
-                line=line,
-            ) from None
-        if (at := found.find("\0")) >= 0:
-            raise self.error(
-                "a zero byte: this is not a text file. It may be damaged: copy it again.",
-                line=found.count("\n", 0, at) + 1,
-            )
-        return found.replace("\r\n", "\n").replace("\r", "\n")
+        return "".join(self._decoded())
 
-    def lines(self) -> list[str]:
-        """Return the lines of the text, without what ends them."""
-        return self.text.rstrip("\n").split("\n")
+    def lines(self) -> Lines:
+        """Return the lines of the text, without what ends them.
+
+        Raises
+        ------
+        InputError
+            The file is empty or is not text.
+        """
+        return Lines(self._pieces())
+
+    def _decoded(self) -> Iterator[str]:
+        """Yield the text block by block."""
+        line, blank = 1, True
+        with self.open() as file, files_readable():
+            block = file.read(_BLOCK)
+            name = "utf-16" if block.startswith(_UTF16) else "utf-8-sig"
+            ends = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(name)(), True)
+            while True:
+                try:
+                    text = ends.decode(block, final=not block)
+                except UnicodeDecodeError as error:
+                    at = error.start
+                    raise self.error(
+                        f"byte 0x{error.object[at]:02x} is not text (UTF-8). Save it as UTF-8.",
+                        line=line + error.object.count(b"\n", 0, at),
+                    ) from None
+                if (at := text.find("\0")) >= 0:
+                    raise self.error(
+                        "a zero byte: this is not a text file. It may be damaged: copy it again.",
+                        line=line + text.count("\n", 0, at),
+                    )
+                blank = blank and not text.strip(_BLANK)
+                yield text
+                if not block:
+                    break
+                line += text.count("\n")
+                block = file.read(_BLOCK)
+        if blank:
+            raise self._empty()
+
+    def _pieces(self) -> Iterator[str]:
+        """Yield whole lines together, block by block, without blank ones at the end of the file."""
+        held: list[str] = []
+        for text in self._decoded():
+            held.append(text)
+            if "\n" not in text:
+                continue
+            text = "".join(held)
+            # Line feeds at the end wait for what comes after them: it may be the end of the file.
+            cut = text.rfind("\n", 0, len(text.rstrip("\n")))
+            if cut >= 0:
+                yield text[:cut]
+            held = [text[cut + 1 :]]
+        yield "".join(held).rstrip("\n")
+
+    def _lines_once(self) -> Iterator[str]:
+        """Yield the lines without keeping them; what is no text raises when it is come to."""
+        return (line for piece in self._pieces() for line in piece.split("\n"))
 
     def json(self) -> Any:
         """Parse the whole file as JSON.
@@ -205,7 +252,7 @@ class Source:
         InputError
             A line is not JSON.
         """
-        for number, line in enumerate(self.lines(), start=1):
+        for number, line in enumerate(self._lines_once(), start=1):
             if not line.strip() or (comment and line.startswith(comment)):
                 continue
             try:
@@ -252,7 +299,7 @@ class Source:
         skip : int
             Lines before the header.
         """
-        lines = self.lines()[skip:]
+        lines = islice(self._lines_once(), skip, None)
         return sheet_of(self.name, lines, first_line=skip + 1, needed=needed, separator=separator)
 
     def sibling(self, name: str) -> Source | None:

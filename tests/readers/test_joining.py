@@ -99,6 +99,46 @@ def test_units_are_converted_after_rows_have_met() -> None:
     assert found["unit"].to_list() == ["cycles", "pJ"]
 
 
+def counted(predicted: Columns, measured: Columns, **more: Any) -> tuple[str, ...]:
+    """Return the notes of a join of rows 0, 1, 2."""
+    sides = frames(
+        {"request": [0, 1, 2], "predicted": [1.0, 2.0, 3.0], **predicted},
+        {"request": ["2", "1", "0"], "measured": [1.0, 2.0, 3.0], **measured},
+    )
+    return join(*sides, **{"on": ["request"], **more}).notes
+
+
+def test_rows_that_only_their_number_joins() -> None:
+    (note,) = counted({"device": "A100", "model": "m"}, {"device": "H100", "model": "m"})
+    assert note == (
+        "the rows were joined by request alone, which only counts the rows of both sides, and they "
+        "differ in device (A100 and H100) in 3 of 3 pairs. Two runs that have nothing to do with "
+        "each other match so: join on these columns as well (--on)."
+    )
+    (note,) = counted({"batch": [1, 2, 3]}, {"batch": ["3", "2", "7"]})
+    assert "batch (1 and 7) in 1 of 3 pairs" in note
+    (note,) = counted({"device": "A100"}, {"model": "m"})
+    assert note.endswith("no other column that both have confirms that they belong together.")
+    (note,) = counted({"device": "A100", "level": "request"}, {"model": "m", "level": "request"})
+    assert note.startswith("the rows were joined by request alone")
+
+
+def test_rows_that_more_than_their_number_joins() -> None:
+    assert counted({}, {}) == ()  # there is nothing else to say what the rows are
+    assert counted({"device": "A100"}, {"device": "A100"}) == ()
+    assert counted({"device": "A", "tokens": [5, 6, 7]}, {"model": "m", "tokens": [7, 6, 5]}) == ()
+    assert counted({"device": "A"}, {"device": [None] * 3, "tokens": 1}) != ()
+    # A key that tells rows apart by more than their place: no count from 0 or 1 without gaps.
+    other = {"device": "A"}, {"device": "B"}
+    assert counted(*({**side, "request": [0, 1, 5]} for side in other)) == ()
+    assert counted(*({**side, "request": [7, 8, 9]} for side in other)) == ()
+    assert counted(*({**side, "request": ["0", "1", "x"]} for side in other)) == ()
+    assert len(counted(*({**side, "request": [1, 2, 3]} for side in other))) == 1
+    kernels = ({**side, "kernel": ["a", "b", "c"], "request": [0, 1, 2]} for side in other)
+    assert counted(*kernels, on=["request", "kernel"]) == ()
+    assert counted({"kernel": ["a", "b", "c"]}, {"kernel": ["c", "b", "a"]}, by="order") == ()
+
+
 def test_what_is_not_there() -> None:
     sides = frames({"k": ["a"], "predicted": [1.0]}, {"k": ["a"], "measured": [None]})
     with pytest.raises(InputError, match="no row has a value in measured"):

@@ -117,3 +117,26 @@ def test_the_report_counts() -> None:
         "1 rows left out: warm-up",
         "note: Slow.",
     ]
+
+
+def test_values_that_all_failed_say_why() -> None:
+    row = {"tool": "x", "level": "model", "quantity": "time", "unit": "s", "run": "a"}
+    found = output("a.log", "x", [{**row, "predicted": None, "status": "stopped"}])
+    with pytest.raises(InputError, match=r"^a\.log: no time of a model has a value \(stopped\)\.$"):
+        _ = found.runs
+    with pytest.raises(InputError, match=r"^a\.log: no row has a value \(stopped\)\.$"):
+        _ = found.pairs
+
+
+def test_the_time_of_the_simulator_itself_is_no_measurement() -> None:
+    row = {"tool": "x", "level": "model", "unit": "s"}
+    found = output(
+        "a.log",
+        "x",
+        [
+            {**row, "quantity": "time", "predicted": 1.0},
+            {**row, "quantity": "host time", "measured": 9.0},
+        ],
+    )
+    with pytest.raises(InputError, match=r"holds predicted values only.* a file of measurements"):
+        _ = found.pairs

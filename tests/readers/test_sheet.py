@@ -73,3 +73,17 @@ def test_long_fields() -> None:
     text = "1;" * 100_000
     sheet = sheet_of("a.csv", ["a,b", f'"{text}",1'])
     assert sheet.texts("a") == [text]
+
+
+def test_parts_of_any_size_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["a,b,", "1, x,", "", "a,b,", '2,"y', 'z",', "3,w,", "4,v,"]
+    for some in (1, 2, 3, 100):
+        monkeypatch.setattr("errcomp.readers.sheet._LINES", some)
+        sheet = sheet_of("a.csv", iter(lines), first_line=10)
+        assert sheet.numbers("a").tolist() == [1, 2, 3, 4]
+        assert sheet.texts("b") == ["x", "y\nz", "w", "v"]
+        assert sheet.lines.tolist() == [11, 14, 16, 17]
+        with pytest.raises(InputError, match=r"^a\.csv: line 12: 1 fields, the header has 2"):
+            sheet_of("a.csv", ["a,b", "1,2", '"3",4', "5"], first_line=9)
+        with pytest.raises(InputError, match=r"^a\.csv: line 3: 3 fields, the header has 2"):
+            sheet_of("a.csv", ["a,b", "1,2", "3,4,5"])

@@ -34,7 +34,7 @@ def source(tmp_path: Path, content: str | bytes, name: str = "a.txt") -> Source:
 def test_the_same_text_in_every_wrapping(tmp_path: Path, content: bytes) -> None:
     found = source(tmp_path, content)
     assert found.text == "a,b\n1,µ\n"
-    assert found.lines() == ["a,b", "1,µ"]
+    assert list(found.lines()) == ["a,b", "1,µ"]
     assert found.header == ("a", "b")
     assert found.head_lines == ("a,b", "1,µ")
 
@@ -139,3 +139,39 @@ def test_a_table_below_other_lines(tmp_path: Path) -> None:
         [2.0],
         [4],
     )
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_blocks_of_any_size_give_the_same_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, encoding: str
+) -> None:
+    monkeypatch.setattr("errcomp.readers.source._BLOCK", max(block, 2))
+    text = "\r\na\r\n\r\n\rµ 𝄞\u2028x\n\n\nlast\r\n\n\r\n"
+    wanted = ["", "a", "", "", "µ 𝄞\u2028x", "", "", "last"]
+    found = source(tmp_path, text.encode(encoding))
+    lines = found.lines()
+    assert list(lines) == wanted
+    assert "\n".join(wanted) + "\n\n\n" == found.text
+    assert len(lines) == 8
+    assert [lines[i] for i in range(-8, 8)] == wanted * 2
+    for start in range(9):
+        for end in range(start, 9):
+            assert list(lines[start:end]) == wanted[start:end]
+            assert list(lines[start:end][1:]) == wanted[start:end][1:]
+    assert [lines[2:][i] for i in (0, 2, -1)] == ["", "µ 𝄞\u2028x", "last"]
+    with pytest.raises(IndexError):
+        _ = lines[8]
+    with pytest.raises(ValueError, match="one after the other"):
+        _ = lines[::2]
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\0", b"\xc3"])
+def test_what_is_no_text_is_named_in_any_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: bytes
+) -> None:
+    monkeypatch.setattr("errcomp.readers.source._BLOCK", 5)
+    found = source(tmp_path, b"1\n" * 6 + b"abc" + bad + b"\n9")
+    with pytest.raises(InputError, match=r"^a\.txt: line 7: (byte 0x|a zero byte)"):
+        found.lines()
+    assert next(iter(found.json_lines())) == (1, 1)
