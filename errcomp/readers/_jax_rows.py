@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["read_xplane"]
+__all__ = ["read_planes", "read_xplane"]
 
 _DEVICE, _HOST = "/device:", "/host:"
 _NO_DEVICE = "/device:CUSTOM:"
@@ -34,14 +34,21 @@ _MOST = 1 << 62
 _TEXTS = ("kernel", "kernel_class", "layer", "model", "operation")
 
 Keep = Callable[[Event], bool]
+#: What a trace holds, and what there is to say of it.
+Planes = tuple[list[Plane], list[str]]
 
 
 def read_xplane(source: Source) -> Output:
     """Read the planes of the devices; of the host where no device did anything."""
+    return read_planes(source, "jax-xplane", lambda: planes_of(source.content()))
+
+
+def read_planes(source: Source, name: str, decode: Callable[[], Planes]) -> Output:
+    """Make rows of a trace; what ``decode`` and the events raise says why it cannot be read."""
     import polars as pl
 
     try:
-        planes, notes = planes_of(source.content())
+        planes, notes = decode()
         devices = [one for one in planes if one.name.startswith(_DEVICE)]
         devices = [one for one in devices if not one.name.startswith(_NO_DEVICE)]
         beginning = min((line.start_ns for one in planes for line in one.lines), default=0)
@@ -63,7 +70,7 @@ def read_xplane(source: Source) -> Output:
         tool=pl.lit("JAX"), quantity=pl.lit("time"), unit=pl.lit("ps")
     )
     dropped = [Dropped("operations that contain other operations", inner)] if inner else []
-    return output(source.name, "jax-xplane", rows, dropped=dropped, notes=notes)
+    return output(source.name, name, rows, dropped=dropped, notes=notes)
 
 
 def _of_devices(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFrame], int]:

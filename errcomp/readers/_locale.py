@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 __all__ = ["decimal_comma", "with_point"]
 
-#: 33,0 and 2.176,0 and 0,074 cannot have a comma between thousands; 2,176 can.
-_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d+")
+#: 33,0 and 2.176,0 and 0,074 cannot have a comma between thousands; 2,176 can. 1.234.567 has
+#: points between them.
+_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _BETWEEN_THOUSANDS = re.compile(r"(?<=\d)[\s'’](?=\d{3})")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,10 +16,9 @@ from errcomp.readers.sheet import MISSING, sheet_of
 from errcomp.readers.source import Source
 from errcomp.results import Dropped
 
-__all__ = ["Recogniser", "kind_of", "read_details", "read_raw", "read_text"]
+__all__ = ["Kind", "kind_of", "read_details", "read_raw", "read_text"]
 
 Kind = Literal["details", "raw", "text"]
-Recogniser = Callable[[Source], bool]
 _UNITS = {"nsecond": "ns", "usecond": "us", "msecond": "ms", "second": "s"}
 _UNITS |= {"ns": "ns", "us": "us", "µs": "us", "ms": "ms", "s": "s"}
 _UNITS |= {"nanosecond": "ns", "microsecond": "us", "millisecond": "ms"}
@@ -39,19 +38,24 @@ _CLOCK: tuple[str, ...] = (
 )
 _CLOCK += ("smsp__cycles_elapsed.avg.per_second",)
 _NEEDED = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
+#: The columns of --print-summary, which has no launches but how many there were.
+_SUMMED = ("Invocations", "Kernel Name", "Metric Name", "Metric Unit", "Average")
 _METRICS = frozenset(_DURATION + _CYCLES + _CLOCK)
 _DEVICE = "device__attribute_display_name"
 _HEADER = re.compile(
-    r'\s*"?ID"?,(?=.*\bKernel Name\b)(?:.*(?P<long>\bMetric Name\b)|.*\b[a-z]\w*__\w)'
+    r'\s*"?ID"?,(?=.*\bKernel Name\b)(?:.*(?P<long>\bMetric Name\b)|.*\b[a-z]\w*__\w)|'
+    r'\s*"?(?:Process ID|Kernel Name)"?,(?=.*\bInvocations\b)(?P<sum>.*\bMetric Name\b)'
+    r".*\bAverage\b"
 )
 _LAUNCH = re.compile(
     r"^\s{0,8}(?P<name>\S.*?)?\s*(?:\((?P<grid>\d+, *\d+, *\d+)\)x\((?P<block>\d+, *\d+, *\d+)\)|"
-    r", \d{4}-[A-Z][a-z]{2}-\d{2} [\d:]{8}), Context (?P<context>\d+), Stream (?P<stream>\d+)"
-    r"(?:, Device (?P<device>\d+))?(?:, CC (?P<cc>[\d.]+))?\s*$"
+    r", \d{4}-[A-Z][a-z]{2}-\d{2} [\d:]{8})(?:, Context (?P<context>\d+), Stream (?P<stream>\d+)|"
+    r"(?=.*, Invocations ))(?:, Device (?P<device>\d+))?(?:, CC (?P<cc>[\d.]+))?"
+    r"(?:, Invocations (?P<count>\d+))?\s*$"
 )
 _LINE = re.compile(
     rf"^\s+(?P<name>{'|'.join(re.escape(one) for one in sorted(_METRICS, key=len, reverse=True))})"
-    r"\s+(?P<unit>\S+)\s+(?P<value>\S+)\s*$"
+    r"\s+(?P<unit>\S+)\s+(?:\S+\s+\S+\s+)?(?P<value>\S+)\s*$"
 )
 _PROCESS = re.compile(r"^\[(\d+)\] (\S.*)@\S+\s*$")
 _NOTE = (
@@ -86,8 +90,8 @@ def kind_of(source: Source) -> Kind | None:
 def _kind(lines: Iterable[str]) -> Kind | None:
     for line in lines:
         if match := _HEADER.match(line):
-            return "details" if match["long"] else "raw"
-        if ", Context " in line and _LAUNCH.match(line):
+            return "details" if match["long"] or match["sum"] else "raw"
+        if (", Context " in line or ", Invocations " in line) and _LAUNCH.match(line):
             return "text"
     return None
 
@@ -96,19 +100,21 @@ def read_details(source: Source) -> Output:
     """Read one line for each metric of each launch."""
     lines, first_line, dropped = _table(source)
     reader = csv.reader(lines, strict=True, skipinitialspace=True)
-    launches: dict[tuple[str, str], _Launch] = {}
-    before = 0
+    launches: dict[tuple[str, ...], _Launch] = {}
+    comma, before = False, 0
     try:
         header = next(reader)
         place = {name: i for i, name in enumerate(header)}
-        missing = [name for name in _NEEDED if name not in place]
+        needed = _NEEDED if "ID" in place else _SUMMED
+        missing = [name for name in needed if name not in place]
         if missing:
             raise source.error(f"missing column {missing[0]!r}. Export it again.", line=first_line)
         keys = {name: place[name] for name in _KEYS if name in place}
-        metric, unit, value = (place[name] for name in _NEEDED[-3:])
+        metric, unit, value = (place[name] for name in needed[-3:])
         # Rows end where they have no more to say.
-        shortest = max(*(place[name] for name in _NEEDED), *keys.values())
-        process = place.get("Process ID", place["ID"])
+        shortest = max(*(place[name] for name in needed), *keys.values())
+        parts = [place[name] for name in ("Process ID", "ID") if name in place]
+        parts = parts if "ID" in place else list(keys.values())
         before = reader.line_num
         for row in reader:
             line, before = first_line + before, reader.line_num
@@ -120,7 +126,8 @@ def read_details(source: Source) -> Output:
                     "off: copy it again.",
                     line=line,
                 )
-            which = (row[process], row[place["ID"]])
+            comma = comma or decimal_comma((row[value],))
+            which = tuple(row[i] for i in parts)
             if which not in launches:
                 launches[which] = _Launch({name: row[i] for name, i in keys.items()}, line)
             if row[metric] in _METRICS:
@@ -133,7 +140,8 @@ def read_details(source: Source) -> Output:
         ) from None
     notes = _session_notes(source)
     device = _session_device(source)
-    return _rows(source, "ncu-details", list(launches.values()), notes, dropped, device)
+    found = list(launches.values())
+    return _rows(source, "ncu-details", found, notes, dropped, device, comma=comma)
 
 
 def read_raw(source: Source) -> Output:
@@ -156,7 +164,8 @@ def read_raw(source: Source) -> Output:
         if devices is not None:
             launch.keys["device"] = devices[i]
         launches.append(launch)
-    return _rows(source, "ncu-raw", launches, [], dropped, None)
+    every = (text for name in sheet.columns if "__" in name for text in set(sheet.texts(name)))
+    return _rows(source, "ncu-raw", launches, [], dropped, None, comma=decimal_comma(every))
 
 
 def read_text(source: Source) -> Output:
@@ -170,15 +179,16 @@ def read_text(source: Source) -> Output:
             # A long name may stand on a line of its own.
             name = match["name"] or before.strip()
             keys = {"ID": str(len(launches)), "Kernel Name": name, "Process ID": process}
-            keys |= {"Stream": match["stream"], "Device": match["device"] or ""}
-            keys |= {"CC": match["cc"] or ""}
+            keys |= {"Stream": match["stream"] or "", "Device": match["device"] or ""}
+            keys |= {"CC": match["cc"] or "", "Invocations": match["count"] or ""}
             keys |= {"Grid Size": match["grid"] or "", "Block Size": match["block"] or ""}
             launches.append(_Launch(keys, at))
         elif launches and (match := _LINE.match(line)):
             launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
         if line.strip():
             before = line
-    return _rows(source, "ncu-text", launches, [], [], None)
+    comma = decimal_comma(text for one in launches for _, text in one.metrics.values())
+    return _rows(source, "ncu-text", launches, [], [], None, comma=comma)
 
 
 #: Columns of the CSV files, and the names they get here.
@@ -191,6 +201,7 @@ _KEYS = {
     "Block Size": "block",
     "Device": "device_id",
     "CC": "compute_capability",
+    "Invocations": "count",
 }
 
 
@@ -200,7 +211,7 @@ def _table(source: Source) -> tuple[list[str], int, list[Dropped]]:
     start = next((i for i, line in enumerate(lines) if _HEADER.match(line)), None)
     if start is None:
         raise source.error("no header (ID, Process ID, …) in it. Copy the file again.")
-    table = lines[start:]
+    table = list(lines[start:])
     if not table[0].lstrip().startswith('"'):
         return table, start + 1, []
     # All fields are quoted. What ncu or the program print after the header is not.
@@ -215,7 +226,7 @@ def _table(source: Source) -> tuple[list[str], int, list[Dropped]]:
     return table, start + 1, dropped
 
 
-def _session(source: Source) -> list[str]:
+def _session(source: Source) -> Sequence[str]:
     beside = source.sibling("session.csv")
     if beside is None:
         return []
@@ -246,14 +257,19 @@ def _rows(
     notes: Sequence[str],
     dropped: Sequence[Dropped],
     device: str | None,
+    *,
+    comma: bool,
 ) -> Output:
     if not launches:
         raise source.error("it names no kernel. The profile may have failed: see its first lines.")
-    values = (text for launch in launches for _, text in launch.metrics.values())
-    comma = decimal_comma(values)
     rows = []
     for launch in launches:
-        keys = {_KEYS.get(key, key): text or None for key, text in launch.keys.items()}
+        keys: dict[str, Any] = {
+            _KEYS.get(key, key): text or None for key, text in launch.keys.items()
+        }
+        count = keys.pop("count", None)
+        if count is not None and re.fullmatch(r"[0-9]{1,15}", count):
+            keys["count"] = int(count)
         for shape in ("grid", "block"):
             keys[shape] = "x".join(re.findall(r"\d+", keys.get(shape) or "")) or None
         if device is not None:

@@ -14,7 +14,7 @@ from errcomp.results import Dropped
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["is_export", "read_export"]
+__all__ = ["COPIES", "is_export", "read_export"]
 
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
 #: Tables of what a GPU does, and what their rows are.
@@ -24,16 +24,16 @@ _NUMBERS = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid"
 _MORE: tuple[str, ...] = ("demangledName", "shortName", "bytes", "copyKind", "graphId")
 _MORE += ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 #: CUpti_ActivityMemcpyKind.
-_COPIES: tuple[str, ...] = (
+COPIES: tuple[str, ...] = (
     "",
     "Host-to-Device",
     "Device-to-Host",
     "Host-to-Array",
     "Array-to-Host",
 )
-_COPIES += ("Array-to-Array", "Array-to-Device", "Device-to-Array", "Device-to-Device")
-_COPIES += ("Host-to-Host", "Peer-to-Peer")
-_COPIES += ("Unified Host-to-Device", "Unified Device-to-Host", "Unified Device-to-Device")
+COPIES += ("Array-to-Array", "Array-to-Device", "Device-to-Array", "Device-to-Device")
+COPIES += ("Host-to-Host", "Peer-to-Peer")
+COPIES += ("Unified Host-to-Device", "Unified Device-to-Host", "Unified Device-to-Device")
 #: Run of what no range launched, where others have one.
 _NO_RUN = "outside of ranges"
 _PUSH_POP, _START_END = 59, 60
@@ -112,7 +112,7 @@ def _work(
     import polars as pl
 
     found = []
-    copies = dict(enumerate(_COPIES))
+    copies = dict(enumerate(COPIES))
     if "ENUM_CUDA_MEMCPY_OPER" in tables:
         columns, rows = select(database, "ENUM_CUDA_MEMCPY_OPER", ("id", "label"))
         if len(columns) == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -146,21 +147,20 @@ def _times(record: _Record) -> dict[str, Any] | None:
 
 def _kernels(process: _Process) -> dict[int, str]:
     """Return the names of kernels; the demangled one, as the other profilers write it."""
-    found = {}
-    for symbol in _dicts(process.kernel_symbols):
-        number = _whole(symbol.get("kernel_id"))
-        texts = (symbol.get(one) for one in ("formatted_kernel_name", "kernel_name"))
-        name = next((one for one in texts if isinstance(one, str) and one), None)
-        if number is not None and name is not None:
-            found[number] = name
-    return found
+    names = ("formatted_kernel_name", "kernel_name")
+    return _named(process.kernel_symbols, "kernel_id", names)
 
 
 def _devices(process: _Process) -> dict[int, str]:
+    return _named(process.agents, "id", ("product_name", "name"))
+
+
+def _named(records: Any, key: str, names: Sequence[str]) -> dict[int, str]:
+    """Return the first name that each record has, by its number."""
     found = {}
-    for agent in _dicts(process.agents):
-        number = _handle(agent.get("id"))
-        texts = (agent.get(one) for one in ("product_name", "name"))
+    for record in _dicts(records):
+        number = _handle(record.get(key))
+        texts = (record.get(one) for one in names)
         name = next((one for one in texts if isinstance(one, str) and one), None)
         if number is not None and name is not None:
             found[number] = name

@@ -1,11 +1,12 @@
-"""JAX and XLA: kernels and steps from the profiler's ``xplane.pb``."""
+"""JAX and XLA: kernels and steps from the profiler's ``xplane.pb`` and ``trace.json.gz``."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from os import PathLike
 
-from errcomp.readers import _jax_rows
+from errcomp.readers import _jax_rows, _jax_trace
 from errcomp.readers.output import Output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -14,13 +15,14 @@ __all__ = ["FORMATS", "read"]
 
 
 def read(path: str | PathLike[str]) -> Output:
-    r"""Read traces of the profiler of JAX and TensorFlow (``*.xplane.pb``).
+    r"""Read traces of the profiler of JAX and TensorFlow (``*.xplane.pb``, ``*.trace.json.gz``).
 
     Parameters
     ----------
     path : path
         A file, or a folder or archive of files. The schema (XSpace) is built in: no protobuf
-        library is needed.
+        library is needed. A trace as JSON is read where no ``xplane.pb`` is beside it, which has
+        the same events.
 
     Returns
     -------
@@ -64,19 +66,30 @@ def _recognise(source: Source) -> bool:
     return _PLANE.match(source.head) is not None
 
 
-FORMATS = (
-    Format(
-        name="jax-xplane",
+def _format(
+    name: str,
+    files: str,
+    sample: str,
+    recognise: Callable[[Source], bool],
+    call: Callable[[Source], Output],
+) -> Format:
+    return Format(
+        name=name,
         tool="JAX",
-        files="*.xplane.pb",
+        files=files,
         levels=("kernel", "model"),
         quantities=("time",),
         units=("ps",),
         gives="measurements",
-        sample="2026 (AMD GPU)",
-        recognise=_recognise,
-        read=_jax_rows.read_xplane,
+        sample=sample,
+        recognise=recognise,
+        read=call,
         limits="Operations that contain others (while, conditional) are left out where those are "
         "there. Times of the host are left out.",
-    ),
+    )
+
+
+FORMATS = (
+    _format("jax-xplane", "*.xplane.pb", "2026 (AMD GPU)", _recognise, _jax_rows.read_xplane),
+    _format("jax-trace", "*.trace.json.gz", "", _jax_trace.is_trace, _jax_trace.read_trace),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 
 from errcomp.readers import _ncu_files
+from errcomp.readers._no_times import no_times
 from errcomp.readers.output import Output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -55,10 +57,6 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _is(kind: str) -> _ncu_files.Recogniser:
-    return lambda source: _ncu_files.kind_of(source) == kind
-
-
 def _recognise_session(source: Source) -> bool:
     head = source.head_lines[:400]
     return any("Launch Attribute" in line for line in head) and any(
@@ -66,60 +64,41 @@ def _recognise_session(source: Source) -> bool:
     )
 
 
-_LIMITS = "Metrics other than the duration, the cycles and the clock are left out."
+#: What it is, the kind of file, the version of the sample, and what reads it.
+_PROFILES: tuple[tuple[str, _ncu_files.Kind, str, Callable[[Source], Output]], ...] = (
+    ("ncu --csv (page details), also with --metrics", "details", "2025.2", _ncu_files.read_details),
+    ("ncu --page raw --csv", "raw", "2025.2", _ncu_files.read_raw),
+    ("report that ncu prints", "text", "", _ncu_files.read_text),
+)
+
+
+def _profile(
+    files: str, kind: _ncu_files.Kind, sample: str, call: Callable[[Source], Output]
+) -> Format:
+    return Format(
+        name=f"ncu-{kind}",
+        tool="Nsight Compute",
+        files=files,
+        levels=("kernel",),
+        quantities=("time",),
+        units=("ns", "us", "ms", "s", "cycles"),
+        gives="measurements",
+        sample=sample,
+        recognise=lambda source: _ncu_files.kind_of(source) == kind,
+        read=call,
+        limits="Metrics other than the duration, the cycles and the clock are left out.",
+    )
+
 
 FORMATS = (
-    Format(
-        name="ncu-details",
-        tool="Nsight Compute",
-        files="ncu --csv (page details), also with --metrics",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ns", "us", "ms", "s", "cycles"),
-        gives="measurements",
+    *(_profile(*one) for one in _PROFILES),
+    no_times(
+        "ncu-session",
+        "Nsight Compute",
+        "ncu --page session --csv",
+        _recognise_session,
+        "It says on what device and with what options the profile was taken.",
         sample="2025.2",
-        recognise=_is("details"),
-        read=_ncu_files.read_details,
-        limits=_LIMITS,
-    ),
-    Format(
-        name="ncu-raw",
-        tool="Nsight Compute",
-        files="ncu --page raw --csv",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ns", "us", "ms", "s", "cycles"),
-        gives="measurements",
-        sample="2025.2",
-        recognise=_is("raw"),
-        read=_ncu_files.read_raw,
-        limits=_LIMITS,
-    ),
-    Format(
-        name="ncu-text",
-        tool="Nsight Compute",
-        files="report that ncu prints",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ns", "us", "ms", "s", "cycles"),
-        gives="measurements",
-        sample="",
-        recognise=_is("text"),
-        read=_ncu_files.read_text,
-        limits=_LIMITS,
-    ),
-    Format(
-        name="ncu-session",
-        tool="Nsight Compute",
-        files="ncu --page session --csv",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
-        sample="2025.2",
-        recognise=_recognise_session,
-        read=None,
-        limits="It says on what device and with what options the profile was taken.",
         part_of="ncu-details",
     ),
 )

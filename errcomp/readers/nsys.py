@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from os import PathLike
 
-from errcomp.readers import _nsys_sqlite, _nsys_stats
+from errcomp.readers import _nsys_lines, _nsys_sqlite, _nsys_stats
+from errcomp.readers._no_times import no_times
 from errcomp.readers.output import Output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -22,19 +23,21 @@ def read(path: str | PathLike[str]) -> Output:
     path : path
         A file, or a folder or archive of files:
 
-        * what ``nsys export --type sqlite`` writes;
-        * what ``nsys stats`` prints or writes, as CSV or in columns: cuda_gpu_trace,
-          cuda_kern_exec_trace, cuda_gpu_kern_sum, cuda_gpu_kern_gb_sum, cuda_gpu_mem_time_sum,
-          cuda_gpu_sum, nvtx_kern_sum, and their older names (gputrace, gpukernsum, …).
+        * what ``nsys export`` writes, with ``--type sqlite`` or ``jsonlines``;
+        * what ``nsys stats`` prints or writes, as CSV, TSV, JSON, in columns or in boxes:
+          cuda_gpu_trace, cuda_kern_exec_trace, cuda_kern_exec_sum, cuda_gpu_kern_sum,
+          cuda_gpu_kern_gb_sum, cuda_gpu_mem_time_sum, cuda_gpu_sum, cuda_api_gpu_sum,
+          nvtx_kern_sum, and their older names (gputrace, gpukernsum, …).
 
     Returns
     -------
     Output
         Measured ``time`` of each kernel, copy and set of memory, in ns (a table says its own
-        unit); of a table of sums the mean of the ``count`` instances. An export also says which
-        outermost NVTX range launched it (``run``) and all ranges around the launch (``range``);
-        of each such run there are the ``time`` from the first to the last thing that it did on the
-        GPU, and the ``host time`` of the range itself, which may end before the GPU does.
+        unit); of a table of sums the mean of the ``count`` instances. Of tables that list the same
+        work in several ways one is read. An export to SQLite also says which outermost NVTX range
+        launched it (``run``) and all ranges around the launch (``range``); of each such run there
+        are the ``time`` from the first to the last thing that it did on the GPU, and the
+        ``host time`` of the range itself, which may end before the GPU does.
 
     Raises
     ------
@@ -86,6 +89,19 @@ FORMATS = (
         "by node. Runs are the outermost NVTX ranges; without NVTX there are none.",
     ),
     Format(
+        name="nsys-lines",
+        tool="Nsight Systems",
+        files="JSON export, an event a line (nsys export --type jsonlines)",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("ns",),
+        gives="measurements",
+        sample="",
+        recognise=_nsys_lines.is_lines,
+        read=_nsys_lines.read_lines,
+        limits="NVTX ranges and calls of the host are left out: the SQLite export has them.",
+    ),
+    Format(
         name="nsys-stats",
         tool="Nsight Systems",
         files="tables of nsys stats: cuda_gpu_trace, cuda_gpu_kern_sum, …",
@@ -98,31 +114,20 @@ FORMATS = (
         read=_nsys_stats.read_tables,
         limits="Tables of what the host did (cuda_api_sum, osrt_sum, nvtx_sum) are left out.",
     ),
-    Format(
-        name="nsys-host-stats",
-        tool="Nsight Systems",
-        files="tables of nsys stats about the host: cuda_api_sum, osrt_sum, nvtx_sum, …",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
-        sample="",
-        recognise=_recognise_host,
-        read=None,
-        limits="It holds times of calls on the host, none of kernels. Give cuda_gpu_trace or "
+    no_times(
+        "nsys-host-stats",
+        "Nsight Systems",
+        "tables of nsys stats about the host: cuda_api_sum, osrt_sum, nvtx_sum, …",
+        _recognise_host,
+        "It holds times of calls on the host, none of kernels. Give cuda_gpu_trace or "
         "cuda_gpu_kern_sum.",
     ),
-    Format(
-        name="nsys-wrapper",
-        tool="Nsight Systems",
-        files="kernel_list.csv, meta.json or invocation.txt of a script around nsys and ncu",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    no_times(
+        "nsys-wrapper",
+        "Nsight Systems",
+        "kernel_list.csv, meta.json or invocation.txt of a script around nsys and ncu",
+        _recognise_wrapper,
+        "A script wrote it beside the profiler's own files and it repeats them. Give those.",
         sample="2026",
-        recognise=_recognise_wrapper,
-        read=None,
-        limits="A script wrote it beside the profiler's own files and it repeats them. Give those.",
     ),
 )

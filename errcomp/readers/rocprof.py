@@ -1,11 +1,18 @@
-"""Profilers of ROCm: rocprof, rocprofv2 and rocprofv3, as CSV and JSON."""
+"""Profilers of ROCm: rocprof, rocprofv2, rocprofv3 and rocmProfileData: CSV, JSON, SQLite."""
 
 from __future__ import annotations
 
 import re
 from os import PathLike
 
-from errcomp.readers import _rocprof_csv, _rocprof_json, _rocprof_rocpd
+from errcomp.readers import (
+    _rocprof_chrome,
+    _rocprof_csv,
+    _rocprof_json,
+    _rocprof_rocpd,
+    _rocprof_rpd,
+)
+from errcomp.readers._no_times import no_times
 from errcomp.readers.output import Output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -14,14 +21,15 @@ __all__ = ["FORMATS", "read"]
 
 
 def read(path: str | PathLike[str]) -> Output:
-    r"""Read profiles of rocprof, rocprofv2 and rocprofv3.
+    r"""Read profiles of rocprof, rocprofv2, rocprofv3 and rocmProfileData (RPD).
 
     Parameters
     ----------
     path : path
-        A file, or a folder or archive of files: ``results.csv`` and ``results.stats.csv``;
-        ``*_kernel_trace.csv``, ``*_memory_copy_trace.csv``, ``*_counter_collection.csv``,
-        ``*_kernel_stats.csv``, ``*_results.json`` and ``*_results.db`` of rocprofv3.
+        A file, or a folder or archive of files: ``results.csv``, ``results.stats.csv`` and
+        ``results.json``; ``*_kernel_trace.csv``, ``*_memory_copy_trace.csv``,
+        ``*_counter_collection.csv``, ``*_kernel_stats.csv``, ``*_results.json`` and
+        ``*_results.db`` of rocprofv3; ``*.rpd``.
 
     Returns
     -------
@@ -50,6 +58,11 @@ _TRACES = (
     {"KernelName", "BeginNs", "EndNs"},
     {"Kernel_Name", "Start_Timestamp", "End_Timestamp"},
     {"Direction", "Correlation_Id", "Start_Timestamp", "End_Timestamp"},
+)
+#: Of the older and the newer versions, without times.
+_COUNTED = (
+    {"Index", "KernelName", "gpu-id", "grd", "wgr"},
+    {"Kernel_Name", "Dispatch_Id", "Counter_Name", "Counter_Value"},
 )
 _STATS = {"Name", "Calls", "TotalDurationNs"}
 #: What the host calls, and the groups of a table of domains.
@@ -87,6 +100,11 @@ def _is_host(source: Source) -> bool:
         "Function",
         "Correlation_Id",
     }
+
+
+def _is_counters(source: Source) -> bool:
+    header = set(source.header)
+    return not _is_trace(source) and any(needed <= header for needed in _COUNTED)
 
 
 def _is_agents(source: Source) -> bool:
@@ -146,30 +164,52 @@ FORMATS = (
         limits="Calls of the host, counters and samples are left out.",
     ),
     Format(
-        name="rocprof-host",
+        name="rocprof-rpd",
         tool="rocprof",
-        files="hip_stats.csv, hsa_stats.csv, domain_stats.csv, hip_api_trace.csv, …",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+        files="*.rpd of rocmProfileData",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("ns",),
+        gives="measurements",
         sample="",
-        recognise=_is_host,
-        read=None,
-        limits="It holds times of calls on the host, none of kernels. Give the kernel trace.",
+        recognise=_rocprof_rpd.is_rpd,
+        read=_rocprof_rpd.read_rpd,
+        limits="Calls of the host are left out.",
     ),
     Format(
-        name="rocprof-agents",
+        name="rocprof-chrome",
         tool="rocprof",
-        files="agent_info.csv of rocprofv3",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+        files="results.json of rocprof 1.x (Chrome trace)",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("ns",),
+        gives="measurements",
         sample="",
-        recognise=_is_agents,
-        read=None,
-        limits="It says which devices there were.",
+        recognise=_rocprof_chrome.is_chrome,
+        read=_rocprof_chrome.read_chrome,
+        limits="Calls of the host are left out.",
+    ),
+    no_times(
+        "rocprof-counters",
+        "rocprof",
+        "results.csv without times, counter_collection.csv without times",
+        _is_counters,
+        "It holds counters of kernels and no times. Profile with --timestamp on (rocprof), or give "
+        "the kernel trace (rocprofv3 --kernel-trace).",
+    ),
+    no_times(
+        "rocprof-host",
+        "rocprof",
+        "hip_stats.csv, hsa_stats.csv, domain_stats.csv, hip_api_trace.csv, …",
+        _is_host,
+        "It holds times of calls on the host, none of kernels. Give the kernel trace.",
+    ),
+    no_times(
+        "rocprof-agents",
+        "rocprof",
+        "agent_info.csv of rocprofv3",
+        _is_agents,
+        "It says which devices there were.",
         part_of="rocprof-trace",
     ),
 )

@@ -37,6 +37,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "ops-unique-args": ("name", "total_direct_kernel_time_mean", "operation_count"),
     "ops-summary": ("name", "total_direct_kernel_time_sum", "Count"),
     "ops": ("name", "UID", "total_direct_kernel_time", "direct_kernel_count"),
+    "diff": ("name", "cpu_op_name", "source", "kernel_time", "lowest_common_ancestor_id"),
     "categories": ("op category", "Count", "total_direct_kernel_time_ms"),
     "collectives": ("Collective name", "Group size", "dur_mean", "operation_count"),
     "collectives-synced": ("Collective name", "comm_latency_mean", "bus bw (GB/s)_mean", "count"),
@@ -51,6 +52,7 @@ _TIMELINE = {
 _OP_KEYS = {
     "op category": "op_category",
     "Categories": "op_category",
+    "cpu_op_name": "op",
     "Input Dims": "shape",
     "Input Dims_first": "shape",
     "Input type": "input_types",
@@ -93,7 +95,8 @@ def read(path: str | PathLike[str]) -> Output:
           and the tables of one kind of operator (GEMM, CONV_fwd, SDPA_fwd, op_conv, …): operators,
           with the ``time`` on the GPU of one call, its ``shape`` and its parameters
           (``param_m``, …) where the table has them;
-        * ops, df_xla_perf: the same, call by call;
+        * ops, df_xla_perf: the same, call by call; diff_stats: kernels of two traces, call by
+          call, of which ``run`` says whose it is;
         * coll_analysis and the collective reports of several ranks: collectives with
           ``size_bytes`` and ``ranks``; the latter also with bandwidths.
 
@@ -205,9 +208,9 @@ def _operators(source: Source) -> Output:
     if kind == "ops-summary":
         total, count = sheet.numbers("total_direct_kernel_time_sum"), sheet.numbers("Count")
         mean, counts = _per_instance(total, count)
-    elif kind == "ops":
-        mean = sheet.numbers("total_direct_kernel_time").tolist()
-        counts = [1] * len(sheet)
+    elif kind in ("ops", "diff"):
+        one = "kernel_time" if kind == "diff" else "total_direct_kernel_time"
+        mean, counts = sheet.numbers(one).tolist(), [1] * len(sheet)
     else:
         one = "Kernel Time (µs)_mean" if kind == "op-metrics" else "total_direct_kernel_time_mean"
         often = next((c for c in ("name_count", "operation_count") if c in sheet.columns), "")
@@ -216,11 +219,12 @@ def _operators(source: Source) -> Output:
     keys = dict(_OP_KEYS)
     keys |= {c: _snake(c) for c in sheet.columns if c.startswith("param: ")}
     there = {new: old for old, new in keys.items() if old in sheet.columns}
+    runs = sheet.texts("source") if kind == "diff" else [_RUN] * len(sheet)
     rows = [
-        _common("kernel", run=_RUN, kernel=name, kernel_class=class_of(name), **more)
+        _common("kernel", run=run, kernel=name, kernel_class=class_of(name), **more)
         | {"measured": time, "count": n}
-        for name, time, n, more in zip(
-            sheet.texts("name"), mean, counts, _keys(sheet, there), strict=True
+        for run, name, time, n, more in zip(
+            runs, sheet.texts("name"), mean, counts, _keys(sheet, there), strict=True
         )
     ]
     return output(source.name, f"tracelens-{kind}", rows)
@@ -346,6 +350,7 @@ FORMATS = (
     _format("ops-unique-args", _OPERATORS["ops-unique-args"], ("kernel",), _operators, sample=""),
     _format("op-metrics", _OPERATORS["op-metrics"], ("kernel",), _operators),
     _format("ops", _OPERATORS["ops"], ("kernel",), _operators),
+    _format("diff", "diff_stats", ("kernel",), _operators, sample=""),
     _format(
         "collectives",
         "coll_analysis",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import struct
 from collections.abc import Mapping, Sequence
@@ -11,8 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import jax
@@ -293,46 +290,6 @@ def test_only_traces_are_recognised(tmp_path: Path) -> None:
     packed = written(tmp_path, gzip.compress(gpu()))
     assert [one.name for one in recognise(Source(packed))] == ["jax-xplane"]
     assert len(jax.read(packed).rows) == 8
-
-
-MUTATIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["flip", "delete", "insert", "double"]),
-        st.floats(0, 1),
-        st.integers(1, 40),
-        st.integers(0, 255),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-def mutated(content: bytes, changes: list[tuple[str, float, int, int]]) -> bytes:
-    for kind, where, length, byte in changes:
-        at = int(where * len(content))
-        span = content[at : at + length]
-        if kind == "flip":
-            content = content[:at] + bytes([byte]) + content[at + 1 :]
-        elif kind == "delete":
-            content = content[:at] + content[at + length :]
-        elif kind == "insert":
-            content = content[:at] + bytes([byte]) * length + content[at:]
-        else:
-            content = content[:at] + span + content[at:]
-    return content
-
-
-@pytest.mark.parametrize("name", ["good", "tpu", "cpu"])
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(changes=MUTATIONS)
-def test_mutations_are_read_or_refused(
-    name: str, changes: list[tuple[str, float, int, int]], tmp_path_factory: Any
-) -> None:
-    content = mutated((FIXTURES / name / "host.xplane.pb").read_bytes(), changes)
-    path = written(tmp_path_factory.mktemp("mutated"), content)
-    recognise(Source(path), jax.FORMATS)
-    with contextlib.suppress(InputError):
-        jax.FORMATS[0].read(Source(path))
 
 
 @pytest.mark.shared

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 from collections.abc import Callable
@@ -11,8 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.propagation.graph import time_at
@@ -514,33 +511,6 @@ def test_classes() -> None:
         "(x)": "other",
     }
     assert {name: class_of(name) for name in names} == names
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(
-    st.integers(0, 10**6),
-    st.integers(0, 60),
-    st.sampled_from(("delete", "double", "insert", "flip")),
-    st.binary(max_size=12),
-)
-def test_damage_is_an_input_error(
-    tmp_path_factory: pytest.TempPathFactory, at: int, length: int, kind: str, junk: bytes
-) -> None:
-    content = GOOD.read_bytes()
-    at %= len(content)
-    part = {
-        "delete": b"",
-        "double": content[at : at + length] * 2,
-        "insert": junk,
-        "flip": bytes(byte ^ 1 for byte in content[at : at + length]),
-    }[kind]
-    path = tmp_path_factory.mktemp("damaged") / "trace.json"
-    path.write_bytes(content[:at] + part + content[at + length :])
-    recognise(Source(path), kineto.FORMATS)
-    with contextlib.suppress(InputError):
-        found = kineto.read(path)
-        if found.graph is not None:
-            read_document(found.graph())
 
 
 @pytest.mark.shared

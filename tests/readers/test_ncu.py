@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import ncu
@@ -151,6 +147,59 @@ def test_numbers_with_a_decimal_comma(tmp_path: Path) -> None:
     assert found.rows.select("measured", "cycles").rows() == [(1205.5, 25591.0)]
 
 
+SUMMED = (
+    '"Process ID","Process Name","Host Name","Kernel Name","Block Size","Grid Size","Device","CC",'
+    '"Invocations","Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"\n'
+)
+
+
+def test_summaries_have_means_of_invocations(tmp_path: Path) -> None:
+    start = '"9","app","host","gemm(int)","(64, 1, 1)",'
+    rows = [
+        f'{start}"({grid}, 1, 1)","0","9.0","{n}","Speed","{metric}","{unit}","1","9","{mean}"'
+        for grid, n, metric, unit, mean in (
+            (2, 14, "Duration", "us", "42.50"),
+            (2, 14, "Elapsed Cycles", "cycle", "51,000.5"),
+            (4, 3, "Duration", "ms", "1.25"),
+            (4, 3, "Achieved Occupancy", "%", "99"),
+        )
+    ]
+    path = written(tmp_path, "==PROF== Connected to process 9\n" + SUMMED + "\n".join(rows) + "\n")
+    assert formats_of(path) == ["ncu-details"]
+    rows = ncu.read(path).rows
+    assert rows.select("kernel", "grid", "count", "measured", "unit", "cycles").rows() == [
+        ("gemm(int)", "2x1x1", 14, 42.5, "us", 51000.5),
+        ("gemm(int)", "4x1x1", 3, 1.25, "ms", None),
+    ]
+    with pytest.raises(InputError, match="missing column 'Metric Unit'"):
+        ncu.read(written(tmp_path, SUMMED.replace("Metric Unit", "Unit")))
+
+
+def test_summaries_for_people(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "[12] app@127.0.0.1\n"
+        "  gemm(float *) (8, 1, 1)x(64, 1, 1), Device 0, CC 8.0, Invocations 3\n"
+        "    Section: GPU Speed Of Light Throughput\n"
+        "    Metric Name      Metric Unit  Minimum  Maximum  Average\n"
+        "    Elapsed Cycles         cycle    2,100    2,300    2,200\n"
+        "    Duration                  us     1.50     1.75     1.60\n",
+    )
+    assert formats_of(path) == ["ncu-text"]
+    rows = ncu.read(path).rows
+    assert rows.select(*COLUMNS[:4], "count").rows() == [("gemm(float *)", 1.6, "us", 2200.0, 3)]
+
+
+def test_points_between_thousands_show_in_any_metric(tmp_path: Path) -> None:
+    row = '"0","1","k","gpu__time_duration.sum","ns","117.344"\n'
+    assert ncu.read(written(tmp_path, HEADER + row)).rows["measured"].to_list() == [117.344]
+    row += '"0","1","k","dram__bytes.sum","byte","27.595.520"\n'
+    assert ncu.read(written(tmp_path, HEADER + row)).rows["measured"].to_list() == [117344.0]
+    header = '"ID","Process ID","Kernel Name","dram__bytes.sum","gpu__time_duration.sum"\n'
+    raw = header + '"","","","byte","ns"\n"0","1","k","27.595.520","117.344"\n'
+    assert ncu.read(written(tmp_path, raw)).rows["measured"].to_list() == [117344.0]
+
+
 def test_a_report_that_was_copied_without_its_blanks(tmp_path: Path) -> None:
     path = written(
         tmp_path,
@@ -223,51 +272,6 @@ def test_fields_without_quotes(tmp_path: Path) -> None:
         tmp_path, HEADER.replace('"', "") + "0,1,k,Duration,us,2\n\n0,1,k,Elapsed Cycles,cycle,8\n"
     )
     assert ncu.read(path).rows.select("measured", "cycles").rows() == [(2.0, 8.0)]
-
-
-MUTATIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["flip", "delete", "insert", "double"]),
-        st.floats(0, 1),
-        st.integers(1, 40),
-        st.integers(0, 255),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-def mutated(content: bytes, changes: list[tuple[str, float, int, int]]) -> bytes:
-    for kind, where, length, byte in changes:
-        at = int(where * len(content))
-        span = content[at : at + length]
-        if kind == "flip":
-            content = content[:at] + bytes([byte]) + content[at + 1 :]
-        elif kind == "delete":
-            content = content[:at] + content[at + length :]
-        elif kind == "insert":
-            content = content[:at] + bytes([byte]) * length + content[at:]
-        else:
-            content = content[:at] + span + content[at:]
-    return content
-
-
-@pytest.mark.parametrize(
-    "good",
-    [DETAILS / "good" / "details.csv", RAW / "good" / "raw.csv", TEXT / "good" / "ncu.txt"],
-    ids=lambda path: path.name,
-)
-@settings(deadline=None, derandomize=True, max_examples=50)
-@given(changes=MUTATIONS)
-def test_mutations_are_read_or_refused(
-    good: Path, changes: list[tuple[str, float, int, int]], tmp_path_factory: Any
-) -> None:
-    path = tmp_path_factory.mktemp("mutated") / good.name
-    path.write_bytes(mutated(good.read_bytes(), changes))
-    recognise(Source(path), ncu.FORMATS)
-    for one in ncu.FORMATS[:3]:
-        with contextlib.suppress(InputError):
-            one.read(Source(path))
 
 
 @pytest.mark.shared

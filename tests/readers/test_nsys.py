@@ -13,8 +13,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import nsys
@@ -436,6 +434,8 @@ HEADERS = {
     '"Time(%)","Total Time (ns)","Instances","Name"\n100,"1,234,000",1000,k\n': [
         ("k", 1234.0, "ns")
     ],
+    "PID,TID,DevId,Count,QCount,TAvg (ns),AAvg (ns),QAvg (ns),KAvg (us),KMed (us),API Name,"
+    "Kernel Name\n1,1,0,10,9,300,100,50,150.5,150,cudaLaunchKernel,k\n": [("k", 150.5, "us")],
 }
 
 
@@ -459,6 +459,7 @@ def test_variants_of_columns(text: str, tmp_path: Path) -> None:
         "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name",
         "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name",
         "Name,Projected Start (ns),Projected Duration (ns),Orig Start (ns),Style,PID,TID",
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),Source,Name",
         "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation",
     ],
 )
@@ -478,11 +479,94 @@ def test_tables_about_the_host_are_refused(header: str, tmp_path: Path) -> None:
         "Total Time (ns)\n1\n",
         "kernel,Total,Duration\na,1,2\n",
         "Duration\n--------  -----\n",
+        "App Time (%),API Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
+        "0.1,50,20,2,10,KernelDispatch,k\n",
+        '[{"Name": "k", "Total Time (ns)": 3}]',
     ],
 )
 def test_tables_of_others_are_not_recognised(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text(text)
+    assert formats_of(path) == []
+
+
+def test_tables_in_boxes_json_and_tsv() -> None:
+    found = nsys.read(TABLES / "box")
+    assert found.rows.select("kernel", "count", "measured", "unit", "minimum").rows() == [
+        ("scale(float *, int | long)", 4, 750000.0, "ns", 700000.0),
+        ("shift<a>(int *)", 2, 500000.0, "ns", 400000.0),
+    ]
+    assert found.notes == ("1 of 2 tables are left out: they are about the host",)
+    found = nsys.read(TABLES / "json")
+    assert found.rows.select("kernel", "measured", "start", "grid", "stream", "size").rows() == [
+        ("void scale<float, 2>(float *)", 30.0, 100.0, "2x1x1", "7", None),
+        ("[CUDA memcpy Host-to-Device]", 5.0, 200.0, None, "7", 0.004),
+    ]
+    found = nsys.read(TABLES / "tsv")
+    assert found.rows.select("kernel", "count", "measured", "unit").rows() == [
+        ("scale<a, b>(int)", 4, 750.0, "us"),
+        ("shift(int)", 2, 500.0, "us"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"Total Time (ns)": 6, "Instances": 2, "Name": "k"}, 5]', "row 2 has no 'Total Time"),
+        ('[{"Total Time (ns)": 6, "Instances": 2, "Name": "k"}', "not valid JSON"),
+        ('[{"Total Time (ns)": [6], "Instances": 2, "Name": "k"}]', "must be a number, got '.6.'"),
+        ('[[{"Total Time (ns)": 6, "Instances": 2, "Name": "k"}]]', "row 1 has no"),
+        ('[{"Total Time (ns)": 6, "Instances": 2, "Name": "k", "Name": "l"}]', "twice"),
+    ],
+)
+def test_damaged_json_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        nsys.read(path)
+
+
+def test_work_that_several_tables_list_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "all.csv"
+    tables = {
+        "range": "NVTX Range,Style,PID,TID,NVTX Inst,Kern Inst,Total Time (ns),Kernel Name\n"
+        "step,PushPop,1,1,1,2,30,k\n",
+        "all": "Total Time (ns),Instances,Category,Operation\n30,2,CUDA_KERNEL,k\n8,1,MEM,[c]\n",
+        "name": "Time (%),Total Time (ns),Instances,Name\n100,30,2,k\n",
+        "copies": "Time (%),Total Time (ns),Count,Operation\n100,8,1,[c]\n",
+        "launch": "PID,TID,DevId,Count,KAvg (ns),API Name,Kernel Name\n1,1,0,2,15,cuLaunch,k\n",
+    }
+    path.write_text("\n".join(tables.values()))
+    found = nsys.read(path)
+    assert sorted(found.rows.select("kernel", "measured").rows()) == [("[c]", 8.0), ("k", 15.0)]
+    assert found.notes == ("Tables that list work again are left out: all, by launch, by range",)
+    path.write_text(tables["copies"] + "\n" + tables["all"])
+    assert nsys.read(path).rows["kernel"].to_list() == ["k", "[c]"]
+    trace = "Start (ns),Duration (ns),CorrId,Name\n1,2,3,k\n"
+    again = "Kernel Start (ns),Kernel Dur (ns),Kernel Name\n1,2,k\n"
+    path.write_text(again + "\n" + trace)
+    assert len(nsys.read(path).rows) == 1
+
+
+def test_calls_among_the_kernels_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "cuda_api_gpu_sum.csv"
+    header = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
+    path.write_text(header + "80,80,4,20,CUDA_API,cudaMalloc\n20,20,2,10,CUDA_KERNEL,k\n")
+    found = nsys.read(path)
+    assert found.rows.select("kernel", "measured").rows() == [("k", 10.0)]
+    assert [(one.reason, one.n) for one in found.dropped] == [("calls on the host", 1)]
+    path.write_text(header + "80,80,4,20,CUDA_API,cudaMalloc\n")
+    with pytest.raises(InputError, match="1 calls on the host"):
+        nsys.read(path)
+
+
+def test_a_program_may_print_much_before(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    table = (TABLES / "box" / "table.txt").read_text()
+    path.write_text("\n".join(["Collecting data...", *["loss 0.25"] * 10_000, table]))
+    assert path.stat().st_size > 1 << 16
+    assert len(nsys.read(path).rows) == 2
+    path.write_bytes(path.read_bytes() + b"\xff")
     assert formats_of(path) == []
 
 
@@ -512,53 +596,6 @@ def test_damaged_tables_are_refused(text: str, message: str, tmp_path: Path) -> 
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         nsys.read(path)
-
-
-MUTATIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["flip", "delete", "insert", "double"]),
-        st.floats(0, 1),
-        st.integers(1, 40),
-        st.integers(0, 255),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-def mutated(content: bytes, changes: list[tuple[str, float, int, int]]) -> bytes:
-    for kind, where, length, byte in changes:
-        at = int(where * len(content))
-        span = content[at : at + length]
-        if kind == "flip":
-            content = content[:at] + bytes([byte]) + content[at + 1 :]
-        elif kind == "delete":
-            content = content[:at] + content[at + length :]
-        elif kind == "insert":
-            content = content[:at] + bytes([byte]) * length + content[at:]
-        else:
-            content = content[:at] + span + content[at:]
-    return content
-
-
-@pytest.mark.parametrize(
-    "good",
-    [EXPORT, TABLES / "good" / "cuda_gpu_trace.csv", TABLES / "printed" / "stats.txt"],
-    ids=lambda path: path.name,
-)
-@settings(deadline=None, derandomize=True, max_examples=50)
-@given(changes=MUTATIONS)
-def test_mutations_are_read_or_refused(
-    good: Path, changes: list[tuple[str, float, int, int]], tmp_path_factory: Any
-) -> None:
-    path = tmp_path_factory.mktemp("mutated") / good.name
-    path.write_bytes(mutated(good.read_bytes(), changes))
-    recognise(Source(path), nsys.FORMATS)
-    with contextlib.suppress(InputError):
-        nsys.read(path)
-    for one in nsys.FORMATS[:2]:
-        with contextlib.suppress(InputError):
-            one.read(Source(path))
 
 
 # Real files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import onnxruntime
@@ -239,47 +236,6 @@ def test_traces_of_others_are_not_recognised(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     assert recognise(Source(path), onnxruntime.FORMATS) == []
-
-
-MUTATIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["flip", "delete", "insert", "double"]),
-        st.floats(0, 1),
-        st.integers(1, 40),
-        st.integers(0, 255),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-def mutated(content: bytes, changes: list[tuple[str, float, int, int]]) -> bytes:
-    for kind, where, length, byte in changes:
-        at = int(where * len(content))
-        span = content[at : at + length]
-        if kind == "flip":
-            content = content[:at] + bytes([byte]) + content[at + 1 :]
-        elif kind == "delete":
-            content = content[:at] + content[at + length :]
-        elif kind == "insert":
-            content = content[:at] + bytes([byte]) * length + content[at:]
-        else:
-            content = content[:at] + span + content[at:]
-    return content
-
-
-@pytest.mark.parametrize("good", [GOOD, TABLE], ids=lambda path: path.name)
-@settings(deadline=None, derandomize=True, max_examples=50)
-@given(changes=MUTATIONS)
-def test_mutations_are_read_or_refused(
-    good: Path, changes: list[tuple[str, float, int, int]], tmp_path_factory: Any
-) -> None:
-    path = tmp_path_factory.mktemp("mutated") / good.name
-    path.write_bytes(mutated(good.read_bytes(), changes))
-    recognise(Source(path), onnxruntime.FORMATS)
-    for one in onnxruntime.FORMATS:
-        with contextlib.suppress(InputError):
-            one.read(Source(path))
 
 
 @pytest.mark.shared

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import tracelens
@@ -175,32 +172,6 @@ def test_text_where_a_number_belongs(tmp_path: Path) -> None:
         tracelens.read(path)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(
-    st.sampled_from(GOOD),
-    st.integers(0, 10**6),
-    st.integers(0, 40),
-    st.sampled_from(("delete", "double", "insert")),
-    st.binary(max_size=12),
-)
-def test_damage_is_an_input_error(
-    tmp_path_factory: pytest.TempPathFactory,
-    good: Path,
-    at: int,
-    length: int,
-    kind: str,
-    junk: bytes,
-) -> None:
-    content = good.read_bytes()
-    at %= len(content)
-    part = {"delete": b"", "double": content[at : at + length] * 2, "insert": junk}[kind]
-    path = tmp_path_factory.mktemp("damaged") / "table.csv"
-    path.write_bytes(content[:at] + part + content[at + length :])
-    recognise(Source(path), tracelens.FORMATS)
-    with contextlib.suppress(InputError):
-        tracelens.read(path)
-
-
 @pytest.mark.shared
 def test_samples(shared_data: Path) -> None:
     found = ingest(shared_data / "tools" / "tracelens")
@@ -245,3 +216,14 @@ def test_samples_of_jax(shared_data: Path) -> None:
     launchers = tracelens.read(path.with_name(path.name.replace("xla", "kernel_launchers")))
     total = (launchers.rows["measured"] * launchers.rows["count"]).sum()
     assert total == pytest.approx(3586.493)
+
+
+def test_differences_are_kernels_of_two_traces() -> None:
+    found = tracelens.read(FIXTURES / "tracelens-diff" / "good")
+    assert found.formats == ("tracelens-diff",)
+    assert found.rows.select("run", "kernel", "op", "measured", "unit", "count").rows() == [
+        ("trace1", "Cijk_MT16x16", "aten::mm", 3.5, "us", 1),
+        ("trace2", "void gemm_nt<float>(float*)", "aten::mm", 2.25, "us", 1),
+        ("trace2", "void copy<4>(char*)", "aten::copy_", 1.125, "us", 1),
+    ]
+    assert found.rows["shape"].to_list()[0] == "((64, 32), (32, 16))"
