@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from errcomp.readers._strict import number
+from errcomp.readers._values import number_at
 from errcomp.readers.output import Output, output
 from errcomp.readers.sheet import MISSING
 from errcomp.readers.source import Source
@@ -168,14 +168,8 @@ def _rows(
 
 
 def _number(table: _Stats, app: str, config: str, stat: str, text: str) -> float:
-    try:
-        return number(text)
-    except ValueError:
-        raise table.source.error(
-            f"the value of {app} must be a number, got {text[:40]!r}. The file may be damaged: "
-            "copy it again.",
-            line=table.lines[app, config, stat],
-        ) from None
+    line = table.lines[app, config, stat]
+    return number_at(table.source, f"the value of {app}", text, line)
 
 
 def is_correlation(source: Source) -> bool:
@@ -217,16 +211,7 @@ def read_correlation(source: Source) -> Output:
 
 
 def _pair(source: Source, line: int, cells: list[str], title: str) -> dict[str, Any]:
-    values = []
-    for cell in cells[1:3]:
-        try:
-            values.append(number(cell))
-        except ValueError:
-            raise source.error(
-                f"a value must be a number, got {cell[:40]!r}. The file may be damaged: copy it "
-                "again.",
-                line=line,
-            ) from None
+    values = [number_at(source, "a value", cell, line) for cell in cells[1:3]]
     app, _, kernel = cells[0].partition("--")
     instance = _INSTANCE.fullmatch(kernel)
     return {

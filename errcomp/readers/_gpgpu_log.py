@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from errcomp.readers._strict import number
+from errcomp.readers._values import number_at
 from errcomp.readers.output import Output, output
 from errcomp.readers.source import Source
 from errcomp.results import Dropped
@@ -26,8 +26,10 @@ _BLOCK = re.compile(
     r"gpu_tot_sim_cycle)\s*=\s*(.*?)\s*$"
 )
 _CLOCK = re.compile(r"^-gpgpu_clock_domains\s+([\d.]+):")
+_CLOCK_HZ = re.compile(r"^GPGPU-Sim uArch: clock freqs: ([\d.]+):")
 _PUSHED = re.compile(r"^GPGPU-Sim PTX: pushing kernel '([^']*)' to stream")
-_LAUNCHED = re.compile(r"^\s*launching kernel name: (\S+)(?:.*?uid: (\d+))?")
+#: Names of kernels may be demangled, with blanks in them.
+_LAUNCHED = re.compile(r"^\s*launching kernel name: (\S.*?)(?:\s+uid:\s*(\d+)\b.*)?\s*$")
 _HOST = re.compile(r"^gpgpu_simulation_time\s*=.*\((\d+) sec\)")
 _LIMIT = re.compile(r"break due to reaching the maximum (?:cycles|instructions)")
 _EXIT = re.compile(r"GPGPU-Sim: \*\*\* exit detected \*\*\*")
@@ -59,29 +61,35 @@ class _Log:
     host: float | None = None
     exited: bool = False
     limited: bool = False
-    launched: list[str] = field(default_factory=list)
-    pushed: list[str] = field(default_factory=list)
+    #: Names and numbers of the kernels that were launched; without a number where only pushed.
+    launched: list[tuple[str, str]] = field(default_factory=list)
+    pushed: list[tuple[str, str]] = field(default_factory=list)
     blocks: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, source: Source, text: str, line: int) -> None:
         if match := _BLOCK.match(text):
             self._block(source, match.group(1), match.group(2), line)
         elif match := _CLOCK.match(text):
-            self.clock = _value(source, "-gpgpu_clock_domains", match.group(1), line) * 1e6
+            self.clock = number_at(source, "-gpgpu_clock_domains", match.group(1), line) * 1e6
         elif match := _LAUNCHED.match(text):
-            self.launched.append(match.group(1))
+            self.launched.append((match.group(1), match.group(2) or ""))
         elif match := _PUSHED.match(text):
-            self.pushed.append(match.group(1))
+            self.pushed.append((match.group(1), ""))
         elif match := _HOST.match(text):
             self.host = float(match.group(1))
         elif _EXIT.search(text):
             self.exited = True
         elif _LIMIT.search(text):
             self.limited = True
+            # What was running has been stopped, and has had its block.
+            if self.blocks:
+                self.blocks[-1]["last"] = True
         else:
-            self._first_lines(text)
+            self._first_lines(source, text, line)
 
-    def _first_lines(self, text: str) -> None:
+    def _first_lines(self, source: Source, text: str, line: int) -> None:
+        if self.clock is None and (match := _CLOCK_HZ.match(text)):
+            self.clock = number_at(source, "clock freqs", match.group(1), line)
         if match := _ACCEL_BUILD.match(text):
             self.build = match.group(1).strip() or "unknown"
         if match := _BANNER.search(text):
@@ -91,18 +99,47 @@ class _Log:
         if name == "kernel_name" or not self.blocks or name in self.blocks[-1]:
             self.blocks.append({"limited": True} if self.limited else {})
         texts = ("kernel_name", "kernel_launch_uid", "kernel_stream_id")
-        found = value if name in texts else _value(source, name, value, line)
+        found = value if name in texts else number_at(source, name, value, line)
         self.blocks[-1][name] = found
 
+    def kernels(self, block: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return names and numbers of the kernels of a block: of those that ran at the same time.
 
-def _value(source: Source, name: str, text: str, line: int) -> float:
-    try:
-        return number(text)
-    except ValueError:
-        raise source.error(
-            f"{name} must be a number, got {text[:40]!r}. The file may be damaged: copy it again.",
-            line=line,
-        ) from None
+        Their names stand in one line, divided by blanks, which names have as well.
+        """
+        numbers = str(block.get("kernel_launch_uid", "")).split()
+        text = str(block["kernel_name"]).strip()
+        if len(numbers) == 1:
+            return [(text, numbers[0])]
+        known = sorted({name for name, _ in (*self.launched, *self.pushed)}, key=len, reverse=True)
+        names: list[str] = []
+        while text:
+            name = next((one for one in known if f"{text} ".startswith(f"{one} ")), "")
+            name = name or (text.split()[0] if numbers or not known else text)
+            names.append(name)
+            text = text[len(name) :].strip()
+        return list(zip(names, [*numbers, *[""] * len(names)], strict=False))
+
+    def unfinished(self) -> list[str]:
+        """Return the kernels that were launched and have no block."""
+        done = [one for block in self.blocks if _is_whole(block) for one in self.kernels(block)]
+        known = self.launched or self.pushed
+        numbers = {number for _, number in done if number}
+        if numbers and all(number for _, number in known):
+            return [name for name, number in known if number not in numbers]
+        # A kernel that ran beside others may be in several blocks.
+        once = {(name, number or str(i)): name for i, (name, number) in enumerate(done)}
+        left = Counter(name for name, _ in known) - Counter(once.values())
+        return list(left.elements())
+
+    def stopped(self, block: dict[str, Any]) -> bool:
+        """Say whether a limit stopped the kernels of a block: what it says is no time of them."""
+        after = any("limited" in one for one in self.blocks)
+        return "limited" in block or ("last" in block and not after)
+
+
+def _is_whole(block: dict[str, Any]) -> bool:
+    return "gpu_sim_cycle" in block and bool(block.get("kernel_name"))
 
 
 def read_log(source: Source, tool: str, name: str) -> Output:
@@ -118,31 +155,24 @@ def read_log(source: Source, tool: str, name: str) -> Output:
         log.take(source, text, line)
     common = {"tool": tool, "unit": "cycles", "run": "1", "clock_hz": log.clock}
     rows: list[dict[str, Any]] = []
-    done: Counter[str] = Counter()
-    cut = 0
-    for block in log.blocks:
-        if "gpu_sim_cycle" not in block or not block.get("kernel_name"):
-            cut += 1
-            continue
-        # Kernels that ran at the same time have one block: their names stand in one line.
-        done.update(block["kernel_name"].split())
-        rows.append({**common, **_kernel(block)})
-    unfinished = Counter(log.launched or log.pushed) - done
-    for kernel in unfinished.elements():
+    whole = [block for block in log.blocks if _is_whole(block)]
+    rows += [{**common, **_kernel(block, log.stopped(block))} for block in whole]
+    cut = len(log.blocks) - len(whole)
+    unfinished = log.unfinished()
+    for kernel in unfinished:
         status = "did not finish: the log ends before"
         kind = {"level": "kernel", "quantity": "time", "kernel": kernel, "status": status}
         rows.append({**common, **kind})
     if rows:
-        rows.append({**common, **_whole(log, sum(unfinished.values()))})
+        rows.append({**common, **_whole(log, len(unfinished))})
     if rows and log.host is not None:
         host = {"level": "system", "quantity": "host time", "unit": "s", "measured": log.host}
         rows.append({"tool": tool, "run": "1", **host})
     dropped = [Dropped("block of statistics without name or cycles", cut)] if cut else []
-    return output(source.name, name, rows, dropped=dropped, notes=_notes(log, unfinished.total()))
+    return output(source.name, name, rows, dropped=dropped, notes=_notes(log, len(unfinished)))
 
 
-def _kernel(block: dict[str, Any]) -> dict[str, Any]:
-    limited = "limited" in block
+def _kernel(block: dict[str, Any], limited: bool) -> dict[str, Any]:
     return {
         "level": "kernel",
         "quantity": "time",
@@ -189,7 +219,7 @@ def _notes(log: _Log, unfinished: int) -> list[str]:
             f"The kernels take {sums:.0f} cycles together, the log says {totals[-1]:.0f} in all: "
             "blocks are missing, or kernels ran at the same time."
         )
-    if any(" " in str(block.get("kernel_name", "")).strip() for block in log.blocks):
+    if any(_is_whole(block) and len(log.kernels(block)) > 1 for block in log.blocks):
         notes.append("Kernels that ran at the same time are one row: their cycles are of them all.")
     if log.clock is None:
         notes.append("The log does not state a clock (-gpgpu_clock_domains).")

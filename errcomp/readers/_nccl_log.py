@@ -11,8 +11,8 @@ from errcomp.readers.source import Source
 
 __all__ = ["Table", "collective_of", "is_header", "tables_of", "without_launcher"]
 
-#: What launchers put before each line: mpirun --tag-output, srun -l.
-_LAUNCHER = re.compile(r"\[\d+,\d+\]<std\w+>:|^\s*\d+:\s")
+#: What launchers put before each line: mpirun --tag-output (which PRRTE adds to), srun -l.
+_LAUNCHER = re.compile(r"\[(?:[\w.@-]*\D)?\d+,\d+\](?:\[[^\]]*\])?<std\w+>:|^\s*\d+:\s")
 _START = re.compile(r"^#\s*(?:nThread|nccl-tests version|rccl-tests)|^#\s*Collective test starting")
 _STARTING = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
 _PROGRAM = re.compile(r"\b(\w+)_perf\b")
@@ -41,8 +41,8 @@ _WIDTHS = {
 
 
 def without_launcher(line: str) -> str:
-    """Return a line without what a launcher put before it, or even into it."""
-    return _LAUNCHER.sub("", line)
+    """Return a line without what a launcher put before it, or even into it; not indented."""
+    return _LAUNCHER.sub("", line).lstrip()
 
 
 def is_header(line: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from errcomp.readers._strict import number
+from errcomp.readers._values import number_at
 from errcomp.readers.output import Output, output
 from errcomp.readers.source import Source
 
@@ -119,7 +120,7 @@ def _parse(source: Source) -> _Stats:
     return stats
 
 
-def _levels(source: Source, lines: list[str], stats: _Stats) -> None:
+def _levels(source: Source, lines: Sequence[str], stats: _Stats) -> None:
     level: _Level | None = None
     for i, line in enumerate(lines, start=1):
         if found := _NAME.match(line):
@@ -131,34 +132,34 @@ def _levels(source: Source, lines: list[str], stats: _Stats) -> None:
 
 def _level_field(source: Source, level: _Level, name: str, text: str, line: int) -> None:
     if name in _ENERGIES:
-        value = _number(source, name, text.removesuffix(" pJ"), line)
+        value = number_at(source, name, text.removesuffix(" pJ"), line)
         level.energy = value + (level.energy or 0.0)
     elif name in ("Area", "Area (total)"):
         # A buffer states the area of one instance, the arithmetic level that of all.
-        value = _number(source, name, re.sub(r" um\^?2$", "", text), line)
+        value = number_at(source, name, re.sub(r" um\^?2$", "", text), line)
         many = level.keys.get("instances", 1) if name == "Area" else 1
         level.area = value * many
     elif name == "Instances" and (whole := re.match(r"(\d{1,15})\b", text)):
         level.keys["instances"] = int(whole[1])
     elif name.startswith("Utilized instances") and "utilized_instances" not in level.keys:
-        level.keys["utilized_instances"] = _number(source, name, text, line)
+        level.keys["utilized_instances"] = number_at(source, name, text, line)
 
 
-def _tail(source: Source, lines: list[str], start: int, stats: _Stats) -> None:
+def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> None:
     count, what, unit = 0, PER_COMPUTE, ""
     for i, line in enumerate(lines[start:], start=start + 1):
         if found := _SUMMARY.match(line):
-            value = _number(source, found["name"], found["value"], i)
+            value = number_at(source, found["name"], found["value"], i)
             stats.summary[found["name"]] = (value, found["unit"] or "", found["value"])
         elif found := _COUNT.match(line):
-            counted = _number(source, "Computes", found[2], i)
+            counted = number_at(source, "Computes", found[2], i)
             count, unit = int(counted) if counted < 1e18 else 0, ""
             what = _PER.get(found[1] or "", PER_COMPUTE)
         elif found := _ENERGY_UNIT.match(line):
             unit = found[1]
             stats.computes.append((what, count, unit, []))
         elif unit and (found := _SHARE.match(line)):
-            value = _number(source, found[1], found[2], i)
+            value = number_at(source, found[1], found[2], i)
             stats.computes[-1][3].append((found[1], value))
     if "Cycles" in stats.summary:
         ends = [shares[-1][0] if shares else "" for _, _, _, shares in stats.computes]
@@ -214,15 +215,3 @@ def _area(stats: _Stats, common: dict[str, Any]) -> list[dict[str, Any]]:
     if value:
         return [{**common, "quantity": "area", "unit": unit, "predicted": value}]
     return []
-
-
-def _number(source: Source, name: str, text: str, line: int) -> float:
-    try:
-        return number(text)
-    except ValueError:
-        if text.lower().lstrip("-") in ("nan", "inf", "n/a"):
-            return float("nan")
-        raise source.error(
-            f"{name} must be a number, got {text[:40]!r}. The file may be damaged: copy it again.",
-            line=line,
-        ) from None

@@ -12,7 +12,9 @@ from errcomp.readers._accel_bench import (
 )
 from errcomp.readers._accel_stats import is_correlation, is_stats, read_correlation, read_stats
 from errcomp.readers._gpgpu_log import is_accel_sim, is_log, read_log
-from errcomp.readers._measures import Measure, has, other_keys, rows_of
+from errcomp.readers._keys import has, other_keys
+from errcomp.readers._no_times import no_times
+from errcomp.readers._wide import Value, rows_of
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -78,7 +80,7 @@ def _is_pairs(source: Source) -> bool:
 
 def _read_pairs(source: Source) -> Output:
     sheet = source.sheet(_PAIRS)
-    power = Measure("power", "W", "sim_total_watts", "hw_total_watts")
+    power = Value("power", "W", "sim_total_watts", "hw_total_watts")
     keys = {"variant": "sheet_variant", "kernel": "kernel"}
     used = {*keys.values(), power.predicted, power.measured}
     rows = rows_of(sheet, "AccelWattch", "kernel", [power], {**keys, **other_keys(sheet, used)})
@@ -103,7 +105,7 @@ def _read_measured(source: Source) -> Output:
         sheet,
         "AccelWattch hardware profiler",
         "kernel",
-        [Measure("power", "W", measured="mean HW_power")],
+        [Value("power", "W", measured="mean HW_power")],
         {"kernel": first},
     )
     mean, deviation = sheet.numbers("mean HW_power"), sheet.numbers("st_dev")
@@ -127,7 +129,7 @@ def _read_counters(source: Source) -> Output:
         sheet,
         "AccelWattch hardware profiler",
         "kernel",
-        [Measure("time", "cycles", measured="Elapsed_Cycles")],
+        [Value("time", "cycles", measured="Elapsed_Cycles")],
         {"run": "Benchmark", "kernel": "Kernel"},
     )
     return output(source.name, "accel-sim-hw-counters", rows)
@@ -145,7 +147,7 @@ def _read_powers(source: Source) -> Output:
         sheet,
         "AccelWattch",
         "kernel",
-        [Measure("power", "W", predicted="kernel_avg_power")],
+        [Value("power", "W", predicted="kernel_avg_power")],
         {"kernel": sheet.columns[0]},
     )
     return output(source.name, "accel-sim-power-table", rows)
@@ -158,10 +160,10 @@ def _is_summary(source: Source) -> bool:
 def _read_summary(source: Source) -> Output:
     sheet = source.sheet(_SUMMARY)
     measures = [
-        Measure("time", "cycles", "cycles"),
-        Measure("power", "W", "avg_power_W"),
-        Measure("maximum power", "W", "max_power_W"),
-        Measure("host time", "s", measured="sim_time_s", level="system"),
+        Value("time", "cycles", "cycles"),
+        Value("power", "W", "avg_power_W"),
+        Value("maximum power", "W", "max_power_W"),
+        Value("host time", "s", measured="sim_time_s", fixed={"level": "system"}),
     ]
     measures = [one for one in measures if (one.predicted or one.measured) in sheet.columns]
     used = {one.predicted or one.measured for one in measures}
@@ -304,17 +306,12 @@ FORMATS = (
         recognise=_is_summary,
         read=_read_summary,
     ),
-    Format(
-        name="accel-sim-regexes",
-        tool=_TOOL,
-        files="statistics of get_stats.py (example_stats.yml)",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    no_times(
+        "accel-sim-regexes",
+        _TOOL,
+        "statistics of get_stats.py (example_stats.yml)",
+        _is_regexes,
+        "It holds the regular expressions that find statistics, not their values.",
         sample="accel-sim-framework 2260456",
-        recognise=_is_regexes,
-        read=None,
-        limits="It holds the regular expressions that find statistics, not their values.",
     ),
 )

@@ -23,6 +23,10 @@ _KINDS = {
     "accelergy-art-summary": ("ART_summary", "table_summary", "area"),
     "accelergy-energy": ("energy_estimation", "components", "energy"),
 }
+#: What version 0.2 calls the tables of a summary.
+_OLD_TABLES = "ERT summaries"
+#: Of an action whose energy depends on its arguments, in a summary.
+_STATISTICS = {"average": "mean", "max": "max", "min": "min"}
 _RANGE = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]")
 
 
@@ -38,7 +42,8 @@ def read(path: str | PathLike[str]) -> Output:
     -------
     Output
         Predictions of level "system": ``energy per action`` (pJ) by ``component``, ``action`` and
-        ``arguments``, ``area`` (um^2, of one of the ``instances``), ``energy`` (pJ) of a run.
+        ``arguments`` (in a summary by ``statistic``), ``area`` (um^2, of one of the
+        ``instances``), ``energy`` (pJ) of a run.
 
     Raises
     ------
@@ -64,15 +69,20 @@ def read(path: str | PathLike[str]) -> Output:
 def _is(source: Source, kind: str) -> bool:
     outermost, tables, held = _KINDS[kind]
     lines = [line.rstrip() for line in source.head_lines]
-    inner = any(line.lstrip() == f"{tables}:" for line in lines)
-    return f"{outermost}:" in lines and inner and any(f"{held}:" in line for line in lines)
+    inner = any(line.lstrip() in (f"{tables}:", f"{_OLD_TABLES}:") for line in lines)
+    # Version 0.2 has the names of components and actions in place of lists of them.
+    values = (f"{held}:", "energy:")
+    found = any(value in line for line in lines for value in values)
+    return f"{outermost}:" in lines and inner and found
 
 
 def _read(source: Source, kind: str) -> Output:
     outermost, tables, held = _KINDS[kind]
     content = source.yaml()
     whole = content.get(outermost) if isinstance(content, dict) else None
-    found = whole.get(tables) if isinstance(whole, dict) else None
+    found = whole.get(tables, whole.get(_OLD_TABLES)) if isinstance(whole, dict) else None
+    if isinstance(found, dict):
+        found = [_of_version_2(name, table, held) for name, table in found.items()]
     if not isinstance(found, list):
         raise source.error(f"{outermost} must hold a list {tables}. Copy the file again.")
     version = whole.get("version") if isinstance(whole, dict) else None
@@ -94,6 +104,19 @@ def _read(source: Source, kind: str) -> Output:
     return output(source.name, kind, rows)
 
 
+def _of_version_2(name: Any, table: Any, held: str) -> dict[str, Any]:
+    """Return a table of version 0.2, in which names stand for lists, as one of later versions."""
+    if held != "actions":
+        return {"name": name, held: table.get(held) if isinstance(table, dict) else table}
+    if not isinstance(table, dict):
+        return {"name": name}
+    actions = [
+        {"name": action, **(said if isinstance(said, dict) else {"energy": said})}
+        for action, said in table.items()
+    ]
+    return {"name": name, "actions": actions}
+
+
 def _component(name: str) -> dict[str, Any]:
     """Return the name without the range of its instances, and how many there are."""
     instances = 1
@@ -109,22 +132,36 @@ def _actions(source: Source, table: Mapping[str, Any], where: str) -> Iterator[d
     for action in actions:
         if not isinstance(action, dict) or not isinstance(action.get("name"), str):
             raise source.error(f"{where}: an action without a name. Copy the file again.")
-        energy = action.get("energy")
-        arguments = action.get("arguments")
-        # Written by early versions: an energy for each combination of the arguments.
-        entries = (
-            [(one.get("arguments"), one.get("energy")) for one in energy if isinstance(one, dict)]
-            if isinstance(energy, list)
-            else [(arguments, energy)]
-        )
-        for given, value in entries:
+        for keys, value in _energies(action):
             yield {
                 "quantity": "energy per action",
                 "unit": "pJ",
                 "predicted": _number(source, value, f"{where}, {action['name']}: energy"),
                 "action": action["name"],
-                "arguments": json.dumps(given, sort_keys=True, default=str) if given else None,
+                **keys,
             }
+
+
+def _energies(action: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
+    """Return each energy of an action, with the arguments or the statistic that it is of."""
+    energy = action.get("energy")
+    if isinstance(energy, list):
+        # Written by early versions: an energy for each combination of the arguments.
+        given = [one for one in energy if isinstance(one, dict)]
+        return [({"arguments": _text(one.get("arguments"))}, one.get("energy")) for one in given]
+    found = [
+        ({"statistic": statistic}, action[name])
+        for word, statistic in _STATISTICS.items()
+        for name in (f"{word} energy", f"{word}_energy")
+        if name in action
+    ]
+    if found and energy is None:
+        return found
+    return [({"arguments": _text(action.get("arguments"))}, energy)]
+
+
+def _text(arguments: Any) -> str | None:
+    return json.dumps(arguments, sort_keys=True, default=str) if arguments else None
 
 
 def _number(source: Source, value: Any, what: str) -> float | None:

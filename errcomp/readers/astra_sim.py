@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
+from errcomp.readers._astra_first import (
+    is_delays,
+    is_end_to_end,
+    is_utilization,
+    read_end_to_end,
+    row_of,
+)
+from errcomp.readers._no_times import no_times
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -27,7 +36,8 @@ _FAILED = re.compile(r"\[(?:critical|error)\] (.*\S)")
 _MARKS = re.compile(
     r"ring of node \d+, id: \d+ dimension: |sys\[\d+\]\. Post statistics processing|"
     r"\[(?:workload|statistics|system::\S+|network)\] \[\w+\] |"
-    r"sys\[\d+\], (?:Wall|Comm) time: "
+    r"sys\[\d+\], (?:Wall|Comm) time: |"
+    r"^all passes finished at time: \d+, id of first layer: "
 )
 #: What the kinds of operators are called, and what their total is called here.
 _QUANTITIES = {
@@ -41,24 +51,29 @@ _QUANTITIES = {
 _NO_OUTPUT = "no output: the run failed or was killed"
 _NOT_FINISHED = "did not finish: no system says so"
 _COMMON = {"tool": "ASTRA-sim", "level": "system", "unit": "cycles"}
+#: Stands for the system that version 1 does not name.
+_FIRST: tuple[int, str | None] = (-1, None)
 
 
 def read(path: str | PathLike[str]) -> Output:
-    r"""Read logs of ASTRA-sim, of the old (plain) and the new (spdlog) dialect.
+    r"""Read logs of ASTRA-sim of versions 1 and 2 (plain or spdlog), and tables of version 1.
 
     Parameters
     ----------
     path : path
-        A log, the JSON in which the survey of Li et al. collects logs, or a folder or archive.
+        A log, ``EndToEnd.csv`` of version 1, the JSON in which the survey of Li et al. collects
+        logs, or a folder or archive.
 
     Returns
     -------
     Output
         For each system ("rank") the simulated ``time``, the ``exposed communication`` and, where
         stated, the time spent in ``communication``, ``compute``, …, in cycles (1 ns in the
-        analytical back end), as predictions. A log in which a system finishes again holds several
-        runs, which are numbered. Where the log lists them, the ``time`` (ns) and ``bandwidth`` of
-        each communication, level "collective". A run that did not finish is a row with a status.
+        analytical back end), as predictions. Version 1 has one time of the run, and those of each
+        layer by ``phase``; its tables are in us. A log in which a system finishes again holds
+        several runs, which are numbered. Where the log lists them, the ``time`` (ns) and
+        ``bandwidth`` of each communication, level "collective". A run that did not finish is a row
+        with a status.
 
     Raises
     ------
@@ -86,44 +101,70 @@ def _read_log(source: Source) -> Output:
     return output(source.name, "astra-sim-log", _rows(source.lines(), ""))
 
 
-def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
-    """Return the rows of a log; runs of several are called ``name#2`` and so on."""
-    runs: list[list[dict[str, Any]]] = [[]]
-    finished: set[tuple[int, str | None]] = set()
-    why, rank_of_nodes, again = "", None, False
-    for line in lines:
+@dataclass
+class _Log:
+    """What has been read of a log so far."""
+
+    runs: list[list[dict[str, Any]]] = field(default_factory=lambda: [[]])
+    finished: set[tuple[int, str | None]] = field(default_factory=set)
+    why: str = ""
+    rank_of_nodes: int | None = None
+    again: bool = False
+
+    def take(self, line: str) -> None:
         if found := _FINISHED.search(line):
             rank, iteration = int(found[1]), found[2]
-            if (rank, iteration) in finished:
-                runs.append([])
-                finished.clear()
-                again = True
-            finished.add((rank, iteration))
+            if (rank, iteration) in self.finished:
+                self._another_run()
+            self.finished.add((rank, iteration))
             keys: dict[str, Any] = {**_COMMON, "rank": rank}
             if iteration is not None:
                 keys["iteration"] = int(iteration)
             exposed = {"quantity": "exposed communication", "predicted": float(found[4])}
-            runs[-1] += [
+            self.runs[-1] += [
                 {**keys, "quantity": "time", "predicted": float(found[3])},
                 {**keys, **exposed},
             ]
-        elif found := _SPENT.search(line):
+        elif row := row_of(line):
+            if _FIRST in self.finished:
+                self._another_run()
+            if row["level"] == "system":
+                self.finished.add(_FIRST)
+            self.runs[-1].append(row)
+        else:
+            self._other(line)
+
+    def _another_run(self) -> None:
+        self.runs.append([])
+        self.finished.clear()
+        self.again = True
+
+    def _other(self, line: str) -> None:
+        if found := _SPENT.search(line):
             what = _QUANTITIES.get(found[2], f"{found[2].lower()} time")
-            row = {**_COMMON, "rank": int(found[1]), "quantity": what, "predicted": float(found[3])}
-            runs[-1].append(row)
+            value = {"quantity": what, "predicted": float(found[3])}
+            self.runs[-1].append({**_COMMON, "rank": int(found[1]), **value})
         elif found := _DETAILS.search(line):
-            rank_of_nodes = int(found[1])
+            self.rank_of_nodes = int(found[1])
         elif found := _NODE.search(line):
-            runs[-1] += _communication(found, rank_of_nodes)
+            self.runs[-1] += _communication(found, self.rank_of_nodes)
         elif found := _FAILED.search(line):
-            why = found[1]
-    for i, run in enumerate(runs):
-        number = f"#{i + 1}" if again else ""
-        _name(run, f"{name}{number}" if name else f"run {i + 1}" if again else "")
-    if not finished:
+            self.why = found[1]
+
+
+def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
+    """Return the rows of a log; runs of several are called ``name#2`` and so on."""
+    log = _Log()
+    for line in lines:
+        log.take(line)
+    for i, run in enumerate(log.runs):
+        number = f"#{i + 1}" if log.again else ""
+        _name(run, f"{name}{number}" if name else f"run {i + 1}" if log.again else "")
+    if not log.finished:
         named = {"run": name} if name else {}
-        runs[-1].append({**_COMMON, **named, "quantity": "time", "status": why or _NOT_FINISHED})
-    return [row for run in runs for row in _without_repeats(run)]
+        status = log.why or _NOT_FINISHED
+        log.runs[-1].append({**_COMMON, **named, "quantity": "time", "status": status})
+    return [row for run in log.runs for row in _without_repeats(run)]
 
 
 def _communication(found: re.Match[str], rank: int | None) -> list[dict[str, Any]]:
@@ -139,11 +180,11 @@ def _communication(found: re.Match[str], rank: int | None) -> list[dict[str, Any
 
 
 def _name(rows: Sequence[dict[str, Any]], run: str) -> None:
-    ranks = len({row["rank"] for row in rows if row["level"] == "system"})
+    ranks = len({row["rank"] for row in rows if row["level"] == "system" and "rank" in row})
     for row in rows:
         if run:
             row["run"] = run
-        row["ranks"] = ranks
+        row["ranks"] = ranks or None
 
 
 def _without_repeats(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -191,18 +232,13 @@ def _system(source: Source) -> bool:
 
 
 def _refused(name: str, files: str, recognise: Any, what: str) -> Format:
-    return Format(
-        name=name,
-        tool="ASTRA-sim",
-        files=files,
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    return no_times(
+        name,
+        "ASTRA-sim",
+        files,
+        recognise,
+        f"It describes the {what} to simulate, and holds no times.",
         sample="HGX-H100-validated of its examples",
-        recognise=recognise,
-        read=None,
-        limits=f"It describes the {what} to simulate, and holds no times.",
     )
 
 
@@ -212,7 +248,7 @@ FORMATS = (
         name="astra-sim-log",
         tool="ASTRA-sim",
         files="log (stdout)",
-        levels=("system", "collective"),
+        levels=("system", "collective", "kernel"),
         quantities=(*_ALL, "bandwidth"),
         units=("cycles", "ns", "GB/s"),
         gives="predictions",
@@ -234,6 +270,37 @@ FORMATS = (
         recognise=_survey,
         read=_read_survey,
         limits="Published errors that it quotes are left out.",
+    ),
+    Format(
+        name="astra-sim-end-to-end",
+        tool="ASTRA-sim",
+        files="EndToEnd.csv of version 1",
+        levels=("system", "kernel", "collective"),
+        quantities=("time", "compute", "exposed communication", "communication"),
+        units=("us",),
+        gives="predictions",
+        sample="",
+        recognise=is_end_to_end,
+        read=read_end_to_end,
+        limits="Cycles of 1 ns, divided by 1000: another clock makes other units of them. The "
+        "communication of a layer is from its issue to its end, with waiting.",
+    ),
+    no_times(
+        "astra-sim-delays",
+        "ASTRA-sim",
+        "detailed.csv of version 1",
+        is_delays,
+        "Holds mean delays of messages in queues and links, no times of layers: EndToEnd.csv has "
+        "them.",
+        part_of="astra-sim-end-to-end",
+    ),
+    no_times(
+        "astra-sim-utilization",
+        "ASTRA-sim",
+        "*_dimension_utilization_*.csv",
+        is_utilization,
+        "Holds how much each dimension of the network is used over time, no durations: "
+        "EndToEnd.csv has them.",
     ),
     _refused("astra-sim-network", "network.yml", _network, "network"),
     _refused("astra-sim-system", "system.json", _system, "system"),

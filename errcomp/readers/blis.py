@@ -1,4 +1,4 @@
-"""BLIS (inference-sim): step times and latencies beside those of vLLM, and tables of errors."""
+"""BLIS (inference-sim): its runs, its times beside those of vLLM, and tables of errors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.readers._blis_errors import is_signed, read_signed
+from errcomp.readers._blis_runs import is_run, is_tests, read_run, read_tests
+from errcomp.readers._keys import key, keys_of
 from errcomp.readers._no_times import no_times
-from errcomp.readers._wide import Value, key, long, without
+from errcomp.readers._wide import Value, long, without
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from errcomp.readers.sheet import Sheet
 
 __all__ = ["FORMATS", "read"]
@@ -49,21 +49,24 @@ _ERRORS = re.compile(r"(?:e2e|ttft|itl)_error(?:_pct)?(?:_\w+)?")
 
 
 def read(path: str | PathLike[str]) -> Output:
-    r"""Read tables that BLIS's experiments write.
+    r"""Read what BLIS and its experiments write.
 
     Parameters
     ----------
     path : path
-        Predicted steps (``step.duration_us`` and ``predicted_us``), experiments end to end
-        (``gt_e2e_ms`` and ``blis_e2e_ms``, …), mean steps (``mean_predicted`` and
-        ``mean_actual``), signed errors of several simulators (JSON), or a folder or archive.
+        What a run prints, or its metrics (JSON), predicted steps (``step.duration_us`` and
+        ``predicted_us``), experiments end to end (``gt_e2e_ms`` and ``blis_e2e_ms``, …), mean
+        steps (``mean_predicted`` and ``mean_actual``), signed errors of several simulators
+        (JSON), or a folder or archive.
 
     Returns
     -------
     Output
-        Pairs. A step is one forward pass (level model, µs); an experiment has the means over its
-        requests (level request, ms). Signed errors become pairs of ratios: measured 1, predicted
-        1 + error. Experiments that failed have a status.
+        Of a run its requests or their statistics (time is end to end, ttft, itl, ms), and the
+        duration and throughput of the system. The others are pairs: a step is one forward pass
+        (level model, µs); an experiment has the means over its requests (level request, ms).
+        Signed errors become pairs of ratios: measured 1, predicted 1 + error. Experiments that
+        failed have a status.
 
     Raises
     ------
@@ -88,12 +91,8 @@ def _is_steps(source: Source) -> bool:
 def _steps(source: Source) -> Output:
     sheet = source.sheet(["step.duration_us", "predicted_us"])
     values = [Value("time", "us", "predicted_us", "step.duration_us")]
-    frame = long(sheet, values, _keys(sheet), tool="BLIS", level="model")
+    frame = long(sheet, values, keys_of(sheet, _KEYS), tool="BLIS", level="model")
     return output(source.name, "blis-steps", frame)
-
-
-def _keys(sheet: Sheet) -> dict[str, pl.Series]:
-    return {new: key(sheet, old) for old, new in _KEYS.items() if old in sheet.columns}
 
 
 def _measured(names: tuple[str, ...]) -> list[str]:
@@ -107,7 +106,7 @@ def _experiments(source: Source) -> Output:
 
     sheet = source.sheet()
     names = _measured(sheet.columns)
-    keys = _keys(sheet)
+    keys = keys_of(sheet, _KEYS)
     if "status" in sheet.columns:
         keys["status"] = key(sheet, "status").cast(pl.String)
     values = [Value(_QUANTITY[one], "ms", f"blis_{one}_ms", f"gt_{one}_ms") for one in names]
@@ -166,7 +165,7 @@ def _means(source: Source) -> Output:
 
     sheet = source.sheet(["mean_predicted", "mean_actual"])
     values = [Value("time", "us", "mean_predicted", "mean_actual")]
-    frame = long(sheet, values, _keys(sheet), tool="BLIS", level="model", statistic="mean")
+    frame = long(sheet, values, keys_of(sheet, _KEYS), tool="BLIS", level="model", statistic="mean")
     nothing = pl.col("predicted").is_nan() & pl.col("measured").is_nan()
     frame, dropped = without(frame, nothing, "error without a mean prediction and measurement")
     notes = [
@@ -188,7 +187,37 @@ def _is_unsigned_json(source: Source) -> bool:
     return "cv_test" in source.json_names and "per_experiment" in source.json_names
 
 
+_OF_RUNS = ("time", "ttft", "itl", "queueing delay", "request throughput", "generation throughput")
+
 FORMATS = (
+    Format(
+        name="blis-run",
+        tool="BLIS",
+        files="output of blis run, or its metrics (JSON)",
+        levels=("request", "system"),
+        quantities=(*_OF_RUNS, "host time"),
+        units=("ms", "s", "requests/s", "tokens/s"),
+        gives="predictions",
+        sample="",
+        recognise=is_run,
+        read=read_run,
+        limits="Of single requests time and ttft: itl_ms and scheduling_delay_ms are in µs or ms "
+        "by the version, which is not in the file. What did not finish is zero there, and has a "
+        "status here.",
+    ),
+    Format(
+        name="blis-tests",
+        tool="BLIS",
+        files="goldendataset.json",
+        levels=("request", "system"),
+        quantities=(*_OF_RUNS, "host time"),
+        units=("ms", "s", "requests/s", "tokens/s"),
+        gives="predictions",
+        sample="",
+        recognise=is_tests,
+        read=read_tests,
+        limits="What the tests of BLIS expect: predictions of the version that wrote them.",
+    ),
     Format(
         name="blis-steps",
         tool="BLIS",

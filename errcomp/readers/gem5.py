@@ -6,7 +6,7 @@ import re
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._strict import number as to_number
+from errcomp.readers._values import number_at
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -99,11 +99,11 @@ class _Dump:
             return
         name, value = match.groups()
         if known := _NAMES.get(name):
-            self.values[known] = _number(source, name, value, line)
+            self.values[known] = number_at(source, name, value, line)
         elif cycles := _CYCLES.fullmatch(name):
-            self.cycles[cycles.group(1)] = _number(source, name, value, line)
+            self.cycles[cycles.group(1)] = number_at(source, name, value, line)
         elif _CLOCK.fullmatch(name) and ".interrupts." not in name:
-            self.clocks[name] = _number(source, name, value, line)
+            self.clocks[name] = number_at(source, name, value, line)
 
     @property
     def clock(self) -> float | None:
@@ -115,16 +115,6 @@ class _Dump:
             return None
         period = periods.pop()
         return frequency / period if 0 < period < float("inf") else None
-
-
-def _number(source: Source, name: str, value: str, line: int) -> float:
-    try:
-        return to_number(value)
-    except ValueError:
-        raise source.error(
-            f"{name} must be a number, got {value[:40]!r}. The file may be damaged: copy it again.",
-            line=line,
-        ) from None
 
 
 def _dumps(source: Source) -> list[_Dump]:

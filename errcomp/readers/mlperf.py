@@ -5,8 +5,16 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._measures import Measure, has, other_keys, rows_of
-from errcomp.readers._mlperf_log import is_summary, is_training, read_summary, read_training
+from errcomp.readers._keys import has, other_keys
+from errcomp.readers._mlperf_log import (
+    is_detail,
+    is_summary,
+    is_training,
+    read_summary,
+    read_training,
+)
+from errcomp.readers._no_times import no_times
+from errcomp.readers._wide import Value, rows_of
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -107,7 +115,7 @@ def _read_inference(source: Source) -> Output:
 
     sheet = source.sheet(_INFERENCE)
     keys = _keys(other_keys(sheet, {*_NOT_KEYS, "value", "unit", "metric"}))
-    measure = Measure("throughput", "", measured="value")
+    measure = Value("throughput", "", measured="value")
     rows = rows_of(sheet, "MLPerf inference", "system", [measure], keys)
     metric = pl.Series("metric", sheet.texts("metric"))
     latency = pl.col("metric").str.contains("latency")
@@ -148,9 +156,9 @@ def _read_training_table(source: Source) -> Output:
     import polars as pl
 
     sheet = source.sheet(_TRAINING)
-    measures = [Measure("time to train", "min", measured="ttt_min")]
+    measures = [Value("time to train", "min", measured="ttt_min")]
     if "throughput" in sheet.columns:
-        measures.append(Measure("throughput", "samples/s", measured="throughput"))
+        measures.append(Value("throughput", "samples/s", measured="throughput"))
     used = {*_NOT_KEYS, "ttt_min", "throughput", "benchmark"}
     keys = {**_keys(other_keys(sheet, used)), "model": "benchmark"}
     rows = rows_of(sheet, "MLPerf training", "model", measures, keys)
@@ -217,6 +225,14 @@ FORMATS = (
         read=read_summary,
         limits="It does not say the round, the model or the device.",
     ),
+    no_times(
+        "mlperf-detail",
+        _TOOL,
+        "mlperf_log_detail.txt of LoadGen",
+        is_detail,
+        "The same results are in mlperf_log_summary.txt.",
+        part_of="mlperf-summary",
+    ),
     Format(
         name="mlperf-results",
         tool=_TOOL,
@@ -260,7 +276,7 @@ FORMATS = (
         files="result_<n>.txt of a training run",
         levels=("model",),
         quantities=("time to train", "throughput"),
-        units=("ms", "samples/s"),
+        units=("ms", "s", "samples/s"),
         gives="measurements",
         sample="",
         recognise=is_training,

@@ -6,7 +6,7 @@ from collections import Counter
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._measures import has
+from errcomp.readers._keys import has
 from errcomp.readers._nccl_log import Table, collective_of, is_header, tables_of, without_launcher
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from errcomp.readers._wide import Value, key, keys_of, long
+from errcomp.readers._keys import key, keys_of
+from errcomp.readers._no_times import no_times
+from errcomp.readers._wide import Value, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.sheet import Sheet
@@ -23,6 +26,8 @@ _COMPUTE = (
     Value("time with prefetch", "cycles", predicted=_PREFETCH),
     Value("stall", "cycles", predicted="Stall Cycles"),
 )
+#: Of version 1: what was read or written, by memory.
+_BYTES = re.compile(r"((?:SRAM|DRAM)_\w+)_bytes")
 _COMPUTE_KEYS = {
     "Overall Util %": "overall_util",
     "Mapping Efficiency %": "mapping_efficiency",
@@ -43,14 +48,15 @@ def read(path: str | PathLike[str]) -> Output:
     ----------
     path : path
         ``COMPUTE_REPORT.csv``, ``BANDWIDTH_REPORT.csv``, ``DETAILED_ACCESS_REPORT.csv``,
-        ``TIME_REPORT.csv`` or, of version 1, ``<run>_cycles.csv``; or a folder or archive of them.
+        ``TIME_REPORT.csv`` or, of version 1, ``<run>_cycles.csv``, ``<run>_avg_bw.csv``,
+        ``<run>_max_bw.csv`` or ``<run>_detail.csv``; or a folder or archive of them.
 
     Returns
     -------
     Output
         Predictions for each ``layer``, level "kernel": ``time`` and ``stall`` in cycles (version 3
         also ``time with prefetch``, the longest), ``bandwidth`` in words/cycle and ``accesses`` in
-        words by ``memory``, ``time`` in us where a time model was chosen.
+        words by ``memory`` (version 1: in bytes), ``time`` in us where a time model was chosen.
 
     Raises
     ------
@@ -117,7 +123,46 @@ def _accesses(source: Source) -> Output:
             span = {f"{memory} Start Cycle": "start", f"{memory} Stop Cycle": "stop"}
             keys = {**layers, **keys_of(sheet, span)}
             frames.append(long(sheet, (value,), keys, tool="SCALE-Sim", level="kernel"))
+    if not frames:
+        raise source.error("no column of accesses (SRAM IFMAP Reads, …). Copy the report again.")
     return output(source.name, "scale-sim-accesses", pl.concat(frames, how="diagonal_relaxed"))
+
+
+def _first_bandwidth(source: Source) -> Output:
+    values = [
+        Value(
+            "bandwidth",
+            "bytes/cycle",
+            predicted=column,
+            fixed={
+                "memory": re.sub(r" (?:Read|Write|WRITE)$", "", memory.removeprefix("Max ")),
+                "operation": "write" if "write" in column.lower() else "read",
+                "statistic": "max" if column.startswith("Max ") else "mean",
+            },
+        )
+        for column, memory in _memories(source.header, " BW")
+    ]
+    name = "Conv Layer Num" if "Conv Layer Num" in source.header else "Layer"
+    return _read(source, "scale-sim-first-bandwidth", values, name, {})
+
+
+def _first_accesses(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(("Layer",))
+    layers = _layers(sheet, "Layer")
+    frames = []
+    for column in sheet.columns:
+        if match := _BYTES.fullmatch(column):
+            span = {f"{match[1]}_start": "start", f"{match[1]}_stop": "stop"}
+            operation = "write" if match[1].endswith(("OFMAP", "write")) else "read"
+            memory = re.sub(r" (?:read|write)$", "", match[1].replace("_", " "))
+            fixed = {"memory": memory, "operation": operation}
+            value = Value("accesses", "bytes", predicted=column, fixed=fixed)
+            keys = {**layers, **keys_of(sheet, span)}
+            frames.append(long(sheet, (value,), keys, tool="SCALE-Sim", level="kernel"))
+    rows = pl.concat(frames, how="diagonal_relaxed")
+    return output(source.name, "scale-sim-first-accesses", rows)
 
 
 def _times(source: Source) -> Output:
@@ -168,6 +213,16 @@ def _first_report(source: Source) -> bool:
     return {"Layer", "Cycles", "% Utilization"} <= set(source.header)
 
 
+def _first_bandwidth_report(source: Source) -> bool:
+    names = {name.removeprefix("Max ") for name in source.header}
+    layer = {"Conv Layer Num", "Layer"} & names
+    return {"IFMAP SRAM Size", "DRAM IFMAP Read BW", "DRAM Filter Read BW"} <= names and bool(layer)
+
+
+def _first_access_report(source: Source) -> bool:
+    return {"Layer", "DRAM_IFMAP_start", "DRAM_IFMAP_bytes"} <= set(source.header)
+
+
 def _bandwidth_report(source: Source) -> bool:
     return {"LayerID", "Avg IFMAP SRAM BW", "Avg OFMAP DRAM BW"} <= set(source.header)
 
@@ -202,11 +257,6 @@ def _report(
     )
 
 
-def _refused(name: str, files: str, recognise: Any, limits: str) -> Format:
-    others: dict[str, Any] = {"gives": "neither", "levels": (), "recognise": recognise}
-    return _report(name, files, (), (), read=None, limits=limits, **others)
-
-
 _SAMPLE = "2, golden traces of its test"
 FORMATS = (
     _report(
@@ -228,6 +278,24 @@ FORMATS = (
         read=lambda source: _read(
             source, "scale-sim-cycles", _FIRST, "Layer", {"% Utilization": "overall_util"}
         ),
+    ),
+    _report(
+        "scale-sim-first-bandwidth",
+        "<run>_avg_bw.csv, <run>_max_bw.csv of version 1",
+        ("bandwidth",),
+        ("bytes/cycle",),
+        recognise=_first_bandwidth_report,
+        read=_first_bandwidth,
+        limits="Words are taken for bytes, as version 1 does.",
+    ),
+    _report(
+        "scale-sim-first-accesses",
+        "<run>_detail.csv of version 1",
+        ("accesses",),
+        ("bytes",),
+        recognise=_first_access_report,
+        read=_first_accesses,
+        limits="Words are taken for bytes, as version 1 does.",
     ),
     _report(
         "scale-sim-bandwidth",
@@ -267,14 +335,16 @@ FORMATS = (
         recognise=_operator_report,
         read=_operators,
     ),
-    _refused(
+    no_times(
         "scale-sim-sparse",
+        "SCALE-Sim",
         "SPARSE_REPORT.csv",
         _sparse_report,
         "It holds sizes of filters in memory, and no times.",
     ),
-    _refused(
+    no_times(
         "scale-sim-topology",
+        "SCALE-Sim",
         "topology",
         _topology,
         "It describes the layers to simulate, and holds no times.",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from os import PathLike
 
+from errcomp.readers._no_times import no_times
 from errcomp.readers._timeloop_stats import QUANTITIES, UNITS, is_sparse, is_stats, read_stats
 from errcomp.readers.output import Output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
 
 __all__ = ["FORMATS", "read"]
+
+#: A level of a mapping: its name, and the size of the tile of each data space in it.
+_LEVEL = re.compile(r"\S+ \[ (?:\w+:\d+ ?(?:\([\d.]+\) ?)?)+\]\s*$")
 
 
 def read(path: str | PathLike[str]) -> Output:
@@ -66,7 +71,9 @@ def _stats(source: Source) -> bool:
 
 def _map(source: Source) -> bool:
     head = source.head
-    return b"<< Compute >>" in head and b"for " in head and b" in [0:" in head
+    # Versions before 2022 do not name the innermost level.
+    level = b"<< Compute >>" in head or any(_LEVEL.match(line) for line in source.head_lines)
+    return level and b"for " in head and b" in [0:" in head
 
 
 def _xml(source: Source) -> bool:
@@ -89,32 +96,22 @@ FORMATS = (
         limits="Names neither the layer nor the clock. Bandwidths, accesses and networks of levels "
         "are left out.",
     ),
-    Format(
-        name="timeloop-map",
-        tool="Timeloop",
-        files="timeloop-mapper.map.txt",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    no_times(
+        "timeloop-map",
+        "Timeloop",
+        "timeloop-mapper.map.txt",
+        _map,
+        "A mapping says how loops are split, and no figure.",
         sample="timeloop-accelergy-exercises of 2024, reference outputs",
-        recognise=_map,
-        read=None,
-        limits="A mapping says how loops are split, and no figure.",
         part_of="timeloop-stats",
     ),
-    Format(
-        name="timeloop-xml",
-        tool="Timeloop",
-        files="timeloop-mapper.map+stats.xml",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    no_times(
+        "timeloop-xml",
+        "Timeloop",
+        "timeloop-mapper.map+stats.xml",
+        _xml,
+        "The same numbers are in stats.txt.",
         sample="timeloop-accelergy-exercises of 2024, reference outputs",
-        recognise=_xml,
-        read=None,
-        limits="The same numbers are in stats.txt.",
         part_of="timeloop-stats",
     ),
 )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from typing import Any
 
+from errcomp.readers._no_times import no_times
 from errcomp.readers._strict import loads
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
@@ -30,6 +31,8 @@ _ERRORS = (
 _NO_COST = 1e8
 _OPTION = re.compile(r"-(model|mcpu)=(\S+)")
 _AUTOTVM = ("input", "config", "result")
+#: The structural hash of a workload of the meta schedule.
+_HASH = re.compile(r"-?\d{6,20}")
 
 
 def read(path: str | PathLike[str]) -> Output:
@@ -38,8 +41,8 @@ def read(path: str | PathLike[str]) -> Output:
     Parameters
     ----------
     path : path
-        JSON lines of AutoTVM (also of the graph tuner) or of the auto-scheduler; lines that begin
-        with ``#`` are comments. Or a folder or archive of them.
+        JSON lines of AutoTVM (also of the graph tuner), of the auto-scheduler (lines that begin
+        with ``#`` are comments) or of the meta schedule. Or a folder or archive of them.
 
     Returns
     -------
@@ -105,6 +108,25 @@ def _is_ansor(source: Source) -> bool:
     return isinstance(given, list) and bool(given) and isinstance(given[0], list)
 
 
+def _is_meta(source: Source) -> bool:
+    """Say whether lines are a number and a trace, times, target and arguments."""
+    record = _first(source)
+    if not isinstance(record, list) or len(record) != 2 or not _is_index(record[0]):
+        return False
+    held = record[1]
+    return isinstance(held, list) and len(held) >= 4 and isinstance(held[0], list)
+
+
+def _is_index(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_workloads(source: Source) -> bool:
+    record = _first(source)
+    two = isinstance(record, list) and len(record) == 2
+    return two and all(isinstance(one, str) for one in record) and bool(_HASH.fullmatch(record[0]))
+
+
 def _read_autotvm(source: Source) -> Output:
     rows = []
     for line, record in source.json_lines(comment="#"):
@@ -117,8 +139,7 @@ def _read_autotvm(source: Source) -> Output:
 
 def _bad(source: Source, line: int, tuner: str) -> Exception:
     return source.error(
-        f"not a record of {tuner} (input, config and result, or i and r). The file may be damaged, "
-        "or of another version.",
+        f"not a record of {tuner}. The file may be damaged, or of another version.",
         line=line,
     )
 
@@ -159,9 +180,45 @@ def _read_ansor(source: Source) -> Output:
     return output(source.name, "tvm-ansor-log", rows)
 
 
-def _ansor(key: Any, given: list[Any]) -> dict[str, Any]:
+def _read_meta(source: Source) -> Output:
+    rows = []
+    for line, record in source.json_lines():
+        try:
+            workload, (trace, times, target, args) = record[0], record[1][:4]
+            rows.append({**_meta(workload, trace, args), **_times("MetaSchedule", target, times)})
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise _bad(source, line, "the meta schedule") from None
+    return output(source.name, "tvm-meta-schedule-records", rows)
+
+
+def _meta(workload: Any, trace: Any, args: Any) -> dict[str, Any]:
+    if not _is_index(workload):
+        raise TypeError
+    return {
+        "kernel": f"workload {workload}",
+        "workload": workload,
+        "shape": None if args is None else _text(args),
+        "config": _hash(trace),
+    }
+
+
+def _times(tool: str, target: Any, times: Any) -> dict[str, Any]:
+    """Return the times of a record of the meta schedule; none where it was not measured."""
+    said = target if isinstance(target, dict) else {"kind": target}
+    options = " ".join(f"-{name}={said[name]}" for name in ("model", "mcpu") if said.get(name))
+    kind = str(said.get("kind") or "unknown")
+    row = _common(tool, f"{kind} {options}".strip(), [times or [], 0, None, None])
+    arch = said.get("arch")
+    return {**row, "target": _text(target), "device": str(arch) if arch else row["device"]}
+
+
+def _hash(steps: Any) -> str:
     import hashlib
 
+    return hashlib.sha256(_text(steps).encode()).hexdigest()[:12]
+
+
+def _ansor(key: Any, given: list[Any]) -> dict[str, Any]:
     workload: Any = key
     if isinstance(key, str):
         try:
@@ -170,11 +227,10 @@ def _ansor(key: Any, given: list[Any]) -> dict[str, Any]:
             workload = [key]
     if not isinstance(workload, list) or not workload:
         workload = [key]
-    steps = _text(given[1:])
     return {
         "kernel": _text(workload[0]),
         "shape": _text(workload[1:]),
-        "config": hashlib.sha256(steps.encode()).hexdigest()[:12],
+        "config": _hash(given[1:]),
     }
 
 
@@ -236,5 +292,26 @@ FORMATS = (
         recognise=_is_ansor,
         read=_read_ansor,
         limits="The steps of a schedule are a hash (config).",
+    ),
+    Format(
+        name="tvm-meta-schedule-records",
+        tool="MetaSchedule",
+        files="database_tuning_record.json",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("s",),
+        gives="measurements",
+        sample="",
+        recognise=_is_meta,
+        read=_read_meta,
+        limits="Workloads are numbers: their programs are in database_workload.json, encoded.",
+    ),
+    no_times(
+        "tvm-meta-schedule-workloads",
+        "MetaSchedule",
+        "database_workload.json",
+        _is_workloads,
+        "Holds the programs that were tuned, and no times.",
+        part_of="tvm-meta-schedule-records",
     ),
 )

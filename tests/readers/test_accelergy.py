@@ -32,6 +32,55 @@ def test_an_energy_for_each_combination_of_arguments() -> None:
     ]
 
 
+def test_version_2_has_names_in_place_of_lists(tmp_path: Path) -> None:
+    path = tmp_path / "ERT.yaml"
+    path.write_text(
+        "ERT:\n  tables:\n    chip.DRAM:\n      idle:\n        arguments: null\n"
+        "        energy: 0\n      read:\n      - arguments:\n          delta: 0\n"
+        "        energy: 1.5\n      - arguments:\n          delta: 1\n        energy: 2.5\n"
+        "    chip.pe.mac:\n      mac:\n        arguments: null\n        energy: 0.25\n"
+        "  version: 0.2\n"
+    )
+    rows = read(path).rows
+    assert rows.select("component", "action", "arguments", "predicted").rows() == [
+        ("chip.DRAM", "idle", None, 0.0),
+        ("chip.DRAM", "read", '{"delta": 0}', 1.5),
+        ("chip.DRAM", "read", '{"delta": 1}', 2.5),
+        ("chip.pe.mac", "mac", None, 0.25),
+    ]
+    assert set(rows["version"]) == {"0.2"}
+
+
+def test_a_summary_has_statistics_of_energies_that_depend_on_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "ERT_summary.yaml"
+    path.write_text(
+        "ERT_summary:\n  ERT summaries:\n    chip.pe[0..7].spad:\n      idle:\n"
+        "        energy: 0.5\n      read:\n        average energy: 2.0\n"
+        "        max energy: 2.5\n        min energy: 1.5\n  version: 0.2\n"
+    )
+    columns = ("component", "instances", "action", "statistic", "predicted")
+    assert read(path).rows.select(columns).rows() == [
+        ("chip.pe.spad", 8, "idle", None, 0.5),
+        ("chip.pe.spad", 8, "read", "mean", 2.0),
+        ("chip.pe.spad", 8, "read", "max", 2.5),
+        ("chip.pe.spad", 8, "read", "min", 1.5),
+    ]
+    path.write_text(
+        "ERT_summary:\n  version: 0.3\n  table_summary:\n  - name: a\n    actions:\n"
+        "    - name: read\n      average_energy: 2.0\n"
+    )
+    assert read(path).rows.select("statistic", "predicted").rows() == [("mean", 2.0)]
+
+
+def test_areas_and_energies_of_version_2(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text("ART:\n  tables:\n    chip.mac:\n      area: 191.5\n    chip.b: 2\n")
+    assert read(path).rows["predicted"].to_list() == [191.5, 2.0]
+    path.write_text("ERT:\n  tables:\n    chip.mac: 3\n    b:\n      read:\n        energy: 1\n")
+    with pytest.raises(InputError, match="entry 1: must have a list of actions"):
+        read(path)
+
+
 @pytest.mark.parametrize("kind", ["accelergy-art", "accelergy-art-summary"])
 def test_areas_are_of_one_instance(kind: str) -> None:
     rows = read(FIXTURES / kind / "good").rows

@@ -161,3 +161,90 @@ def test_the_survey_gets_the_same_numbers(shared_data: Path) -> None:
         assert of_run["predicted"].mean() == pytest.approx(float(value), rel=1e-11)
         checked += 1
     assert checked > 10
+
+
+END_TO_END = FIXTURES / "astra-sim-end-to-end" / "good"
+
+
+def test_the_table_of_version_1() -> None:
+    found = ingest(END_TO_END)
+    assert found.along == ("detailed.csv",)
+    system = found.rows.filter(level="system").select("run", "quantity", "unit", "predicted")
+    assert system.rows() == [
+        ("small", "time", "us", 12.5),
+        ("small", "compute", "us", 7.0),
+        ("small", "exposed communication", "us", 0.75),
+        ("large", "time", "us", 25.0),
+        ("large", "compute", "us", 14.0),
+        ("large", "exposed communication", "us", 1.5),
+    ]
+    kernels = found.rows.filter(level="kernel", run="large", phase="wg")
+    assert kernels.select("kernel", "layer", "quantity", "predicted").rows() == [
+        ("fc1", 0, "time", 5.0),
+        ("fc1", 0, "exposed communication", 0.0),
+        ("fc2", 1, "time", 2.0),
+        ("fc2", 1, "exposed communication", 1.0),
+    ]
+    # The layers add up to what the table says of the run.
+    layers = found.rows.filter(level="kernel", run="small")
+    assert layers.filter(quantity="time")["predicted"].sum() == 7.0
+    assert layers.filter(quantity="exposed communication")["predicted"].sum() == 0.75
+    collectives = found.rows.filter(level="collective", run="small")
+    assert collectives.select("kernel", "phase", "quantity", "predicted").rows() == [
+        ("fc1", "fwd", "communication", 3.0),
+        ("fc2", "wg", "communication", 4.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (",12.500000,,,,,\n,large", "\n,large", "line 4: a row with fewer fields"),
+        ("fc2,small", "fc2,", "line 4: a row with fewer fields"),
+        ("fc2,small,1.000000", "fc2,small,x", "line 4: fwd compute must be a number, got 'x'"),
+    ],
+)
+def test_a_table_of_version_1_that_cannot_be_used(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    text = (END_TO_END / "EndToEnd.csv").read_text()
+    path = tmp_path / "EndToEnd.csv"
+    path.write_text(text.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        read(path)
+
+
+def test_tables_of_version_1_that_hold_no_times(tmp_path: Path) -> None:
+    path = tmp_path / "test_dimension_utilization_0.csv"
+    path.write_text(" time (us) ,dim1 util,dim2 util,\n10.000000,0.000000,62.500000,\n")
+    with pytest.raises(InputError, match="no durations: EndToEnd.csv has them"):
+        read(path)
+    with pytest.raises(InputError, match=r"read along with EndToEnd\.csv of version 1"):
+        read(END_TO_END / "detailed.csv")
+
+
+def test_the_log_of_version_1(tmp_path: Path) -> None:
+    run = (
+        "ring of node 0, id: 0 dimension: local total nodes in ring: 4\n"
+        "id: fc1 ,Total cycles spent on fwd pass compute: 1500\n"
+        "id: fc1 ,Total cycles spent idle waiting for weight grad finish: 250\n"
+        "id: fc1 ,Total cycles spent on input grad comm: 0\n"
+        "id: fc1 ,Total cycles spent on weight grad comm: 3000\n"
+        "all passes finished at time: 12500, id of first layer: fc1\n"
+    )
+    path = tmp_path / "log"
+    path.write_text(run)
+    columns = ("level", "kernel", "phase", "quantity", "predicted", "unit")
+    assert read(path).rows.select(columns).rows() == [
+        ("kernel", "fc1", "fwd", "time", 1500.0, "cycles"),
+        ("kernel", "fc1", "wg", "exposed communication", 250.0, "cycles"),
+        ("collective", "fc1", "wg", "communication", 3000.0, "cycles"),
+        ("system", None, None, "time", 12500.0, "cycles"),
+    ]
+    path.write_text(run + run.replace("12500", "12600") + run.partition("all passes")[0])
+    rows = read(path).rows.filter(level="system").select("run", "predicted", "status")
+    assert rows.rows() == [
+        ("run 1", 12500.0, None),
+        ("run 2", 12600.0, None),
+        (None, None, "did not finish: no system says so"),
+    ]

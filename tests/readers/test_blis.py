@@ -1,4 +1,4 @@
-"""BLIS: steps and experiments as pairs, signed errors as ratios, unsigned ones refused."""
+"""BLIS: runs, steps and experiments as pairs, signed errors as ratios, unsigned ones refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,87 @@ from errcomp.readers.source import Source
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 
 
+_FILE = '{"vllm_estimated_duration_s": 1, "e2e_mean_ms": %s}'
+
+
 def form(name: str) -> Format:
     return next(one for one in blis.FORMATS if one.name == name)
+
+
+def test_a_run_has_its_requests() -> None:
+    found = blis.read(FIXTURES / "blis-run/good")
+    requests = found.rows.filter(pl.col("request").is_not_null())
+    keys = ("quantity", "predicted", "status", "request", "prefill_tokens", "instance")
+    assert requests.select(keys).rows() == [
+        ("time", 120.5, None, "request_0", 64, "instance_1"),
+        ("ttft", 20.5, None, "request_0", 64, "instance_1"),
+        ("time", None, "not finished", "request_1", 32, "cluster"),
+        ("ttft", 30.5, None, "request_1", 32, "cluster"),
+    ]
+    assert set(requests["unit"]) == {"ms"}
+    others = found.rows.filter(pl.col("request").is_null())
+    assert others.select("level", "quantity", "unit", "statistic", "predicted").rows() == [
+        ("system", "time", "s", None, 2.5),
+        ("system", "request throughput", "requests/s", None, 0.4),
+        ("system", "generation throughput", "tokens/s", None, 4.4),
+        ("request", "itl", "ms", "mean", 10.0),
+        ("request", "queueing delay", "ms", "p99", 1.5),
+    ]
+    # Older versions write ticks under the name of ms.
+    assert [(one.n, "µs or ms" in one.reason) for one in found.dropped] == [(4, True), (3, False)]
+    note = "1 request of cluster was not finished: no statistic has what they took."
+    assert found.notes == (note,)
+
+
+_OBJECT = """{
+  "instance_id": "%s",
+  "completed_requests": %d,
+  "vllm_estimated_duration_s": 2.5,
+  "e2e_mean_ms": %s
+}
+"""
+
+
+def test_a_run_as_it_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text(
+        "=== Simulation Metrics ===\nCompleted Requests   : 100\nRequest Rate(req/s)  : 1\n"
+        "Simulation Duration(s): 0.125\nvLLM estimated Duration(s): 103.75\n"
+        "e2e_mean_ms  : 3724.5\nttft_p90_ms  : 23.25\ntokens_per_sec   : 494.75\n"
+        "other words\ne2e_p90_ms : 1\n"
+    )
+    found = ingest(path)
+    assert found.formats == ("blis-run",)
+    columns = ("level", "quantity", "unit", "statistic", "predicted", "measured")
+    assert found.rows.select(columns).rows() == [
+        ("system", "host time", "s", None, None, 0.125),
+        ("system", "time", "s", None, 103.75, None),
+        ("request", "time", "ms", "mean", 3724.5, None),
+        ("request", "ttft", "ms", "p90", 23.25, None),
+        ("system", "generation throughput", "tokens/s", None, 494.75, None),
+    ]
+    title = "=== Simulation Metrics ===\n"
+    blocks = [title + _OBJECT % block for block in (("a", 3, "9.5"), ("cluster", 0, "0"))]
+    path.write_text("time=1 msg=start\n" + "".join(blocks) + "=== Trace ===\ne2e_mean_ms: 1\n")
+    rows = blis.read(path).rows.filter(pl.col("level") == "request")
+    assert rows.select("instance", "predicted", "status").rows() == [
+        ("a", 9.5, None),
+        ("cluster", None, "no request completed"),
+    ]
+    path.write_text(title + "e2e_mean_ms : 1\n" + title + "vLLM estimated Duration(s): 2\n")
+    assert blis.read(path).rows["predicted"].to_list() == [1.0, 2.0]
+
+
+def test_the_metrics_of_tests() -> None:
+    found = blis.read(FIXTURES / "blis-tests/good")
+    keys = ("quantity", "unit", "predicted", "run", "model", "rate", "device", "tensor_parallel")
+    about = ("1", "some/model", 2.5, "H100", 2)
+    assert found.rows.select(keys).rows() == [
+        ("time", "s", 12.5, *about),
+        ("request throughput", "requests/s", 0.8, *about),
+        ("time", "ms", 250.5, *about),
+        ("ttft", "ms", 20.25, *about),
+    ]
 
 
 def test_steps_are_pairs() -> None:
@@ -124,6 +203,21 @@ def test_unsigned_errors_are_refused() -> None:
             "a: e2e_p90_mpe must be a number, got '?1",
         ),
         ("blis-experiments", "a\n1\n", "no column of times"),
+        ("blis-run", "a\n=== Simulation Metrics ===\n\nb\n", "no metrics follow the title"),
+        ("blis-run", "=== Simulation Metrics ===\n{\n", "line 2: the metrics are cut off"),
+        ("blis-run", "=== Simulation Metrics ===\n{\n,\n}\n", "line 2: .*not valid JSON"),
+        ("blis-run", "=== Simulation Metrics ===\ne2e_mean_ms : x\n", "e2e_mean_ms must be"),
+        ("blis-run", _FILE % "null", "e2e_mean_ms must be a number, got 'None'"),
+        ("blis-run", "[" + _FILE % 1 + ", 1]", "a run must be an object, got 1"),
+        ("blis-run", _FILE % '1, "requests": [1]', "a request must be an object, got 1"),
+        ("blis-run", _FILE % '1, "requests": [{"ttft_ms": 1}]', "e2e_ms of request"),
+        (
+            "blis-run",
+            _FILE % '1, "requests": [{"requestID": "r7", "e2e_ms": "x"}]',
+            "e2e_ms of request r7 must be a number, got 'x'",
+        ),
+        ("blis-tests", "[]", "tests is no list"),
+        ("blis-tests", '{"tests": [{}]}', "test 1 has no metrics"),
         ("blis-steps", "a\n1\n", "missing column"),
         ("blis-experiments", "gt_e2e_ms,blis_e2e_ms\nx,1\n", "gt_e2e_ms must be a number"),
     ],

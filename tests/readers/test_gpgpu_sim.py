@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
-from errcomp.readers import gpgpu_sim
+from errcomp.readers import accel_sim, gpgpu_sim
 from errcomp.readers.ingesting import ingest
 from errcomp.readers.output import Output
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
-NAMES = [one.name for one in gpgpu_sim.FORMATS]
 
 
 def fixture(name: str, scenario: str = "good") -> Output:
@@ -28,56 +22,6 @@ def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
-    for path in (DATA / name).rglob("*.*"):
-        found = [one.name for one in recognise(Source(path), gpgpu_sim.FORMATS)]
-        assert found == [name], path
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_damaged_files_are_refused_or_read(
-    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = sorted((DATA / name / "good").iterdir())[0]
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = min(len(content), start + data.draw(st.integers(0, 40)))
-        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
-        if how == "flip":
-            content[start:end] = bytes(
-                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
-            )
-        elif how == "delete":
-            del content[start:end]
-        elif how == "insert":
-            content[start:start] = data.draw(
-                st.sampled_from(
-                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
-                )
-            )
-        else:
-            content[start:start] = content[start:end]
-    damaged = tmp_path_factory.mktemp("damaged") / path.name
-    damaged.write_bytes(content)
-    recognise(Source(damaged), gpgpu_sim.FORMATS)
-    (own,) = (one for one in gpgpu_sim.FORMATS if one.name == name)
-    if own.read is not None:
-        with contextlib.suppress(InputError):
-            own.read(Source(damaged))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
-)
-def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
-    source = Source(text_of(tmp_path, text))
-    assert recognise(source, gpgpu_sim.FORMATS) == []
 
 
 def test_kernels_and_their_total() -> None:
@@ -126,6 +70,71 @@ def test_a_limit_of_cycles_makes_no_time() -> None:
     rows = fixture("gpgpu-sim-log", "limit").rows
     assert rows["predicted"].to_list() == [300.0, None, None]
     assert rows["status"].to_list()[1:] == ["stopped at the limit of cycles or instructions"] * 2
+
+
+_HEAD = "*** GPGPU-Sim Simulator Version 4.2.0  [build 0] ***\n"
+_END = "GPGPU-Sim: *** exit detected ***\n"
+
+
+def block(names: str, numbers: str, cycles: int, total: int) -> str:
+    return (
+        f"kernel_name = {names} \nkernel_launch_uid = {numbers} \n"
+        f"gpu_sim_cycle = {cycles}\ngpu_tot_sim_cycle = {total}\n"
+    )
+
+
+def test_a_kernel_that_a_limit_stopped_has_its_block_before_the_line_of_the_limit(
+    tmp_path: Path,
+) -> None:
+    limit = "GPGPU-Sim: ** break due to reaching the maximum cycles (or instructions) **\n"
+    log = _HEAD + block("a", "1", 300, 300) + block("b", "2", 700, 1000) + limit + _END
+    rows = gpgpu_sim.read(text_of(tmp_path, log)).rows
+    assert rows["predicted"].to_list() == [300.0, None, None]
+    assert rows["status"].to_list()[1:] == ["stopped at the limit of cycles or instructions"] * 2
+    assert gpgpu_sim.read(text_of(tmp_path, _HEAD + limit + _HEAD + block("a", "1", 9, 9))).rows[
+        "predicted"
+    ].to_list() == [None, None]
+
+
+def test_names_may_have_blanks(tmp_path: Path) -> None:
+    one, two = "void f<g<8, 8>, void>(int*, float)", "void f<8>(int*)"
+    launched = "".join(
+        f"launching kernel name: {name} uid: {i} cuda_stream_id: 0\n"
+        for i, name in enumerate((one, two, two), start=1)
+    )
+    log = _HEAD + launched + block(one, "1", 300, 300) + block(two, "2", 100, 400)
+    found = accel_sim.read(text_of(tmp_path, log))
+    kernels = found.of(level="kernel").rows
+    assert kernels["kernel"].to_list() == [one, two, two]
+    assert kernels["predicted"].to_list() == [300.0, 100.0, None]
+    assert found.of(level="model").rows["status"].to_list() == [
+        "1 kernels did not finish: the log ends before"
+    ]
+    assert not any("at the same time" in note for note in found.notes)
+    together = log + block(f"{two} {one}", "3 4", 50, 450) + _END
+    found = accel_sim.read(text_of(tmp_path, together))
+    assert found.of(level="model").rows["predicted"].to_list() == [450.0]
+    assert found.notes[0].startswith("Kernels that ran at the same time are one row")
+
+
+def test_names_with_blanks_of_kernels_that_were_only_pushed(tmp_path: Path) -> None:
+    pushed = "".join(
+        f"GPGPU-Sim PTX: pushing kernel '{name}' to stream 0, gridDim= (1,1,1)\n"
+        for name in ("void f(int)", "void g(int)", "h")
+    )
+    blocks = block("void f(int) void g(int)", "", 300, 300)
+    found = gpgpu_sim.read(text_of(tmp_path, _HEAD + pushed + blocks))
+    assert found.of(level="kernel").rows["status"].to_list() == [
+        None,
+        "did not finish: the log ends before",
+    ]
+    assert found.of(level="kernel").rows["kernel"].to_list() == ["void f(int) void g(int)", "h"]
+
+
+def test_the_clock_stands_in_two_lines(tmp_path: Path) -> None:
+    line = "GPGPU-Sim uArch: clock freqs: 1500000000.000000:700000000.000000:1.0:2.0\n"
+    found = gpgpu_sim.read(text_of(tmp_path, _HEAD + line + block("a", "1", 300, 300) + _END))
+    assert found.rows["clock_hz"].to_list() == [1.5e9, 1.5e9]
 
 
 def test_a_log_without_its_first_lines() -> None:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import mlperf
 from errcomp.readers.ingesting import ingest
 from errcomp.readers.output import Output
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
-NAMES = [one.name for one in mlperf.FORMATS]
 
 
 def fixture(name: str, scenario: str = "good") -> Output:
@@ -28,56 +22,6 @@ def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
-    for path in (DATA / name).rglob("*.*"):
-        found = [one.name for one in recognise(Source(path), mlperf.FORMATS)]
-        assert found == [name], path
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_damaged_files_are_refused_or_read(
-    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = sorted((DATA / name / "good").iterdir())[0]
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = min(len(content), start + data.draw(st.integers(0, 40)))
-        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
-        if how == "flip":
-            content[start:end] = bytes(
-                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
-            )
-        elif how == "delete":
-            del content[start:end]
-        elif how == "insert":
-            content[start:start] = data.draw(
-                st.sampled_from(
-                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
-                )
-            )
-        else:
-            content[start:start] = content[start:end]
-    damaged = tmp_path_factory.mktemp("damaged") / path.name
-    damaged.write_bytes(content)
-    recognise(Source(damaged), mlperf.FORMATS)
-    (own,) = (one for one in mlperf.FORMATS if one.name == name)
-    if own.read is not None:
-        with contextlib.suppress(InputError):
-            own.read(Source(damaged))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
-)
-def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
-    source = Source(text_of(tmp_path, text))
-    assert recognise(source, mlperf.FORMATS) == []
 
 
 def test_the_summary_of_loadgen() -> None:
@@ -120,6 +64,47 @@ def test_summaries_that_are_cut_off(tmp_path: Path) -> None:
         mlperf.read(text_of(tmp_path, TITLE + "Samples per second: fast\n"))
     with pytest.raises(InputError, match="no predicted or measured value"):
         mlperf.read(text_of(tmp_path, TITLE))
+
+
+def test_tokens_that_loadgen_inferred(tmp_path: Path) -> None:
+    text = (
+        "MLPerf Results Summary\nScenario : Offline\nSamples per second: 12.5\n"
+        "Tokens per second (inferred): 800.5\nCompleted tokens per second (inferred) : 790\n"
+        "Result is : VALID\n"
+    )
+    rows = mlperf.read(text_of(tmp_path, text)).rows
+    assert rows.select("statistic", "unit", "measured").rows() == [
+        ("Samples per second", "samples/s", 12.5),
+        ("Tokens per second (inferred)", "tokens/s", 800.5),
+        ("Completed tokens per second (inferred)", "tokens/s", 790.0),
+    ]
+
+
+def test_a_log_with_several_summaries_has_several_runs(tmp_path: Path) -> None:
+    one = (
+        "MLPerf Results Summary\nScenario : {}\nSamples per second: {}\nResult is : {}\n"
+        "Test Parameters Used\nSamples per query : 8\n"
+    )
+    text = one.format("Offline", 10, "VALID") + one.format("Server", 20, "INVALID")
+    rows = mlperf.read(text_of(tmp_path, text)).rows
+    assert rows.select("run", "scenario", "measured", "status").rows() == [
+        ("1", "Offline", 10.0, None),
+        ("2", "Server", None, "result is INVALID"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ':::MLLOG {"key": "loadgen_version", "value": "3", "time_ms": 0.1, '
+        '"namespace": "mlperf::logging", "event_type": "POINT_IN_TIME", "metadata": {}}',
+        '"pid": 28, "tid": 28, "ts": 5925ns : LoadgenVersionInfo:',
+    ],
+)
+def test_the_detailed_log_of_loadgen_belongs_to_its_summary(line: str, tmp_path: Path) -> None:
+    path = text_of(tmp_path, line + "\n")
+    with pytest.raises(InputError, match=r"read along with mlperf_log_summary\.txt"):
+        mlperf.read(path)
 
 
 def test_results_of_a_round() -> None:
@@ -191,6 +176,40 @@ def test_a_training_run() -> None:
 def test_a_training_run_that_failed(scenario: str, status: str) -> None:
     rows = fixture("mlperf-training-log", scenario).rows
     assert rows.select("measured", "status").rows() == [(None, status), (11.5, None)]
+
+
+def test_a_training_run_of_the_second_round(tmp_path: Path) -> None:
+    text = (
+        "Iteration: 20, Loss: 8.2\n"
+        ':::MLL 1500000000.039 submission_benchmark: {"value": "net", "metadata": {"lineno": 1}}\n'
+        ':::MLL 1500000000.139 run_start: {"value": null, "metadata": {"lineno": 2}}\n'
+        ':::MLL 1500000060.389 run_stop: {"value": null, "metadata": {"status": "success"}}\n'
+    )
+    rows = mlperf.read(text_of(tmp_path, text)).rows
+    assert rows.select("model", "quantity", "unit", "measured").rows() == [
+        ("net", "time to train", "s", 60.25)
+    ]
+    failed = text.replace("success", "aborted")
+    assert mlperf.read(text_of(tmp_path, failed)).rows["status"].to_list() == [
+        "the run ended with aborted"
+    ]
+
+
+def test_a_training_run_of_the_first_round(tmp_path: Path) -> None:
+    text = (
+        ":::MLPv0.5.0 net 1500000000.25 (main.py:87) run_start\n"
+        "I0122 log.py:136] NET_:::MLPv0.5.0 net 1500000300.5 (main.py:187) "
+        'run_stop: {"success": true}\n'
+        ":::MLPv0.5.0 net 1500000301.5 (main.py:193) run_final\n"
+    )
+    rows = mlperf.read(text_of(tmp_path, text)).rows
+    assert rows.select("model", "unit", "measured").rows() == [("net", "s", 300.25)]
+    failed = text.replace("true", "false")
+    assert mlperf.read(text_of(tmp_path, failed)).rows["status"].to_list() == [
+        "the run ended with no success"
+    ]
+    with pytest.raises(InputError, match="no run_start"):
+        mlperf.read(text_of(tmp_path, text.replace("run_start", "run_begin")))
 
 
 def test_training_logs_that_cannot_be_used(tmp_path: Path) -> None:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import nccl_tests
 from errcomp.readers.ingesting import ingest
 from errcomp.readers.output import Output
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
-NAMES = [one.name for one in nccl_tests.FORMATS]
 
 
 def fixture(name: str, scenario: str = "good") -> Output:
@@ -28,56 +22,6 @@ def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
-    for path in (DATA / name).rglob("*.*"):
-        found = [one.name for one in recognise(Source(path), nccl_tests.FORMATS)]
-        assert found == [name], path
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_damaged_files_are_refused_or_read(
-    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = sorted((DATA / name / "good").iterdir())[0]
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = min(len(content), start + data.draw(st.integers(0, 40)))
-        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
-        if how == "flip":
-            content[start:end] = bytes(
-                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
-            )
-        elif how == "delete":
-            del content[start:end]
-        elif how == "insert":
-            content[start:start] = data.draw(
-                st.sampled_from(
-                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
-                )
-            )
-        else:
-            content[start:start] = content[start:end]
-    damaged = tmp_path_factory.mktemp("damaged") / path.name
-    damaged.write_bytes(content)
-    recognise(Source(damaged), nccl_tests.FORMATS)
-    (own,) = (one for one in nccl_tests.FORMATS if one.name == name)
-    if own.read is not None:
-        with contextlib.suppress(InputError):
-            own.read(Source(damaged))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
-)
-def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
-    source = Source(text_of(tmp_path, text))
-    assert recognise(source, nccl_tests.FORMATS) == []
 
 
 def test_times_and_bandwidths_of_both_placements() -> None:
@@ -107,6 +51,29 @@ def test_old_columns_with_the_tags_of_a_launcher() -> None:
     assert rows["status"].unique().to_list() == ["values of the run out of bounds: 3"]
     assert rows["nodes"].unique().to_list() == [1]
     assert found.notes == ("3 values were out of bounds: the test failed.",)
+
+
+@pytest.mark.parametrize(
+    "tag",
+    ["   [1,0]<stdout>:", "    ", "[prterun-node-12@1,0]<stdout>: ", "[1,0][node:12]<stdout>:"],
+)
+def test_tags_and_blanks_before_the_lines(tag: str, tmp_path: Path) -> None:
+    lines = [
+        "# Collective test starting: all_reduce_perf",
+        "#  Rank  0 Group  0 Pid 1 on  node device  0 [0009:01:00] X100",
+        "#  Rank  1 Group  0 Pid 2 on  node device  1 [0019:01:00] X100",
+        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong",
+        "  1024   256   float   sum   -1   34.5   0.03   0.03   0   34.0   0.04   0.04   N/A",
+        "# Out of bounds values : 0 OK",
+        "# Avg bus bandwidth    : 0.03",
+    ]
+    found = nccl_tests.read(text_of(tmp_path, "".join(f"{tag}{line}\n" for line in lines)))
+    rows = found.of(quantity="time").rows
+    assert rows.select("collective", "ranks", "placement", "measured").rows() == [
+        ("all_reduce", 2, "out-of-place", 34.5),
+        ("all_reduce", 2, "in-place", 34.0),
+    ]
+    assert found.notes == ()
 
 
 def test_several_runs_of_which_the_last_was_killed() -> None:

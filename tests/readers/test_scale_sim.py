@@ -52,6 +52,35 @@ def test_cycles_of_version_1() -> None:
     ]
 
 
+def test_bandwidths_of_version_1(tmp_path: Path) -> None:
+    path = good("scale-sim-first-bandwidth") / "net_avg_bw.csv"
+    rows = read(path).rows.filter(kernel="FC")
+    assert rows.select("memory", "operation", "statistic", "predicted", "unit").rows() == [
+        ("DRAM IFMAP", "read", "mean", 0.25, "bytes/cycle"),
+        ("DRAM Filter", "read", "mean", 8.0, "bytes/cycle"),
+        ("DRAM OFMAP", "write", "mean", 0.125, "bytes/cycle"),
+        ("SRAM", "read", "mean", 30.5, "bytes/cycle"),
+        ("SRAM OFMAP", "write", "mean", 1.0, "bytes/cycle"),
+    ]
+    other = tmp_path / "net_max_bw.csv"
+    text = path.read_text().replace("\tDRAM", "\tMax DRAM").replace("\tSRAM", "\tMax SRAM")
+    other.write_text(text.replace("Conv Layer Num", "Layer"))
+    highest = read(other).rows
+    assert set(highest["statistic"]) == {"max"}
+    assert highest["memory"].to_list() == read(path).rows["memory"].to_list()
+
+
+def test_accesses_of_version_1() -> None:
+    rows = read(good("scale-sim-first-accesses")).rows
+    assert rows.select("memory", "operation", "predicted", "unit", "start", "stop").rows() == [
+        ("DRAM IFMAP", "read", 4096.0, "bytes", -100, 900),
+        ("DRAM Filter", "read", 2048.0, "bytes", -50, 800),
+        ("DRAM OFMAP", "write", 1024.0, "bytes", 10, 1000),
+        ("SRAM", "read", 65536.0, "bytes", 0, 990),
+        ("SRAM", "write", 16384.0, "bytes", 5, 1000),
+    ]
+
+
 def test_bandwidth_and_accesses_by_memory() -> None:
     rows = read(good("scale-sim-bandwidth")).rows
     assert rows.select("memory", "predicted", "unit").rows()[1] == (

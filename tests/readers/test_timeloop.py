@@ -69,6 +69,17 @@ def test_maps_beside_it_are_passed_over() -> None:
             read(GOOD.with_name(name))
 
 
+def test_an_old_map_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "timeloop-mapper.map.txt"
+    path.write_text(
+        "\nDRAM [ Weights:1152 Inputs:1377 Outputs:2569 ] \n"
+        "---------------------------------------------\n| for Q in [0:14)\n|   for N in [0:8)\n\n"
+        "spad [ ] \n--------\n|     for K in [0:8)\n"
+    )
+    with pytest.raises(InputError, match=r"timeloop-mapper\.map\.txt of Timeloop, .* read along"):
+        read(path)
+
+
 def test_an_old_version_with_maccs_and_a_fraction() -> None:
     found = read(FIXTURES / "old_version")
     whole = found.rows.filter(pl.col("component").is_null())

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import tvm
@@ -17,7 +14,6 @@ from errcomp.readers.registry import recognise
 from errcomp.readers.source import Source
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
-NAMES = [one.name for one in tvm.FORMATS]
 
 
 def fixture(name: str, scenario: str = "good") -> Output:
@@ -28,56 +24,6 @@ def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_fixtures_are_recognised_by_their_format_alone(name: str) -> None:
-    for path in (DATA / name).rglob("*.*"):
-        found = [one.name for one in recognise(Source(path), tvm.FORMATS)]
-        assert found == [name], path
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_damaged_files_are_refused_or_read(
-    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = sorted((DATA / name / "good").iterdir())[0]
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = min(len(content), start + data.draw(st.integers(0, 40)))
-        how = data.draw(st.sampled_from(["flip", "delete", "insert", "double"]))
-        if how == "flip":
-            content[start:end] = bytes(
-                b ^ data.draw(st.integers(1, 255)) for b in content[start:end]
-            )
-        elif how == "delete":
-            del content[start:end]
-        elif how == "insert":
-            content[start:start] = data.draw(
-                st.sampled_from(
-                    [b"nan", b"-1", b"{", b"[", b'"', b",", b"\n", b"1e999", b"\0", b"="]
-                )
-            )
-        else:
-            content[start:start] = content[start:end]
-    damaged = tmp_path_factory.mktemp("damaged") / path.name
-    damaged.write_bytes(content)
-    recognise(Source(damaged), tvm.FORMATS)
-    (own,) = (one for one in tvm.FORMATS if one.name == name)
-    if own.read is not None:
-        with contextlib.suppress(InputError):
-            own.read(Source(damaged))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "\n", "a,b\n1,2\n", "[]", "{}", "[1, 2]", "\0", '{"a": [', "7"]
-)
-def test_other_files_are_not_recognised(text: str, tmp_path: Path) -> None:
-    source = Source(text_of(tmp_path, text))
-    assert recognise(source, tvm.FORMATS) == []
 
 
 def test_the_mean_of_costs_and_failures() -> None:
@@ -135,6 +81,33 @@ def test_what_cannot_be_used(good: str, bad: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["# no record\n", "no json\n", '{"i": 1, "r": 2}', '{"i": []}'])
 def test_what_is_not_recognised(text: str, tmp_path: Path) -> None:
     assert recognise(Source(text_of(tmp_path, text)), tvm.FORMATS) == []
+
+
+def test_records_of_the_meta_schedule() -> None:
+    found = fixture("tvm-meta-schedule-records")
+    assert found.along == ("database_workload.json",)
+    columns = ("kernel", "workload", "device", "measured", "n_repeats", "status")
+    assert found.rows.select(columns).rows() == [
+        ("workload 0", 0, "core-x", 0.003, 2, None),
+        ("workload 0", 0, "core-x", None, None, "no time"),
+        ("workload 1", 1, "sm_99", None, None, "no time"),
+    ]
+    first, second, third = found.rows.rows(named=True)
+    assert first["config"] != second["config"]
+    assert first["shape"] == ('[["TENSOR", "float32", [64, 64]], ["TENSOR", "float32", [64, 64]]]')
+    assert third["shape"] is None
+    assert first["tool"] == "MetaSchedule"
+
+
+@pytest.mark.parametrize(
+    "line", ["[0, [[[], []], [0.1]]]", '["a", [[], [0.1], "llvm", null]]', "[0, 3]", "3"]
+)
+def test_records_of_the_meta_schedule_that_cannot_be_used(line: str, tmp_path: Path) -> None:
+    first = '[0, [[[], []], [0.25], "llvm -mcpu=core-x", null]]\n'
+    assert tvm.read(text_of(tmp_path, first)).rows["device"].to_list() == ["core-x"]
+    with pytest.raises(InputError, match="line 2: not a record of the meta schedule"):
+        tvm.read(text_of(tmp_path, f"{first}{line}\n"))
+    assert recognise(Source(text_of(tmp_path, line)), tvm.FORMATS) == []
 
 
 @pytest.mark.shared
