@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from errcomp.readers._serving_config import config_beside, dry_run
 from errcomp.readers._values import number, text, whole
-from errcomp.readers._vidur_config import config_beside, dry_run
 from errcomp.readers.output import Output, output
 from errcomp.readers.source import Source
 

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError
+from errcomp.readers._keys import keys_of
 from errcomp.readers._values import number, whole
-from errcomp.readers._wide import Value, as_dropped, keys_of, long
+from errcomp.readers._wide import Value, as_dropped, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.source import Source
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import reprlib
 import sys
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from errcomp.errors import InputError
-from errcomp.readers._strict import loads, number, table
+from errcomp.readers._strict import loads, table
+from errcomp.readers._values import amount
 
 __all__ = [
     "DEVICES",
@@ -204,7 +204,7 @@ def read_operators(path: Path, *, measured: bool) -> list[Operator]:
         name_pattern = re.compile(r"'([^']+)'")
     found = []
     for line, row in _rows(path, (*names, *(() if measured else ("OpName",)))):
-        total, forward = (_time(path, line, key, row[key]) for key in names[1:3])
+        total, forward = (amount(f"{path}: line {line}", key, row[key]) for key in names[1:3])
         if forward > total:
             raise InputError(
                 f"{path}: line {line}: {names[2]} ({forward:g}) must not be above {names[1]} "
@@ -235,19 +235,6 @@ def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]
             "off. Copy it again."
         )
     return table(path, content, needed)
-
-
-def _time(path: Path, line: int, column: str, text: str) -> float:
-    try:
-        value = number(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise InputError(
-            f"{path}: line {line}: {column} must be a finite number ≥ 0, got {text[:40]!r}. Fix "
-            "the file."
-        )
-    return value
 
 
 def _text(path: Path) -> str:

@@ -1,15 +1,21 @@
-"""Values of JSON, which may be of any kind, taken as what they should be, or as none."""
+"""Values of files, which may be of any kind, taken as what they should be, or refused."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["number", "text", "whole"]
+from errcomp.errors import InputError
+from errcomp.readers import _strict
+
+if TYPE_CHECKING:
+    from errcomp.readers.source import Source
+
+__all__ = ["amount", "number", "number_at", "text", "whole"]
 
 
 def number(value: Any) -> float | None:
-    """Return a number; None of anything else (infinite, if it is too large).
+    """Return a number of JSON; None of anything else (infinite, if it is too large).
 
     Examples
     --------
@@ -33,3 +39,56 @@ def whole(value: Any) -> int | None:
 def text(value: Any) -> str | None:
     """Return text; None of anything else."""
     return value if isinstance(value, str) else None
+
+
+def number_at(source: Source, what: str, text: str, line: int | None = None) -> float:
+    """Turn text into a number, NaN where it says that there is none (n/a).
+
+    Parameters
+    ----------
+    source : Source
+    what : str
+        What the number is, for the message.
+    text : str
+    line : int, optional
+        Where it stands.
+
+    Raises
+    ------
+    InputError
+        It is no number.
+    """
+    try:
+        return _strict.number(text)
+    except ValueError:
+        if text.lower().lstrip("-") == "n/a":
+            return math.nan
+        raise source.error(
+            f"{what} must be a number, got {text[:40]!r}. The file may be damaged: copy it again.",
+            line=line,
+        ) from None
+
+
+def amount(where: str, name: str, text: str) -> float:
+    """Turn text into a finite number that is not negative.
+
+    Parameters
+    ----------
+    where, name : str
+        File and line, and what the number is, for the message.
+    text : str
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    try:
+        value = _strict.number(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise InputError(
+            f"{where}: {name} must be a finite number ≥ 0, got {text[:40]!r}. Copy the file again."
+        )
+    return value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError, describe_names
-from errcomp.readers.sheet import to_numbers
+from errcomp.readers._keys import key
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from errcomp.readers.sheet import Sheet
 
-__all__ = ["Value", "as_dropped", "key", "keys_of", "long", "without"]
+__all__ = ["Value", "as_dropped", "long", "rows_of", "with_repeats", "without"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,60 @@ def long(
     InputError
         The table has none of the columns, or a field of one is no number.
     """
+    values = list(values)
+    there = [one for one in values if set(one.columns) <= set(sheet.columns)]
+    if not there:
+        wanted = ", ".join(one for value in values for one in value.columns) or "any known one"
+        raise InputError(
+            f"{sheet.name}: no column of times. Expected {wanted}; found "
+            f"{describe_names(sheet.columns)}."
+        )
+    return _below_each_other(sheet, there, keys, fixed)
+
+
+def rows_of(
+    sheet: Sheet, tool: str, level: str, values: Sequence[Value], keys: Mapping[str, str]
+) -> pl.DataFrame:
+    """Return the same of columns that must all be there.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    tool, level : str
+    values : sequence of Value
+        A row without any value of a quantity gets none of it where there are several.
+    keys : mapping of str to str
+        Names of keys and their columns.
+
+    Raises
+    ------
+    InputError
+        There is no such column, or a value is no number.
+    """
+    import polars as pl
+
+    if missing := [column for column in keys.values() if column not in sheet.columns]:
+        raise InputError(
+            f"{sheet.name}: missing column {missing[0]!r}. Columns found: "
+            f"{describe_names(sheet.columns, wanted=missing[0])}."
+        )
+    found = {name: key(sheet, column, name) for name, column in keys.items()}
+    rows = _below_each_other(sheet, values, found, {"tool": tool, "level": level})
+    sides = pl.col([name for name in ("predicted", "measured") if name in rows.columns])
+    rows = rows.with_columns(sides.fill_nan(None))
+    return rows.filter(pl.any_horizontal(sides.is_not_null())) if len(values) > 1 else rows
+
+
+def _below_each_other(
+    sheet: Sheet,
+    values: Sequence[Value],
+    keys: Mapping[str, pl.Series],
+    fixed: Mapping[str, Any],
+) -> pl.DataFrame:
     import polars as pl
 
     frames = []
-    values = list(values)
     for value in values:
-        if any(one not in sheet.columns for one in value.columns):
-            continue
         found = {
             side: sheet.numbers(column)
             for side, column in (("predicted", value.predicted), ("measured", value.measured))
@@ -83,36 +130,16 @@ def long(
                 **{name: pl.lit(one) for name, one in same.items() if one is not None}
             )
         )
-    if not frames:
-        wanted = ", ".join(one for value in values for one in value.columns) or "any known one"
-        raise InputError(
-            f"{sheet.name}: no column of times. Expected {wanted}; found "
-            f"{describe_names(sheet.columns)}."
-        )
     return pl.concat(frames, how="diagonal_relaxed").sort("_row", maintain_order=True).drop("_row")
 
 
-def key(sheet: Sheet, column: str) -> pl.Series:
-    """Return a column as a key: whole numbers or numbers where all of it is, else text.
-
-    What a tool writes for no value is null.
-    """
+def with_repeats(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give rows that agree in all but their values a number: they were measured again."""
     import polars as pl
 
-    text = sheet.frame[column]
-    numbers, bad = to_numbers(text)
-    if bad.any() or not np.isfinite(numbers).any():
-        # Leading zeros and the like are kept: the text is the name.
-        return pl.Series(column, [one or None for one in text.to_list()], dtype=pl.String)
-    found = pl.Series(column, numbers, nan_to_null=True)
-    known = numbers[~np.isnan(numbers)]
-    whole = bool(np.all(np.abs(known) < 2**53) and np.all(known == np.floor(known)))
-    return found.cast(pl.Int64) if whole else found
-
-
-def keys_of(sheet: Sheet, names: Mapping[str, str]) -> dict[str, pl.Series]:
-    """Return those of the columns that there are as keys, by the names given."""
-    return {new: key(sheet, old) for old, new in names.items() if old in sheet.columns}
+    keys = [name for name in rows.columns if name not in ("predicted", "measured")]
+    times, place = pl.len().over(keys), pl.int_range(1, pl.len() + 1).over(keys)
+    return rows.with_columns(repeat=pl.when(times > 1).then(place))
 
 
 def without(

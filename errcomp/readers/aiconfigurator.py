@@ -7,7 +7,8 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from errcomp.errors import describe_names
-from errcomp.readers._measures import Measure, has, other_keys, rows_of, with_repeats
+from errcomp.readers._keys import has, other_keys
+from errcomp.readers._wide import Value, rows_of, with_repeats
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -31,13 +32,13 @@ _LOOKED_FOR = (
 _PARQUET, _TAIL = b"PAR1", 1 << 16
 _SIZES = {"half": 2, "float16": 2, "bfloat16": 2, "int8": 1, "fp8": 1, "float": 4, "float32": 4}
 _ESTIMATED = (
-    Measure("ttft", "ms", "ttft"),
-    Measure("tpot", "ms", "tpot"),
-    Measure("time", "ms", "request_latency"),
-    Measure("throughput", "tokens/s", "tokens/s"),
-    Measure("throughput per GPU", "tokens/s", "tokens/s/gpu"),
-    Measure("throughput per user", "tokens/s", "tokens/s/user"),
-    Measure("request throughput", "requests/s", "seq/s"),
+    Value("ttft", "ms", "ttft"),
+    Value("tpot", "ms", "tpot"),
+    Value("time", "ms", "request_latency"),
+    Value("throughput", "tokens/s", "tokens/s"),
+    Value("throughput per GPU", "tokens/s", "tokens/s/gpu"),
+    Value("throughput per user", "tokens/s", "tokens/s/user"),
+    Value("request throughput", "requests/s", "seq/s"),
 )
 _KEYS = {"batch_size": "batch", "bs": "batch", "model_path": "model", "backend_version": "version"}
 
@@ -156,9 +157,9 @@ def _powers(sheet: Sheet) -> list[str]:
     return [name for name in ("power",) if name in sheet.columns]
 
 
-def _measures(sheet: Sheet, latency: str) -> list[Measure]:
-    found = [Measure("time", "ms", measured=latency)]
-    return found + [Measure("power", "W", measured=name) for name in _powers(sheet)]
+def _measures(sheet: Sheet, latency: str) -> list[Value]:
+    found = [Value("time", "ms", measured=latency)]
+    return found + [Value("power", "W", measured=name) for name in _powers(sheet)]
 
 
 def _renamed(sheet: Sheet, used: set[str]) -> dict[str, str]:
@@ -228,8 +229,8 @@ def _read_serving(source: Source) -> Output:
 
     sheet = source.sheet(_SERVING)
     measures = [
-        Measure("ttft", "ms", measured="silicon_ttft_ms"),
-        Measure("tpot", "ms", measured="silicon_tpot_ms"),
+        Value("ttft", "ms", measured="silicon_ttft_ms"),
+        Value("tpot", "ms", measured="silicon_tpot_ms"),
     ]
     used = {"silicon_ttft_ms", "silicon_tpot_ms", "id", "system", "silicon_data_source"}
     keys = {**_renamed(sheet, used), **({"device": "system"} if "system" in sheet.columns else {})}

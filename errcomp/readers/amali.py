@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from os import PathLike
 
-from errcomp.readers._measures import Measure, has, key_column, rows_of
+from errcomp.readers._keys import has, key
+from errcomp.readers._wide import Value, rows_of
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -80,7 +81,7 @@ def _read_results(source: Source) -> Output:
     keys = {"kernel": _names(source), "kernel_id": "kernel_id"}
     frames = [
         rows_of(
-            sheet, "AMALi", "kernel", [Measure("time", "cycles", model, measured)], keys
+            sheet, "AMALi", "kernel", [Value("time", "cycles", model, measured)], keys
         ).with_columns(variant=pl.lit(model))
         for model in models
     ]
@@ -105,14 +106,14 @@ def _read_measured(source: Source) -> Output:
     several = (n > 1) & (average > 0)
     spread[several] = np.nanstd(times[several], axis=1, ddof=1) / average[several]
     keys = {"kernel": "Kernel Name"}
-    measure = Measure("time", "cycles", measured="Average")
+    measure = Value("time", "cycles", measured="Average")
     rows = rows_of(sheet, "ncu", "kernel", [measure], keys)
     rows = rows.with_columns(
         pl.Series("measured_spread", spread, nan_to_null=True), pl.Series("n_repeats", n)
     )
     for column in ("kernel id", "kernel_id"):
         if column in sheet.columns:
-            rows = rows.with_columns(key_column(sheet.texts(column), "kernel_id"))
+            rows = rows.with_columns(key(sheet, column, "kernel_id"))
     return output(source.name, "amali-measured", rows)
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.readers._wide import Value, key, long
+from errcomp.readers._keys import key
+from errcomp.readers._no_times import no_times
+from errcomp.readers._wide import Value, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -108,18 +110,13 @@ FORMATS = (
         limits="The observations have neither names nor units in what is published; the first "
         "looks like the simulated time.",
     ),
-    Format(
-        name="archgym-actions",
-        tool="ArchGym",
-        files="actions_feasible.csv",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    no_times(
+        "archgym-actions",
+        "ArchGym",
+        "actions_feasible.csv",
+        _actions,
+        "It holds the parameters of designs, and no results.",
         sample="proxy pipeline, first 500 rows",
-        recognise=_actions,
-        read=None,
-        limits="It holds the parameters of designs, and no results.",
         part_of="archgym-observations",
     ),
 )

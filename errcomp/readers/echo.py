@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.errors import InputError
+from errcomp.readers._keys import keys_of
 from errcomp.readers._no_times import no_times
-from errcomp.readers._wide import Value, keys_of, long
+from errcomp.readers._wide import Value, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -104,9 +105,7 @@ def _overlap(source: Source) -> Output:
 
 
 def _keys(sheet: Sheet) -> dict[str, pl.Series]:
-    keys = keys_of(sheet, _KEYS)
-    if _ALONE in sheet.columns:
-        keys |= keys_of(sheet, {_ALONE: "duration_alone_ns"})
+    keys = keys_of(sheet, {**_KEYS, _ALONE: "duration_alone_ns"})
     if "kernel" in keys:
         keys["kernel_class"] = keys["kernel"]
     return keys

@@ -7,15 +7,14 @@ from typing import Any
 
 from errcomp.readers._frontier_traces import is_ledger, is_operators, read_ledger, read_operators
 from errcomp.readers._no_times import no_times
-from errcomp.readers._values import number, whole
-from errcomp.readers._vidur_batches import is_trace, read_batches, read_operations, read_trace
-from errcomp.readers._vidur_config import (
+from errcomp.readers._serving_batches import is_trace, read_batches, read_operations, read_trace
+from errcomp.readers._serving_config import (
     config_beside,
     dry_run,
     is_frontier,
     is_frontier_beside,
 )
-from errcomp.readers._vidur_tables import (
+from errcomp.readers._serving_tables import (
     is_batches,
     is_operations,
     is_profile,
@@ -23,6 +22,7 @@ from errcomp.readers._vidur_tables import (
     read_profile,
     request_keys,
 )
+from errcomp.readers._values import number, whole
 from errcomp.readers._wide import Value, long, without
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
@@ -102,7 +102,7 @@ def _requests(source: Source) -> Output:
     keys = request_keys(sheet)
     values = [Value(what, "ms", predicted=column) for column, what in _QUANTITIES.items()]
     frame = long(sheet, values, keys, tool="Frontier", level="request", **config.keys)
-    unfinished = pl.when(pl.col("predicted").is_nan()).then(pl.lit("not finished"))
+    unfinished = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no value (NaN)"))
     frame = frame.with_columns(status=unfinished)
     dropped: tuple[Any, ...] = ()
     if "decode_tokens" in keys:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._strict import number
+from errcomp.readers._values import number_at
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -206,19 +206,11 @@ def _block(source: Source, i: int, block: Message) -> list[dict[str, Any]]:
         if not values:
             rows.append({**common, "status": "no throughput"})
         for repeat, text in enumerate(values, start=1):
-            value = _number(source, text, i)
+            value = number_at(
+                source, f"inverse_throughput_cycles of block {i}", str(text).removesuffix("f")
+            )
             rows.append({**common, column: value, "repeat": repeat if len(values) > 1 else None})
     return rows
-
-
-def _number(source: Source, text: Any, block: int) -> float:
-    try:
-        return number(str(text).removesuffix("f"))
-    except ValueError:
-        raise source.error(
-            f"inverse_throughput_cycles of block {block} must be a number, got {str(text)[:40]!r}. "
-            "The file may be damaged: copy it again."
-        ) from None
 
 
 FORMATS = (

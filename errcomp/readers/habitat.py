@@ -7,7 +7,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from errcomp.readers._measures import Measure, has, rows_of
+from errcomp.readers._keys import has
+from errcomp.readers._wide import Value, rows_of
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, Gives, read_as
 from errcomp.readers.source import Source
@@ -80,7 +81,7 @@ def _read_e2e(source: Source) -> Output:
     named = _named(source)
     # The origin is written first; the name of the file says so too.
     origin = named.get("origin") or sheet.texts("device")[0]
-    measure = Measure("time", "ms", predicted="run_time_ms")
+    measure = Value("time", "ms", predicted="run_time_ms")
     rows = rows_of(sheet, _TOOL, "model", [measure], {"device": "device"})
     own = pl.col("device") == origin
     rows = rows.with_columns(
@@ -121,12 +122,12 @@ def _read_breakdown(source: Source) -> Output:
             "Habitat gave it: <config>-<origin>-<dest>-breakdown.csv."
         )
     own = named["origin"] == named["dest"]
-    column = {"measured" if own else "predicted": "run_time_ms"}
-    rows = _operations(source, Measure("time", "ms", **column), named)
+    columns = ("", "run_time_ms") if own else ("run_time_ms", "")
+    rows = _operations(source, Value("time", "ms", *columns), named)
     return output(source.name, "habitat-breakdown", rows)
 
 
-def _operations(source: Source, measure: Measure, named: dict[str, str]) -> pl.DataFrame:
+def _operations(source: Source, measure: Value, named: dict[str, str]) -> pl.DataFrame:
     import polars as pl
 
     sheet = source.sheet(["operation"])
@@ -146,7 +147,7 @@ def _is_combined(source: Source) -> bool:
 def _read_combined(source: Source) -> Output:
     sheet = source.sheet(_BOTH)
     keys = {"origin": "origin_device", "device": "dest_device"}
-    rows = rows_of(sheet, _TOOL, "model", [Measure("time", "ms", *_BOTH)], keys)
+    rows = rows_of(sheet, _TOOL, "model", [Value("time", "ms", *_BOTH)], keys)
     return output(source.name, "habitat-combined", _identified(rows, _named(source)))
 
 
@@ -155,7 +156,7 @@ def _is_combined_breakdown(source: Source) -> bool:
 
 
 def _read_combined_breakdown(source: Source) -> Output:
-    rows = _operations(source, Measure("time", "ms", *_BOTH), _named(source))
+    rows = _operations(source, Value("time", "ms", *_BOTH), _named(source))
     return output(source.name, "habitat-combined-breakdown", rows)
 
 

@@ -11,7 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
-from errcomp.readers._measures import key_column
+from errcomp.readers._keys import key
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -94,9 +94,9 @@ def _device(column: str, columns: tuple[str, ...]) -> tuple[str, int | None]:
 def _read_table(source: Source) -> Output:
     import polars as pl
 
-    sheet = source.sheet(["arch_index"])
+    sheet = source.sheet(["arch_index", "is_anchor"])
     devices = [name for name in sheet.columns if name not in ("arch_index", "is_anchor")]
-    anchor = key_column(sheet.texts("is_anchor"), "anchor")
+    anchor = key(sheet, "is_anchor", "anchor")
     frames = []
     whole: list[str] = []
     for column in devices:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from os import PathLike
 
-from errcomp.readers._measures import has
+from errcomp.readers._keys import has
+from errcomp.readers._no_times import no_times
 from errcomp.readers.output import Output
-from errcomp.readers.registry import Format, read_as
+from errcomp.readers.registry import read_as
 from errcomp.readers.source import Source
 
 __all__ = ["FORMATS", "read"]
@@ -48,33 +49,20 @@ def _is_configurations(source: Source) -> bool:
 
 
 FORMATS = (
-    Format(
-        name="litepred-accuracy",
-        tool="LitePred",
-        files="accuracies of each platform",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    no_times(
+        "litepred-accuracy",
+        "LitePred",
+        "accuracies of each platform",
+        _is_accuracy,
+        "It holds shares of predictions within 5 and 10 %, and no prediction or measurement: "
+        "other metrics cannot be computed from them.",
         sample="Moonlit 348a402, README",
-        recognise=_is_accuracy,
-        read=None,
-        limits=(
-            "It holds shares of predictions within 5 and 10 %, and no prediction or measurement: "
-            "other metrics cannot be computed from them."
-        ),
     ),
-    Format(
-        name="litepred-configurations",
-        tool="LitePred",
-        files="configurations of kernels",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
-        sample="",
-        recognise=_is_configurations,
-        read=None,
-        limits="It holds shapes of kernels without latencies.",
+    no_times(
+        "litepred-configurations",
+        "LitePred",
+        "configurations of kernels",
+        _is_configurations,
+        "It holds shapes of kernels without latencies.",
     ),
 )

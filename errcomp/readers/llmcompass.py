@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._strict import is_number, number
+from errcomp.readers._strict import is_number
+from errcomp.readers._values import number_at
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -130,17 +131,6 @@ def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     return keys, side, notes
 
 
-def _number(source: Source, text: str, line: int) -> float:
-    try:
-        return number(text)
-    except ValueError:
-        if text.lower().lstrip("-") in ("nan", "n/a"):
-            return float("nan")
-        raise source.error(
-            f"{text[:40]!r} is not a number. The file may be damaged: copy it again.", line=line
-        ) from None
-
-
 def _sizes(source: Source, name: str, fields: Callable[[Sequence[str]], Any]) -> Output:
     """Read lines of sizes and values; the fields of a line give its values with their units."""
     common, side, notes = _origin(source)
@@ -160,7 +150,7 @@ def _sizes(source: Source, name: str, fields: Callable[[Sequence[str]], Any]) ->
         shape = "x".join(sizes)
         keys = {**common, "kernel": common.get("kernel_class", "operator"), "shape": shape}
         for quantity, unit, text in found:
-            value = _number(source, text, i)
+            value = number_at(source, "a value", text, i)
             rows.append({**keys, "quantity": quantity, "unit": unit, side: value})
     return output(source.name, name, rows, notes=notes)
 
@@ -198,7 +188,7 @@ def _read_layer(source: Source) -> Output:
                 "kernel": name,
                 "kernel_class": kind or {"Q_K_V": "matmul"}.get(name) or name.split("_")[0].lower(),
                 "mode": mode,
-                side: _number(source, text.strip(), line),
+                side: number_at(source, "a value", text.strip(), line),
             }
         )
     return output(source.name, "llmcompass-layer", rows, notes=notes)
@@ -209,7 +199,7 @@ def _read_die(source: Source) -> Output:
     rows = []
     common = {"tool": "LLMCompass", "level": "system", "quantity": "area", "unit": "mm^2"}
     for part, (i, line) in zip(_PARTS, lines, strict=False):
-        values = [_number(source, text.strip(), i) for text in line.split(",")]
+        values = [number_at(source, "a value", text.strip(), i) for text in line.split(",")]
         for device, value in zip(_DIES, values, strict=False):
             rows.append({**common, "device": device, "component": part, "measured": value})
     return output(source.name, "llmcompass-die", rows)

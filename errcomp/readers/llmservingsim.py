@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.readers import _llmservingsim_log as log
 from errcomp.readers import _llmservingsim_vllm as vllm
+from errcomp.readers._keys import key, keys_of
 from errcomp.readers._no_times import no_times
 from errcomp.readers._strict import loads
 from errcomp.readers._values import number
-from errcomp.readers._wide import Value, key, keys_of, long, without
+from errcomp.readers._wide import Value, long, without
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source

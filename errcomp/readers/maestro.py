@@ -6,7 +6,8 @@ from os import PathLike
 
 import numpy as np
 
-from errcomp.readers._wide import Value, key, keys_of, long
+from errcomp.readers._keys import key, keys_of
+from errcomp.readers._wide import Value, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source

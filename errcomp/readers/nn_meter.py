@@ -7,8 +7,9 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._measures import Measure, has, other_keys, rows_of
+from errcomp.readers._keys import has, other_keys
 from errcomp.readers._strict import number
+from errcomp.readers._wide import Value, rows_of
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, Gives, read_as
 from errcomp.readers.source import Source
@@ -74,7 +75,7 @@ def _read_table(source: Source) -> Output:
         sheet,
         _TOOL,
         "model",
-        [Measure("time", "ms", predicted="latency")],
+        [Value("time", "ms", predicted="latency")],
         {**keys, **other_keys(sheet, used)},
     )
     return output(source.name, "nn-meter-predictions", rows)
@@ -88,7 +89,7 @@ def _read_pairs(source: Source) -> Output:
     import polars as pl
 
     sheet = source.sheet(_PAIRS)
-    both = Measure("time", "ms", "predicted_ms", "real_ms")
+    both = Value("time", "ms", "predicted_ms", "real_ms")
     rest = other_keys(sheet, _PAIRS)
     keys = {"family": "model_group_file", "index": "index", **rest}
     rows = rows_of(sheet, _TOOL, "model", [both], keys)

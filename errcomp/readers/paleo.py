@@ -6,7 +6,8 @@ import re
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._strict import is_number
+from errcomp.readers._no_times import no_times
+from errcomp.readers._values import number_at
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -112,7 +113,7 @@ class _Output:
         if header:
             self.separator, self.header = separator, header
         elif match := _FULL.match(text):
-            value = self._number(line, match.group(2))
+            value = number_at(self.source, "a time", match.group(2), line)
             quantity = f"{match.group(1).lower()} time"
             self._row("model", quantity, "measured", value)
         elif self.header[0] and text.strip():
@@ -134,15 +135,6 @@ class _Output:
             return True
         return False
 
-    def _number(self, line: int, text: str) -> float:
-        if not is_number(text):
-            raise self.source.error(
-                f"a time must be a number, got {text[:40]!r}. The file may be damaged: copy it "
-                "again.",
-                line=line,
-            )
-        return float(text)
-
     def _row(
         self, level: str, quantity: str, column: str, value: float | None, **keys: Any
     ) -> None:
@@ -156,7 +148,7 @@ class _Output:
         elif first == "Pass" and len(cells) == 3:
             for name, text in zip(("lower bound", "upper bound"), cells[1:], strict=True):
                 part = {"Fwd": "forward", "Bwd": "backward"}.get(cells[0], cells[0])
-                value = self._number(line, text)
+                value = number_at(self.source, "a time", text, line)
                 self._row("model", f"{part} time", "predicted", value, variant=name)
         elif first == "layer" and len(cells) >= 4:
             self._layer(line, cells)
@@ -168,14 +160,14 @@ class _Output:
         keys = {"workers": values.pop("workers"), "batch": values.pop("batch_size")}
         values.pop("iter", None)
         for name, text in values.items():
-            value = self._number(line, text)
+            value = number_at(self.source, "a time", text, line)
             if name in _PARTS:
                 self._row("model", _PARTS[name], "predicted", value, **keys)
             else:
                 self._row("collective", "time", "predicted", value, collective=name, **keys)
 
     def _layer(self, line: int, cells: list[str]) -> None:
-        ours, *measured = (self._number(line, text) for text in cells[1:4])
+        ours, *measured = (number_at(self.source, "a time", text, line) for text in cells[1:4])
         whole = cells[0] == "Sum"
         keys: dict[str, Any] = {} if whole else {"kernel": cells[0]}
         # An executor that did not run has a time of 0.
@@ -213,17 +205,11 @@ FORMATS = (
         read=_read,
         limits="There is no time of a whole iteration with communication.",
     ),
-    Format(
-        name="paleo-network",
-        tool="Paleo",
-        files="description of a network (nets/*.json)",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
-        sample="",
-        recognise=_is_network,
-        read=None,
-        limits="It holds layers and their shapes, no times.",
+    no_times(
+        "paleo-network",
+        "Paleo",
+        "description of a network (nets/*.json)",
+        _is_network,
+        "It holds layers and their shapes, no times.",
     ),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from os import PathLike
 
-from errcomp.readers._wide import Value, keys_of, long
+from errcomp.readers._keys import keys_of
+from errcomp.readers._wide import Value, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source

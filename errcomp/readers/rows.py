@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from os import PathLike
 
+from errcomp.errors import describe_names
 from errcomp.readers.output import LEVELS, Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -59,6 +60,11 @@ def _read(source: Source) -> Output:
 
     names = NAMES | {"quantity", "run", "kernel", "request"}
     frame, _ = read_frame(source.path, {}, names, ("predicted", "measured"))
+    if missing := sorted(_COLUMNS.difference(frame.columns)):
+        raise source.error(
+            f"missing column {missing[0]!r}: these are no rows that errcomp ingest wrote. Columns "
+            f"found: {describe_names(frame.columns, wanted=missing[0])}."
+        )
     return output(source.name, "errcomp-rows", frame)
 
 

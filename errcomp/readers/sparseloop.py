@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from errcomp.readers._strict import number
+from errcomp.readers._keys import key
 from errcomp.readers._timeloop_stats import QUANTITIES, UNITS, is_sparse, is_stats, read_stats
-from errcomp.readers._wide import Value, key, long
+from errcomp.readers._values import number_at
+from errcomp.readers._wide import Value, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -102,23 +103,12 @@ def _read_list(source: Source, name: str, pattern: re.Pattern[str], side: str) -
                 "copy it again.",
                 line=i,
             )
-        value = _number(source, found[2], i)
+        value = number_at(source, "the cycles", found[2], i)
         rows.append({**_ROW, "kernel": found[1], side: value})
     return output(source.name, name, rows)
 
 
 _ROW = {"tool": _TOOL, "level": "kernel", "quantity": "time", "unit": "cycles"}
-
-
-def _number(source: Source, text: str, line: int) -> float:
-    try:
-        return number(text)
-    except ValueError:
-        if text.lower().lstrip("-") in ("nan", "n/a"):
-            return float("nan")
-        raise source.error(
-            f"the cycles must be a number, got {text[:40]!r}. Copy the file again.", line=line
-        ) from None
 
 
 def _ratios(source: Source) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from errcomp.errors import InputError
 from errcomp.readers import astra_sim, vidur
-from errcomp.readers._strict import number
+from errcomp.readers._values import amount
 from errcomp.readers.registry import read_source
 from errcomp.readers.source import Source
 
@@ -132,19 +132,6 @@ def _source(path: Path) -> Source:
     return Source(path)
 
 
-def _amount(where: str, name: str, text: str) -> float:
-    """Read a time, a count or an energy."""
-    try:
-        value = number(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise InputError(
-            f"{where}: {name} must be a finite number ≥ 0, got {text[:40]!r}. Copy the file again."
-        )
-    return value
-
-
 def _vidur(runs: Mapping[str, _Table]) -> list[_Line]:
     lines: list[_Line] = []
     for name, requests in runs.items():
@@ -239,7 +226,7 @@ def _timeloop(path: Path) -> list[_Line]:
         if found is None:
             raise InputError(f"{path}: no line like {pattern!r}: not a Timeloop stats file")
         lines.append(
-            _line("Timeloop", run, quantity, "total", _amount(str(path), quantity, found[1]), unit)
+            _line("Timeloop", run, quantity, "total", amount(str(path), quantity, found[1]), unit)
         )
     _, _, shares = text.partition("fJ/Compute")
     parts = re.findall(r"^ +(\w+) += (\S+)$", shares, re.MULTILINE)
@@ -247,7 +234,7 @@ def _timeloop(path: Path) -> list[_Line]:
         raise InputError(f"{path}: nothing below fJ/Compute: the file was cut off. Copy it again.")
     for name, value in parts:
         lines.append(
-            _line("Timeloop", run, "energy per MAC", name, _amount(str(path), name, value), "fJ")
+            _line("Timeloop", run, "energy per MAC", name, amount(str(path), name, value), "fJ")
         )
     return lines
 

@@ -6,7 +6,9 @@ import re
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from errcomp.readers._wide import Value, keys_of, long
+from errcomp.readers._keys import keys_of
+from errcomp.readers._no_times import no_times
+from errcomp.readers._wide import Value, long
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
 from errcomp.readers.source import Source
@@ -176,18 +178,13 @@ FORMATS = (
         read=_read_trace,
         limits="Operators are measured one by one: the file has no time of the iteration.",
     ),
-    Format(
-        name="triosim-tensors",
-        tool="TrioSim",
-        files="tensor.csv",
-        levels=(),
-        quantities=(),
-        units=(),
-        gives="neither",
+    no_times(
+        "triosim-tensors",
+        "TrioSim",
+        "tensor.csv",
+        _tensors,
+        "It holds shapes of tensors, and no times.",
         sample="ResNet-50 and VGG-13 on H100",
-        recognise=_tensors,
-        read=None,
-        limits="It holds shapes of tensors, and no times.",
         part_of="triosim-trace",
     ),
     Format(

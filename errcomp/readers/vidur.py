@@ -7,9 +7,9 @@ from os import PathLike
 from typing import Literal
 
 from errcomp.readers._no_times import no_times
-from errcomp.readers._vidur_batches import is_trace, read_batches, read_operations, read_trace
-from errcomp.readers._vidur_config import config_beside, is_frontier_beside, is_vidur
-from errcomp.readers._vidur_tables import (
+from errcomp.readers._serving_batches import is_trace, read_batches, read_operations, read_trace
+from errcomp.readers._serving_config import config_beside, is_frontier_beside, is_vidur
+from errcomp.readers._serving_tables import (
     is_batches,
     is_operations,
     is_profile,
@@ -89,7 +89,7 @@ def _requests(
     ]
     keys = config.keys if tool == "VIDUR" else {}
     frame = long(sheet, values, request_keys(sheet), tool=tool, level="request", **keys)
-    unfinished = pl.when(pl.col(side).is_nan()).then(pl.lit("not finished"))
+    unfinished = pl.when(pl.col(side).is_nan()).then(pl.lit("no value (NaN)"))
     frame = frame.with_columns(status=unfinished)
     return output(source.name, name, frame, notes=config.notes if tool == "VIDUR" else ())
 
@@ -109,9 +109,18 @@ def _is_own_profile(source: Source) -> bool:
 
 
 def _is_plot(source: Source) -> bool:
-    """Points of a figure, which pandas writes with a column without a name first."""
+    """Say whether these are points of a figure; a column of row numbers may be first."""
     names = source.header
-    return names[0] == "" and len(names) in (3, 4) and bool(_PLOT.fullmatch(names[1]))
+    if names[0] != "":
+        return len(names) in (2, 3) and names[0] in ("cdf", "Time (sec)")
+    return len(names) in (3, 4) and bool(_PLOT.fullmatch(names[1]))
+
+
+def _is_unfinished(source: Source) -> bool:
+    """Say whether no request of the run ended: the columns of times are missing."""
+    names = source.header
+    arrived = {"Request Id", "request_arrived_at", "request_num_tokens"} <= set(names)
+    return arrived and not is_requests(source)
 
 
 def _is_events(source: Source) -> bool:
@@ -132,7 +141,7 @@ FORMATS = (
         recognise=_is_own_requests,
         read=lambda source: _requests(source, "VIDUR", "vidur-requests", "predicted"),
         limits="Columns divided by a number of tokens are left out, except tpot. A request that "
-        "the simulation did not finish has the status 'not finished'.",
+        "the simulation did not finish has no value, and the status 'no value (NaN)'.",
     ),
     Format(
         name="sarathi-serve-requests",
@@ -220,6 +229,13 @@ FORMATS = (
         _is_plot,
         "Holds the points of a figure (a distribution or a series over time), not the values: "
         "request_metrics.csv and batch_metrics.csv have them.",
+    ),
+    no_times(
+        "vidur-unfinished",
+        "VIDUR",
+        "request_metrics.csv (no request ended)",
+        _is_unfinished,
+        "It has no times: simulate longer, or more requests.",
     ),
     no_times(
         "vidur-events",

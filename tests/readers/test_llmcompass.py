@@ -84,8 +84,8 @@ def test_dies() -> None:
     [
         ("matmul", "64, 8, 8, 0.5ms, 1Tflops\n64, 8, 8, 0.5\n", "line 2: '64, 8, 8, 0.5' has"),
         ("matmul", "64, 8, a, 0.5ms, 1Tflops\n", "line 1: '64, 8, a"),
-        ("matmul", "64, 8, 8, xms, 1Tflops\n", "line 1: 'x' is not a number"),
-        ("rates", "64, 8, 1.5\n\n64, 8, 1.5.5\n", "line 3: '1.5.5' is not a number"),
+        ("matmul", "64, 8, 8, xms, 1Tflops\n", "line 1: a value must be a number, got 'x'"),
+        ("rates", "64, 8, 1.5\n\n64, 8, 1.5.5\n", "line 3: a value must be a number, got '1.5.5'"),
         ("layer", "1\n2\n3\n", "3 times, must be those of 12"),
     ],
 )

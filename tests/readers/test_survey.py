@@ -139,7 +139,7 @@ def test_timeloop_summary(tools):
                 message,
             )
             for bad, message in (
-                ("nan", "preemption time of request 7: not finished"),
+                ("nan", "preemption time of request 7: no value"),
                 ("inf", "preemption time of request 7: not finite"),
                 ("-1", "preemption time of request 7: negative"),
                 ("1_0", "request_preemption_time must be a number, got '1_0' in line 2"),

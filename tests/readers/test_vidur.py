@@ -30,7 +30,7 @@ def test_requests_are_in_seconds_and_know_their_run() -> None:
     rows = found.rows.filter(pl.col("quantity") == "time")
     assert rows["unit"].unique().to_list() == ["s"]
     assert rows["predicted"].to_list() == [0.5, 0.75, None]
-    assert rows["status"].to_list() == [None, None, "not finished"]
+    assert rows["status"].to_list() == [None, None, "no value (NaN)"]
     assert rows["request"].to_list() == [0, 1, 2]
     assert rows["prefill_tokens"].to_list() == [128, 256, 64]
     assert rows.row(0, named=True)["run"] == "2030-01-01_00-00-00-000001"
@@ -177,6 +177,30 @@ def test_figures_and_events_are_named_and_not_read() -> None:
     assert names(folder / "event_trace.json") == ["vidur-events"]
     with pytest.raises(InputError, match=r"cannot be read. Holds the points of a figure"):
         vidur.read(folder / "plots" / "batch_size.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cdf,input_layernorm,replica\n0.0,0.004,0\n", "Holds the points of a figure"),
+        ("Time (sec),Memory Usage (%),replica\n0.7,0.1,0\n", "Holds the points of a figure"),
+        (
+            "Request Id,request_num_tokens,request_arrived_at,replica\n0,7770,0.18,0\n",
+            "no request ended\\) of VIDUR, which cannot be read. It has no times",
+        ),
+    ],
+)
+def test_figures_and_requests_of_later_versions(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        vidur.read(path)
+
+
+def test_a_table_of_the_user_is_no_figure(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_text("Request Id,predicted,measured\n0,1,2\n")
+    assert names(path) == []
 
 
 @pytest.mark.parametrize(

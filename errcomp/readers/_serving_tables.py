@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from errcomp.readers._wide import Value, key, keys_of, long, without
+from errcomp.readers._keys import key, keys_of
+from errcomp.readers._wide import Value, long, without
 from errcomp.readers.output import Output, output
 from errcomp.readers.source import Source
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from errcomp.readers._keys import keys_of
+from errcomp.readers._serving_config import Config, config_beside, dry_run
+from errcomp.readers._serving_tables import CPU_OPERATIONS
 from errcomp.readers._values import number, whole
-from errcomp.readers._vidur_config import Config, config_beside, dry_run
-from errcomp.readers._vidur_tables import CPU_OPERATIONS
-from errcomp.readers._wide import Value, keys_of, long, without
+from errcomp.readers._wide import Value, long, without
 from errcomp.readers.output import Output, output
 from errcomp.readers.source import Source
 
