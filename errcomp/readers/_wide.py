@@ -117,6 +117,11 @@ def _below_each_other(
 ) -> pl.DataFrame:
     import polars as pl
 
+    def constant(same: Mapping[str, Any]) -> dict[str, pl.Expr]:
+        return {name: pl.lit(one) for name, one in same.items() if one is not None}
+
+    own = {name for value in values for name in value.fixed}
+    mixed = {name: one for name, one in fixed.items() if name in own}
     frames = []
     for value in values:
         found = {
@@ -124,13 +129,15 @@ def _below_each_other(
             for side, column in (("predicted", value.predicted), ("measured", value.measured))
             if column
         }
-        same = {**fixed, **value.fixed, "quantity": value.quantity, "unit": value.unit}
-        frames.append(
-            pl.DataFrame({**found, **keys, "_row": np.arange(len(sheet))}).with_columns(
-                **{name: pl.lit(one) for name, one in same.items() if one is not None}
-            )
-        )
-    return pl.concat(frames, how="diagonal_relaxed").sort("_row", maintain_order=True).drop("_row")
+        same = {**mixed, **value.fixed, "quantity": value.quantity, "unit": value.unit}
+        frames.append(pl.DataFrame({**found, **keys}).with_columns(**constant(same)))
+    rows = frames[0]
+    if len(frames) > 1:
+        # The values of one row of the table below each other.
+        order = np.arange(len(frames) * len(sheet)).reshape(len(frames), -1).T.ravel()
+        rows = pl.concat(frames, how="diagonal_relaxed")[order]
+    # What all rows have in common comes last: it takes no memory as long as no row is moved.
+    return rows.with_columns(**constant({k: v for k, v in fixed.items() if k not in own}))
 
 
 def with_repeats(rows: pl.DataFrame) -> pl.DataFrame:
