@@ -10,6 +10,7 @@ import numpy as np
 from errcomp.caveats._case import MATERIAL, NOTHING, Finding, percent
 from errcomp.caveats._statistics import holm, paired_p
 from errcomp.caveats.comparisons import groupings
+from errcomp.metrics import total_error
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
@@ -39,13 +40,6 @@ def signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{percent(value)}"
 
 
-def _total(case: Case) -> float:
-    """Error of the total; by shares of the largest measurement, which cannot overflow."""
-    largest = case.measured.max()
-    measured = case.measured / largest
-    return float((case.predicted / largest - measured).sum() / measured.sum())
-
-
 def claimed_total(case: Case) -> Finding | None:
     """Find a claim that is the error of a total, or that no average of these errors prints as."""
     claim = case.claim
@@ -53,7 +47,7 @@ def claimed_total(case: Case) -> Finding | None:
     # A bound or a range is met by many figures: that one of them is the total says nothing.
     if low is None or high is None or getattr(claim, "kind", "error") != "error":
         return None
-    total = _total(case)
+    total = total_error(predicted=case.predicted, measured=case.measured)
     averages = case.averages
     said = getattr(claim, "aggregation", None) == "total"
     if not said and not (

@@ -264,7 +264,8 @@ def user_claim(
     Raises
     ------
     InputError
-        The text is not one figure, or the metric is none of the three.
+        The text is not one figure, the metric is none of the three, or what is no error is said to
+        have an aggregation.
 
     Examples
     --------
@@ -273,6 +274,10 @@ def user_claim(
     """
     if metric not in USER_METRICS:
         raise InputError(f"no metric {metric!r} of a claim. There are: {', '.join(USER_METRICS)}")
+    if aggregation is not None and metric != "error":
+        raise InputError(
+            f"a {metric} has no aggregation ({aggregation!r}): only errors do. Leave it out."
+        )
     figure = parse_printed(printed)
     if (figure.value or figure.high) < 0 or figure.high <= 0:
         raise InputError(f"the claim {printed!r} is not positive: the size of an error is")

@@ -262,4 +262,4 @@ def _unpacked(kind: str, told: dict[str, Any], rows: bytes) -> Found | None:
 
 def not_here() -> dict[str, Any]:
     """Stand for the graph of a file that another process read."""
-    raise NotImplementedError("the file is to be read again in this process")
+    raise RuntimeError("the graph is in the process that read the file: read it again in this one")

@@ -10,6 +10,7 @@ from errcomp._columns import status_ok
 from errcomp._frames import to_eager
 from errcomp._units import factor
 from errcomp.errors import InputError, describe_names
+from errcomp.readers._shaping import named_by_file, without_empty
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Output:
         # A prediction that failed is a pair without a prediction: it is counted.
         failed = self.rows["status"].is_not_null() & self.rows["measured"].is_not_null()
         rows = self._of_one_unit(self._of_one_level(self.rows.filter(both | failed)))
-        return Pairs(_plain(rows), source=self.name)
+        return Pairs(rows.drop("quantity"), source=self.name)
 
     @property
     def kernels(self) -> Kernels:
@@ -174,7 +175,7 @@ class Output:
         """
         from errcomp.tables import Kernels
 
-        rows = _named_by_file(self._times("kernel"))
+        rows = named_by_file(self._times("kernel"))
         whole = self._whole_runs()
         if whole is not None and "run" in rows.columns:
             import polars as pl
@@ -183,7 +184,7 @@ class Output:
             scale = factor(ends["unit"][0], rows["unit"][0]) if len(ends) else 1.0
             ends = ends.select("run", run_measured=pl.col("measured") * scale)
             rows = rows.join(ends.unique("run"), on="run", how="left", maintain_order="left")
-        return Kernels(_plain(_without_empty(rows)), source=self.name)
+        return Kernels(without_empty(rows).drop("quantity"), source=self.name)
 
     @property
     def runs(self) -> Runs:
@@ -196,7 +197,7 @@ class Output:
         """
         from errcomp.tables import Runs
 
-        return Runs(_plain(_without_empty(self._times("model"))), source=self.name)
+        return Runs(without_empty(self._times("model")).drop("quantity"), source=self.name)
 
     @property
     def history(self) -> History:
@@ -229,7 +230,7 @@ class Output:
                 f"{self.name}: no column version: this is no history. Read it as pairs or kernels."
             )
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
-        rows = _without_empty(self._of_one_unit(self._of_one_level(rows)))
+        rows = without_empty(self._of_one_unit(self._of_one_level(rows)))
         return History(rows, source=self.name, order=order, series=series)
 
     def _times(self, level: str) -> pl.DataFrame:
@@ -382,31 +383,3 @@ def _why_not(rows: pl.DataFrame) -> str:
 def _some(frame: pl.DataFrame, column: str) -> bool:
     """Say whether there is a value, without making a whole column of a constant."""
     return int(frame.select(column).null_count().item()) < len(frame)
-
-
-def _named_by_file(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill in what only other files say: a file without runs is one run, its kernels ran once."""
-    import polars as pl
-
-    own = {"run": pl.col("file"), "count": pl.lit(1), "kernel_class": pl.col("kernel")}
-    for name, value in own.items():
-        if {name, "file", "kernel"} <= set(rows.columns) and rows[name].null_count():
-            nowhere = pl.col(name).is_null().all().over("file")
-            found = pl.when(nowhere).then(value).otherwise(pl.col(name))
-            rows = rows.with_columns(found.alias(name))
-    return rows
-
-
-def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out keys that have one value for all: they say nothing here but would be grouped by."""
-    return rows.drop("quantity")
-
-
-def _without_empty(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out values that no row has."""
-    empty = [
-        name
-        for name in (*_VALUES, "run_measured")
-        if name in rows.columns and rows[name].null_count() == len(rows)
-    ]
-    return rows.drop(empty)

@@ -160,3 +160,5 @@ def test_a_user_s_claim_may_be_a_share_or_a_correlation() -> None:
     assert correlation.reason == "The claim is a correlation, not an error."
     with pytest.raises(InputError, match="no metric 'RMSE' of a claim"):
         user_claim("1%", metric="RMSE")
+    with pytest.raises(InputError, match=r"a correlation has no aggregation \('total'\)"):
+        user_claim("0.9", metric="correlation", aggregation="total")
