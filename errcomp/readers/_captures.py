@@ -27,7 +27,7 @@ class _Kernel(NamedTuple):
     tool: str
     folder: str
     name: str
-    instances: int
+    instances: float
     total: str
 
 
@@ -76,7 +76,8 @@ def _kernels(one: Output) -> dict[_Kernel, int]:
     count = pl.col("count") if "count" in one.rows.columns else pl.lit(1)
     totals = (
         one.rows.filter(of_kernel & pl.col("measured").is_not_null())
-        .with_columns(count=count.fill_null(1))
+        # A count may be text where a file is damaged.
+        .with_columns(count=count.cast(pl.Float64, strict=False).fill_null(1))
         .group_by("tool", "kernel", "unit")
         .agg(
             pl.len().alias("rows"),

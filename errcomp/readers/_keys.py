@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from errcomp.readers.sheet import Sheet
 
-__all__ = ["has", "key", "keys_of", "other_keys", "snake"]
+__all__ = ["has", "key", "keys_of", "number_key", "other_keys", "snake"]
 
 #: Keys that are text although they may look like a number: 12 is not 12.0, nor 1.10 1.1.
 _TEXT = frozenset(
@@ -77,6 +77,27 @@ def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
     known = numbers[~np.isnan(numbers)]
     whole = bool(np.all(np.abs(known) < 2**53) and np.all(known == np.floor(known)))
     return found.cast(pl.Int64) if whole else found
+
+
+def number_key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
+    """Return a column as a key that rows are chosen by as a number: text in it is an error.
+
+    Raises
+    ------
+    InputError
+        A field is no number, or there is no such column.
+
+    Examples
+    --------
+    >>> from errcomp.readers.sheet import sheet_of
+    >>> number_key(sheet_of("t.csv", ["a,tokens", "x,n/a", "y,8"]), "tokens").to_list()
+    [None, 8]
+    """
+    import polars as pl
+
+    sheet.numbers(column)  # this is where it is checked
+    found = key(sheet, column, name)
+    return found.cast(pl.Float64) if found.dtype == pl.String else found
 
 
 def keys_of(sheet: Sheet, names: Mapping[str, str]) -> dict[str, pl.Series]:

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any
 
 from errcomp.readers._frontier_traces import is_ledger, is_operators, read_ledger, read_operators
+from errcomp.readers._keys import number_key
 from errcomp.readers._no_times import no_times
 from errcomp.readers._serving_batches import is_trace, read_batches, read_operations, read_trace
 from errcomp.readers._serving_config import (
@@ -100,6 +101,8 @@ def _requests(source: Source) -> Output:
     sheet = source.sheet(["Request Id", "request_e2e_time", "ttft", "tpot"])
     config = config_beside(source)
     keys = request_keys(sheet)
+    if "decode_tokens" in keys:
+        keys["decode_tokens"] = number_key(sheet, "request_num_decode_tokens", "decode_tokens")
     values = [Value(what, "ms", predicted=column) for column, what in _QUANTITIES.items()]
     frame = long(sheet, values, keys, tool="Frontier", level="request", **config.keys)
     unfinished = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no value (NaN)"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.readers import _llmservingsim_log as log
 from errcomp.readers import _llmservingsim_vllm as vllm
-from errcomp.readers._keys import key, keys_of
+from errcomp.readers._keys import key, keys_of, number_key
 from errcomp.readers._no_times import no_times
 from errcomp.readers._strict import loads
 from errcomp.readers._values import number
@@ -145,12 +145,15 @@ def _both(source: Source) -> Output:
     names = {"hardware": "device", "model": "model", "request_id": "request"}
     names |= {"measured_input_toks": "input_tokens", "measured_output_toks": "output_tokens"}
     keys = keys_of(sheet, names)
+    if "output_tokens" in keys:
+        keys["output_tokens"] = number_key(sheet, "measured_output_toks", "output_tokens")
     frame = long(sheet, values, keys, tool=_TOOL, level="request")
     notes = []
     for what in ("input", "output"):
         pair = [f"{side}_{what}_toks" for side in ("measured", "sim")]
         if set(pair) <= set(sheet.columns):
-            unlike = int((key(sheet, pair[0]) != key(sheet, pair[1])).sum())
+            measured, simulated = (number_key(sheet, column) for column in pair)
+            unlike = int((measured != simulated).sum())
             if unlike:
                 notes.append(f"{unlike} requests have other {what} lengths in the simulation.")
     dropped: tuple[Any, ...] = ()

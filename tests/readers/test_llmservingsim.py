@@ -254,3 +254,16 @@ def test_the_summary_is_that_of_the_requests(shared_data: Path) -> None:
         level = {"median": 50}.get(statistic) or (0 if mean else float(statistic[1:]))
         found = values.mean() if mean else np.percentile(values, level)
         assert found == pytest.approx(measured, abs=0.0501)
+
+
+@pytest.mark.parametrize("column", ["measured_output_toks", "sim_output_toks"])
+def test_numbers_of_tokens_are_numbers(tmp_path: Path, column: str) -> None:
+    names = "hardware,model,request_id,measured_output_toks,sim_output_toks,sim_ttft_ms,"
+    names += "vllm_ttft_ms,sim_tpot_ms,vllm_tpot_ms,sim_latency_ms,vllm_latency_ms"
+    fields = dict.fromkeys(names.split(","), "5") | {column: "5x"}
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"{names}\n{','.join(fields.values())}\n")
+    with pytest.raises(InputError, match=f"{column} must be a number, got '5x' in line 2"):
+        llmservingsim.read(path)
+    path.write_text(path.read_text().replace("5x", "n/a"))
+    assert llmservingsim.read(path).rows["predicted"].to_list() == [5.0, 5.0, 5.0]
