@@ -152,7 +152,7 @@ def _fit(args: argparse.Namespace) -> None:
     from errcomp.calibration.composition import Composition
     from errcomp.calibration.modelfile import check_target
     from errcomp.calibration.storing import library_versions, save_model
-    from errcomp.cli._calibration_tables import fit_tables, model_document
+    from errcomp.report.tables.calibration import fit_tables, model_document
 
     estimators = _estimators(args)
     named = [item.partition("=")[0] in _FIGURES["fit"] for item in args.figure]
@@ -189,7 +189,7 @@ def _fit(args: argparse.Namespace) -> None:
 def _evaluate(args: argparse.Namespace) -> None:
     from errcomp.calibration.composition import evaluate_composition
     from errcomp.calibration.splits import check_split
-    from errcomp.cli._evaluation_tables import evaluation_tables, known_of
+    from errcomp.report.tables.evaluation import evaluation_tables, known_of
 
     estimators = _estimators(args)
     splits = parse_keys(args.split)
@@ -217,7 +217,7 @@ def _evaluate(args: argparse.Namespace) -> None:
 
 def _show(args: argparse.Namespace) -> None:
     from errcomp.calibration.storing import load_model
-    from errcomp.cli._calibration_tables import model_document, model_tables
+    from errcomp.report.tables.calibration import model_document, model_tables
 
     spare_inputs(args.output, [args.model])
     known = model_document(load_model(args.model))
@@ -284,8 +284,8 @@ def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> A
 
     from errcomp.calibration.hierarchical import HierarchicalModel
     from errcomp.calibration.members import columns_of
-    from errcomp.cli._calibration_tables import LAUNCH_WORDS, overheads
     from errcomp.report import calibration_figures as draw
+    from errcomp.report.tables.calibration import LAUNCH_WORDS, overheads
 
     model = fitted.model_
     note = f"{fitted.task} of {kernels.source or 'the table'}, {len(model.training)} runs"
@@ -312,8 +312,8 @@ def _drawn_evaluation(name: str, found: Evaluation, split: str) -> Any:
     import numpy as np
 
     from errcomp.calibration.design import LEVELS
-    from errcomp.cli._evaluation_tables import best_of, group_of
     from errcomp.report import calibration_figures as draw
+    from errcomp.report.tables.evaluation import best_of, group_of
 
     rows = [row for row in found.rows if row.split == split]
     if name == "coverage":

@@ -202,8 +202,8 @@ def _is_store(path: Path) -> bool:
 
 
 def _fit(args: argparse.Namespace) -> None:
-    from errcomp.cli._halflife_tables import fit_tables
     from errcomp.halflife.fitting import half_life
+    from errcomp.report.tables.halflife import fit_tables
 
     figures = parse_figures(args.figure, _FIGURES)
     if "://" not in args.history:
@@ -236,8 +236,8 @@ def _draw(found: HalfLives, figures: Sequence[tuple[str, Path]]) -> None:
 
 
 def _forecast(args: argparse.Namespace) -> None:
-    from errcomp.cli._forecast_tables import forecast_tables
     from errcomp.halflife.outlook import outlook
+    from errcomp.report.tables.forecast import forecast_tables
 
     if "://" not in args.history:
         spare_inputs(args.output, [args.history])
@@ -260,9 +260,9 @@ def _forecast(args: argparse.Namespace) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     from errcomp._files import replacing
-    from errcomp.cli._check_tables import check_tables
     from errcomp.halflife.check_report import junit_xml, markdown_summary
     from errcomp.halflife.checking import check_validation
+    from errcomp.report.tables.check import check_tables
 
     inputs = [name for name in (args.history, args.new) if "://" not in name]
     for target in (args.output, args.junit, args.markdown):
@@ -298,8 +298,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _show(args: argparse.Namespace) -> None:
     from errcomp import datasets
-    from errcomp.cli._study_tables import study_tables
     from errcomp.halflife.study import release_study
+    from errcomp.report.tables.study import study_tables
 
     history = datasets.load_history(STUDIES[args.name])
     with progress("fitting half-lives", quiet=args.json) as report:

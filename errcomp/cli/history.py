@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_where, parse_keys, parse_where
 from errcomp.cli._kernels import spare_inputs
-from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.cli._output import add_output_arguments, emit
 from errcomp.errors import InputError
+from errcomp.report.tables import Column, Table
 
 if TYPE_CHECKING:
     from errcomp.tables.history import History

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_where, parse_where
-from errcomp.cli._output import write_frame
 from errcomp.cli._progress import progress
 from errcomp.errors import InputError
+from errcomp.report.tables.writing import write_frame
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_where, fraction, parse_where
-from errcomp.cli._output import write_frame
 from errcomp.errors import InputError
+from errcomp.report.tables.writing import write_frame
 
 if TYPE_CHECKING:
     import polars as pl

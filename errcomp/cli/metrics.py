@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_table_arguments, fraction, load_table, parse_keys, seed
-from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 from errcomp.errors import InputError
+from errcomp.report.tables import Column, Table
 
 if TYPE_CHECKING:
-    from errcomp.summary import Summary
     from errcomp.tables import Pairs
 
 __all__ = ["add_parser"]
@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.rest:
         raise InputError(f"metrics takes one table, got {args.table} and {args.rest}")
+    from errcomp.report.tables.summary import summary_table
     from errcomp.summary import DEFAULT_FIGURES, summarize
 
     table = load_table(args)
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
     if len(pairs.tools) > 1:  # the errors of all tools together are nobody's
         document["pooled"] = document["macro"] = None
     unused = [f"{table.n - pairs.n} pairs of other tools not used"] if pairs.n < table.n else []
-    shown = _summary_table(summary, figures, args.level, _title(pairs), len(pairs.tools) > 1)
+    shown = summary_table(summary, figures, args.level, _title(pairs), len(pairs.tools) > 1)
     emit(args, document, [replace(shown, notes=[*shown.notes, *unused])])
 
 
@@ -93,53 +94,6 @@ def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> N
 def _title(pairs: Pairs) -> str:
     tools = f", {pairs.tools[0]}" if len(pairs.tools) == 1 else ""
     return f"Error figures of {pairs.source or 'the table'}{tools}"
-
-
-def _summary_table(
-    summary: Summary, figures: tuple[str, ...], level: float, title: str, apart: bool
-) -> Table:
-    from errcomp.metrics import figure
-
-    together = bool(summary.by) and not apart
-    rows = [*summary.rows, summary.pooled] if together else [*summary.rows]
-    shown = [{"key": r.key, "n": r.n, "figures": r.figures} for r in rows]
-
-    def key_column(name: str) -> Column:
-        return Column(
-            name.capitalize(), lambda row: str(row["key"].get(name, "all pairs")), key=True
-        )
-
-    def figure_column(name: str) -> Column:
-        return Column(figure(name).label, lambda row: row["figures"][name].format(), right=True)
-
-    columns = [
-        *(key_column(name) for name in summary.by),
-        Column("n", lambda row: str(row["n"]), right=True, key=True),
-        *(figure_column(name) for name in figures),
-    ]
-    notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]
-    if together:
-        macro = ", ".join(
-            f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
-        )
-        notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
-    notes += sorted(
-        {
-            f"{figure(name).label}: {found.method}"
-            for row in rows
-            for name, found in row.figures.items()
-            if found.value != found.value
-        }
-    )
-    notes += [f"{d.n} rows not used: {d.reason}" for d in summary.dropped]
-    return Table(title, columns, shown, notes)
-
-
-def _format(name: str, value: float) -> str:
-    from errcomp.metrics import figure
-    from errcomp.results import Estimate
-
-    return Estimate(name, value, unit=figure(name).unit).format()
 
 
 def _list(args: argparse.Namespace) -> None:

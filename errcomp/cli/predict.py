@@ -9,7 +9,8 @@ from typing import Any
 
 from errcomp.cli._input import parse_where
 from errcomp.cli._kernels import add_reading_arguments, load_kernels, spare_inputs
-from errcomp.cli._output import add_output_arguments, emit, write
+from errcomp.cli._output import add_output_arguments, emit
+from errcomp.report.tables.writing import write
 
 __all__ = ["add_parser"]
 
@@ -43,7 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``predict``."""
     from errcomp.calibration.storing import load_model
-    from errcomp.cli._prediction_tables import flat_predictions, prediction_tables
+    from errcomp.report.tables.predictions import flat_predictions, prediction_tables
 
     spare_inputs(args.output, [args.table, args.model])
     model = load_model(args.model)

@@ -16,13 +16,14 @@ from errcomp.cli._kernels import (
     parse_figures,
     spare_inputs,
 )
-from errcomp.cli._output import add_output_arguments, emit, write
+from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 from errcomp.errors import InputError
+from errcomp.report.tables.writing import write
 
 if TYPE_CHECKING:
-    from errcomp.cli._output import Table
     from errcomp.propagation import Correlation, ErrorModel
+    from errcomp.report.tables import Table
 
 __all__ = ["add_parser"]
 
@@ -136,8 +137,8 @@ def run(args: argparse.Namespace) -> None:
     for name in ("draws", "precision"):
         if getattr(args, name) is not None and args.graph is None:
             raise InputError(f"--{name} goes with --graph: sums are not drawn, they are exact")
-    from errcomp.cli._propagation_tables import flat_outcomes, propagation_tables
     from errcomp.propagation import fit_errors, propagate
+    from errcomp.report.tables.propagation import flat_outcomes, propagation_tables
 
     figures = parse_figures(args.figure, ("bands", "budget"))
     assumptions = _assumptions(args)
@@ -188,8 +189,8 @@ def _validate(args: argparse.Namespace) -> None:
         raise InputError("--train and --test go together: fit to one, judge the other")
     if args.train is not None and args.rest:
         raise InputError(f"with --train and --test there is no other table, got {args.rest}")
-    from errcomp.cli._propagation_tables import validation_tables
     from errcomp.propagation import fit_errors, validate
+    from errcomp.report.tables.propagation import validation_tables
 
     figures = parse_figures(args.figure, ("coverage", "pit"))
     if "matrix" in parse_keys(args.assume):

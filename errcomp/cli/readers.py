@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.cli._output import add_output_arguments, emit
+from errcomp.report.tables import Column, Table
 
 __all__ = ["add_parser"]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._output import Column, Table, add_output_arguments, emit
+from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 
 if TYPE_CHECKING:
-    from errcomp.claims.replicate import Cell, Replication
+    pass
 
 __all__ = ["add_parser"]
 
@@ -34,6 +33,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Replicate, print the tables and the count."""
     from errcomp.claims.replicate import replicate_survey
+    from errcomp.report.tables.replication import replication_tables
 
     with progress("recomputing", quiet=args.json):
         result = replicate_survey()
@@ -47,46 +47,5 @@ def run(args: argparse.Namespace) -> None:
     cells = [cell for found in tables.values() for cell in found]
     document = {"schema": "errcomp.replication/1", **result.to_dict()}
     document["rows"] = [cell.to_dict() for cell in cells]
-    shown = [_table(name, found) for name, found in tables.items()]
     args.exit_code = 1 if any(c.status == args.fail_on for c in cells) else 0
-    emit(args, document, [*shown, _counts(result)])
-
-
-def _table(name: str, cells: Sequence[Cell]) -> Table:
-    """Show the recomputed cells as rows; rules and notes below, once for all they are about."""
-    notes: dict[str, int] = {}
-    rows = []
-    for cell in cells:
-        if cell.status != "no data":
-            number = notes.setdefault(f"{cell.rule}. {cell.note}".strip(), len(notes) + 1)
-            rows.append({"cell": cell, "note": f"[{number}]"})
-    columns = [
-        Column("Row", lambda r: r["cell"].row),
-        Column("Column", lambda r: r["cell"].column),
-        Column("Printed", lambda r: r["cell"].printed, right=True),
-        Column("Recomputed", lambda r: r["cell"].recomputed_text, right=True),
-        Column("Status", lambda r: r["cell"].status),
-        Column("Rule", lambda r: r["note"]),
-    ]
-    below = [f"[{number}] {text}" for text, number in notes.items()]
-    without: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.status == "no data":
-            without.setdefault(cell.note, []).append(f"{cell.row} ({cell.column})")
-    below += [f" · No data for {', '.join(names)}. {why}" for why, names in without.items()]
-    return Table(f"{cells[0].where} ({name})", columns, rows, below)
-
-
-def _counts(result: Replication) -> Table:
-    from errcomp.claims.replicate.results import STATUSES
-
-    columns = [
-        Column("Table", lambda r: r["name"]),
-        *(_count_column(status) for status in STATUSES),
-    ]
-    rows = [{"name": name, "count": count} for name, count in result.counts().items()]
-    return Table("Cells by status", columns, rows)
-
-
-def _count_column(status: str) -> Column:
-    return Column(status.capitalize(), lambda r: str(r["count"][status] or "·"), right=True)
+    emit(args, document, replication_tables(result, tables))

@@ -11,11 +11,11 @@ from errcomp.calibration.composition import Composition, evaluate_composition
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
-from errcomp.cli._calibration_tables import fit_tables, model_document
-from errcomp.cli._evaluation_tables import evaluation_tables
-from errcomp.cli._output import Table
-from errcomp.cli._prediction_tables import prediction_tables
 from errcomp.errors import InputError
+from errcomp.report.tables import Table
+from errcomp.report.tables.calibration import fit_tables, model_document
+from errcomp.report.tables.evaluation import evaluation_tables
+from errcomp.report.tables.predictions import prediction_tables
 from errcomp.results import format_number
 from errcomp.tables import Kernels
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import errcomp as ec
-from errcomp.cli._output import plain
 from errcomp.errors import InputError
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.results import HalfLives
+from errcomp.report.tables.plain import plain
 from errcomp.tables import History
 
 VERSIONS = [f"1.{i}" for i in range(16)]

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.cli._output import plain
 from errcomp.errors import InputError
 from errcomp.halflife.outlook import AHEAD, Answer, GroupOutlook, Outlook, outlook
+from errcomp.report.tables.plain import plain
 from errcomp.tables import History
 
 LIMIT = np.log(1.1)

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 import errcomp as ec
-from errcomp.cli._output import write_frame
 from errcomp.errors import InputError
 from errcomp.readers import registry
 from errcomp.readers.ingesting import ingest
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, formats_of, read_source
 from errcomp.readers.source import Source
+from errcomp.report.tables.writing import write_frame
 from errcomp.tables import Pairs
 
 LOG = "sys[{}] finished, 12 cycles, exposed communication 3 cycles.\n"

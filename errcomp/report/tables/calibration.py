@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._output import Column, Table
+from errcomp.report.tables._table import Column, Table
 from errcomp.results import format_number
 
 if TYPE_CHECKING:

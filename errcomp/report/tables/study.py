@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.cli._halflife_tables import steps_table, written
-from errcomp.cli._output import Column, Table
+from errcomp.report.tables._table import Column, Table
+from errcomp.report.tables.halflife import steps_table, written
 from errcomp.results import format_fraction
 
 if TYPE_CHECKING:

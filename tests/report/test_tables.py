@@ -9,8 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from errcomp.cli._output import Column, Table, plain, render, write, write_frame
 from errcomp.errors import InputError
+from errcomp.report.tables import Column, Table
+from errcomp.report.tables.plain import plain
+from errcomp.report.tables.text import render
+from errcomp.report.tables.writing import write, write_frame
 
 Run = Callable[..., Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from errcomp.cli._output import Column, Table
+from errcomp.report.tables._table import Column, Table
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:

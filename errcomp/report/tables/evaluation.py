@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._calibration_tables import counted
-from errcomp.cli._output import Column, Table
+from errcomp.report.tables._table import Column, Table
+from errcomp.report.tables.calibration import counted
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.cli._output import Column, Table
+from errcomp.report.tables._table import Column, Table
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from errcomp import Kernels, datasets
-from errcomp.cli._output import WIDTH, render
-from errcomp.cli._propagation_tables import flat_outcomes, propagation_tables, validation_tables
 from errcomp.propagation import (
     ClassError,
     ErrorModel,
@@ -23,6 +21,8 @@ from errcomp.propagation import (
     validate,
 )
 from errcomp.propagation.graph import Dag, Kernel, Queue, Scaled
+from errcomp.report.tables.propagation import flat_outcomes, propagation_tables, validation_tables
+from errcomp.report.tables.text import WIDTH, render
 
 Run = Callable[..., Any]
 

@@ -1,0 +1,71 @@
+"""What reproduces a published figure, as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from errcomp.report.tables._table import Column, Table
+from errcomp.results import format_fraction
+
+if TYPE_CHECKING:
+    from errcomp.claims.search import SearchResult
+    from errcomp.tables import Pairs
+
+__all__ = ["format_chance", "search_table"]
+
+
+def search_table(result: SearchResult, pairs: Pairs) -> Table:
+    """Return the matches, the most likely first, and what was concluded from them."""
+    tools = list(result.figures)
+    columns = [
+        Column("Subset and rule", lambda r: r["match"].description),
+        Column("n", lambda r: str(r["match"].n), right=True),
+        *(_figure_column(tool) for tool in tools),
+        Column("By chance", lambda r: format_chance(r["match"].expected_by_chance), right=True),
+    ]
+    published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
+    notes = [
+        result.conclusion,
+        "By chance: how many matches as simple as this an unrelated figure would have on average.",
+        *_left_out(result, pairs),
+    ]
+    rows = [{"match": match} for match in result.matches]
+    return Table(f"What reproduces {published} in {pairs.source}", columns, rows, notes)
+
+
+def _left_out(result: SearchResult, pairs: Pairs) -> list[str]:
+    """Say which rows the search could not use, and what the best subset is with them."""
+    left_out = {tool: n for tool, n in result.searched["left_out"].items() if n}
+    if not left_out:
+        return []
+    rows = ", ".join(f"{n} of {tool}" for tool, n in left_out.items())
+    notes = [
+        f"Only the {result.searched['configurations']} configurations that all of them have were "
+        f"searched; left out: {rows}."
+    ]
+    for tool in left_out if result.matches else ():
+        best = result.matches[0]
+        n = pairs.of_tool(tool).where(best.where).n
+        if n > best.n:
+            notes.append(
+                f"In the first subset {tool} has {n} in all, of which {best.n} are shared."
+            )
+    return notes
+
+
+def _figure_column(tool: str) -> Column:
+
+    return Column(tool or "Figure", lambda r: format_fraction(r["match"].values[tool]), right=True)
+
+
+def format_chance(expected: float) -> str:
+    """Write an expected count: small ones as a bound a reader can hold on to.
+
+    Examples
+    --------
+    >>> format_chance(0.00004), format_chance(0.25), format_chance(1234.5)
+    ('< 0.001', '0.25', '1234')
+    """
+    if expected < 0.001:
+        return "< 0.001"
+    return f"{expected:.2g}" if expected < 100 else f"{expected:.0f}"

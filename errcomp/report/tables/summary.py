@@ -1,0 +1,60 @@
+"""Error figures by group as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from errcomp.report.tables._table import Column, Table
+from errcomp.results import Estimate
+
+if TYPE_CHECKING:
+    from errcomp.summary import Summary
+
+__all__ = ["summary_table"]
+
+
+def summary_table(
+    summary: Summary, figures: tuple[str, ...], level: float, title: str, apart: bool
+) -> Table:
+    """Return figures by group; those of all pairs too, unless groups are told ``apart``."""
+    from errcomp.metrics import figure
+
+    together = bool(summary.by) and not apart
+    rows = [*summary.rows, summary.pooled] if together else [*summary.rows]
+    shown = [{"key": r.key, "n": r.n, "figures": r.figures} for r in rows]
+
+    def key_column(name: str) -> Column:
+        return Column(
+            name.capitalize(), lambda row: str(row["key"].get(name, "all pairs")), key=True
+        )
+
+    def figure_column(name: str) -> Column:
+        return Column(figure(name).label, lambda row: row["figures"][name].format(), right=True)
+
+    columns = [
+        *(key_column(name) for name in summary.by),
+        Column("n", lambda row: str(row["n"]), right=True, key=True),
+        *(figure_column(name) for name in figures),
+    ]
+    notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]
+    if together:
+        macro = ", ".join(
+            f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
+        )
+        notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
+    notes += sorted(
+        {
+            f"{figure(name).label}: {found.method}"
+            for row in rows
+            for name, found in row.figures.items()
+            if found.value != found.value
+        }
+    )
+    notes += [f"{d.n} rows not used: {d.reason}" for d in summary.dropped]
+    return Table(title, columns, shown, notes)
+
+
+def _format(name: str, value: float) -> str:
+    from errcomp.metrics import figure
+
+    return Estimate(name, value, unit=figure(name).unit).format()

@@ -1,0 +1,105 @@
+"""Tables as text for a terminal, in a fixed width."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from errcomp.report.tables._table import Column, Table, clean
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+__all__ = ["WIDTH", "render"]
+
+
+#: Tables for people fit this many columns.
+WIDTH = 100
+_GAP = 2
+
+
+def render(table: Table) -> str:
+    """Draw a table as text that needs no colour and fits the width."""
+    from rich.console import Console
+    from rich.text import Text
+
+    colour = sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    stream = io.StringIO()
+    console = Console(file=stream, width=WIDTH, force_terminal=colour, highlight=False, emoji=False)
+    console.print(Text(table.title, style="bold"))
+    for columns in _fitting(table) if table.rows else ():
+        console.print()
+        console.print(_grid(columns, table.rows))
+    drawn = re.sub(r"\n\n+", "\n\n", re.sub(r" +$", "", stream.getvalue(), flags=re.M))
+    lines = drawn.rstrip("\n").splitlines()
+    if table.rows and table.notes:
+        lines.append("")
+    return "\n".join([*lines, *(_wrap(note) for note in table.notes)])
+
+
+def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        show_header=any(column.header for column in columns),
+    )
+    for column in columns:
+        drawn.add_column(
+            Text(column.header),
+            justify="right" if column.right else "left",
+            # Without a fixed width Rich takes from figures what a long header would like to have.
+            width=_width(column, rows) - _GAP if column.right else None,
+            overflow="fold",
+        )
+    for row in rows:
+        drawn.add_row(*(Text(clean(column.show(row))) for column in columns))
+    return drawn
+
+
+def _fitting(table: Table) -> list[list[Column]]:
+    """Split the columns over several grids, each with the key columns, so that figures fit."""
+    keys = [column for column in table.columns if column.key]
+    grids, used = [list(keys)], 0
+    # The last column has no gap beside it.
+    room = WIDTH + _GAP - sum(_width(column, table.rows) for column in keys)
+    for column in table.columns:
+        if column.key:
+            continue
+        width = _width(column, table.rows)
+        if keys and used + width > room and len(grids[-1]) > len(keys):
+            grids.append(list(keys))
+            used = 0
+        grids[-1].append(column)
+        used += width
+    return grids
+
+
+def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Return the least width of a column with its gap; text can be broken, figures not."""
+    words = column.header.split() or [""]
+    cells = [column.show(row) for row in rows]
+    if not column.right:
+        words += [word for cell in cells for word in cell.split()]
+        cells = []
+    return max(map(len, [*words, *cells])) + _GAP
+
+
+def _wrap(note: str) -> str:
+    """Break a note at the width; the lines of a list item stand below each other."""
+    item = re.match(r" (?:·|[a-z†‡*] ) |\[\d+\] ", note)
+    # A figure and its percent sign stay together: textwrap does not break at this space.
+    kept = clean(note).replace(" %", "\N{NO-BREAK SPACE}%")
+    indent = " " * (item.end() if item else 0)
+    lines = textwrap.wrap(kept, WIDTH, subsequent_indent=indent, break_long_words=False)
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
