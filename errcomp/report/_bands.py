@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 from errcomp.results import format_number
 
 if TYPE_CHECKING:
@@ -21,14 +22,17 @@ _PRINTED = 0.9
 _THICKEST, _THINNEST = 0.66, 0.30
 #: Bounds may make the axis longer by so many times the range of all else, to either side.
 _MOST_FOR_BOUNDS = 2.0
+#: A median is marked in bands that take up this share of the axis or more: it would hide others.
+_LEAST_FOR_MEDIAN = 0.015
 
 
 def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = None) -> Axes:
     r"""Draw the bands of one run under each assumption, against what was predicted and measured.
 
     One row per assumption. The bands of an assumption lie within each other, the narrowest darkest
-    and thickest; a white line is the median. Bounds for any dependence are outlines: they hold at
-    least their level and have no median. The 90 % band (the widest, without one) is written beside.
+    and thickest; a white line is the median, where bands are wide enough to show it. Bounds for any
+    dependence are outlines: they hold at least their level and have no median. The 90 % band (the
+    widest, without one) is written beside.
     A band without a finite end (a queue that may be saturated) runs to the edge and ends in an
     arrow; the probability of saturation is written beside it. So do bounds that would leave the
     other bands no room.
@@ -72,6 +76,7 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     for y, outcome in enumerate(outcomes):
         _row(ax, y, outcome, levels)
         _beside(ax, y, outcome, _printed(levels))
+        _tell(ax, y, outcome)
     _style.names_on_y(
         ax,
         [outcome.assumption + (" (bounds)" if _is_bounds(outcome) else "") for outcome in outcomes],
@@ -149,8 +154,8 @@ def _row(ax: Axes, y: int, outcome: Outcome, levels: Sequence[float]) -> None:
             height=_THICKEST + (_THINNEST - _THICKEST) * rank,
             left=low,
             facecolor="white" if bounds else _shade(band.level, levels),
-            edgecolor=_style.MUTED if bounds else "none",
-            linewidth=0.8,
+            edgecolor=_style.MUTED if bounds else _style.BLUE,
+            linewidth=0.8 if bounds else 0.6,
             zorder=2,
         )
     for beyond, edge, mark in (
@@ -160,9 +165,22 @@ def _row(ax: Axes, y: int, outcome: Outcome, levels: Sequence[float]) -> None:
         if beyond:
             ax.plot([edge], [y], mark, color=_style.INK, ms=6, clip_on=False, zorder=5,
                     transform=ax.get_yaxis_transform())  # fmt: skip
-    if outcome.median is not None and math.isfinite(outcome.median):
+    narrowest = min((band.high - band.low for band in outcome.bands), default=0.0)
+    wide = narrowest >= _LEAST_FOR_MEDIAN * (right - left)
+    if outcome.median is not None and math.isfinite(outcome.median) and wide:
         half = _THICKEST / 2
         ax.plot([outcome.median] * 2, [y - half, y + half], color="white", lw=1.0, zorder=3)
+
+
+def _tell(ax: Axes, y: int, outcome: Outcome) -> None:
+    """Say at the median of a row, or in the middle of the axes, what its bands are."""
+    left, right = ax.get_xlim()
+    middle = outcome.median
+    known = middle is not None and math.isfinite(middle)
+    told = [f"median {format_number(middle)}"] if middle is not None and known else []
+    told += [f"{_percent(band.level)}: {_text.span(band.low, band.high)}" for band in outcome.bands]
+    at = middle if middle is not None and known else (left + right) / 2
+    tell(ax, [at], [y], [f"{outcome.assumption}\n{'; '.join(told)}"])
 
 
 def _beside(ax: Axes, y: int, outcome: Outcome, level: float) -> None:
@@ -181,7 +199,11 @@ def _keys(ax: Axes, outcomes: Sequence[Outcome], levels: Sequence[float], unit: 
 
     tints: list[Patch] = []
     if not all(map(_is_bounds, outcomes)):
-        tints += [Patch(color=_shade(level, levels), label=_percent(level)) for level in levels]
+        tints += [
+            Patch(facecolor=_shade(level, levels), edgecolor=_style.BLUE, lw=0.6,
+                  label=_percent(level))
+            for level in levels
+        ]  # fmt: skip
     if any(map(_is_bounds, outcomes)):
         tints.append(Patch(facecolor="white", edgecolor=_style.MUTED, label="bounds: at least"))
     prediction, measured = outcomes[0].prediction, outcomes[0].measured

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,11 @@ __all__ = ["budget"]
 
 #: Columns of numbers beside the axes, in points.
 _ERROR_AT, _TIME_AT = 6.0, 48.0
-_COST = _style.blend(_style.INK, 0.4)
+_COST = _style.FAINT
+#: Hatched, for print in grey tells no orange from blue.
+_OFFSETS: dict[str, Any] = {
+    "facecolor": _style.ORANGE, "edgecolor": "white", "linewidth": 0.0, "hatch": "////",
+}  # fmt: skip
 #: Percent up to which ticks at 0, 20, …, 100 suffice.
 _TO_THE_HUNDRED = 120.0
 
@@ -35,9 +40,9 @@ def budget(
 
     A bar is the first-order contribution of a class (or kernel),
     :math:`\operatorname{Cov}(X_g, S) / \operatorname{Var} S`; it starts where the one above it
-    ended. Contributions below zero, whose errors offset those of others, run back in another
-    colour. The thin bar below each is the share of time, from the same start: where it is the
-    shorter one, the class errs more than it costs.
+    ended. Contributions below zero, whose errors offset those of others, run back and are hatched.
+    The thin bar below each is the share of time, from the same start: where it is the shorter one,
+    the class errs more than it costs.
 
     Misleads where a small contribution is taken for a good predictor: the kernel may take little
     time. And with a common cause the contributions depend on the assumption on correlation.
@@ -83,6 +88,16 @@ def budget(
     names, error, time = _shown(found, outcome.run, top)
     ax = _style.canvas(ax, 1.75 + 0.36 * len(names))
     room = _waterfall(ax, error, time)
+    tell(
+        ax,
+        100 * (np.cumsum(error) - error / 2),
+        range(len(names)),
+        [
+            f"{_text.shorten(name)}\n{_text.share(part)} of the variance, {_text.share(cost)} of "
+            "the time"
+            for name, part, cost in zip(names, error, time, strict=True)
+        ],
+    )
     _style.names_on_y(ax, names, above=0.5)
     for points, values, colour, title in (
         (_ERROR_AT, error, _style.BLUE, "error"),
@@ -141,8 +156,10 @@ def _waterfall(ax: Axes, error: Floats, time: Floats) -> float:
     end = np.cumsum(percent)
     start = end - percent
     rows = np.arange(len(percent))
-    colour = [_style.BLUE if value >= 0 else _style.ORANGE for value in percent]
-    ax.barh(rows - 0.1, percent, 0.44, left=start, color=colour, zorder=3)
+    bars = ax.barh(rows - 0.1, percent, 0.44, left=start, color=_style.BLUE, zorder=3)
+    for bar, value in zip(bars, percent, strict=True):
+        if value < 0:
+            bar.set(**_OFFSETS)
     ax.barh(rows + 0.24, 100 * time, 0.14, left=start, color=_COST, zorder=3)
     for row in rows[:-1]:
         ax.plot([end[row]] * 2, [row - 0.32, row + 1.12], color=_style.MUTED, lw=0.7, zorder=2)
@@ -154,6 +171,6 @@ def _waterfall(ax: Axes, error: Floats, time: Floats) -> float:
         ax.set_xticks(range(0, 101, 20))  # only shares of time reach far beyond
     keys = [Patch(color=_style.BLUE, label="adds to the error")]
     if (percent < 0).any():
-        keys.append(Patch(color=_style.ORANGE, label="offsets errors of others"))
+        keys.append(Patch(**_OFFSETS, label="offsets errors of others"))
     keys.append(Patch(color=_COST, label="share of time"))
     return _style.keys(ax, [keys])

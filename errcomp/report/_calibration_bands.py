@@ -9,6 +9,7 @@ import numpy as np
 
 from errcomp.errors import NotDefinedError
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 from errcomp.report._promised import promised
 
 if TYPE_CHECKING:
@@ -84,7 +85,17 @@ def coverage(
         level, share, low, high = 100 * np.asarray(sorted(found[name]), dtype=np.float64).T
         x, (tint, mark) = level + offsets[i], _look(name)
         ax.plot(x, share, color=tint, marker=mark, ms=5, lw=1.0, zorder=4, label=name)
-        ax.vlines(x, low, high, color=tint, lw=1.2, alpha=0.55, zorder=3)
+        ax.vlines(x, low, high, color=tint, lw=0.9, zorder=3)
+        tell(
+            ax,
+            x,
+            share,
+            [
+                f"{name}, {one:g} % band\n{there:.3g} % inside"
+                + (f" [{least:.3g}, {most:.3g}]" if np.isfinite(least + most) else "")
+                for one, there, least, most in zip(level, share, low, high, strict=True)
+            ],
+        )
         ends.append((float(x[-1]), float(share[-1])))
     _side_labels(ax, ends, names)
     _style.name_axes(ax, x="probability of the band", y="runs measured inside")
@@ -159,7 +170,16 @@ def abstention(
         start, step = len(x) * (i + 1) // (6 * len(drawn)), max(1, len(x) // 6)
         every = sorted({*range(start, len(x), step), len(x) - 1})
         ax.plot(x, y, color=tint, marker=mark, ms=4, lw=1.3, zorder=3, label=name,
-                markevery=every)  # fmt: skip
+                markevery=every, clip_on=False)  # fmt: skip
+        tell(
+            ax,
+            x[every],
+            y[every],
+            [
+                f"{name}\n{_text.share(y[k] / 100)} off where {_text.share(x[k] / 100)} answered"
+                for k in every
+            ],
+        )
     texts = [f"{name} {_text.share(curves[name].at(_SHARE))}" for name in names]
     _side_labels(ax, [(float(x[-1]), float(y[-1])) for x, y in drawn.values()], names, texts)
     ax.set_xticks(range(0, 101, 20), [f"{x} %" for x in range(0, 101, 20)])

@@ -10,15 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
+from errcomp.results import format_number
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 __all__ = ["predicted", "residuals"]
 
 #: More models than this share one mark.
 _MOST_MODELS = 7
+#: Ratios of the ends of an axis of times from which only powers of ten are labelled, and below
+#: which labels are at even distances.
+_DECADES_FROM, _EVEN_BELOW = 300.0, 6.0
+#: Points to the columns of numbers beside the axes.
+_COUNT_AT, _ERROR_AT = 6.0, 40.0
 
 
 def predicted(
@@ -86,6 +94,8 @@ def predicted(
     ends = [float(every.min()) / 1.15, float(every.max()) * 1.15]
     ax.set_xlim(*ends)
     ax.set_ylim(*ends)
+    _label_times(ax.xaxis, *ends)
+    _label_times(ax.yaxis, *ends)
     marks: list[Artist] = list(
         ax.plot(ends, ends, color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2, label="equal")
     )
@@ -101,9 +111,20 @@ def predicted(
             "mew": 1.1,
             "ls": "",
         }
-        ax.vlines(truth[there], times["low"][there], times["high"][there], color=tint, lw=1.2,
-                  alpha=0.7, zorder=3)  # fmt: skip
+        ax.vlines(truth[there], times["low"][there], times["high"][there], color=tint, lw=0.9,
+                  zorder=3)  # fmt: skip
         ax.plot(truth[there], centre[there], **style, zorder=4, label=word)
+        tell(
+            ax,
+            truth[there],
+            centre[there],
+            [
+                f"run {run + 1}\npredicted {format_number(centre[run])}, measured "
+                f"{format_number(truth[run])}: {word} "
+                f"{_text.span(times['low'][run], times['high'][run])}"
+                for run in np.flatnonzero(there)
+            ],
+        )
         marks.append(Line2D([], [], **style, label=f"measured {word} the {100 * level:g} % band"))
     of_unit = f" ({unit})" if unit else ""
     ax.grid(color=_style.GRID)
@@ -118,6 +139,22 @@ def predicted(
         room=_style.keys(ax, [marks]),
     )
     return ax
+
+
+def _label_times(axis: Axis, low: float, high: float) -> None:
+    """Write times as people do, and not as powers, on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+    if high / low < _DECADES_FROM:  # at even distances there, up to one decade
+        places = LogLocator(subs=(1.0, 2.0, 5.0)).tick_values(low, high)
+        if high / low < _EVEN_BELOW:
+            places = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)
+            axis.set_ticks([], minor=True)
+    else:
+        places = LogLocator(numticks=9).tick_values(low, high)
+    at = [float(place) for place in places if low <= place <= high]
+    axis.set_ticks(at, [f"{x:,.10g}" if 1e-4 <= x < 1e7 else f"{x:.0e}" for x in at])
+    axis.set_minor_formatter(NullFormatter())
 
 
 def residuals(
@@ -181,17 +218,29 @@ def residuals(
     for i, name in enumerate(models):
         mine, known = of_model == i, name in drawn
         handles += ax.plot(
-            100 * errors[mine], of_row[mine] + steps[i], ls="", ms=4.5, mew=0.9, zorder=4,
-            marker=marks[i] if known else "x", color=tints[i] if known else _style.MUTED,
+            100 * errors[mine], of_row[mine] + steps[i], ls="", zorder=4,
+            ms=5.5 if known else 4.5, mew=0.6 if known else 0.9, marker=marks[i] if known else "x",
+            color=tints[i] if known else _style.MUTED, mec="white" if known else _style.MUTED,
             label=_text.shorten(name or "(unknown)", 14) if known else "other models",
         )[: known or i == len(drawn)]  # fmt: skip
+    tell(
+        ax,
+        100 * errors,
+        of_row + steps[of_model],
+        [
+            f"{', '.join(_text.shorten(name or '(unknown)') for name in (rows[row], models[kind]))}"
+            f"\npredicted {'+' if one > 0 else ''}{_text.share(one)} off"
+            for one, row, kind in zip(errors, of_row, of_model, strict=True)
+        ],
+    )
     for y in range(len(rows)):
         here = errors[of_row == y]
         middle = 100 * float(np.median(here))
         ax.plot([middle] * 2, [y - 0.38, y + 0.38], color=_style.INK, lw=1.6, zorder=3)
-        _style.beside(ax, y, f"n={len(here)}  {_text.share(float(np.abs(here).mean()))}")
+        _style.beside(ax, y, f"n={len(here):,}", points=_COUNT_AT)
+        _style.beside(ax, y, _text.share(float(np.abs(here).mean())), points=_ERROR_AT)
     _style.names_on_y(ax, [row or "(unknown)" for row in rows], above=0.5)
-    _style.beside(ax, -0.75, "mean |error|", colour=_style.MUTED)
+    _style.beside(ax, -0.75, "mean |error|", points=_ERROR_AT, colour=_style.MUTED)
     ax.grid(axis="x", color=_style.GRID)
     _style.name_axes(ax, x="predicted − measured, % of measured")
     of = f"{_text.count(len(rows), 'device')}, {_text.count(len(models), 'model')}"

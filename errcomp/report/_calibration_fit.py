@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,6 +82,8 @@ def overhead(
                         zorder=2)  # fmt: skip
             ax.plot([middle], [y], marks[i], mfc="white", mec=_style.INK, ms=4.5, mew=1.1,
                     zorder=3)  # fmt: skip
+            told = f"{middle:.1f} µs, {100 * _OUTER:g} % in {_text.span(*outer)}"
+            tell(ax, [middle], [y], [f"{_text.shorten(name)}, {_text.shorten(kind)}\n{told}"])
             if len(kinds) == 1:
                 _style.beside(ax, y, f"{middle:.1f}  [{_text.span(*outer)}]", points=9)
             ends += [*outer]
@@ -180,8 +183,9 @@ def posterior(
     shares = np.stack([np.searchsorted(table, grid, side="right") for table in made]) / len(truth)
     low, high = np.quantile(shares, [0.05, 0.95], axis=0)
     x = 100 * np.expm1(grid)
-    ax.fill_between(x, 100 * low, 100 * high, color=_style.blend(_style.BLUE, 0.35), lw=0,
-                    zorder=2, label="90 % of drawn tables")  # fmt: skip
+    ax.fill_between(x, 100 * low, 100 * high, facecolor=_style.blend(_style.BLUE, 0.35),
+                    edgecolor=_style.BLUE, lw=0.5, zorder=2,
+                    label="90 % of drawn tables")  # fmt: skip
     ax.plot(x, 100 * np.median(shares, axis=0), color=_style.BLUE, lw=1.0, ls=(0, (4, 2)),
             zorder=3, label="median of drawn tables")  # fmt: skip
     steps = np.sort(truth)

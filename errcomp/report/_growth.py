@@ -13,6 +13,7 @@ import numpy as np
 from errcomp.errors import InputError, NotDefinedError, describe_names
 from errcomp.propagation.outcome import Outcome
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -252,9 +253,16 @@ def _draw(
 ) -> None:
     values = [step[1] for step in line.steps]
     ax.plot(places, values, color=colour, marker=mark, ms=5, lw=1.6, zorder=3)
+    told = [
+        f"{', '.join(filter(None, (_text.shorten(line.name) if line.name else '', name)))}\n"
+        f"relative standard deviation {_text.share(sd)}"
+        + (f" [{_text.share(low)}, {_text.share(high)}]" if low and high else "")
+        for name, sd, low, high in line.steps
+    ]
+    tell(ax, places, values, told)
     for place, (_, _, low, high) in zip(places, line.steps, strict=True):
         if low is not None and high is not None:
-            ax.plot([place + dodge] * 2, [low, high], color=colour, lw=1.2, alpha=0.7, zorder=2)
+            ax.plot([place + dodge] * 2, [low, high], color=colour, lw=1.0, zorder=2)
 
 
 def _factors(
@@ -279,7 +287,7 @@ def _factors(
                 ha="center",
                 va="center",
                 fontsize=_style.SMALL,
-                color=tint_of[spot],
+                color=_style.legible(tint_of[spot]),
                 zorder=4,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
             )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from errcomp.report import _halflife_parts as parts
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -94,6 +95,15 @@ def draw_error_by_release(group: GroupHalfLife, *, note: str = "", ax: Axes | No
     seen = np.unique(panel.version)
     ax.set_xlim(seen[0] - 0.5, seen[-1] + 0.5)
     _limits(ax, curve, panel, parts.percent_of(threshold.value or threshold.error))
+    tell(
+        ax,
+        curve.at.astype(float),
+        parts.percent(curve.value),
+        [
+            f"{_text.shorten(panel.versions[at])}\n{curve.label}: {value:.3g} %"
+            for at, value in zip(curve.at.tolist(), parts.percent(curve.value), strict=True)
+        ],
+    )
     handles: list[Artist] = [*_main(ax, curve), *_series(ax, panel)]
     levels: list[tuple[str, float, str, Any]] = [
         (_SOURCES[threshold.source], threshold.error, _style.INK, (0, (4, 2)))
@@ -181,7 +191,7 @@ def _main(ax: Axes, curve: _Curve) -> list[Artist]:
     if not there.any():
         return [line]
     low, high = parts.percent(curve.low[there]), parts.percent(curve.high[there])
-    bars = ax.vlines(x[there], low, high, color=_style.BLUE, lw=1.3, alpha=0.7, zorder=4,
+    bars = ax.vlines(x[there], low, high, color=_style.BLUE, lw=0.9, zorder=4,
                      label=curve.bounds)  # fmt: skip
     return [line, bars]
 
@@ -195,16 +205,16 @@ def _series(ax: Axes, panel: Panel) -> list[Artist]:
         lines = []
         for i in range(panel.n_series):
             rows = slice(panel.starts[i], panel.starts[i + 1])
-            lines += ax.plot(panel.version[rows], size[rows], color=_style.MUTED, lw=0.7,
-                             alpha=0.55, zorder=3, label="one series")  # fmt: skip
+            lines += ax.plot(panel.version[rows], size[rows], color=_style.FAINT, lw=0.6,
+                             zorder=3, label="one series")  # fmt: skip
         return list(lines[:1])
     at = np.unique(panel.version)
     shares = (0.1, 0.25, 0.75, 0.9)
     bands = np.array([np.quantile(size[panel.version == one], shares) for one in at]).T
-    wide = ax.fill_between(at, bands[0], bands[3], color="#dcdcdc", lw=0, zorder=1,
-                           label="80 % of the series")  # fmt: skip
-    half = ax.fill_between(at, bands[1], bands[2], color="#bdbdbd", lw=0, zorder=1.5,
-                           label="half of them")  # fmt: skip
+    wide = ax.fill_between(at, bands[0], bands[3], facecolor="#dcdcdc", lw=0.5, zorder=1,
+                           edgecolor=_style.FAINT, label="80 % of the series")  # fmt: skip
+    half = ax.fill_between(at, bands[1], bands[2], facecolor="#bdbdbd", lw=0.5, zorder=1.5,
+                           edgecolor=_style.FAINT, label="half of them")  # fmt: skip
     return [wide, half]
 
 

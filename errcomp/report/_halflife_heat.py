@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from errcomp.errors import InputError
 from errcomp.report import _halflife_parts as parts
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -97,6 +98,7 @@ def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = No
     notes = [*([note] if note else []), *_notes(cells, clip)]
     ax = _style.canvas(ax, 1.9 + 0.15 * len(notes) + max(0.24 * rows, 1.2))
     mesh = _cells(ax, cells, clip)
+    _tell(ax, found, cells, seen)
     handles = _dots(ax, found, seen)
     names = [", ".join(map(str, group.key.values())) for group in found.groups]
     _style.names_on_y(ax, names)
@@ -176,6 +178,22 @@ def _dots(ax: Axes, found: HalfLives, seen: NDArray[np.int64]) -> list[Artist]:
         Line2D([], [], ls="", marker="o", ms=size, color=_style.INK, mec="white", label=label)
         for size, label in ((6.7, "all series stepped there"), (3.2, "few of them"))
     ]
+
+
+def _tell(ax: Axes, found: HalfLives, cells: Floats, seen: NDArray[np.int64]) -> None:
+    """Say in each cell which group it is of, under which version, and its change."""
+    there = np.argwhere(np.isfinite(cells))
+    names = [_text.shorten(", ".join(map(str, group.key.values()))) for group in found.groups]
+    tell(
+        ax,
+        there[:, 1].astype(float),
+        there[:, 0].astype(float),
+        [
+            f"{names[y]}, {_text.shorten(found.versions[seen[x]])}\n"
+            f"{parts.signed(math.expm1(cells[y, x]))}"
+            for y, x in there.tolist()
+        ],
+    )
 
 
 def _colour_bar(ax: Axes, mesh: QuadMesh, clip: float, cells: Floats) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from errcomp.errors import InputError
 from errcomp.report import _halflife_parts as parts
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -171,11 +172,15 @@ def _line(ax: Axes, curve: Turnbull, last: float, later: float) -> list[Artist]:
         x += [start, right]
         y += [before, after]
         if right > start:
-            boxes = ax.fill_between([start, right], after, before, color=_style.BLUE, alpha=0.28,
-                                    lw=0, zorder=3, label="falls within")  # fmt: skip
+            boxes = ax.fill_between([start, right], after, before, lw=0.6, zorder=3,
+                                    facecolor=_style.blend(_style.BLUE, 0.35),
+                                    edgecolor=_style.BLUE, label="falls within")  # fmt: skip
     x.append(max(last, x[-1]))
     y.append(y[-1])
     [line] = ax.plot(x, y, color=_style.BLUE, lw=2.0, zorder=5, label="share of the series")
+    told = [f"{time:.3g} since calibration\n{share:.3g} % not doubled"
+            for time, share in zip(x, y, strict=True)]  # fmt: skip
+    tell(ax, x, y, told)
     return [line, boxes] if boxes is not None else [line]
 
 
@@ -199,7 +204,8 @@ def _band(
     # there if it is a lower one. On the clock of releases nothing happens between two of them.
     upper = np.repeat(high, 2)[:-1]
     lower = np.repeat(low if later and all_of_them else np.append(low[1:], low[-1]), 2)[:-1]
-    band = ax.fill_between(np.repeat(times, 2)[1:], lower, upper, color="#dcdcdc", lw=0, zorder=1,
+    band = ax.fill_between(np.repeat(times, 2)[1:], lower, upper, facecolor="#dcdcdc", lw=0.5,
+                           zorder=1, edgecolor=_style.FAINT,
                            label=f"{100 * level:g} % band")  # fmt: skip
     return [band]
 
@@ -248,7 +254,7 @@ def _law(ax: Axes, best: HalfLife, expiry: Expiry, last: float) -> list[Artist]:
     times = np.linspace(0, last, 200)
     return list(
         ax.plot(times, 100 * fit.survival(times), color=_style.ORANGE, lw=1.6, ls=(0, (1, 1.4)),
-                zorder=4, label=f"{law} law (best score)")
+                zorder=4, label=f"{law.replace('weibull', 'Weibull')} law (best score)")
     )  # fmt: skip
 
 

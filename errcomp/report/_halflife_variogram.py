@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from errcomp.errors import InputError
 from errcomp.report import _halflife_parts as parts
 from errcomp.report import _style
+from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -149,10 +150,21 @@ def _points(ax: Axes, drift: Variogram) -> list[Artist]:
     told = "noise subtracted" if drift.noise else "with noise"
     [line] = ax.plot(drift.lag[there], size[there], color=_style.BLUE, marker="o", ms=5, lw=1.2,
                      zorder=5, label=f"drift, {told}")  # fmt: skip
+    tell(
+        ax,
+        drift.lag[there],
+        size[there],
+        [
+            f"lag {lag:.3g} {drift.unit}\ndrift {value:.3g} %, n={n:,} series"
+            for lag, value, n in zip(
+                drift.lag[there], size[there], drift.n_series[there], strict=True
+            )
+        ],
+    )
     low = np.maximum(parts.percent(np.sqrt(drift.low)), bottom)
     # Bounds that are none are beyond every scale.
     high = parts.percent(np.sqrt(np.minimum(drift.high, 100.0)))
-    bars = ax.vlines(drift.lag, low, high, color=_style.BLUE, lw=1.3, alpha=0.6, zorder=3,
+    bars = ax.vlines(drift.lag, low, high, color=_style.BLUE, lw=0.9, zorder=3,
                      label=f"{100 * drift.level:g} % interval")  # fmt: skip
     handles: list[Artist] = [line, bars]
     if not there.all():

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp._files import replacing
 from errcomp.errors import InputError, MissingExtraError
+from errcomp.report._fonts import borrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["save"]
+__all__ = ["drawn_figure", "save"]
 
 #: What of a file would differ from one run, or one release of Matplotlib, to the next.
 _METADATA: dict[str, dict[str, None]] = {
@@ -22,13 +24,16 @@ _METADATA: dict[str, dict[str, None]] = {
     ".svg": {"Creator": None, "Date": None},
 }
 _DPI = 200
+#: Letters that a warning names.
+_MOST_LETTERS = 10
 
 
 def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
     """Write a figure as PNG, SVG or PDF, by suffix.
 
     The same figure gives the same bytes: no date, no random names inside. An SVG keeps its text as
-    text. An interrupted run leaves what was there before.
+    text. An interrupted run leaves what was there before. Letters that the usual font has not are
+    taken from other installed fonts; a warning names those that none has.
 
     Parameters
     ----------
@@ -60,15 +65,33 @@ def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
         raise InputError(
             f"{path}: the suffix says how a figure is written. Known: {', '.join(_METADATA)}"
         )
-    figure = _figure(drawn)
+    figure = drawn_figure(drawn)
     import matplotlib as mpl
 
     settings = mpl.rc_context({"svg.hashsalt": "errcomp", "svg.fonttype": "none"})
-    with settings, replacing(path) as temporary:
+    missing = borrow(figure)
+    with settings, replacing(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # told below, once
         figure.savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix])
+    if missing and suffix != ".svg":  # there the reader's own fonts show them
+        warnings.warn(
+            f"{path}: no installed font has {missing[:_MOST_LETTERS]!r}"
+            f"{' and more' if len(missing) > _MOST_LETTERS else ''}; boxes stand there. Install a "
+            "font that has them, or write an .svg, which is shown in the fonts of its reader.",
+            stacklevel=2,
+        )
 
 
-def _figure(drawn: Axes | Figure) -> Figure:
+def drawn_figure(drawn: Axes | Figure) -> Figure:
+    """Return the whole figure that axes are in.
+
+    Raises
+    ------
+    InputError
+        What is given is no figure and no axes of one.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
     try:
         from matplotlib.artist import Artist
         from matplotlib.figure import Figure

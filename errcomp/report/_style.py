@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLUE",
+    "FAINT",
     "GRID",
     "INK",
     "MUTED",
@@ -31,6 +33,7 @@ __all__ = [
     "colours",
     "heading",
     "keys",
+    "legible",
     "markers",
     "name_axes",
     "names_on_y",
@@ -38,10 +41,14 @@ __all__ = [
     "spread",
 ]
 
-# Okabe and Ito (2008): distinguishable with any colour vision, and by lightness in print.
+# Okabe and Ito (2008), distinguishable with any colour vision. Their light orange and sky blue have
+# a contrast of 2.3 against white, where a mark needs 3 (WCAG 2.1, 1.4.11): brown and the indigo of
+# Tol (2021) stand in, which are also the darkest in print without colour.
 BLUE, ORANGE = "#0072B2", "#D55E00"
-INK, MUTED, GRID = "#222222", "#6b6b6b", "#e2e2e2"
-_CYCLE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+INK, MUTED, FAINT, GRID = "#222222", "#6b6b6b", "#8f8f8f", "#e2e2e2"
+_CYCLE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#6F4E00", "#332288", "#000000")
+#: Contrast of text against its ground (WCAG 2.1, 1.4.3).
+_OF_TEXT = 4.5
 _MARKERS = "osD^vP*"
 #: The same assumption looks the same in every figure.
 _KNOWN = ("estimated", "independent", "classes", "comonotonic", "repeats", "devices", "matrix")
@@ -49,6 +56,8 @@ _OF_BOUNDS = "unknown"
 TITLE, TEXT, SMALL = 10.0, 8.5, 8.0
 #: Characters of a title and of the line below it that fit a figure 640 pixels wide.
 _TITLE_WIDTH, _NOTE_WIDTH = 58, 74
+#: A number stays on one line with its unit or with what it counts, and so do the two of a ratio.
+_ONE_LINE, _HELD = re.compile(r"(?<=\d) (?=\S)| (?=/ )|(?<= /) "), "\x1f"
 #: Points that a line of keys takes above the axes, and how many fit one.
 _KEY_LINE, _KEYS_PER_LINE = 14.0, 5
 
@@ -149,7 +158,8 @@ def name_axes(ax: Axes, x: str = "", y: str = "") -> None:
 def _wrapped(text: str, width: int) -> list[str]:
     from textwrap import wrap
 
-    return wrap(text, width) or [""]
+    held = _ONE_LINE.sub(_HELD, text)
+    return [line.replace(_HELD, " ") for line in wrap(held, width)] or [""]
 
 
 def names_on_y(ax: Axes, names: Sequence[str], *, above: float = 0.0) -> None:
@@ -171,7 +181,7 @@ def beside(ax: Axes, y: float, text: str, *, points: float = 6.0, colour: str = 
         textcoords="offset points",
         va="center",
         fontsize=SMALL,
-        color=colour,
+        color=legible(colour),
         annotation_clip=False,
         parse_math=False,
     )
@@ -199,12 +209,11 @@ def side_labels(
             textcoords="axes fraction",
             va="center",
             fontsize=SMALL,
-            color=tint,
+            color=legible(tint),
             arrowprops={
                 "arrowstyle": "-",
                 "color": tint,
                 "lw": 0.6,
-                "alpha": 0.6,
                 "shrinkB": 3,
                 "relpos": (0, 0.5),
             },
@@ -269,22 +278,45 @@ def spread(wanted: Floats, gap: float, *, low: float, high: float) -> Floats:
 
 def colours(assumptions: Sequence[str]) -> list[str]:
     """Return a colour per assumption: its own if it is a known one, else one left over."""
-    return [str(_pick(name, assumptions, _CYCLE, MUTED)) for name in assumptions]
+    return [_pick(name, assumptions, _CYCLE, MUTED, 0) for name in assumptions]
 
 
 def markers(assumptions: Sequence[str]) -> list[str]:
     """Return a marker per assumption, so that colour is not all that tells them apart."""
-    return [str(_pick(name, assumptions, _MARKERS, "p")) for name in assumptions]
+    return [_pick(name, assumptions, _MARKERS, "p", 1) for name in assumptions]
 
 
-def _pick(name: str, names: Sequence[str], choice: Sequence[str], of_bounds: str) -> str:
+def _pick(
+    name: str, names: Sequence[str], choice: Sequence[str], of_bounds: str, later: int
+) -> str:
+    """Choose for a name; the n-th time round, n times ``later`` places on."""
     if name == _OF_BOUNDS:
         return of_bounds
     if name in _KNOWN:
         return choice[_KNOWN.index(name)]
     free = [i for i, known in enumerate(_KNOWN) if known not in names] or list(range(len(choice)))
     rank = [other for other in names if other not in (*_KNOWN, _OF_BOUNDS)].index(name)
-    return choice[free[rank % len(free)]]
+    times, place = divmod(rank, len(free))
+    return choice[(free[place] + later * times) % len(choice)]
+
+
+def legible(colour: str) -> str:
+    """Return a colour in which text can be read on white: itself, or as much darker as it takes.
+
+    Its contrast is (1 + 0.05) / (L + 0.05), L its relative luminance (WCAG 2.1), and at least 4.5.
+
+    Examples
+    --------
+    >>> legible("#0072b2"), legible("#d55e00")
+    ('#0072b2', '#c25600')
+    """
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    for share in np.linspace(1.0, 0.0, 101):
+        rounded = np.floor(255 * share * parts + 0.5) / 255
+        linear = np.where(rounded <= 0.04045, rounded / 12.92, ((rounded + 0.055) / 1.055) ** 2.4)
+        if 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) >= _OF_TEXT:
+            break
+    return "#" + "".join(f"{round(255 * part):02x}" for part in rounded)
 
 
 def blend(colour: str, share: float) -> str:

@@ -85,8 +85,8 @@ def span(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> span(128.84, 183.96), span(1000.12, 1000.48), span(3.2, float("inf"))
-    ('129 – 184', '1000.12 – 1000.48', '3.20 – ∞')
+    >>> span(128.84, 183.96), span(1000.12, 1000.48), span(3.2, float("inf")), span(0.25, 40343.0)
+    ('129 – 184', '1000.12 – 1000.48', '3.20 – ∞', '0.25 – 40343')
     """
     largest = max((abs(end) for end in (low, high) if math.isfinite(end)), default=0.0)
     if not 1e-4 <= largest < 1e9:
@@ -96,5 +96,8 @@ def span(low: float, high: float) -> str:
         power = math.floor(math.log10(largest))
         decimals = min(max(1 - math.floor(math.log10(width)), 2 - power, 0), 8)
         ends = [f"{end:.{decimals}f}" for end in (low, high)]
+        for i, end in enumerate((low, high)):
+            if end and not float(ends[i]):  # small beside the other, but not nothing
+                ends[i] = f"{end:.2g}"
     ends = [f"−{end[1:]}" if end.startswith("-") else end for end in ends]
     return " – ".join(ends).replace("inf", "∞")

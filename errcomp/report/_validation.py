@@ -8,6 +8,7 @@ import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError, describe_names
 from errcomp.report import _style, _text
+from errcomp.report._hover import tell
 from errcomp.report._promised import promised
 
 if TYPE_CHECKING:
@@ -74,7 +75,17 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
         ax.plot(x, y, color=tints[i], marker=marks[i], ms=5, lw=1.0, zorder=4, label=name)
         low = [100 * row.coverage_low for row in rows]
         high = [100 * row.coverage_high for row in rows]
-        ax.vlines(x, low, high, color=tints[i], lw=1.2, alpha=0.55, zorder=3)
+        ax.vlines(x, low, high, color=tints[i], lw=0.9, zorder=3)
+        tell(
+            ax,
+            x,
+            y,
+            [
+                f"{name}, {100 * row.level:g} % band\n{_text.share(row.coverage)} inside "
+                f"[{_text.share(row.coverage_low)}, {_text.share(row.coverage_high)}], n={row.n:,}"
+                for row in rows
+            ],
+        )
         ends.append((x[-1], y[-1], name + (" (bounds)" if name == "unknown" else "")))
     _style.side_labels(
         ax, [e[0] for e in ends], [e[1] for e in ends], [_text.shorten(e[2]) for e in ends], tints
@@ -86,7 +97,7 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
     _style.heading(
         ax,
         f"Do bands hold? n={_text.count(row.n, 'total')}, {_text.count(row.n_clusters, word)}",
-        [f"{how}; thick black bars: as promised; vertical: 95 % interval"],
+        [how, "thick black bars: as promised; vertical: 95 % interval"],
         room=2,
     )
     return ax
@@ -154,11 +165,22 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
     ax = _style.canvas(ax, 3.4)
     from matplotlib.ticker import MaxNLocator
 
-    ax.fill_between([0, 1], low, high, facecolor=_style.INK, alpha=0.14, lw=0, zorder=1)
+    ax.fill_between([0, 1], low, high, facecolor=_style.blend(_style.INK, 0.14),
+                    edgecolor=_style.MUTED, lw=0.8, zorder=1)  # fmt: skip
     ax.hlines([low, high], 0, 1, color=_style.MUTED, lw=0.8, zorder=3)
-    tint = _style.blend(_style.colours([assumption])[0], 0.75)
+    tint = _style.colours([assumption])[0]
     ax.bar(edges[:-1], counts, width=0.1, align="edge", color=tint, edgecolor="white", zorder=2)
     ax.axhline(n / _BINS, color=_style.INK, lw=1.0, ls=(0, (4, 2)), zorder=4)
+    tell(
+        ax,
+        edges[:-1] + 0.05,
+        counts,
+        [
+            f"{low_edge:.1f} to {low_edge + 0.1:.1f} of its distribution\n"
+            f"{_text.count(int(found), 'total')} of {n:,}"
+            for low_edge, found in zip(edges[:-1], counts, strict=True)
+        ],
+    )
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.08 * max(float(counts.max()), float(high)))
     _style.beside(

@@ -2,7 +2,7 @@
 
 Each function takes a result and, if wanted, the axes to draw on, and returns the axes. None shows
 anything, touches pyplot or changes Matplotlib's settings; Matplotlib is imported at first use
-(``pip install 'errcomp[figures]'``). The palette is that of Okabe and Ito (2008).
+(``pip install 'errcomp[figures]'``). The palette follows Okabe and Ito (2008).
 
 `bands` one run under each assumption; `budget` where its error comes from; `growth` the error from
 level to level; `calibration` and `pit` whether bands hold; `save` into PNG, SVG or PDF.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIGURES",
+    "draw",
     "draw_error_by_release",
     "draw_releases_heat",
     "draw_survival",
@@ -32,29 +33,45 @@ __all__ = [
 ]
 
 
-def _errors(found: HalfLives) -> Axes:
-    return draw_error_by_release(_only_group(found, "errors"), note=found.source)
+def _errors(found: HalfLives, ax: Axes | None = None) -> Axes:
+    return draw_error_by_release(_only_group(found, "errors"), note=found.source, ax=ax)
 
 
-def _survival(found: HalfLives) -> Axes:
-    return draw_survival(_only_group(found, "survival"), note=found.source)
+def _survival(found: HalfLives, ax: Axes | None = None) -> Axes:
+    return draw_survival(_only_group(found, "survival"), note=found.source, ax=ax)
 
 
-def _variogram(found: HalfLives) -> Axes:
-    return draw_variogram(_only_group(found, "variogram"), note=found.source)
+def _variogram(found: HalfLives, ax: Axes | None = None) -> Axes:
+    return draw_variogram(_only_group(found, "variogram"), note=found.source, ax=ax)
 
 
-def _heat(found: HalfLives) -> Axes:
-    return draw_releases_heat(found, note=found.source)
+def _heat(found: HalfLives, ax: Axes | None = None) -> Axes:
+    return draw_releases_heat(found, note=found.source, ax=ax)
 
 
 #: What can be drawn of half-lives, by name. All but ``heat`` show one group and refuse several.
-FIGURES: Mapping[str, Callable[[HalfLives], Axes]] = {
+FIGURES: Mapping[str, Callable[..., Axes]] = {
     "errors": _errors,
     "survival": _survival,
     "variogram": _variogram,
     "heat": _heat,
 }
+
+
+def draw(found: HalfLives, name: str, ax: Axes | None = None) -> Axes:
+    """Draw one of `FIGURES`.
+
+    Raises
+    ------
+    InputError
+        There is no such figure, or it shows one group and there are several.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    if name not in FIGURES:
+        known = describe_names(list(FIGURES))
+        raise InputError(f"no figure {name!r} of half-lives. Figures: {known}")
+    return FIGURES[name](found, ax)
 
 
 def _only_group(found: HalfLives, name: str) -> GroupHalfLife:

@@ -107,3 +107,84 @@ def validation() -> Validation:
         "sum of the measured kernels",
         (),
     )
+
+
+def _luminance(colour: Any) -> float:
+    """Return the relative luminance of a colour on white (WCAG 2.1), from 0 to 1."""
+    from matplotlib.colors import to_rgba
+
+    *parts, alpha = to_rgba(colour)
+    total = 0.0
+    for part, weight in zip(parts, (0.2126, 0.7152, 0.0722), strict=True):
+        seen = 1 - alpha * (1 - part)
+        total += weight * (seen / 12.92 if seen <= 0.04045 else ((seen + 0.055) / 1.055) ** 2.4)
+    return total
+
+
+@pytest.fixture(scope="session")
+def contrast() -> Callable[[Any], float]:
+    """Return the contrast of a colour against white (WCAG 2.1): 1 is none, 21 is black."""
+    return lambda colour: 1.05 / (_luminance(colour) + 0.05)
+
+
+@pytest.fixture(scope="session")
+def lightness() -> Callable[[Any], float]:
+    """Return the lightness of a colour (CIE L*), all that print in grey keeps: 0 to 100."""
+
+    def of(colour: Any) -> float:
+        y = _luminance(colour)
+        return 116 * y ** (1 / 3) - 16 if y > 216 / 24389 else y * 24389 / 27
+
+    return of
+
+
+@pytest.fixture
+def readable(
+    contrast: Callable[[Any], float], lightness: Callable[[Any], float]
+) -> Callable[..., Any]:
+    """Return the figure of axes, after a look at its contrasts and at what is left in grey."""
+    from matplotlib.collections import Collection, QuadMesh
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.text import Text
+
+    def seen(*looks: Any) -> bool:
+        return max(map(contrast, looks), default=21.0) >= 3
+
+    def check(ax: Any) -> Any:
+        figure = ax.figure
+        figure.draw_without_rendering()
+        grids = [line for each in figure.axes for line in [*each.get_xgridlines(),
+                                                           *each.get_ygridlines()]]  # fmt: skip
+        grounds = [figure.patch, *(each.patch for each in figure.axes)]
+        for artist in figure.findobj():
+            if artist in grids or artist in grounds or not artist.get_visible():
+                continue
+            if isinstance(artist, Text) and artist.get_text():
+                assert contrast(artist.get_color()) >= 4.5, artist
+                arrow = getattr(artist, "arrow_patch", None)
+                assert arrow is None or seen(arrow.get_edgecolor()), artist
+            elif isinstance(artist, Line2D):
+                on_a_mark = contrast(artist.get_color()) == 1  # white: it does not stand on white
+                drawn = artist.get_linestyle() != "None" and not on_a_mark
+                assert not drawn or seen(artist.get_color()), artist
+                marker = artist.get_marker() not in ("", "None", None)
+                assert not marker or seen(artist.get_mfc(), artist.get_mec()), artist
+            elif isinstance(artist, Collection) and not isinstance(artist, QuadMesh):
+                assert seen(*artist.get_facecolor(), *artist.get_edgecolor()), artist
+            elif isinstance(artist, Patch) and artist.get_fill():
+                edge = [artist.get_edgecolor()] if artist.get_linewidth() else []
+                assert seen(artist.get_facecolor(), *edge), artist
+        lines = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+        for i, one in enumerate(lines):
+            for other in lines[:i]:
+                looks = [
+                    (line.get_marker(), line.get_linestyle(), line.get_linewidth(),
+                     contrast(line.get_mfc()) < 3)
+                    for line in (one, other)
+                ]  # fmt: skip
+                grey = abs(lightness(one.get_color()) - lightness(other.get_color()))
+                assert looks[0] != looks[1] or grey >= 15, (one, other)
+        return figure
+
+    return check

@@ -66,6 +66,15 @@ def test_prediction_measurement_and_median_are_marked(outcome, propagation):
     assert unmeasured.get_xlabel() == "total"
 
 
+def test_narrow_bands_are_seen_and_their_median_does_not_hide_them(outcome, propagation):
+    narrow = outcome("independent", bands=(Band(0.9, 99.9, 100.1), Band(0.5, 99.95, 100.05)))
+    ax = bands(propagation(outcome(), narrow))
+    medians = [line for line in ax.lines if line.get_color() == "white"]
+    assert [line.get_ydata().mean() for line in medians] == [0.0]
+    assert all(patch.get_linewidth() > 0 for patch in ax.patches)
+    assert all(matplotlib.colors.to_hex(patch.get_edgecolor()) == "#0072b2" for patch in ax.patches)
+
+
 def test_the_90_percent_band_is_written_beside(outcome, propagation):
     assert {"90 % band", "70 – 130"} <= set(texts(bands(propagation(outcome()))))
     ax = bands(propagation(outcome(bands=(Band(0.5, 99.0, 101.0), Band(0.8, 98.0, 102.0)))))

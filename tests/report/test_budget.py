@@ -37,11 +37,12 @@ def test_bars_accumulate_to_all_of_the_error(outcome, budget_of):
     assert max(ax.get_xticks()) == 100
 
 
-def test_what_offsets_errors_runs_back_in_another_colour(outcome, budget_of):
+def test_what_offsets_errors_runs_back_hatched_in_another_colour(outcome, budget_of):
     ax = budget(outcome(by_class=budget_of([1.5, -0.2, -0.3])))
     np.testing.assert_allclose(bars(ax, 0), [(0, 150), (150, -20), (130, -30)])
     colours = [patch.get_facecolor() for patch in ax.containers[0]]
     assert colours[1] == colours[2] != colours[0]
+    assert [patch.get_hatch() for patch in ax.containers[0]] == [None, "////", "////"]
     assert keys(ax) == ["adds to the error", "offsets errors of others", "share of time"]
     assert max(ax.get_xticks()) > 100
     below = budget(outcome(by_class=budget_of([-0.5, 1.5])))

@@ -150,6 +150,25 @@ def test_predicted_against_measured():
     assert {"75 % of the runs measured inside", "leave-device-out, stack"} <= set(texts(ax))
 
 
+@pytest.mark.parametrize(
+    ("ratio", "labels"),
+    [
+        (1.3, ["80", "100", "120"]),
+        (40.0, ["100", "200", "500", "1,000", "2,000"]),
+        (1e4, ["100", "1,000", "10,000", "100,000", "1,000,000"]),
+        (1e12, ["1e-05", "0.001", "0.1", "10", "1,000", "100,000", "1e+07"]),
+    ],
+)
+def test_times_are_written_as_people_do(ratio, labels):
+    low = 90 if ratio < 1e9 else 1e-5
+    ends = [low, low * ratio]
+    ax = draw.predicted(measured=ends, predicted=ends, low=ends, high=ends)
+    for axis in (ax.xaxis, ax.yaxis):
+        found = [label.get_text() for label in axis.get_ticklabels()]
+        assert found == labels
+        assert not any(text.get_text() for text in axis.get_ticklabels(minor=True))
+
+
 def test_errors_by_device_and_model():
     ax = draw.residuals(
         error=[0.1, -0.3, 0.02, 0.04], device=["B", "B", "A", ""], model=["x", "y", "x", ""]
@@ -159,7 +178,8 @@ def test_errors_by_device_and_model():
     assert sorted(x) == pytest.approx([-30, 2, 10])
     assert {round(y) for y in x.values()} == {1, 2}
     assert len(set(x.values())) == 3  # of one device, side by side
-    assert "n=2  20 %" in texts(ax)
+    told = texts(ax)
+    assert told[: told.index("mean |error|")] == ["n=1", "4.0 %", "n=1", "2.0 %", "n=2", "20 %"]
     medians = [line.get_xdata()[0] for line in ax.lines if str(line.get_label()).startswith("_")]
     assert medians[-1] == pytest.approx(-10)
     assert "n=4 runs: 3 devices, 3 models" in ax.get_title(loc="left")

@@ -1,0 +1,414 @@
+"""Figures of results that are rows of values with intervals, and of forecasts.
+
+Axes in, axes out, as in `errcomp.report.figures`: `summary` error figures by group; `contrasts`
+what a factor does to the error; `shifts` how far each series moved in a check; `forecast` how
+likely a promise still holds; `predictions` the bands of runs; `matches` what reproduces a
+published figure; `cells` printed figures against recomputed ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError, describe_names
+from errcomp.metrics import figure as figure_named
+from errcomp.report import _style, _text
+from errcomp.report._forest import Row, forest
+from errcomp.report._hover import tell
+from errcomp.results import format_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.calibration.predictions import Predictions
+    from errcomp.claims.replicate import Replication
+    from errcomp.claims.search import SearchResult
+    from errcomp.drivers import DriversResult
+    from errcomp.halflife.checking import Checked
+    from errcomp.halflife.outlook import Outlook
+    from errcomp.summary import Summary
+
+__all__ = ["cells", "contrasts", "forecast", "matches", "predictions", "shifts", "summary"]
+
+_BAND = 0.9
+#: Expected matches of an unrelated figure from which on a coincidence explains a match.
+_RARE = 0.05
+
+
+def summary(found: Summary, figure: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw one error figure of each group with its interval, the largest first.
+
+    Parameters
+    ----------
+    found : Summary
+    figure : str, optional
+        The first that was computed by default.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        The figure was not computed.
+    MissingExtraError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from errcomp import summarize
+    >>> found = summarize({"predicted": [11.0, 21.0, 52.0], "measured": [10.0, 20.0, 40.0],
+    ...                    "device": ["A", "A", "B"]}, by="device")
+    >>> [label.get_text() for label in summary(found).get_yticklabels()]
+    ['B  n=1', 'A  n=2', 'all pairs  n=3']
+    """
+    known = list(found.pooled.figures)
+    name = known[0] if figure is None else figure
+    if name not in known:
+        raise InputError(f"{name} was not computed. Computed: {describe_names(known)}")
+    spec = figure_named(name)
+    scale = 100.0 if spec.unit == "fraction" else 1.0
+    groups = sorted(
+        found.rows if found.by else (),
+        key=lambda row: -np.nan_to_num(row.figures[name].value, nan=-math.inf),
+    )
+    rows = []
+    for row, label in [
+        *((row, ", ".join(map(str, row.key.values()))) for row in groups),
+        (found.pooled, "all pairs"),
+    ]:
+        one = row.figures[name]
+        ends = [None if end is None else scale * end for end in (one.low, one.high)]
+        rows.append(Row(label, scale * one.value, ends[0], ends[1], one.format(), row.n))
+    levels = {row.figures[name].level for row in (*found.rows, found.pooled)} - {None}
+    said = [f"{100 * level:g} % interval" for level in levels if level is not None]
+    by = [f"by {' and '.join(map(_text.shorten, found.by))}, largest first"] if found.by else []
+    unit = "%" if spec.unit == "fraction" else spec.unit
+    return forest(
+        ax,
+        rows,
+        title=f"{_sentence(spec.label)}, n={_text.count(found.pooled.n, 'pair')}",
+        notes=[*by, *said],
+        x=f"{spec.label} ({unit})",
+        beside=spec.label,
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
+    """Draw what each factor does to the error: how many times it is at the second level.
+
+    Hollow rows may be chance: their interval holds 1.
+
+    Parameters
+    ----------
+    found : DriversResult
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        Nothing could be compared.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    if not found.contrasts:
+        raise InputError("no two configurations differ in one factor only: nothing to draw")
+    rows = [
+        Row(
+            one.name,
+            one.effect.value,
+            one.effect.low,
+            one.effect.high,
+            one.effect.format(),
+            one.n_pairs,
+            strong=one.effect.low is not None
+            and one.effect.high is not None
+            and not one.effect.low <= 1 <= one.effect.high,
+        )
+        for one in found.contrasts
+    ]
+    return forest(
+        ax,
+        rows,
+        title=f"What moves the error, {_text.count(len(rows), 'contrast')}",
+        notes=["n: matched configurations; hollow: the interval holds 1"],
+        x="error at the second level over that at the first (times)",
+        beside="times",
+        reference=(1.0, "no effect"),
+        log=True,
+    )
+
+
+def shifts(found: Checked, ax: Axes | None = None) -> Axes:
+    """Draw how far the error of each series moved at the version checked, the largest first.
+
+    Filled rows are those whose error grew; hollow ones moved without that, or did not move.
+
+    Parameters
+    ----------
+    found : Checked
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        No series has a value before and after.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    result = found.result
+    at = np.flatnonzero(np.isfinite(result.shift))
+    if not len(at):
+        raise InputError(f"no series was validated both before {result.version} and with it")
+    at = at[np.argsort(-np.abs(result.shift[at]), kind="stable")]
+    grew = set(result.blamed().tolist())
+    rows = []
+    for i in map(int, at):
+        low, value, high = (100 * math.expm1(x[i]) for x in (result.low, result.shift, result.high))
+        known = math.isfinite(low)
+        rows.append(
+            Row(
+                result.names[i],
+                value,
+                low if known else None,
+                high if known else None,
+                f"{value:+.1f} %".replace("-", "−"),
+                int(result.n_baseline[i]),
+                strong=i in grew,
+            )
+        )
+    return forest(
+        ax,
+        rows,
+        title=f"How errors moved at {_text.shorten(result.version)}, "
+        f"n={_text.count(len(rows), 'series')}",
+        notes=[
+            "change of predicted / measured with 95 % interval, each by itself",
+            "filled: the error grew; n: versions in its baseline",
+        ],
+        x="change of predicted / measured (%)",
+        beside="change",
+        reference=(0.0, "as before"),
+    )
+
+
+def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
+    """Draw the 90 % band of each run around its prediction, the widest first.
+
+    Hollow rows have a band that was not calibrated.
+
+    Parameters
+    ----------
+    found : Predictions
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    low, high = found.band(_BAND)
+    below, above = 100 * (low / found.predicted - 1), 100 * (high / found.predicted - 1)
+    order = np.argsort(-(above - below), kind="stable")
+    unit = f" {found.unit}" if found.unit else ""
+    rows = [
+        Row(
+            str(found.run[i]),
+            0.0,
+            float(below[i]),
+            float(above[i]),
+            f"{format_number(float(found.predicted[i]))}{unit} [{format_number(float(low[i]))}, "
+            f"{format_number(float(high[i]))}]",
+            strong=bool(found.calibrated[i]),
+        )
+        for i in map(int, order)
+    ]
+    return forest(
+        ax,
+        rows,
+        title=f"Predicted times, n={_text.count(len(rows), 'run')}",
+        notes=[f"by {found.estimator}; {100 * _BAND:g} % band; hollow: not calibrated"],
+        x="band around the prediction (%)",
+        beside="predicted",
+        reference=(0.0, "predicted"),
+    )
+
+
+def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
+    """Draw how many matches as simple as each an unrelated figure would have by chance.
+
+    Parameters
+    ----------
+    found : SearchResult
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        Nothing reproduces the figure.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    if not found.matches:
+        raise InputError(f"nothing to draw: {found.conclusion}")
+    rows = [
+        Row(
+            f"match {rank}",
+            one.expected_by_chance,
+            None,
+            None,
+            _text.shorten(one.description, 52),
+            strong=one.expected_by_chance < _RARE,
+        )
+        for rank, one in enumerate(found.matches, 1)
+    ]
+    published = ", ".join(f"{t} {f.text}".strip() for t, f in found.figures.items())
+    return forest(
+        ax,
+        rows,
+        title=f"What reproduces {_text.shorten(published, 40)}",
+        notes=["filled: chance does not explain it"],
+        x="matches as simple as this, expected by chance",
+        beside="subset and rule",
+        reference=(_RARE, "below: more than a coincidence"),
+        log=True,
+    )
+
+
+def forecast(found: Outlook, ax: Axes | None = None) -> Axes:
+    """Draw how likely each group is within its promise, by months or releases from now.
+
+    Each group by the method that answers for it; bars are intervals. A group that cannot be told is
+    left out and counted.
+
+    Parameters
+    ----------
+    found : Outlook
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        No group can be told.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    clock = found.clocks[-1]
+    told = []
+    for group in found.groups:
+        method = group.method(clock)
+        for one in group.answers:
+            if one.forecast is not None and (one.method, one.unit) == (method, clock):
+                name = ", ".join(map(str, group.key.values())) or "all series"
+                told.append((name, group.n_series, one.forecast))
+    if not told:
+        raise InputError("the forecast of no group can be told: see the reasons in its table")
+    ax = _style.canvas(ax, 3.6)
+    names = [name for name, _, _ in told]
+    ends = []
+    tints, marks = _style.colours(names), _style.markers(names)
+    for (name, n, curve), tint, mark in zip(told, tints, marks, strict=True):
+        there = np.isfinite(curve.probability)
+        x, y = np.asarray(curve.ahead)[there], 100 * np.asarray(curve.probability)[there]
+        low, high = (100 * np.asarray(end)[there] for end in (curve.low, curve.high))
+        ax.plot(x, y, marker=mark, color=tint, lw=1.4, ms=5, zorder=3)
+        ax.vlines(x, low, high, color=_style.blend(tint, 0.6), lw=1.2, zorder=2)
+        tell(ax, x, y, [f"{name}\n{a:g} {clock} ahead: {p:.0f} % [{lo:.0f}, {hi:.0f}]"
+                        for a, p, lo, hi in zip(x, y, low, high, strict=True)])  # fmt: skip
+        ends.append((float(x[-1]), float(y[-1]), f"{_text.shorten(name)} n={n:,}"))
+    ax.set_ylim(-2, 102)
+    ax.grid(axis="y", color=_style.GRID)
+    line = ax.axhline(100 * found.below, color=_style.INK, lw=1.0, ls=(0, (4, 2)))
+    line.set_label(f"{100 * found.below:g} %")
+    _style.name_axes(ax, x=f"{clock} from now", y="series within the promise (%)")
+    _style.side_labels(ax, [e[0] for e in ends], [e[1] for e in ends], [e[2] for e in ends], tints)
+    left_out = len(found.groups) - len(told)
+    notes = [f"bars: {100 * found.level:g} % intervals"]
+    if left_out:
+        notes.append(f"{_text.count(left_out, 'group')} cannot be told")
+    title = f"Does the promise hold? n={_text.count(len(told), 'group')}"
+    _style.heading(ax, title, notes, room=_style.keys(ax, [[line]]))
+    return ax
+
+
+def cells(found: Replication, ax: Axes | None = None) -> Axes:
+    """Draw by table how many printed cells were reproduced, and how.
+
+    Parameters
+    ----------
+    found : Replication
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    from matplotlib.patches import Patch
+
+    counts = {name: row for name, row in found.counts().items() if name != "all"}
+    statuses = list(next(iter(counts.values())))
+    tints = [_style.BLUE, _style.blend(_style.BLUE, 0.5), _style.ORANGE, "#ffffff"]
+    ax = _style.canvas(ax, 1.7 + 0.3 * len(counts))
+    for y, (name, row) in enumerate(counts.items()):
+        start = 0
+        for status, tint in zip(statuses, tints, strict=True):
+            n = row[status]
+            ax.barh(y, n, left=start, height=0.6, facecolor=tint, edgecolor=_style.MUTED, lw=0.6)
+            if n:
+                tell(ax, [start + n / 2], [float(y)], [f"{name}\n{n} {status}"])
+            start += n
+        _style.beside(ax, y, f"n={start}")
+    _style.names_on_y(ax, list(counts))
+    ax.grid(axis="x", color=_style.GRID)
+    _style.name_axes(ax, x="printed cells")
+    key = [
+        Patch(facecolor=tint, edgecolor=_style.MUTED, lw=0.6, label=status)
+        for status, tint in zip(statuses, tints, strict=True)
+    ]
+    total = sum(sum(row.values()) for row in counts.values())
+    _style.heading(
+        ax, f"Which printed figures come out again, n={_text.count(total, 'cell')}",
+        room=_style.keys(ax, [key]),
+    )  # fmt: skip
+    return ax

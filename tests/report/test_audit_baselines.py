@@ -1,0 +1,76 @@
+"""Figures of an audit against images of them: ``pytest --mpl`` compares, without it they are drawn.
+
+Run ``pytest --mpl-generate-path=tests/report/baseline`` on this file, and look at each image, after
+a change that is meant.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import errcomp as ec
+from errcomp.report import audit_figures as draw
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pytest_mpl")
+pytestmark = pytest.mark.extras
+
+image = pytest.mark.mpl_image_compare(
+    baseline_dir="baseline",
+    tolerance=2,
+    style="default",
+    savefig_kwargs={"dpi": 100, "metadata": {"Software": None}, "pil_kwargs": {"optimize": True}},
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return ec.datasets.load("neusight")
+
+
+@pytest.fixture(scope="module")
+def one(table):
+    return table.of_tool("neusight")
+
+
+@image
+def test_claimed(table):
+    some = table.where({"device": ["H100", "L4", "T4"]})
+    return draw.claimed(ec.audit(some, by=["device", "mode"], resamples=999)).figure
+
+
+@image
+def test_claimed_of_several_tools(table):
+    some = table.where({"tool": ["neusight", "habitat", "roofline"]})
+    return draw.claimed(ec.audit(some, by=["mode"], tool="all", resamples=999)).figure
+
+
+@image
+def test_predicted_against_measured(one):
+    some = one.where({"device": ["H100", "L4", "T4", "V100", "P4"]})
+    return draw.predicted_against_measured(some).figure
+
+
+@image
+def test_ecdf(one):
+    return draw.ecdf(one).figure
+
+
+@image
+def test_ecdf_of_several_tools(table):
+    return draw.ecdf(table.where({"tool": ["neusight", "habitat"]})).figure
+
+
+@image
+def test_bland_altman(one):
+    return draw.bland_altman(one).figure
+
+
+@image
+def test_by_group(one):
+    return draw.by_group(one.where({"vendor": "NVIDIA"})).figure
+
+
+@image
+def test_coverage_map(table):
+    return draw.coverage_map(table).figure

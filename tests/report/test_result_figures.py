@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp import summarize
+from errcomp.errors import InputError
+from errcomp.report import result_figures as draw
+from errcomp.report._forest import MOST_ROWS, Row, forest
+
+pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.extras
+
+PAIRS = {
+    "predicted": [11.0, 21.0, 33.0, 52.0],
+    "measured": [10.0, 20.0, 30.0, 40.0],
+    "device": ["A", "A", "$x_1$", "$x_1$"],
+}
+
+
+def texts(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def rows(n: int) -> list[Row]:
+    return [Row(f"row {i}", float(i), i - 1.0, i + 1.0, f"{i} %") for i in range(n)]
+
+
+def plain(**changes: Any) -> dict[str, Any]:
+    return {"title": "T", "notes": ["a note"], "x": "error (%)", "beside": "error", **changes}
+
+
+def test_rows_stand_at_their_values_with_their_intervals() -> None:
+    ax = forest(None, rows(3), **plain(reference=(1.0, "before")))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["row 0", "row 1", "row 2"]
+    lines = [line for line in ax.lines if len(set(line.get_ydata())) == 1]
+    dots = [line.get_xdata()[0] for line in lines if line.get_marker() == "o"]
+    assert dots == [0.0, 1.0, 2.0]
+    spans = [list(line.get_xdata()) for line in lines if len(line.get_xdata()) == 2]
+    assert spans == [[-1.0, 1.0], [0.0, 2.0], [1.0, 3.0]]
+    assert {"0 %", "1 %", "2 %"} <= set(texts(ax))
+
+
+def test_what_does_not_fit_ends_in_an_arrow() -> None:
+    wide = [Row("a", 1.0, 0.5, math.inf, "x"), Row("b", 2.0, -1e9, 3.0, "y")]
+    ax = forest(None, wide, **plain())
+    left, right = ax.get_xlim()
+    assert -10 < left < 1
+    assert 2 < right < 10
+    assert [line.get_marker() for line in ax.lines if line.get_marker() in "<>"] == [">", "<"]
+
+
+def test_more_rows_than_fit_are_counted() -> None:
+    ax = forest(None, rows(MOST_ROWS + 7), **plain())
+    assert len(ax.get_yticklabels()) == MOST_ROWS
+    assert any("7 more not drawn" in text for text in texts(ax))
+
+
+def test_a_row_without_a_value_is_named_and_left_empty() -> None:
+    ax = forest(None, [Row("none", math.nan, None, None, "n/a"), *rows(2)], **plain(log=False))
+    assert ax.get_yticklabels()[0].get_text() == "none"
+    assert sum(line.get_marker() == "o" for line in ax.lines) == 2
+
+
+def test_summary_draws_the_groups_and_all_pairs() -> None:
+    found = summarize(PAIRS, by="device", figures=["mape", "bias"])
+    ax = draw.summary(found)
+    labels = ax.get_yticklabels()
+    assert [label.get_text() for label in labels] == ["$x_1$  n=2", "A  n=2", "all pairs  n=4"]
+    assert not any(label.get_parse_math() for label in labels)
+    dots = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    assert dots == pytest.approx([20.0, 7.5, 13.75])
+    assert draw.summary(found, "bias").get_xlabel() == "mean signed error (%)"
+    with pytest.raises(InputError, match="wape was not computed"):
+        draw.summary(found, "wape")
+
+
+def test_results_draw_themselves_on_given_axes() -> None:
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    found = summarize(PAIRS, by="device")
+    assert found.plot(ax=ax, figure="bias") is ax
+    with pytest.raises(InputError, match="no option run. Options: figure"):
+        found.plot(run="x")
+
+
+def outlook(**changes: Any) -> Any:
+    curve = SimpleNamespace(
+        ahead=np.array([0.0, 6.0, 12.0]),
+        probability=np.array([1.0, 0.8, np.nan]),
+        low=np.array([0.9, 0.7, np.nan]),
+        high=np.array([1.0, 0.9, np.nan]),
+    )
+    answer = SimpleNamespace(method="drift", unit="months", forecast=curve)
+    told = SimpleNamespace(
+        key={"level": "model"}, n_series=7, answers=(answer,), method=lambda _: "drift"
+    )
+    untold = SimpleNamespace(key={"level": "run"}, n_series=1, answers=(), method=lambda _: None)
+    plain = {
+        "clocks": ("releases", "months"),
+        "groups": (told, untold),
+        "below": 0.9,
+        "level": 0.95,
+    }
+    return SimpleNamespace(**{**plain, **changes})
+
+
+def test_forecast_draws_what_can_be_told_and_counts_the_rest() -> None:
+    ax = draw.forecast(outlook())
+    (curve,) = [
+        line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_marker() != "None"
+    ]
+    assert list(curve.get_ydata()) == [100.0, 80.0]
+    assert any("1 group cannot be told" in text for text in texts(ax))
+    assert "model n=7" in texts(ax)
+    with pytest.raises(InputError, match="no group"):
+        draw.forecast(outlook(groups=()))
+
+
+def checked(shift: list[float], blamed: list[int]) -> Any:
+    values = np.array(shift)
+    result = SimpleNamespace(
+        version="1.2",
+        shift=values,
+        low=values - 0.1,
+        high=values + 0.1,
+        names=tuple(f"s{i}" for i in range(len(shift))),
+        n_baseline=np.full(len(shift), 3),
+        blamed=lambda: np.array(blamed, int),
+    )
+    return SimpleNamespace(result=result)
+
+
+def test_shifts_put_the_largest_first_and_fill_those_that_grew() -> None:
+    ax = draw.shifts(checked([0.01, -0.5, math.nan], [1]))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["s1  n=3", "s0  n=3"]
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    assert dots[0].get_xdata()[0] == pytest.approx(100 * math.expm1(-0.5))
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
+    with pytest.raises(InputError, match="no series was validated both before 1.2 and with it"):
+        draw.shifts(checked([math.nan], []))
+
+
+def test_predictions_put_the_widest_band_first() -> None:
+    found = SimpleNamespace(
+        run=np.array(["a", "b"]),
+        predicted=np.array([10.0, 20.0]),
+        calibrated=np.array([True, False]),
+        estimator="linear",
+        unit="ms",
+        band=lambda _: (np.array([9.0, 10.0]), np.array([11.0, 40.0])),
+    )
+    ax = draw.predictions(found)  # type: ignore[arg-type]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "a"]
+    assert "20 ms [10, 40]" in texts(ax)
+
+
+def test_matches_mark_what_chance_does_not_explain() -> None:
+    def match(chance: float) -> Any:
+        return SimpleNamespace(expected_by_chance=chance, description=f"mean, {chance}")
+
+    found = SimpleNamespace(
+        matches=[match(1e-4), match(3.0)],
+        figures={"neusight": SimpleNamespace(text="2.3%")},
+        conclusion="Nothing found.",
+    )
+    ax = draw.matches(found)  # type: ignore[arg-type]
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
+    assert ax.get_xscale() == "log"
+    found.matches = []
+    with pytest.raises(InputError, match="nothing to draw: Nothing found"):
+        draw.matches(found)  # type: ignore[arg-type]
+
+
+def test_contrasts_need_something_to_compare() -> None:
+    with pytest.raises(InputError, match="nothing to draw"):
+        draw.contrasts(SimpleNamespace(contrasts=()))  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_cells_stack_to_the_number_of_each_table() -> None:
+    from errcomp.claims.replicate import replicate_survey
+
+    found = replicate_survey()
+    ax = draw.cells(found)
+    counts = found.counts()
+    widths = sum(patch.get_width() for patch in ax.patches)
+    assert widths == sum(sum(row.values()) for name, row in counts.items() if name != "all")
+    assert "all" not in [label.get_text() for label in ax.get_yticklabels()]
