@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Column", "Table", "clean"]
+__all__ = ["Column", "Table", "clean", "heading_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,18 @@ class Table:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
+def heading_of(name: str) -> str:
+    """Return the heading of a column of the user's: its name, beginning with a capital.
+
+    Examples
+    --------
+    >>> heading_of("device"), heading_of("GPU type")
+    ('Device', 'GPU type')
+    """
+    return name[:1].upper() + name[1:]
+
+
 def clean(text: str) -> str:
     """Show a line break or an escape code in a user's value as what it is."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    # A no-break space is no break: it is what keeps a figure and its sign together.
+    return "".join(c if c.isprintable() or c == "\xa0" else repr(c)[1:-1] for c in text)

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report.tables._table import Column, Table, heading_of
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit, AuditRow
     from errcomp.claims.registry import Claim
     from errcomp.claims.verdict import Verdict
 
-__all__ = ["audit_tables"]
+__all__ = ["audit_tables", "claim_line", "claimed_by", "is_reported", "name_of", "survey_word"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -35,7 +35,11 @@ def audit_tables(result: Audit) -> list[Table]:
         ),
         Column("Max APE", lambda r: r["row"].figures["max_ape"].format(), right=True),
         Column("Verdict", lambda r: _word(r["row"])),
-        *([Column("Survey", lambda r: _survey(r["row"]))] if any(map(_survey, shown)) else []),
+        *(
+            [Column("Survey", lambda r: survey_word(r["row"]))]
+            if any(map(survey_word, shown))
+            else []
+        ),
         Column("Caveats", lambda r: "".join(letters[c.code] for c in r["row"].caveats)),
     ]
     title = f"Claimed and recomputed accuracy: {result.source or 'the table given'}"
@@ -46,17 +50,17 @@ def audit_tables(result: Audit) -> list[Table]:
 
 
 def _key_column(name: str) -> Column:
-    return Column(name.capitalize(), lambda r: str(r["row"].key.get(name, "all")), key=True)
+    return Column(heading_of(name), lambda r: str(r["row"].key.get(name, "all")), key=True)
 
 
 def _claimed(verdict: Verdict) -> str:
     claim = verdict.claim
     if claim is None:
         return "—"
-    return claim.printed.replace("%", " %") + ("†" if _reported(claim) else "")
+    return claim.printed.replace("%", " %") + ("†" if is_reported(claim) else "")
 
 
-def _reported(claim: Claim) -> bool:
+def is_reported(claim: Claim) -> bool:
     """Say whether somebody else reports the claim and does not say where it was made."""
     return claim.claimed_by.startswith("the survey")
 
@@ -66,7 +70,8 @@ def _word(row: AuditRow) -> str:
     return row.verdict.word + ("*" if decided and not row.independent else "")
 
 
-def _survey(row: AuditRow) -> str:
+def survey_word(row: AuditRow) -> str:
+    """Return the verdict of the survey where it is one word."""
     words = row.verdict.claim.survey_verdict if row.verdict.claim else ""
     return words if len(words) <= len("Mismatch") else ""
 
@@ -89,7 +94,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
             notes += ["", f"What the figure over all {row.n} pairs hides{_of(row.tool)}:"]
             notes += [f" · {caveat.message}" for caveat in row.caveats]
     if result.claims:
-        notes += ["", "Other claims:", *(f" · {_claim_line(v)}" for v in result.claims)]
+        notes += ["", "Other claims:", *(f" · {claim_line(v)}" for v in result.claims)]
     if result.caveats:
         notes += ["", "Comparing these tools:", *(f" · {c.message}" for c in result.caveats)]
     notes += [f"Not used: {d.n} rows, {d.reason}" for d in result.dropped]
@@ -101,7 +106,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
 def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
     """Explain the signs in the table that need it, and only those."""
     notes = []
-    if any(row.verdict.claim and _reported(row.verdict.claim) for row in shown):
+    if any(row.verdict.claim and is_reported(row.verdict.claim) for row in shown):
         notes.append(" †  Attributed to the tool by the survey, which does not say where it stands")
     if any(_word(row).endswith("*") for row in shown):
         notes.append(" *  If the pairs were independent, which they are not (see the caveats)")
@@ -122,7 +127,7 @@ def _about_rows(result: Audit) -> list[str]:
     notes = []
     judged = [row for row in result.rows if row.verdict.jointly]
     if judged:
-        kept = [_name(row) for row in judged if row.verdict.jointly == "overstated"]
+        kept = [name_of(row) for row in judged if row.verdict.jointly == "overstated"]
         notes.append(
             f"{len(judged)} claims are judged, each at {100 * result.level:g} %. At the level that "
             f"holds for all of them together, overstated: {', '.join(kept) or 'none'}."
@@ -131,7 +136,7 @@ def _about_rows(result: Audit) -> list[str]:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
         if claim and averages:
             notes.append(
-                f"{_name(row)}: the {spoken(averages)} of these pairs prints as {claim.printed}."
+                f"{name_of(row)}: the {spoken(averages)} of these pairs prints as {claim.printed}."
             )
     if any(row.caveats for row in result.rows) and result.by:
         example = next(row for row in result.rows if row.caveats)
@@ -140,7 +145,8 @@ def _about_rows(result: Audit) -> list[str]:
     return notes
 
 
-def _name(row: AuditRow) -> str:
+def name_of(row: AuditRow) -> str:
+    """Return what a group is called."""
     return " ".join([*([row.tool] if not row.key else []), *map(str, row.key.values())])
 
 
@@ -148,10 +154,16 @@ def _of(tool: str) -> str:
     return f" ({tool})" if tool else ""
 
 
-def _claim_line(verdict: Verdict) -> str:
+def claim_line(verdict: Verdict) -> str:
+    """Say what was claimed, by whom and where, and what the pairs say of it."""
+    return f"{claimed_by(verdict)}: {verdict.word}. {verdict.reason}"
+
+
+def claimed_by(verdict: Verdict) -> str:
+    """Say what was claimed, by whom and where."""
     claim = verdict.claim
     assert claim is not None  # these verdicts are made from claims
     subset = "".join(f", {value}" for value in claim.subset.values())
     source = f" ({claim.source})" if claim.source else ""
     head = f"{claim.tool} {claim.printed}".strip()
-    return f"{head}{subset}{source}: {verdict.word}. {verdict.reason}"
+    return f"{head}{subset}{source}"

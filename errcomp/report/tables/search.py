@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from errcomp.report.tables._table import Column, Table
@@ -9,13 +10,17 @@ from errcomp.results import format_fraction
 
 if TYPE_CHECKING:
     from errcomp.claims.search import SearchResult
-    from errcomp.tables import Pairs
 
 __all__ = ["format_chance", "search_table"]
 
 
-def search_table(result: SearchResult, pairs: Pairs) -> Table:
-    """Return the matches, the most likely first, and what was concluded from them."""
+def search_table(
+    result: SearchResult, source: str = "", in_first: Mapping[str, int] | None = None
+) -> Table:
+    """Return the matches, the most likely first, and what was concluded from them.
+
+    ``in_first`` says how many rows of each tool, shared or not, are in the first subset.
+    """
     tools = list(result.figures)
     columns = [
         Column("Subset and rule", lambda r: r["match"].description),
@@ -27,13 +32,13 @@ def search_table(result: SearchResult, pairs: Pairs) -> Table:
     notes = [
         result.conclusion,
         "By chance: how many matches as simple as this an unrelated figure would have on average.",
-        *_left_out(result, pairs),
+        *_left_out(result, in_first or {}),
     ]
     rows = [{"match": match} for match in result.matches]
-    return Table(f"What reproduces {published} in {pairs.source}", columns, rows, notes)
+    return Table(f"What reproduces {published} in {source or 'the table'}", columns, rows, notes)
 
 
-def _left_out(result: SearchResult, pairs: Pairs) -> list[str]:
+def _left_out(result: SearchResult, in_first: Mapping[str, int]) -> list[str]:
     """Say which rows the search could not use, and what the best subset is with them."""
     left_out = {tool: n for tool, n in result.searched["left_out"].items() if n}
     if not left_out:
@@ -43,18 +48,16 @@ def _left_out(result: SearchResult, pairs: Pairs) -> list[str]:
         f"Only the {result.searched['configurations']} configurations that all of them have were "
         f"searched; left out: {rows}."
     ]
-    for tool in left_out if result.matches else ():
-        best = result.matches[0]
-        n = pairs.of_tool(tool).where(best.where).n
-        if n > best.n:
+    for tool, n in in_first.items():
+        shared = result.matches[0].n
+        if n > shared:
             notes.append(
-                f"In the first subset {tool} has {n} in all, of which {best.n} are shared."
+                f"In the first subset {tool} has {n} in all, of which {shared} are shared."
             )
     return notes
 
 
 def _figure_column(tool: str) -> Column:
-
     return Column(tool or "Figure", lambda r: format_fraction(r["match"].values[tool]), right=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report.tables._table import Column, Table, heading_of
 from errcomp.results import Estimate
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def summary_table(
 
     def key_column(name: str) -> Column:
         return Column(
-            name.capitalize(), lambda row: str(row["key"].get(name, "all pairs")), key=True
+            heading_of(name), lambda row: str(row["key"].get(name, "all pairs")), key=True
         )
 
     def figure_column(name: str) -> Column:
@@ -50,7 +50,7 @@ def summary_table(
             if found.value != found.value
         }
     )
-    notes += [f"{d.n} rows not used: {d.reason}" for d in summary.dropped]
+    notes += [f"{d.n} row{'' if d.n == 1 else 's'} not used: {d.reason}" for d in summary.dropped]
     return Table(title, columns, shown, notes)
 
 

@@ -1,4 +1,4 @@
-"""Tables as text for a terminal, in a fixed width."""
+"""Tables as text, as wide as a terminal has room for and a reader can follow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from errcomp.report.tables._table import Column, Table, clean
@@ -15,11 +16,12 @@ from errcomp.report.tables._table import Column, Table, clean
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["WIDTH", "render"]
+__all__ = ["WIDTH", "fitting", "render"]
 
-
-#: Tables for people fit this many columns.
+#: Tables for people fit this many columns: all that a file or a pipe gets.
 WIDTH = 100
+#: A narrower terminal than this breaks the lines itself.
+_NARROWEST = 60
 _GAP = 2
 
 
@@ -28,18 +30,20 @@ def render(table: Table) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    colour = sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = max(_NARROWEST, min(WIDTH, get_terminal_size().columns)) if terminal else WIDTH
+    colour = terminal and not os.environ.get("NO_COLOR")
     stream = io.StringIO()
-    console = Console(file=stream, width=WIDTH, force_terminal=colour, highlight=False, emoji=False)
+    console = Console(file=stream, width=width, force_terminal=colour, highlight=False, emoji=False)
     console.print(Text(table.title, style="bold"))
-    for columns in _fitting(table) if table.rows else ():
+    for columns in fitting(table, width) if table.rows else ():
         console.print()
         console.print(_grid(columns, table.rows))
     drawn = re.sub(r"\n\n+", "\n\n", re.sub(r" +$", "", stream.getvalue(), flags=re.M))
     lines = drawn.rstrip("\n").splitlines()
     if table.rows and table.notes:
         lines.append("")
-    return "\n".join([*lines, *(_wrap(note) for note in table.notes)])
+    return "\n".join([*lines, *(_wrap(note, width) for note in table.notes)])
 
 
 def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichTable:
@@ -67,21 +71,21 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichT
     return drawn
 
 
-def _fitting(table: Table) -> list[list[Column]]:
+def fitting(table: Table, width: int = WIDTH) -> list[list[Column]]:
     """Split the columns over several grids, each with the key columns, so that figures fit."""
     keys = [column for column in table.columns if column.key]
     grids, used = [list(keys)], 0
     # The last column has no gap beside it.
-    room = WIDTH + _GAP - sum(_width(column, table.rows) for column in keys)
+    room = width + _GAP - sum(_width(column, table.rows) for column in keys)
     for column in table.columns:
         if column.key:
             continue
-        width = _width(column, table.rows)
-        if keys and used + width > room and len(grids[-1]) > len(keys):
+        needed = _width(column, table.rows)
+        if keys and used + needed > room and len(grids[-1]) > len(keys):
             grids.append(list(keys))
             used = 0
         grids[-1].append(column)
-        used += width
+        used += needed
     return grids
 
 
@@ -95,11 +99,11 @@ def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
     return max(map(len, [*words, *cells])) + _GAP
 
 
-def _wrap(note: str) -> str:
+def _wrap(note: str, width: int) -> str:
     """Break a note at the width; the lines of a list item stand below each other."""
     item = re.match(r" (?:·|[a-z†‡*] ) |\[\d+\] ", note)
     # A figure and its percent sign stay together: textwrap does not break at this space.
     kept = clean(note).replace(" %", "\N{NO-BREAK SPACE}%")
     indent = " " * (item.end() if item else 0)
-    lines = textwrap.wrap(kept, WIDTH, subsequent_indent=indent, break_long_words=False)
+    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_long_words=False)
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")

@@ -1,24 +1,26 @@
-"""Results and tables into files, by suffix, whole or not at all."""
+"""Results and tables into files, by suffix, whole or not at all, and as text to paste."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp._files import replacing
 from errcomp.errors import InputError
-from errcomp.report.tables._table import Table, clean
+from errcomp.report.tables._table import Table
 from errcomp.report.tables.plain import plain
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SUFFIXES", "check_suffix", "write", "write_frame"]
-
+__all__ = ["FORMATS", "SUFFIXES", "check_suffix", "rendered", "write", "write_frame"]
 
 SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
+#: What a result can be printed as; the first is for a terminal.
+FORMATS = ("text", "md", "tex", "csv")
 
 
 def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> None:
@@ -26,6 +28,46 @@ def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> N
     check_suffix(path, SUFFIXES)
     with replacing(path) as temporary:
         _WRITERS[path.suffix.lower()](temporary, document, tables)
+
+
+def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) -> str:
+    r"""Return a result as text to print or to paste, without a line break at its end.
+
+    Parameters
+    ----------
+    form : {"text", "md", "tex", "csv"}
+        For a terminal, Markdown, LaTeX, or the rows of the document: fractions with all their
+        digits, named by the keys of the document.
+    document : mapping
+        The result for machines.
+    tables : sequence of Table
+        The result for people.
+
+    Raises
+    ------
+    InputError
+        The form is another one.
+
+    Examples
+    --------
+    >>> rendered("csv", {"rows": [{"device": "A,1", "mape": 0.0873}]}, [])
+    'device,mape\n"A,1",0.0873'
+    """
+    if form == "text":
+        from errcomp.report.tables.text import render
+
+        return "\n\n".join(render(table) for table in tables)
+    if form == "md":
+        from errcomp.report.tables.markdown import markdown
+
+        return markdown(tables)
+    if form == "tex":
+        from errcomp.report.tables.latex import latex
+
+        return latex(tables)
+    if form == "csv":
+        return _csv(document)
+    raise InputError(f"cannot print as {form!r}. Use one of: {', '.join(FORMATS)}")
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -65,14 +107,17 @@ def _flat_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _write_csv(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:
+def _csv(document: Mapping[str, Any]) -> str:
     import csv
+    import io
 
     rows = _flat_rows(document)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0] if rows else [], lineterminator="\n")
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, rows[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+    return text.getvalue().removesuffix("\n")
 
 
 def _write_parquet(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:
@@ -86,74 +131,17 @@ def _write_json(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> 
     path.write_text(text + "\n", encoding="utf-8", errors="replace")
 
 
-def _write_markdown(path: Path, _: Mapping[str, Any], tables: Sequence[Table]) -> None:
-    parts = []
-    for table in tables:
-        rule = ["---:" if c.right else "---" for c in table.columns]
-        lines = [[c.header for c in table.columns], rule]
-        lines += [[clean(c.show(row)) for c in table.columns] for row in table.rows]
-        grid = [
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        ]
-        parts.append("\n".join([f"**{table.title}**", "", *grid, "", *map(_md_note, table.notes)]))
-    path.write_text("\n\n".join(parts).rstrip() + "\n", encoding="utf-8", errors="replace")
-
-
-def _md_note(note: str) -> str:
-    return f"{note}  "  # two spaces: a line break, so that notes stay one to a line
-
-
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "×": r"$\times$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-}
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(c, c) for c in clean(text))
-
-
-def _write_latex(path: Path, _: Mapping[str, Any], tables: Sequence[Table]) -> None:
-    parts = []
-    for table in tables:
-        columns = "".join("r" if c.right else "l" for c in table.columns)
-        lines = [
-            "% needs \\usepackage{booktabs}",
-            "\\begin{table}",
-            f"\\caption{{{_tex(table.title)}}}",
-            f"\\begin{{tabular}}{{{columns}}}",
-            "\\toprule",
-            " & ".join(_tex(c.header) for c in table.columns) + r" \\",
-            "\\midrule",
-            *(
-                " & ".join(_tex(clean(c.show(row))) for c in table.columns) + r" \\"
-                for row in table.rows
-            ),
-            "\\bottomrule",
-            "\\end{tabular}",
-            *(f"\\par\\footnotesize {_tex(note)}" for note in table.notes),
-            "\\end{table}",
-        ]
-        parts.append("\n".join(lines))
-    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8", errors="replace")
+def _write_text(
+    form: str, path: Path, document: Mapping[str, Any], tables: Sequence[Table]
+) -> None:
+    text = rendered(form, document, tables)
+    path.write_text(f"{text}\n", encoding="utf-8", errors="replace", newline="")
 
 
 _WRITERS: dict[str, Callable[[Path, Mapping[str, Any], Sequence[Table]], None]] = {
-    ".csv": _write_csv,
+    ".csv": partial(_write_text, "csv"),
     ".parquet": _write_parquet,
     ".json": _write_json,
-    ".md": _write_markdown,
-    ".tex": _write_latex,
+    ".md": partial(_write_text, "md"),
+    ".tex": partial(_write_text, "tex"),
 }

@@ -1,0 +1,349 @@
+"""Tables in LaTeX: booktabs, figures aligned by siunitx, notes below."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from errcomp.report.tables._table import Column, Table
+from errcomp.report.tables.latex_text import escaped, needs_t1
+from errcomp.report.tables.notes import ITEM, Note, parsed
+from errcomp.report.tables.text import WIDTH, fitting
+
+__all__ = ["latex"]
+
+_NUMBER = r"[+\-−]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+#: ``8.74 % [5.6, 12.1]‡``: number, unit, interval, signs that a note explains.
+_FIGURE = re.compile(
+    rf"(?P<number>{_NUMBER})(?P<unit> ?[%×]| [A-Za-zµμ°][A-Za-zµμ°/²³·]*)?"
+    r"(?: \[(?P<low>[^\[\]]+?), (?P<high>[^\[\]]+)\])?(?P<marks>[†‡*]*)"
+)
+#: A float does not continue on the next page; longer tables must.
+_FLOAT_ROWS = 40
+#: Lines of small print that fit a page; beyond, the notes follow the float as text.
+_PAGE = 56
+#: Characters of a row that fit a line of a paper, by the size of the type.
+_SIZES = ((64, ""), (76, r"\small"), (None, r"\footnotesize"))
+_SMALL_FROM = 10
+#: Where a long header is broken, and beyond which a column of text has a width of its own.
+_HEADER, _TEXT = 14, 24
+#: The space between two columns, in characters.
+_GAP = 3
+_LABEL = 48
+_SETUP = (
+    r"\sisetup{table-number-alignment=right, table-text-alignment=right, group-digits=integer, "
+    "retain-explicit-plus}"
+)
+#: A note beside its mark; defined where it is used, so that it is unknown outside of the notes.
+_MARKED = r"\errnote"
+_HANGING = (
+    rf"\def{_MARKED}#1{{\par\noindent\hangindent=2em\hangafter=1 "
+    r"\makebox[2em][l]{#1}\ignorespaces}"
+)
+#: Stand for a figure that there is not.
+_MISSING = ("", "—", "–", "-", "·", "n/a")
+
+
+def latex(tables: Sequence[Table]) -> str:
+    r"""Write tables as floats for a paper; the first lines name the packages they need.
+
+    Figures of one unit are aligned at the decimal point (an S column of siunitx, its unit in the
+    header), with their intervals and signs in a column beside them; figures of several units
+    stand at the right. Wide tables are set smaller, those too wide for a line are continued
+    below with their key columns, and long ones become a longtable. Text is escaped.
+
+    Examples
+    --------
+    >>> from errcomp.report.tables import Column
+    >>> columns = [Column("GPU", lambda r: r["gpu"]), Column("MAPE", lambda r: r["e"], right=True)]
+    >>> rows = [{"gpu": "A_1", "e": "8.74 % [5.6, 12.1]"}, {"gpu": "B", "e": "n/a"}]
+    >>> text = latex([Table("Errors", columns, rows)])
+    >>> print("\n".join(line for line in text.splitlines() if "&" in line))
+    GPU & \multicolumn{2}{c}{MAPE (\%)} \\
+    A\_1 & 8.74 & [\num{5.6}, \num{12.1}] \\
+    B & {n/a} &  \\
+    """
+    labels: dict[str, int] = {}
+    body = "\n\n".join(_one(table, _label(table.title, labels)) for table in tables)
+    return f"{_preamble(body)}\n\n{body}"
+
+
+def _preamble(body: str) -> str:
+    packages = ["booktabs", "siunitx", *(["longtable"] if r"\begin{longtable}" in body else [])]
+    lines = [f"% Needs in the preamble: \\usepackage{{{','.join(packages)}}}"]
+    if needs_t1(body):
+        lines.append("% and for pdfLaTeX, for some letters: \\usepackage[T1]{fontenc}")
+    if "longtable" in packages:
+        lines.append("% A longtable needs a page of one column.")
+    if r"\footnotesize" in body:
+        lines.append("% Where a page has two columns, a wide table needs table* instead of table.")
+    return "\n".join(lines)
+
+
+def _label(title: str, known: dict[str, int]) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "table"
+    if len(slug) > _LABEL:
+        slug = slug[:_LABEL].rpartition("-")[0] or slug[:_LABEL]
+    known[slug] = known.get(slug, 0) + 1
+    return f"tab:{slug}" + (f"-{known[slug]}" if known[slug] > 1 else "")
+
+
+def _one(table: Table, label: str) -> str:
+    title, notes = escaped(table.title.strip(" ")), _notes(table.notes)
+    if not table.rows:
+        return "\n".join(
+            [rf"\par\noindent\textbf{{{title}}}", *(["{", *notes, "}"] if notes else [])]
+        )
+    grids = [_Grid.of(columns, table.rows) for columns in fitting(table)]
+    setup = [*filter(None, [_size(grids)]), _SETUP]
+    caption = [rf"\caption{{{title}}}", rf"\label{{{label}}}"]
+    if len(table.rows) > _FLOAT_ROWS:
+        return "\n".join(["{", *setup, *_long(grids, "".join(caption)), *notes, "}"])
+    lines = [r"\begin{table}", r"\centering", *caption, *setup]
+    for i, grid in enumerate(grids):
+        lines += [*([r"\par\medskip"] if i else []), *grid.short()]
+    if len(table.rows) * len(grids) + _lines(table.notes) > _PAGE:
+        after = ["", "{", rf"\par\noindent Notes to Table~\ref{{{label}}}:", *notes, "}"]
+        return "\n".join([*lines, r"\end{table}", *after])
+    if notes:
+        lines += [r"\par\medskip", r"\begin{minipage}{\linewidth}", *notes, r"\end{minipage}"]
+    return "\n".join([*lines, r"\end{table}"])
+
+
+def _long(grids: Sequence[_Grid], caption: str) -> list[str]:
+    """Write grids that continue on the next page; only the first has a caption and a number."""
+    first, *others = grids
+    lines = first.long(rf"{caption}\\")
+    for grid in others:
+        lines += [*grid.long(), r"\addtocounter{table}{-1}"]
+    return lines
+
+
+def _lines(notes: Sequence[str]) -> int:
+    return sum(1 + len(note) // WIDTH for note in notes)
+
+
+def _size(grids: Sequence[_Grid]) -> str:
+    width = max((grid.width for grid in grids), default=0)
+    size = next(name for limit, name in _SIZES if limit is None or width <= limit)
+    many = any(len(grid.headers) >= _SMALL_FROM for grid in grids)
+    return size or (r"\small" if many else "")
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    lines = [_note(note) for note in parsed(notes)]
+    hanging = [_HANGING] if any(line.startswith(_MARKED) for line in lines) else []
+    return [r"\footnotesize\raggedright", *hanging, *lines, r"\par"] if lines else []
+
+
+def _note(note: Note) -> str:
+    """Write a note as a paragraph; what has a mark hangs beside it."""
+    if not note.mark:
+        return rf"\par\noindent {escaped(note.text)}"
+    mark = r"\textbullet{}" if note.mark == ITEM else escaped(note.mark)
+    return f"{_MARKED}{{{mark}}} {escaped(note.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Columns that fit beside each other, as they are written.
+
+    Attributes
+    ----------
+    spec : str
+        The columns of the tabular.
+    headers : list of str
+        One for each column of the table; one of figures with intervals spans two.
+    lines : list of list of str
+        The cells of each row, of all columns of the tabular.
+    width : int
+        Characters of the widest row.
+    """
+
+    spec: str
+    headers: list[str]
+    lines: list[list[str]]
+    width: int
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> _Grid:
+        """Lay columns out; those of long text share what the others leave of the line."""
+        cells = [[column.show(row).strip() for row in rows] for column in columns]
+        drawn: list[_Drawn | None] = []
+        for column, texts in zip(columns, cells, strict=True):
+            drawn.append(_figures(column.header, texts) if column.right else None)
+        natural = [
+            len(column.header) if one is None else one.width
+            for column, one in zip(columns, drawn, strict=True)
+        ]
+        natural = [
+            width if one else max([width, *map(len, texts)])
+            for width, one, texts in zip(natural, drawn, cells, strict=True)
+        ]
+        widths = _shared(natural, [one is None for one in drawn])
+        total = sum(widths) + _GAP * len(widths)
+        done = [
+            one or _text(column.header, texts, share / total if share < wanted else None)
+            for column, texts, one, share, wanted in zip(
+                columns, cells, drawn, widths, natural, strict=True
+            )
+        ]
+        named = any(column.header for column in columns)
+        lines = [
+            [cell for parts in line for cell in parts]
+            for line in zip(*(one.cells for one in done), strict=True)
+        ]
+        spec = " ".join(one.spec for one in done)
+        return cls(spec, [one.header for one in done] if named else [], lines, total)
+
+    def short(self) -> list[str]:
+        """Write it as a tabular."""
+        return [
+            rf"\begin{{tabular}}{{{self.spec}}}",
+            r"\toprule",
+            *self._head(),
+            *self._rows(),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+
+    def long(self, caption: str = "") -> list[str]:
+        """Write it as a longtable, with its header on every page."""
+        head = [r"\toprule", *self._head()]
+        return [
+            rf"\begin{{longtable}}{{{self.spec}}}",
+            *([caption, *head, r"\endfirsthead"] if caption else []),
+            *head,
+            r"\endhead",
+            r"\bottomrule",
+            r"\endfoot",
+            *self._rows(),
+            r"\end{longtable}",
+        ]
+
+    def _head(self) -> list[str]:
+        return [" & ".join(self.headers) + r" \\", r"\midrule"] if self.headers else []
+
+    def _rows(self) -> list[str]:
+        return [" & ".join(line) + r" \\" for line in self.lines]
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """One column of a table as one or two of the tabular."""
+
+    spec: str
+    header: str
+    cells: list[list[str]]
+    width: int
+
+
+def _shared(natural: Sequence[int], text: Sequence[bool]) -> list[int]:
+    """Return the widths of columns; text that is too wide shares what is left, all alike."""
+    room = WIDTH - _GAP * len(natural)
+    if sum(natural) <= room:
+        return list(natural)
+    long = [i for i, wide in enumerate(natural) if text[i] and wide > _TEXT]
+    room -= sum(wide for i, wide in enumerate(natural) if i not in long)
+    widths = list(natural)
+    for rank, i in enumerate(sorted(long, key=lambda i: natural[i])):
+        widths[i] = min(natural[i], max(room // (len(long) - rank), _TEXT))
+        room -= widths[i]
+    return widths
+
+
+def _text(header: str, texts: Sequence[str], share: float | None) -> _Drawn:
+    """Write a column of text, broken into lines where it gets only a share of the width."""
+    spec = "l" if share is None else rf">{{\raggedright\arraybackslash}}p{{{share:.2f}\linewidth}}"
+    return _Drawn(spec, escaped(header), [[escaped(text)] for text in texts], 0)
+
+
+def _figures(header: str, texts: Sequence[str]) -> _Drawn:
+    """Write a column of figures: at the decimal point if they are of one unit and most of it."""
+    found = [_matched(text) for text in texts]
+    units = {figure["unit"] or "" for figure in found if figure}
+    numbers = sum(figure is not None for figure in found)
+    exponents = any(figure and "e" in figure["number"].lower() for figure in found)
+    if len(units) != 1 or 2 * numbers < sum(text not in _MISSING for text in texts) or exponents:
+        cells = [
+            [_in_line(figure) if figure else escaped(text)]
+            for figure, text in zip(found, texts, strict=True)
+        ]
+        return _Drawn("r", _stacked(header), cells, _width(header, texts))
+    unit = units.pop()
+    tails = [_tail(figure) if figure else "" for figure in found]
+    values = [
+        _plain(figure["number"]) if figure else f"{{{escaped(text)}}}" if text else ""
+        for figure, text in zip(found, texts, strict=True)
+    ]
+    width = _width(header, [text.replace(unit, "", 1) for text in texts])
+    spec = f"S[table-format={_format([figure['number'] for figure in found if figure])}]"
+    if not any(tails):
+        return _Drawn(spec, f"{{{_named(header, unit)}}}", [[value] for value in values], width)
+    beside = r"@{\,}l" if any(figure and figure["low"] for figure in found) else "@{}l"
+    pairs = [list(pair) for pair in zip(values, tails, strict=True)]
+    return _Drawn(spec + beside, rf"\multicolumn{{2}}{{c}}{{{_named(header, unit)}}}", pairs, width)
+
+
+def _matched(text: str) -> re.Match[str] | None:
+    """Take a figure apart; a negative zero is none, as siunitx would drop its sign."""
+    found = _FIGURE.fullmatch(text)
+    if found is None or (found["number"][0] in "-−" and float(_plain(found["number"])) == 0):
+        return None
+    return found
+
+
+def _width(header: str, texts: Sequence[str]) -> int:
+    return max(len(max(wrap(header, _HEADER) or [""], key=len)), *map(len, texts))
+
+
+def _plain(number: str) -> str:
+    plain = number.replace(",", "").replace("−", "-")
+    return re.sub(r"[eE]\+?(-?)0*(?=[0-9])", r"e\1", plain)
+
+
+def _format(numbers: Sequence[str]) -> str:
+    """Return the table-format of siunitx: most digits before and after the point, and a sign."""
+    parts = [_plain(number).partition(".") for number in numbers]
+    digits = max(len(whole.lstrip("+-")) for whole, _, _ in parts)
+    decimals = max(len(rest) for _, _, rest in parts)
+    sign = next((s for s in "+-" if any(whole[0] == s for whole, _, _ in parts)), "")
+    return f"{sign}{digits}.{decimals}"
+
+
+def _tail(figure: re.Match[str]) -> str:
+    interval = f"[{_bound(figure['low'])}, {_bound(figure['high'])}]" if figure["low"] else ""
+    return interval + escaped(figure["marks"])
+
+
+def _bound(text: str) -> str:
+    return rf"\num{{{_plain(text)}}}" if re.fullmatch(_NUMBER, text) else escaped(text)
+
+
+def _in_line(figure: re.Match[str]) -> str:
+    unit = figure["unit"] or ""
+    text = rf"\num{{{_plain(figure['number'])}}}"
+    text += r"\," * unit.startswith(" ") + escaped(unit.strip())
+    tail = _tail(figure)
+    return text + ("~" if figure["low"] else "") + tail
+
+
+def _named(header: str, unit: str) -> str:
+    """Write a header with the unit of its figures, which stands before a remark in brackets."""
+    if not unit.strip():
+        return _stacked(header)
+    name, bracket, remark = header.partition(" [")
+    return _stacked(f"{name} ({unit.strip()}){bracket}{remark}")
+
+
+def _stacked(text: str) -> str:
+    """Write a header, a long one on several lines."""
+    lines = wrap(text.replace(" %", "\u00a0%"), _HEADER, break_long_words=False)
+    written = [escaped(line.replace("\u00a0%", " %")) for line in lines]
+    if len(written) < 2:
+        return "".join(written)
+    rows = r"\\".join(written)
+    return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{rows}\end{{tabular}}"

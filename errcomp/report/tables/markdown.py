@@ -1,0 +1,92 @@
+"""Tables in Markdown as GitHub and GitLab render it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from errcomp.report.tables._table import Table, clean
+from errcomp.report.tables.notes import ITEM, Note, parsed
+
+__all__ = ["escaped", "markdown"]
+
+_SPECIAL = re.compile(r"[\\`*_\[\]<>|~&]")
+#: What is linked or replaced after Markdown has been read, so that a backslash does not help: a
+#: mention, a reference to an issue, the name of an emoji.
+_LINKED = re.compile(r"@(?=\w)|#(?=\d)|:(?=[\w+-]+:)")
+#: What begins a heading, a list or a rule where it begins a line.
+_LEADING = re.compile(r"([#+=-]|\d+[.)])(?=[\s#+=-]|$)")
+
+
+def markdown(tables: Sequence[Table]) -> str:
+    r"""Write tables one below the other: title, grid, notes as a list.
+
+    Cells come out of a renderer as they are in a terminal, whatever characters they hold; a line
+    break or an escape code in a user's value is shown as what it is.
+
+    Examples
+    --------
+    >>> from errcomp.report.tables import Column
+    >>> columns = [Column("GPU", lambda r: r["gpu"]), Column("n", lambda r: r["n"], right=True)]
+    >>> print(markdown([Table("Pairs", columns, [{"gpu": "A|B", "n": "3"}], [" a  Few pairs"])]))
+    **Pairs**
+    <BLANKLINE>
+    | GPU | n |
+    | --- | ---: |
+    | A\|B | 3 |
+    <BLANKLINE>
+    - **a** Few pairs
+    """
+    return "\n\n".join(_one(table) for table in tables)
+
+
+def escaped(text: str) -> str:
+    r"""Write text on one line so that Markdown shows it as it is and notifies nobody.
+
+    An empty comment parts the signs that GitHub would turn into a mention, a reference or an
+    emoji, and a dollar sign that would begin a formula stands in an element of its own.
+
+    Examples
+    --------
+    >>> print(escaped("a|b_<c>"), escaped("@team #12"), escaped("5 $"))
+    a\|b\_\<c\> @<!-- -->team #<!-- -->12 5 <span>$</span>
+    """
+    out = []
+    kept = clean(text)
+    linked = {found.start() for found in _LINKED.finditer(kept)}
+    for i, sign in enumerate(kept):
+        if i in linked:
+            out.append(f"{sign}<!-- -->")
+        elif sign == "$":
+            out.append("<span>$</span>")
+        else:
+            out.append(f"\\{sign}" if _SPECIAL.match(sign) else sign)
+    return "".join(out)
+
+
+def _one(table: Table) -> str:
+    title = table.title.strip(" ")
+    parts = [f"**{escaped(title)}**"]
+    if table.rows:
+        lines = [[column.header for column in table.columns]]
+        lines += [[column.show(row) for column in table.columns] for row in table.rows]
+        head, *rows = ("| " + " | ".join(map(escaped, line)) + " |" for line in lines)
+        rule = "| " + " | ".join("---:" if c.right else "---" for c in table.columns) + " |"
+        parts.append("\n".join([head, rule, *rows]))
+    notes = [_item(note) for note in parsed(table.notes)]
+    if notes:
+        parts.append("\n".join(notes))
+    return "\n\n".join(parts)
+
+
+def _item(note: Note) -> str:
+    indent = "  " if note.below else ""
+    mark = "" if note.mark in ("", ITEM) else f"**{escaped(note.mark)}** "
+    text = escaped(note.text.strip(" "))
+    if not mark:
+        text = _LEADING.sub(_shown, text, count=1) if _LEADING.match(text) else text
+    return f"{indent}- {mark}{text}"
+
+
+def _shown(found: re.Match[str]) -> str:
+    return f"{found[1][:-1]}\\{found[1][-1]}"
