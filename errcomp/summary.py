@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp._frames import frame_from_columns
+from errcomp._showing import Shown
 from errcomp.errors import NotDefinedError
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals import check_options, estimate
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_FIGURES", "Summary", "SummaryRow", "summarize"]
 
+#: Figures computed where none are named.
 DEFAULT_FIGURES = ("mape", "median_ape", "gmape", "wape", "bias", "max_ape")
 
 
@@ -56,7 +58,7 @@ class SummaryRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Shown):
     """Figures by group, for all pairs together (pooled) and as the mean over groups (macro).
 
     Attributes
@@ -82,8 +84,11 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
+        shown = self.pooled.figures
         return {
             "by": list(self.by),
+            "units": {name: one.unit for name, one in shown.items()},
+            "level": next((one.level for one in shown.values() if one.level is not None), None),
             "rows": [row.to_dict() for row in self.rows],
             "pooled": self.pooled.to_dict(),
             "macro": {k: None if np.isnan(v) else v for k, v in self.macro.items()},

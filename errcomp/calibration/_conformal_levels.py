@@ -23,6 +23,7 @@ from errcomp.errors import InputError
 
 __all__ = ["Method", "calibrate", "level_notes"]
 
+#: Exact for new groups, from all runs together, or whichever suits the number of groups.
 Method = Literal["auto", "group", "pooled"]
 
 # "auto" takes the guarantee where it covers this much too much at most.

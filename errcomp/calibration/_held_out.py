@@ -75,6 +75,17 @@ class HeldOut:
         known = zip(self.run, self.device, self.model, strict=True)
         return np.array([f"{d} / {m}" if d or m else r for r, d, m in known], dtype=object)
 
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return one row per run for JSON, without the quantiles; None where a band has no end."""
+        plain = ("run", "group", "device", "model", "measured", "total", "predicted", "calibrated")
+        columns = {name: getattr(self, name).tolist() for name in plain}
+        for i, level in enumerate(LEVELS):
+            columns |= {
+                f"{end}_{100 * level:g}": [x if np.isfinite(x) else None for x in values[:, i]]
+                for end, values in (("low", self.low), ("high", self.high))
+            }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
     def take(self, index: NDArray[Any]) -> Self:
         """Return the runs at these positions, or under this mask."""
         return type(self)(*(getattr(self, one.name)[index] for one in fields(self)))

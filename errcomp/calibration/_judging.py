@@ -228,6 +228,7 @@ class EvaluationRow:
             row[f"unbounded_{percent}"] = band.unbounded
         row["crps"] = _plain(self.crps)
         row["pit_histogram"] = list(self.pit_histogram)
+        row["pit"] = [_plain(value) for value in self.pit.tolist()]
         row["beats_sum"], row["verdict"] = self.beats_sum, self.verdict
         row["answered_share"] = self.answered.n / self.n
         row["answered_mean_ape"] = _plain(self.answered.value)
@@ -235,6 +236,8 @@ class EvaluationRow:
         row["answered_mean_ape_high"] = self.answered.high
         row["abstention_area"] = None if self.abstention is None else self.abstention.area
         row["abstention"] = [] if self.abstention is None else _steps(self.abstention)
+        curve = [] if self.abstention is None else self.abstention.mean_error.tolist()
+        row["abstention_curve"] = curve
         row["by_group"] = [group.to_dict() for group in self.groups]
         row["weak_groups"] = [group.group for group in self.weak_groups]
         row["worst"] = [run.to_dict() for run in self.worst]

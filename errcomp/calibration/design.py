@@ -30,12 +30,14 @@ __all__ = [
     "Task",
 ]
 
+#: Array of float64.
 Floats = NDArray[np.float64]
 #: Names as objects, e.g. of devices; "" where unknown.
 Names = NDArray[Any]
 
 #: composition: from measured kernels to the run; prediction: from predicted kernels to the run.
 Task = Literal["composition", "prediction"]
+#: All tasks.
 TASKS: tuple[Task, ...] = ("composition", "prediction")
 
 #: Levels of the bands that are calibrated and stored.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from errcomp._showing import Shown
 from errcomp.calibration._differences import (
     Difference,
     VendorTransfer,
@@ -51,7 +52,7 @@ _FOLDS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluation:
+class Evaluation(Shown):
     """Held-out results of several estimators under several splits.
 
     Attributes
@@ -116,7 +117,20 @@ class Evaluation:
             "not_judged": list(self.not_judged),
             "not_done": dict(self.not_done),
             "seed": self.seed,
+            "held_out": [
+                {"split": split, "estimator": best, "runs": self.held_out[split, best].to_dict()}
+                for split, best in self._best()
+                if (split, best) in self.held_out
+            ],
         }
+
+    def _best(self) -> list[tuple[str, str]]:
+        """Return each split with the estimator of the lowest mean error, the first of several."""
+        found = []
+        for name in dict.fromkeys(row.split for row in self.rows):
+            rows = [row for row in self.rows if row.split == name]
+            found.append((name, min(rows, key=lambda r: r.figures["mean_ape"].value).estimator))
+        return found
 
 
 def evaluate(

@@ -66,6 +66,7 @@ KERNEL_LAUNCHES = ("launch_idle", "launch_work", "launch_work_training")
 #: What enters the physical model as costs, also of the run itself.
 LAUNCHES = (*KERNEL_LAUNCHES, "run_start")
 
+#: What a model of runs is told of each run, in the order of its columns.
 FEATURES = (
     Feature("launch_idle", "1", "floor × instances that hardly take longer than it, / total"),
     Feature("launch_work", "1", "floor × other instances / total; 0 in training"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from errcomp.calibration.design import Design, ResidualModel, Task
 from errcomp.calibration.features import FEATURES, KERNEL_LAUNCHES, LAUNCHES
-from errcomp.errors import InputError
+from errcomp.errors import InputError, offer
 
 __all__ = [
     "BASELINES",
@@ -49,7 +49,7 @@ def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
     if unknown or not names:
         raise InputError(
             f"unknown estimator{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}. "
-            f"Known: {', '.join(ESTIMATORS)}."
+            f"{offer('Known', ESTIMATORS, wanted=''.join(unknown[:1]))}."
         )
     return tuple(name for name in ESTIMATORS if name in names)
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp._showing import Shown
 from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names
 
 __all__ = ["Predictions", "between_levels"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Predictions:
+class Predictions(Shown):
     """Times of runs, predicted; arrays of shape (n,) unless said otherwise, in `unit`.
 
     Attributes

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from errcomp.calibration.design import Design, Names
 from errcomp.calibration.devices import figures_of
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, describe_names, offer
 
 __all__ = ["SPLITS", "Split", "check_split", "split", "vendor_of", "vendors_of"]
 
@@ -142,11 +142,12 @@ def check_split(name: str) -> None:
     >>> check_split("leave-one-out")
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: no split 'leave-one-out'. Splits: leave-model-out, \
-leave-device-out, leave-model-and-device-out, leave-vendor-out, random
+    errcomp.errors.InputError: no split 'leave-one-out'. Did you mean \
+'leave-model-out'? Splits: leave-model-out, leave-device-out, leave-model-and-device-out, \
+leave-vendor-out, random
     """
     if name not in SPLITS:
-        raise InputError(f"no split {name!r}. Splits: {', '.join(SPLITS)}")
+        raise InputError(f"no split {name!r}. {offer('Splits', SPLITS, wanted=name)}")
 
 
 def split(

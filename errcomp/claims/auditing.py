@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from errcomp._showing import Shown
 from errcomp.caveats import check, check_table
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, judge
@@ -29,6 +30,7 @@ AUDIT_FIGURES = (
 _COLUMNS = (
     "n",
     *(f"{name}{end}" for name in AUDIT_FIGURES for end in ("", "_low", "_high")),
+    "methods",
     *Verdict("no claim", "").to_dict(),
     "cluster",
     "independent",
@@ -79,6 +81,7 @@ class AuditRow:
             row[name] = None if np.isnan(estimate.value) else estimate.value
             if name != "max_ape":
                 row[f"{name}_low"], row[f"{name}_high"] = estimate.low, estimate.high
+        row["methods"] = {name: estimate.method for name, estimate in self.figures.items()}
         row.update(self.verdict.to_dict())
         row["cluster"] = self.cluster or None
         row["independent"] = self.independent
@@ -87,7 +90,7 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Shown):
     """The result of `audit`.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from errcomp.claims.printed import parse_printed
-from errcomp.errors import InputError
+from errcomp.errors import InputError, did_you_mean, offer
 
 __all__ = [
     "USER_METRICS",
@@ -210,14 +209,16 @@ def find(
     --------
     >>> [claim.printed for claim in find("NeuSight", device="H100")]
     ['2.3%', '4.1%']
-    >>> find("neusigth")
+    >>> find("neusigth")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: no claim is known of 'neusigth'. Did you mean: NeuSight?
+    errcomp.errors.InputError: no claim is known of 'neusigth'. Did you mean 'NeuSight'? Tools \
+with a claim: Timeloop, ...
     """
     found = claims() if tool is None else claims_of(tool)
     if not found:
-        raise InputError(f"no claim is known of {tool!r}. {_suggest(str(tool))}")
+        known_tools = offer("Tools with a claim", tools(), wanted=str(tool))
+        raise InputError(f"no claim is known of {tool!r}. {known_tools}")
     for key, wanted in (("device", device), ("mode", mode)):
         if wanted is None:
             continue
@@ -226,6 +227,7 @@ def find(
         if not found:
             raise InputError(
                 f"no claim{f' of {tool}' if tool else ''} is made for {key} {wanted!r}. "
+                f"{did_you_mean(wanted, known)}"
                 f"There are claims for: {', '.join(known) or f'no {key} at all'}."
             )
     return found
@@ -273,7 +275,8 @@ def user_claim(
     (0.0225, 0.0235)
     """
     if metric not in USER_METRICS:
-        raise InputError(f"no metric {metric!r} of a claim. There are: {', '.join(USER_METRICS)}")
+        known = offer("Metrics", list(USER_METRICS), wanted=metric)
+        raise InputError(f"no metric {metric!r} of a claim. {known}")
     if aggregation is not None and metric != "error":
         raise InputError(
             f"a {metric} has no aggregation ({aggregation!r}): only errors do. Leave it out."
@@ -304,11 +307,3 @@ def user_claim(
 
 def _plain(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())
-
-
-def _suggest(tool: str) -> str:
-    names = _registry()[1]
-    close = difflib.get_close_matches(_plain(tool), names, n=3, cutoff=0.6)
-    if close:
-        return f"Did you mean: {', '.join(dict.fromkeys(names[c] for c in close))}?"
-    return f"Tools with a claim: {', '.join(tools())}."

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AGGREGATIONS", "Verdict", "Word", "judge", "spoken"]
 
+#: What can be said of a claim.
 Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
 
 #: Aggregation of absolute percentage errors and the figure that computes it.
@@ -85,6 +86,8 @@ class Verdict:
             "aggregations": dict(self.aggregations),
             "agreeing_aggregations": list(self.agreeing),
             "survey_verdict": None if claim is None else (claim.survey_verdict or None),
+            "claim": None if claim is None else claim.to_dict(),
+            "recomputed": None if self.recomputed is None else self.recomputed.to_dict(),
         }
 
 

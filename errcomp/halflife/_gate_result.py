@@ -141,6 +141,7 @@ class GateResult:
         """Return plain values for JSON; one row a series."""
         return {
             "version": self.version,
+            "versions": list(self.versions),
             "outcome": self.outcome,
             "passed": self.passed,
             "look": self.look,
@@ -149,6 +150,7 @@ class GateResult:
             "margin": self.margin,
             "noise_scale": self.law.scale,
             "noise_df": self.law.df if np.isfinite(self.law.df) else None,
+            "noise_n": self.law.n,
             "counts": self.counts(),
             "series": [self.row(i) for i in range(len(self.names))],
         }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from errcomp._showing import Shown
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
@@ -65,6 +67,9 @@ class Answer:
                 "date_low": first,
                 "date_high": last,
                 "not_reached": self.drop.refused or None,
+                "endless": [
+                    name for name in ("time", "low", "high") if getattr(self.drop, name) == inf
+                ],
             },
             "refused": None,
             "assumptions": plain["assumptions"],
@@ -128,7 +133,7 @@ class GroupOutlook:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outlook:
+class Outlook(Shown):
     """The outlook of the groups of a history.
 
     Attributes
@@ -177,5 +182,6 @@ class Outlook:
             "seed": self.seed,
             "dropped": [one.to_dict() for one in self.dropped],
             "notes": list(self.notes),
+            "groups": [{"key": one.key, "notes": list(one.notes)} for one in self.groups],
             "rows": self.rows(),
         }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from errcomp._showing import Shown
 from errcomp.halflife.design import Clock, HalfLife, Panel
 from errcomp.halflife.environment import Attribution
 from errcomp.halflife.expiry import Expiry
@@ -102,6 +103,21 @@ class GroupHalfLife:
                 return one
         return None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what holds of the group by whatever method; plain values for JSON."""
+        refused = [one.refused for one in self.series_steps if one.refused]
+        return {
+            "key": dict(self.key),
+            "n_series": self.panel.n_series,
+            "threshold": self.threshold.to_dict(),
+            "expired": {
+                clock: {"n": one.n, "surely": one.right[np.isfinite(one.right)].tolist()}
+                for clock, one in self.expiry.items()
+            },
+            "not_searched": {reason: refused.count(reason) for reason in dict.fromkeys(refused)},
+            "notes": list(self.notes),
+        }
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one mapping per estimate, as ``errcomp halflife fit --json`` prints them."""
         return [
@@ -128,7 +144,7 @@ class GroupHalfLife:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HalfLives:
+class HalfLives(Shown):
     """Half-lives of the groups of a history.
 
     Attributes
@@ -179,5 +195,6 @@ class HalfLives:
             "environment": [one.to_dict() for one in self.environment],
             "dropped": [one.to_dict() for one in self.dropped],
             "notes": list(self.notes),
+            "groups": [group.to_dict() for group in self.groups],
             "rows": self.rows(),
         }

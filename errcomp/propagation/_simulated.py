@@ -102,7 +102,7 @@ class Simulated:
     def interval(self, q: ArrayLike) -> tuple[Any, Any]:
         """Return the 95 % interval of a quantile: how far the simulation may be off.
 
-        From the scatter over the replicates, see `errcomp.propagation._stopping.intervals`. It
+        From the scatter over the replicates, see ``errcomp.propagation._stopping.intervals``. It
         covers the simulation's error alone, not that of the error model.
         """
         _, low, high = intervals(self._by_replicate, self._probabilities(q))

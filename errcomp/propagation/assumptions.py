@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, offer
 from errcomp.propagation._checks import is_number
 from errcomp.propagation._residuals import LEVELS, combine, same_kernel
 from errcomp.propagation.components import Components
@@ -158,7 +158,8 @@ def correlation(
     {'class': 0.5}
     """
     if name not in ASSUMPTIONS:
-        raise InputError(f"assumption {name!r} is unknown. Choose from: {', '.join(ASSUMPTIONS)}")
+        known = offer("Assumptions", ASSUMPTIONS, wanted=str(name))
+        raise InputError(f"assumption {name!r} is unknown. {known}")
     shares = _shares(name, share)
     if not is_number(df) or not df > 2:
         raise InputError(f"degrees of freedom must exceed 2 (the variance must exist), got {df!r}")

@@ -91,6 +91,7 @@ class Components:
             "cluster": self.cluster,
             "n_clusters": self.n_clusters,
             "n": self.n,
+            "scale": self.scale,
             "confidence": self.confidence,
             "levels": [
                 {"level": name, **level.to_dict(), "share": self.shares[name]}

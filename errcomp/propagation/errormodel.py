@@ -206,6 +206,7 @@ class ErrorModel:
             "floor": self.floor,
             "size_exponent": self.size_exponent,
             "n_runs": self.n_runs,
+            "devices": list(self.devices),
             "unit": self.unit,
             "tails": self.tails.to_dict(),
             "components": None if self.components is None else self.components.to_dict(),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from errcomp._showing import Shown
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Caveat
 
@@ -134,7 +135,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Propagation:
+class Propagation(Shown):
     """Totals of runs under one or more assumptions.
 
     Attributes

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEVELS_SHOWN", "propagate"]
 
+#: Nominal coverage of the bands that are made where none is named.
 LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 _CRITICAL = "critical"
 

@@ -34,9 +34,13 @@ __all__ = ["EVERYTHING", "KINDS", "Floats", "Integers", "Kind", "Level", "Terms"
 #: Name of the level that all terms share whatever is added to them.
 EVERYTHING = "all"
 
+#: How an error acts on a time: as a factor (log-ratio), as a share of it, or in its unit.
 Kind = Literal["log-ratio", "relative", "absolute"]
+#: All kinds.
 KINDS: tuple[Kind, ...] = ("log-ratio", "relative", "absolute")
+#: Array of float64.
 Floats = NDArray[np.float64]
+#: Array of int64.
 Integers = NDArray[np.int64]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from errcomp._showing import Shown
 from errcomp.errors import InputError
 from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.propagation._checks import check_kernels, check_levels
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEVELS_SHOWN", "Validation", "ValidationRow", "validate"]
 
+#: Nominal coverage of the bands that are checked where none is named.
 LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 #: Assumptions compared unless others are asked for.
 COMPARED = ("estimated", "independent", "repeats", "classes", "comonotonic", "unknown")
@@ -68,7 +70,7 @@ class ValidationRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Shown):
     """Bands against measured totals, per assumption.
 
     Attributes

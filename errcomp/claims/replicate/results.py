@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from errcomp._showing import Shown
+
 __all__ = ["STATUSES", "Cell", "Replication", "Status", "Value"]
 
+#: What came out of recomputing a cell.
 Status = Literal["reproduced", "reproduced under another rule", "not reproduced", "no data"]
 Value = float | tuple[float, float]
 
+#: All statuses.
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
@@ -91,6 +95,7 @@ class Cell:
             "status": self.status,
             "rule": self.rule,
             "note": self.note,
+            "decimals": self.decimals,
         }
 
 
@@ -109,7 +114,7 @@ def show(value: Value | None, unit: str, decimals: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Replication:
+class Replication(Shown):
     """Every printed cell of the survey's tables with its status.
 
     Attributes

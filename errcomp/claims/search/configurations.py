@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.errors import InputError, describe_rows
+from errcomp.errors import InputError, describe_rows, offer
 from errcomp.tables import RESERVED_KEYS, Pairs
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def _rows_of_tools(pairs: Pairs, names: Sequence[str], tool_key: str) -> list[ND
     texts = np.asarray([str(v) for v in pairs.column(tool_key)])
     for name in names:
         if name not in known:
-            raise InputError(f"no rows of tool {name!r}. Tools in the table: {', '.join(known)}")
+            there = offer("Tools in the table", known, wanted=name)
+            raise InputError(f"no rows of tool {name!r}. {there}")
     return [everything[texts == name] for name in names]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.claims.search.configurations import Configurations
-from errcomp.errors import InputError
+from errcomp.errors import InputError, offer
 from errcomp.tables import RESERVED_KEYS
 
 if TYPE_CHECKING:
@@ -205,8 +205,8 @@ def choose_factors(
     else:
         for name in keys:
             if name not in table.columns:
-                known = ", ".join(table.columns) or "none"
-                raise InputError(f"no key {name!r} to search. Keys of the table: {known}")
+                known = offer("Keys of the table", list(table.columns), wanted=name)
+                raise InputError(f"no key {name!r} to search. {known}")
             unused.pop(name, None)
     # Where two columns say the same, the one with the well-known name stays.
     ordered = sorted(dict.fromkeys(keys), key=lambda name: name not in RESERVED_KEYS)

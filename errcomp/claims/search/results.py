@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from errcomp._showing import Shown
 from errcomp.claims.printed import Printed
 from errcomp.results import format_fraction, format_number
 
@@ -87,7 +88,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Shown):
     """What reproduces the published figures, simplest first, and what was searched.
 
     Attributes

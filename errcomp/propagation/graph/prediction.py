@@ -13,7 +13,9 @@ from errcomp.propagation.terms import Terms
 
 __all__ = ["LAYERS", "Input", "Layer", "Prediction", "Provenance"]
 
+#: Where in the stack a prediction stands, lowest first.
 Layer = Literal["hardware", "kernel", "model", "system", "service"]
+#: All layers, lowest first.
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 

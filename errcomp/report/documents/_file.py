@@ -1,0 +1,152 @@
+"""Text that is said to be a document of errcomp: strict JSON, small enough and plain throughout."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from errcomp.errors import InputError
+
+__all__ = ["check_values", "looks_like_document", "parse", "read_text"]
+
+#: No command writes so much; a table of as many rows is to be given itself.
+_LARGEST_BYTES = 512 * 2**20
+_LARGEST_DIGITS = 19
+_DEEPEST = 60
+_SCHEMA = re.compile(r'"schema"\s*:\s*"errcomp\.')
+
+
+def looks_like_document(path: Path) -> bool:
+    """Say whether a file is, or was meant to be, JSON that a command of errcomp wrote."""
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
+            return False
+        with path.open("rb") as file:
+            start = file.read(64)
+            text = start.decode(json.detect_encoding(start), "ignore").lstrip("\ufeff \t\r\n")
+            if not text.startswith("{"):
+                return False
+            data = start + file.read()
+    except OSError:
+        return False
+    return _SCHEMA.search(data.decode(json.detect_encoding(data), "ignore")) is not None
+
+
+def read_text(path: Path) -> str:
+    """Read a file in UTF-8 (or the UTF-16 that some shells write)."""
+    try:
+        if path.is_dir():
+            raise InputError("is a folder. Name a file that a command wrote with -o FILE.json.")
+        if not path.exists():
+            raise InputError("there is no such file.")
+        if not path.is_file():
+            raise InputError("is no ordinary file. Write the document to a file first.")
+        size = path.stat().st_size
+        if size > _LARGEST_BYTES:
+            raise InputError(
+                f"has {size / 2**20:,.0f} MiB, more than the {_LARGEST_BYTES // 2**20} MiB that a "
+                "document may have. Choose fewer rows (--where KEY=VALUE) when writing it."
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror}).") from error
+    try:
+        return data.decode(json.detect_encoding(data))
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not valid {error.encoding.upper()} text (byte {error.start + 1:,} is "
+            f"0x{data[error.start]:02x}). Give the JSON that a command wrote."
+        ) from error
+
+
+def parse(text: str) -> Any:
+    """Parse JSON in which every name of an object stands once."""
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=_constant,
+        )
+    except json.JSONDecodeError as error:
+        if not text.strip():
+            raise InputError("is empty. Write the document again.") from error
+        end = len(text.rstrip())
+        cut = " The file ends too early: it was not written whole." if error.pos >= end else ""
+        raise InputError(
+            f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.{cut}"
+        ) from error
+    except RecursionError as error:
+        raise InputError("is nested too deeply to be a document of errcomp.") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"names the key {double!r} twice in one object. Keep one of them.")
+    return found
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _LARGEST_DIGITS:
+        raise InputError(f"holds the whole number {digits[:20]}… of {len(digits):,} digits.")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    found = float(digits)
+    if not math.isfinite(found):
+        raise InputError(f"holds the number {digits[:20]}, which is beyond what a number can be.")
+    return found
+
+
+def _constant(word: str) -> NoReturn:
+    raise InputError(f"holds {word}, which is not JSON: a figure that is not defined is null.")
+
+
+def check_values(document: Any) -> None:
+    """Refuse what JSON cannot hold, wherever it stands; errcomp writes none of it."""
+    pending: list[tuple[Any, str, int]] = [(document, "", 0)]
+    while pending:
+        value, path, depth = pending.pop()
+        if depth > _DEEPEST:
+            raise InputError(f"{path[:60]}… is nested more than {_DEEPEST} deep.")
+        if isinstance(value, Mapping):
+            for key, one in value.items():
+                if not isinstance(key, str) or not _is_text(key):
+                    raise InputError(f"{path or 'the document'} has the key {key!r}, not text.")
+                pending.append((one, f"{path}.{key}" if path else key, depth + 1))
+        elif isinstance(value, list | tuple):
+            pending += [(one, f"{path}[{i}]", depth + 1) for i, one in enumerate(value)]
+        elif not _is_plain(value):
+            seen = "a number of too many digits" if isinstance(value, int) else f"{value!r:.60}"
+            raise InputError(
+                f"{path} must be a finite number, text, true, false or null, got {seen}."
+            )
+
+
+def _is_plain(value: object) -> bool:
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, int):
+        return bool(abs(value) < 10**_LARGEST_DIGITS)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return False
+    return True

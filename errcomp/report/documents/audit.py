@@ -1,0 +1,136 @@
+"""``errcomp.audit/1``: claims held against pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from errcomp.caveats import CHECKS
+from errcomp.claims.auditing import AUDIT_FIGURES, Audit, AuditRow
+from errcomp.claims.registry import VERIFIABLE, Claim, Kind
+from errcomp.claims.verdict import AGGREGATIONS, Verdict, Word
+from errcomp.errors import InputError
+from errcomp.metrics import figure
+from errcomp.report.documents._common import caveat, dropped, ends, estimate, keys_of
+from errcomp.report.documents._fields import (
+    Field,
+    choice,
+    count,
+    coverage,
+    many,
+    mapping,
+    maybe,
+    number,
+    or_nan,
+    text,
+)
+from errcomp.results import Caveat, Estimate
+
+__all__ = ["read_audit"]
+
+_WORDS = get_args(Word)
+_OF_ROWS = tuple(check.code for check in CHECKS if check.scope != "tools")
+
+
+@dataclass(frozen=True, slots=True)
+class _Intervals:
+    """How all intervals of an audit were made."""
+
+    level: float
+    seed: int
+
+
+def read_audit(field: Field) -> Audit:
+    """Make an audit of its document."""
+    by = field("by", many(text))
+    how = _Intervals(field("level", coverage), field("seed", count))
+    return Audit(
+        source=field("source", text),
+        unit=field("unit", maybe(text)),
+        by=by,
+        rows=field("rows", many(lambda row: _row(row, by, how))),
+        overall=field("overall", many(lambda row: _row(row, (), how), fewest=1)),
+        claims=field("claims", many(_judged_claim)),
+        caveats=field("caveats", many(caveat)),
+        dropped=field("dropped", many(dropped)),
+        level=how.level,
+        joint_level=field("joint_level", coverage),
+        seed=how.seed,
+        method=field("method", text),
+        others=field("tools_not_audited", many(text)),
+    )
+
+
+def _row(field: Field, by: tuple[str, ...], how: _Intervals) -> AuditRow:
+    n = field("n", count)
+    return AuditRow(
+        # The tools of a table that has none are not told apart, but may be grouped by.
+        tool="" if "tool" in by else field("tool", text),
+        key=keys_of(field, by),
+        n=n,
+        figures={name: _figure(field, name, n, how) for name in AUDIT_FIGURES},
+        verdict=_verdict(field),
+        caveats=field("caveats", many(_caveat_of_row)),
+        cluster=field("cluster", maybe(text)) or "",
+    )
+
+
+def _figure(field: Field, name: str, n: int, how: _Intervals) -> Estimate:
+    low, high = (None, None) if name == "max_ape" else ends(field, f"{name}_low", f"{name}_high")
+    spec = figure(name)
+    return Estimate(
+        name,
+        field(name, or_nan(number)),
+        low,
+        high,
+        level=None if low is None else how.level,
+        method=field.at("methods")(name, text),
+        n=n,
+        unit=spec.unit,
+        definition=spec.definition,
+        seed=None if low is None else how.seed,
+    )
+
+
+def _caveat_of_row(field: Field) -> Caveat:
+    field("code", choice(_OF_ROWS))
+    return caveat(field)
+
+
+def _verdict(field: Field) -> Verdict:
+    return Verdict(
+        word=field("verdict", choice(_WORDS)),
+        reason=field("reason", text),
+        claim=field("claim", maybe(_claim)),
+        recomputed=field("recomputed", maybe(estimate)),
+        ratio=field("ratio", maybe(number)),
+        aggregations=field("aggregations", mapping(or_nan(number))),
+        agreeing=field("agreeing_aggregations", many(choice(AGGREGATIONS))),
+        jointly=field("verdict_jointly", maybe(choice(_WORDS))),
+    )
+
+
+def _judged_claim(field: Field) -> Verdict:
+    found = _verdict(field)
+    if found.claim is None:
+        field.at("claim").refuse("the claim that was judged")
+    return found
+
+
+def _claim(field: Field) -> Claim:
+    words = (
+        *("tool", "quantity", "printed", "metric", "level", "reference", "reason", "aggregation"),
+        *("workloads", "scope", "source", "edition", "claimed_by", "survey_verdict", "note"),
+    )
+    found = field.make(
+        Claim,
+        kind=choice(get_args(Kind)),
+        verifiable=choice(VERIFIABLE),
+        subset=mapping(text),
+        **dict.fromkeys(words, text),
+    )
+    try:
+        found.interval  # noqa: B018 - read once, here, where its place is known
+    except InputError as error:
+        raise InputError(f"{field.at('printed').path}: {error}") from error
+    return found

@@ -1,0 +1,123 @@
+"""Documents of every kind, each written once by its command from a small table."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp.cli import main
+
+
+@dataclass(frozen=True)
+class Written:
+    """A document, and the tables that its command printed."""
+
+    path: Path
+    document: Mapping[str, Any]
+    printed: str
+
+
+def _kernels(runs: int = 12) -> str:
+    """Two classes of kernels on four devices; errors of a device are alike."""
+    rng = np.random.default_rng(0)
+    lines = ["run,kernel,kernel_class,count,device,model,mode,vendor,predicted,measured,"
+             "run_measured"]  # fmt: skip
+    for i in range(runs):
+        device = i % 4
+        of_device = 0.1 * device - 0.15
+        times = []
+        for kernel, (kind, count, predicted) in enumerate(
+            (("gemm", 24, 1.0 + 0.1 * i), ("softmax", 24, 0.2), ("gemm", 1, 3.0))
+        ):
+            measured = predicted * np.exp(of_device + rng.normal(0, 0.05))
+            times.append((kernel, kind, count, predicted, measured))
+        total = 1.05 * sum(count * measured for _, _, count, _, measured in times)
+        lines += [
+            f"r{i},k{kernel},{kind},{count},D{device},m{i % 3},inference,V{device % 2},"
+            f"{predicted:.6f},{measured:.6f},{total:.6f}"
+            for kernel, kind, count, predicted, measured in times
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _validations(first: int, last: int, slow_from: int) -> str:
+    """Four operators; from one version on the first two take twice as long."""
+    rng = np.random.default_rng(first)
+    lines = ["version,op,shape,repeat,released,measured"]
+    for version in range(first, last):
+        for i, (op, shape) in enumerate((("a", 1), ("a", 2), ("b", 1), ("b", 2))):
+            for repeat in range(2):
+                time = (i + 1.0) * (2 if i < 2 and version >= slow_from else 1)
+                time *= np.exp(rng.normal(0, 0.01))
+                lines.append(f"1.{version},{op},{shape},{repeat},2024-{version + 1:02d}-01,{time}")
+    return "\n".join(lines) + "\n"
+
+
+_COMMANDS: dict[str, tuple[str, ...]] = {
+    "audit": ("audit", "neusight"),
+    "audit of two tools": ("audit", "tools.csv", "--by", "mode"),
+    "audit of a claim": ("audit", "pairs.csv", "--claim", "<5%"),
+    "propagate": ("propagate", "kernels.csv"),
+    "propagate one run": ("propagate", "kernels.csv", "--run", "r3"),
+    "propagate given errors": ("propagate", "kernels.csv", "--spread", "10%", "--run", "r3"),
+    "validation": ("propagate", "validate", "kernels.csv", "--assume", "estimated,independent"),
+    "calibration": ("calibrate", "evaluate", "kernels.csv", "--unit", "ms", "--estimator",
+                    "device", "--split", "leave-device-out,leave-vendor-out"),
+    "half-life-check": ("halflife", "check", "history.csv", "new.csv", "--by", "op",
+                        "--recalibrate"),
+    "half-lives": ("halflife", "fit", "history.csv", "--error", "10%"),
+    "half-lives by group": ("halflife", "fit", "history.csv", "--by", "op", "--error", "10%"),
+    "half-life-forecast": ("halflife", "forecast", "history.csv", "--by", "op", "--error", "10%"),
+    "search": ("claims", "search", "pairs.csv", "--figure", "9.0%"),
+    "metrics": ("metrics", "pairs.csv", "--by", "device", "--figures", "mape,pearson,max_ape"),
+    "metrics of two tools": ("metrics", "tools.csv", "--tool", "all"),
+    "drivers": ("metrics", "drivers", "pairs.csv"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return the document of a kind; each is written once."""
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "kernels.csv").write_text(_kernels(), encoding="utf-8")
+    (folder / "history.csv").write_text(_validations(0, 9, slow_from=6), encoding="utf-8")
+    (folder / "new.csv").write_text(_validations(9, 10, slow_from=0), encoding="utf-8")
+    pairs = "".join(
+        f"{device},{mode},{10 + i},{(10 + i) * (0.9 + 0.03 * (i % 7))}\n"
+        for i in range(12)
+        for device in "AB"
+        for mode in ("inference", "training")
+    )
+    (folder / "pairs.csv").write_text(f"device,mode,measured,predicted\n{pairs}C,training,1,2\n")
+    tools = "".join(f"{tool},{line}\n" for tool in ("x", "y") for line in pairs.splitlines())
+    (folder / "tools.csv").write_text(f"tool,device,mode,measured,predicted\n{tools}")
+    done: dict[str, Written] = {}
+
+    def write(name: str) -> Written:
+        if name not in done:
+            path = folder / f"{name}.json"
+            argv = [str(folder / a) if a.endswith(".csv") else a for a in _COMMANDS[name]]
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = main([*argv, "-o", str(path)])
+            assert path.exists(), (code, err.getvalue())
+            document = json.loads(path.read_text(encoding="utf-8"))
+            done[name] = Written(path, document, out.getvalue().rstrip("\n"))
+        return done[name]
+
+    return write
+
+
+@pytest.fixture(params=_COMMANDS)
+def each(request: pytest.FixtureRequest, written: Any) -> Written:
+    """Return the documents of all kinds, one after the other."""
+    found: Written = written(request.param)
+    return found
