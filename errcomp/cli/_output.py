@@ -5,48 +5,108 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError
 from errcomp.report.tables import Table
 from errcomp.report.tables.plain import plain
-from errcomp.report.tables.text import render
-from errcomp.report.tables.writing import SUFFIXES, check_suffix, write
+from errcomp.report.tables.writing import FORMATS, SUFFIXES, check_suffix, rendered, write
 
-__all__ = ["add_output_arguments", "emit"]
+if TYPE_CHECKING:
+    from errcomp.report.page import Section
 
+__all__ = ["PAGE", "add_output_arguments", "emit", "output_path", "write_page"]
 
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --json and -o."""
-    group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON document on stdout")
-    group.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=_output_path,
-        help="also write to FILE; the suffix says how: csv, parquet, json, md, tex",
-    )
+#: What a page is named by.
+PAGE = ".html"
 
 
-def _output_path(text: str) -> Path:
+_FILE_HELP = (
+    "also write to FILE; the suffix says how: html (a page with figures), csv, parquet, json, md, "
+    "tex"
+)
+
+
+def output_path(text: str) -> Path:
     """Refuse a format before the work is done, not after."""
     path = Path(text)
     try:
-        check_suffix(path, SUFFIXES)
+        check_suffix(path, (PAGE, *SUFFIXES))
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return path
 
 
-def emit(args: argparse.Namespace, document: Mapping[str, Any], tables: Sequence[Table]) -> None:
-    """Print for machines or for people, and write the file that was asked for."""
+def add_output_arguments(
+    parser: argparse.ArgumentParser,
+    *,
+    target: Callable[[str], Path] = output_path,
+    metavar: str = "FILE",
+    about: str = _FILE_HELP,
+) -> None:
+    """Add --json, --format and -o, which takes a file unless ``target`` takes something else."""
+    group = parser.add_argument_group("output")
+    printed = group.add_mutually_exclusive_group()
+    printed.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    printed.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="print tables to paste: md (GitHub), tex (booktabs and siunitx), csv (all digits)",
+    )
+    group.add_argument("-o", "--output", metavar=metavar, type=target, help=about)
+
+
+def emit(
+    args: argparse.Namespace,
+    document: Mapping[str, Any],
+    tables: Sequence[Table],
+    *,
+    section: Callable[[], Section] | None = None,
+    inputs: Sequence[str | Path | None] = (),
+    flat: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
+    """Print for machines or for people, and write the file that was asked for.
+
+    ``section`` makes what a page shows; without it a page shows the tables. ``inputs`` are what
+    the result was made from: a page names their checksums. ``flat`` are plain columns for csv and
+    parquet where the rows of the document are nested.
+    """
+    columns = document if flat is None else {"rows": flat}
+    if args.output and args.output.suffix.lower() == PAGE:
+        from errcomp.report.sections.general import section_of_tables
+
+        write_page(args.output, [section() if section else section_of_tables(tables)], inputs)
+    elif args.output:
+        wanted = args.output.suffix.lower() in (".csv", ".parquet")
+        write(args.output, columns if wanted else document, tables)
     if args.output:
-        write(args.output, document, tables)
         print(f"wrote {args.output}", file=sys.stderr)
     if args.json:
         print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        print("\n\n".join(render(table) for table in tables))
+        # Commands whose own files are what they are for take no --format.
+        print(rendered(getattr(args, "format", FORMATS[0]), columns, tables))
+
+
+def write_page(
+    path: Path,
+    sections: Sequence[Section],
+    inputs: Sequence[str | Path | None],
+    title: str | None = None,
+) -> None:
+    """Write a page, whole or not at all."""
+    from errcomp import __version__
+    from errcomp._files import replacing
+    from errcomp.report.page import page
+    from errcomp.report.sections import with_basis
+
+    text = page(
+        [with_basis(one, [str(name) for name in inputs if name]) for one in sections],
+        title=title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results"),
+        made_by=f"errcomp {__version__}",
+    )
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")

@@ -58,7 +58,7 @@ def error_drivers(
     factors : str or sequence of str, optional
         Keys to look at, instead of all that can be factors.
     level : float
-        Nominal coverage of the intervals, from 0.917 (see :mod:`errcomp.drivers.inference`).
+        Nominal coverage of the intervals, from 0.917 (see ``errcomp.drivers.inference``).
     seed : int
         For permutation tests with more than 16 clusters; everything else is exact.
 

@@ -115,7 +115,7 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
     n, k = x.shape
     if n <= k + 1:
         raise InputError(
-            f"regression needs more rows than terms, got {n} rows for {k} terms. "
+            f"regression needs at least two rows more than terms, got {n} rows for {k} terms. "
             "Name fewer factors."
         )
     clusters = len(np.unique(groups)) if key else n
@@ -245,11 +245,12 @@ def _degrees_of_freedom(x: NDArray[np.float64], groups: NDArray[np.int64]) -> in
 
 
 def _few_clusters(clusters: int, key: str, df: int) -> Caveat:
+    degrees = f"{df} degree{'' if df == 1 else 's'} of freedom"
     return Caveat(
         "few-clusters",
         f"Only {clusters} independent {key}s: regression intervals tend to be too narrow below "
-        f"{FEW_CLUSTERS}; t with {df} degrees of freedom is used, and the matched contrasts are "
-        "the primary analysis.",
+        f"{FEW_CLUSTERS}; t with {degrees} is used, and the matched contrasts are the primary "
+        "analysis.",
         {"clusters": clusters, "cluster_key": key, "df": df},
     )
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from errcomp._showing import Shown
+
 if TYPE_CHECKING:
     from errcomp.results import Caveat, Dropped, Estimate
 
@@ -343,7 +345,7 @@ class StatementVerdict:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DriversResult:
+class DriversResult(Shown):
     """Which factors move the error, by how much, and what becomes of statements about it.
 
     Attributes

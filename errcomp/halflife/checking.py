@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from errcomp._frames import to_eager
+from errcomp._showing import Shown
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.gate import GateResult, check, since_last_step
 from errcomp.halflife.panel import moved, panel_of
@@ -20,7 +21,7 @@ __all__ = ["Checked", "check_validation"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checked:
+class Checked(Shown):
     """What a gate says of a new version.
 
     Attributes

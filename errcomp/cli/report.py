@@ -1,0 +1,101 @@
+"""``errcomp report``: results and audits as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli._input import load_table
+from errcomp.cli._output import PAGE, write_page
+from errcomp.cli._progress import progress
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.report.page import Section
+
+__all__ = ["add_parser"]
+
+
+def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``report``."""
+    parser = commands.add_parser(
+        "report",
+        help="one HTML page of results, with figures and sortable tables",
+        description="Write one self-contained page: verdicts first, what to do about each caveat, "
+        "figures that answer the pointer, tables to sort and filter, and how all was computed. A "
+        "RESULT is what another command wrote with -o FILE.json, or a table of pairs, which is "
+        "audited. Every command also writes a page of its own with -o FILE.html.",
+    )
+    parser.add_argument(
+        "results",
+        nargs="*",
+        default=["neusight"],
+        metavar="RESULT",
+        help="JSON document of a command, or a table of pairs: file, folder of an artifact, or "
+        "name of an embedded table (default: neusight)",
+    )
+    parser.add_argument("--title", help="of the page (default: that of the first result)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=Path(f"report{PAGE}"),
+        help=f"the page to write (default: report{PAGE})",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make a section of each result and write the page."""
+    if args.output.suffix.lower() != PAGE:
+        raise InputError(f"{args.output}: a report is a page; name a file that ends in {PAGE}")
+    from errcomp.cli._kernels import spare_inputs
+
+    spare_inputs(args.output, args.results)
+    with progress("making the page"):
+        sections = [_section(name) for name in args.results]
+        write_page(args.output, sections, args.results, args.title)
+    print(f"wrote {args.output}", file=sys.stderr)
+
+
+def _section(name: str) -> Section:
+    """Return the section of a document, or of the audit of a table."""
+    from errcomp.report.documents import is_document
+    from errcomp.report.sections import section
+
+    if is_document(name):
+        return _of_document(name)
+    from errcomp.claims.auditing import audit
+
+    plain: dict[str, Any] = {"predicted": None, "measured": None, "unit": None, "zeros": "raise"}
+    try:
+        pairs = load_table(argparse.Namespace(table=name, output=None, where=[], **plain))
+    except InputError as error:
+        raise InputError(
+            f"{error} To say how a table is read, let its audit write the page: errcomp audit "
+            f"{name} --predicted … -o FILE{PAGE}"
+        ) from error
+    return section(audit(pairs), pairs)
+
+
+def _of_document(name: str) -> Section:
+    from errcomp.report.documents import read, tables
+    from errcomp.report.sections import section
+    from errcomp.report.sections.general import section_of_document, section_of_result
+
+    schema, document, result = read(name)
+    if result is None:
+        return section_of_document(document, name)
+    kind = schema.partition("/")[0].removeprefix("errcomp.")
+    if kind == "propagate":
+        return section(*result)
+    if kind == "validation":
+        return section(result, document["source"])
+    if kind == "calibration":
+        return section(result, document["source"], document["known"])
+    if kind in ("audit", "half-lives", "half-life-forecast", "half-life-check"):
+        return section(result)
+    return section_of_result(result, tables(document, result))

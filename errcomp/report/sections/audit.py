@@ -1,0 +1,346 @@
+"""A section about an audit: which claims hold, what the figures hide, every group, every pair."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from errcomp.report.page import Advice, Cell, Grid, Head, Section, Verdict
+from errcomp.report.page._parts import Tone
+from errcomp.report.sections._common import Drawing, pictures
+from errcomp.report.tables import heading_of
+from errcomp.report.tables.audit import claimed_by, is_reported, name_of, survey_word
+
+if TYPE_CHECKING:
+    from errcomp.claims.auditing import Audit, AuditRow
+    from errcomp.claims.verdict import Verdict as Judged
+    from errcomp.results import Caveat
+    from errcomp.tables import Pairs
+
+__all__ = ["audit_section"]
+
+_TONES: dict[str, Tone] = {
+    "consistent": "plain",
+    "overstated": "bad",
+    "understated": "doubt",
+    "not verifiable": "doubt",
+    "no claim": "plain",
+}
+_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+#: Rows that are named where a method is told.
+_NAMED = 3
+#: Figures in a table of their own.
+_OTHERS = ("median_ape", "gmape", "wape", "total_error", "bias", "within_10")
+
+
+def audit_section(audit: Audit, pairs: Pairs | None = None) -> Section:
+    """Return the section of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+    pairs : Pairs, optional
+        Those that were audited; without them the figures of single pairs are left out.
+
+    Returns
+    -------
+    Section
+    """
+    tools = sorted({row.tool for row in audit.rows} - {""})
+    named = f", {tools[0]}" if len(tools) == 1 else ""
+    drawn, notes = pictures(_drawings(audit, pairs))
+    if pairs is None:
+        notes.append("Figures of single pairs need the table itself: errcomp report TABLE.")
+    notes += [f"Not used: {one.n} rows, {one.reason}." for one in audit.dropped]
+    if audit.others:
+        notes.append(f"Also in the table, audited with --tool NAME: {', '.join(audit.others)}.")
+    return Section(
+        title=f"Is the claimed accuracy true? {audit.source or 'The table given'}{named}",
+        verdicts=_verdicts(audit),
+        advice=[*_advice(_overall_caveats(audit)), *_advice(audit.caveats)],
+        pictures=drawn,
+        grids=[_groups(audit), _others(audit)],
+        method=_method(audit),
+        notes=notes,
+    )
+
+
+def _verdicts(audit: Audit) -> list[Verdict]:
+    found = [
+        Verdict(one.word.capitalize(), f"— {_claim(one)}", _TONES[one.word]) for one in audit.claims
+    ]
+    found += [_of_overall(row) for row in audit.overall if row.verdict.claim is None]
+    found += [
+        _of_overall(row)
+        for row in audit.overall
+        if row.verdict.claim is not None and row.verdict.claim not in _claims(audit.claims)
+    ]
+    judged = [row for row in audit.rows if row.key and row.verdict.claim is not None]
+    for word in dict.fromkeys(map(_word, judged)):
+        rows = [row for row in judged if _word(row) == word]
+        found.append(Verdict(_spoken(word), _of_groups(rows, len(judged)), _tone(rows[0])))
+    return found
+
+
+def _word(row: AuditRow) -> str:
+    """Return the verdict, in brackets where it does not hold for all groups together."""
+    word, jointly = row.verdict.word, row.verdict.jointly
+    return word if jointly in (None, word) else f"({word})"
+
+
+def _tone(row: AuditRow) -> Tone:
+    return _TONES[row.verdict.word] if _word(row) == row.verdict.word else "doubt"
+
+
+def _spoken(word: str) -> str:
+    if word.startswith("("):
+        return f"{word.strip('()').capitalize()} if judged alone, not so if judged together"
+    return word.capitalize()
+
+
+def _claims(verdicts: Sequence[Judged]) -> list[object]:
+    return [one.claim for one in verdicts]
+
+
+def _of_overall(row: AuditRow) -> Verdict:
+    if row.verdict.claim is not None:
+        return Verdict(
+            row.verdict.word.capitalize(),
+            f"— {_claim(row.verdict)}",
+            _TONES[row.verdict.word],
+        )
+    whose = f" of {row.tool}" if row.tool else ""
+    return Verdict(
+        f"MAPE {row.figures['mape'].format()}",
+        f"over all {row.n} pairs{whose}; no claim about all of them is known.",
+    )
+
+
+def _claim(verdict: Judged) -> str:
+    return f"{claimed_by(verdict)}. {verdict.reason}"
+
+
+def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
+    each = ", ".join(
+        f"{name_of(row)} ({row.verdict.claim.printed if row.verdict.claim else ''} claimed, "
+        f"{row.figures['mape'].format()} found, n={row.n})"
+        for row in rows
+    )
+    return f"— {len(rows)} of {n} group{'' if n == 1 else 's'} with a claim: {each}."
+
+
+def _overall_caveats(audit: Audit) -> list[Caveat]:
+    found = [caveat for row in audit.overall for caveat in row.caveats]
+    return list({(caveat.code, caveat.message): caveat for caveat in found}.values())
+
+
+def _advice(caveats: Sequence[Caveat]) -> list[Advice]:
+    from errcomp.caveats import CHECKS
+
+    known = {check.code: check for check in CHECKS}
+    return [
+        Advice(known[one.code].title, one.message, known[one.code].remedy)
+        if one.code in known
+        else Advice(one.code, one.message)
+        for one in caveats
+    ]
+
+
+def _groups(audit: Audit) -> Grid:
+    from errcomp.metrics import figure
+
+    rows = _rows(audit)
+    survey = any(map(survey_word, rows))
+    heads = [
+        *_key_heads(audit),
+        Head("n", right=True),
+        Head("Claimed", right=True),
+        Head(f"MAPE [{100 * audit.level:g} %]", right=True, about=figure("mape").definition),
+        Head(figure("max_ape").label, right=True, about=figure("max_ape").definition),
+        Head("Verdict", choice=True),
+        *([Head("Survey", choice=True)] if survey else []),
+        Head("Caveats", right=True),
+    ]
+    cells = [
+        [
+            *_key_cells(audit, row),
+            Cell(str(row.n), float(row.n)),
+            _claimed(row),
+            _figure(row, "mape"),
+            _figure(row, "max_ape"),
+            Cell(_word(row), None, _tone(row)),
+            *([Cell(survey_word(row))] if survey else []),
+            _caveats(row),
+        ]
+        for row in rows
+    ]
+    notes = list(_signs(rows))
+    if any(row.verdict.word != _word(row) for row in rows):
+        notes.append("In brackets: not so at the level that holds for all groups together.")
+    title = f"Groups by {' and '.join(audit.by)}" if audit.by else "All pairs"
+    return Grid(title, heads, cells, notes)
+
+
+def _caveats(row: AuditRow) -> Cell:
+    """Return the number of caveats, and below the table the verdict's reason and their words."""
+    more = _advice(row.caveats)
+    if row.verdict.claim is not None:
+        more.insert(0, Advice(_word(row).capitalize(), row.verdict.reason))
+    n = len(row.caveats)
+    about = f"{n} caveat{'' if n == 1 else 's'}"
+    if row.verdict.claim is not None:
+        about = f"{_word(row)}, {about}"
+    return Cell(str(n), float(n), more=more, about=f"{name_of(row) or 'all'}: {about}")
+
+
+def _others(audit: Audit) -> Grid:
+    from errcomp.metrics import figure
+
+    heads = [
+        *_key_heads(audit),
+        Head("n", right=True),
+        *(Head(figure(name).label, right=True, about=figure(name).definition) for name in _OTHERS),
+    ]
+    cells = [
+        [
+            *_key_cells(audit, row),
+            Cell(str(row.n), float(row.n)),
+            *(_figure(row, name) for name in _OTHERS),
+        ]
+        for row in _rows(audit)
+    ]
+    return Grid("Other figures of the same pairs", heads, cells)
+
+
+def _rows(audit: Audit) -> list[AuditRow]:
+    return [*audit.rows, *audit.overall] if audit.by else [*audit.overall]
+
+
+def _key_heads(audit: Audit) -> list[Head]:
+    several = len({row.tool for row in audit.rows}) > 1
+    tool = [Head("Tool", choice=True)] if several else []
+    return [*tool, *(Head(heading_of(key), choice=True) for key in audit.by)]
+
+
+def _key_cells(audit: Audit, row: AuditRow) -> list[Cell]:
+    several = len({row.tool for row in audit.rows}) > 1
+    tool = [Cell(row.tool)] if several else []
+    return [*tool, *(Cell(str(row.key.get(key, "all"))) for key in audit.by)]
+
+
+def _signs(rows: Sequence[AuditRow]) -> Iterator[str]:
+    """Explain the signs that the table has."""
+    if any(row.verdict.claim and is_reported(row.verdict.claim) for row in rows):
+        yield "† Attributed to the tool by the survey, which does not say where it stands."
+    if clusters := sorted({row.cluster for row in rows} - {""}):
+        yield f"‡ Interval by whole clusters ({' or '.join(clusters)}), not by single pairs."
+
+
+def _claimed(row: AuditRow) -> Cell:
+    claim = row.verdict.claim
+    if claim is None:
+        return Cell("—")
+    printed = claim.printed.replace("%", " %") + ("†" if is_reported(claim) else "")
+    return Cell(printed, claim.high if claim.low is None else claim.low)
+
+
+def _figure(row: AuditRow, name: str) -> Cell:
+    found = row.figures[name]
+    mark = "‡" if row.cluster and found.low is not None else ""
+    return Cell(found.format() + mark, None if found.value != found.value else found.value)
+
+
+def _method(audit: Audit) -> list[tuple[str, str]]:
+    from errcomp.metrics import figure
+
+    shown = ("mape", "max_ape", *_OTHERS)
+    methods: dict[str, dict[str, list[str]]] = {}
+    for row in _rows(audit):
+        for name in shown:
+            # Effective numbers differ from row to row; the way they are used does not.
+            how = _NUMBERS.sub("…", row.figures[name].method)
+            rows = methods.setdefault(how, {}).setdefault(figure(name).label, [])
+            rows.append(name_of(row) or "all")
+    return [
+        *((figure(name).label, figure(name).definition) for name in shown),
+        *(
+            (
+                f"Interval: {how}",
+                "; ".join(f"{label} of {_few(rows)}" for label, rows in by.items()),
+            )
+            for how, by in methods.items()
+            if how
+        ),
+        (
+            "Verdicts",
+            "A claim is overstated where the whole interval of the recomputed error lies above the "
+            "numbers that would be printed like it, understated where it lies below, else "
+            "consistent; not verifiable where the pairs cannot decide.",
+        ),
+        ("Coverage of the intervals", f"{100 * audit.level:g} %"),
+        ("Coverage of those judged together", f"{100 * audit.joint_level:.4g} %"),
+        ("Seed", str(audit.seed)),
+        ("Unit of the pairs", audit.unit or "not stated"),
+    ]
+
+
+def _few(names: Sequence[str]) -> str:
+    """Name the first rows and count the others."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _drawings(audit: Audit, pairs: Pairs | None) -> list[Drawing]:
+    from errcomp.report import audit_figures as draw
+
+    found: list[Drawing] = [
+        (
+            "claimed",
+            "What was claimed (diamonds) against what the pairs say (points, with intervals).",
+            partial(draw.claimed, audit),
+        )
+    ]
+    if pairs is None:
+        return found
+    everything = pairs
+    tools = {row.tool for row in audit.rows} - {""}
+    if len(tools) == 1:
+        pairs = pairs.of_tool(*tools)
+    by = tuple(key for key in ("device", "model") if key in pairs.keys) or audit.by
+    found += [
+        (
+            "predicted",
+            "Every pair. On the line a prediction is right; the bands are what is near enough.",
+            partial(draw.predicted_against_measured, pairs),
+        ),
+        (
+            "ecdf",
+            "How many pairs err by less than so much: read upwards from an error you can accept.",
+            partial(draw.ecdf, pairs),
+        ),
+        (
+            "size",
+            "Whether the error depends on the size of the prediction; pairs count as independent.",
+            partial(draw.bland_altman, pairs),
+        ),
+    ]
+    if by:
+        found.append(
+            (
+                "groups",
+                f"The errors of each {by[0]}: every point is a pair.",
+                partial(draw.by_group, pairs, by=by[:1]),
+            )
+        )
+    rows = "tool" if len(everything.tools) > 1 else "device"
+    if {rows, "model"} <= set(everything.keys):
+        found.append(
+            (
+                "coverage",
+                "Which workloads are predicted at all, and how well.",
+                partial(draw.coverage_map, everything, rows=rows, columns="model"),
+            )
+        )
+    return found

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.csv"
+    lines = ["device,predicted,measured"]
+    lines += [f"{'AB'[i % 2]},{100 + 7 * i},{90 + 8 * i}" for i in range(12)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_table_is_audited(run: Run, table: Path, tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    ran = run("report", table, "-o", target)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.endswith(f"wrote {target}\n")
+    text = target.read_text(encoding="utf-8")
+    assert "Is the claimed accuracy true?" in text
+    audited = run("audit", table, "--json").json
+    assert f"{100 * audited['overall'][0]['mape']:.2f} %" in text
+
+
+def test_documents_and_tables_share_a_page(run: Run, table: Path, tmp_path: Path) -> None:
+    for name, argv in (
+        ("audit", ("audit", table, "--claim", "5%")),
+        ("metrics", ("metrics", table, "--by", "device")),
+        ("search", ("claims", "search", table, "--figure", "6.9%")),
+        ("datasets", ("datasets", "list")),
+    ):
+        assert run(*argv, "-o", tmp_path / f"{name}.json").code == 0
+    target = tmp_path / "page.html"
+    names = [tmp_path / f"{n}.json" for n in ("audit", "metrics", "search", "datasets")]
+    assert run("report", *names, table, "--title", "All of it", "-o", target).code == 0
+    text = target.read_text(encoding="utf-8")
+    assert text.count("<section") == 5
+    assert '<h1 id="title">All of it</h1>' in text
+    assert "5% claimed" in text
+    assert run("report", *names, table, "-o", tmp_path / "again.html").code == 0
+
+
+def test_a_page_of_a_document_is_that_of_the_command(run: Run, table: Path, tmp_path: Path) -> None:
+    run("metrics", table, "--by", "device", "-o", tmp_path / "m.json")
+    run("metrics", table, "--by", "device", "-o", tmp_path / "direct.html")
+    run("report", tmp_path / "m.json", "-o", tmp_path / "read.html")
+    direct, read = (
+        (tmp_path / name).read_text(encoding="utf-8").partition("How this was computed")[0]
+        for name in ("direct.html", "read.html")
+    )
+    assert direct == read
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("pairs.csv", "-o", "page.pdf"), "page.pdf: a report is a page; name a file that ends"),
+        (("none.csv", "-o", "page.html"), "none.csv: no such file"),
+        (("pairs.csv", "-o", "no/page.html"), "no/page.html: cannot be written"),
+        (("bad.json", "-o", "page.html"), "bad.json: "),
+        (("pairs.csv", "page.html", "-o", "page.html"), "would overwrite a file that is read"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(
+    run: Run,
+    table: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    argv: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(table.parent)
+    Path("bad.json").write_text('{"schema": "errcomp.audit/1", "rows": [')
+    if "page.html" in argv[:-1]:
+        Path("page.html").write_text("old")
+    before = sorted(path.name for path in Path.cwd().iterdir())
+    ran = run("report", *argv)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+    assert sorted(path.name for path in Path.cwd().iterdir()) == before
+
+
+def test_without_matplotlib_a_page_has_its_tables_and_says_so(
+    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("errcomp.report.sections._common.find_spec", lambda _: None)
+    target = tmp_path / "page.html"
+    assert run("report", table, "-o", target).code == 0
+    text = target.read_text(encoding="utf-8")
+    assert "<svg" not in text
+    assert "errcomp[figures]" in text
+    assert "<table" in text
+
+
+def test_every_command_writes_a_page(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    assert run("claims", "list", "-o", target, "--json").code == 0
+    assert "Published accuracy claims" in target.read_text(encoding="utf-8")
+
+
+def test_tables_to_paste(run: Run, table: Path) -> None:
+    assert run("metrics", table, "--format", "md").out.startswith("**Error figures of ")
+    assert "\\begin{tabular}" in run("metrics", table, "--format", "tex").out
+    rows = run("metrics", table, "--by", "device", "--format", "csv").out.splitlines()
+    assert rows[0].startswith("device,n,mape,")
+    assert len(rows) == 3
+    assert json.loads(run("metrics", table, "--json").out)["tool"] is None
+    both = run("metrics", table, "--json", "--format", "md")
+    assert (both.code, "not allowed with" in both.err) == (2, True)
