@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, fraction, load_table, parse_keys, seed
+from errcomp.cli._checks import add_check_arguments, check_targets, finish
+from errcomp.cli._input import (
+    add_interval_arguments,
+    add_table_arguments,
+    load_table,
+    parse_keys,
+)
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 
@@ -15,6 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 _VERDICTS = ("overstated", "understated", "not verifiable")
+_FAIL_ON = (
+    "exit with 1 when a verdict is this: overstated, understated or not verifiable; may be "
+    "repeated. Claims about several groups are judged at the level that holds for all of them "
+    "together, so that many true claims do not fail because they are many. Without it the exit "
+    "code is 0, and the files below fail on overstated"
+)
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
@@ -31,7 +43,9 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="KEYS",
         help="keys to group by (default: device,mode as far as the table has them)",
     )
-    parser.add_argument("--tool", help="only this tool; `all` for every tool in the table")
+    parser.add_argument(
+        "--tool", metavar="NAME", help="only this tool; `all` for every tool in the table"
+    )
     parser.add_argument(
         "--claim",
         metavar="FIGURE",
@@ -48,18 +62,8 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         choices=("error", "correlation", "share within 10%"),
         help="what sort of figure --claim is (default: error)",
     )
-    parser.add_argument("--level", type=fraction, default=0.95, help="coverage (default: 95%%)")
-    parser.add_argument("--method", default="default", help="how intervals are made")
-    parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
-    parser.add_argument("--seed", type=seed, default=0)
-    parser.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="VERDICT",
-        choices=_VERDICTS,
-        help="exit with 1 when a verdict is this; may be repeated",
-    )
+    add_interval_arguments(parser)
+    add_check_arguments(parser, fail_on=_VERDICTS, meaning=_FAIL_ON)
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -69,12 +73,15 @@ def run(args: argparse.Namespace) -> None:
     from errcomp.claims.auditing import audit
     from errcomp.claims.registry import user_claim
     from errcomp.errors import InputError
+    from errcomp.report.checks.audit import report_audit
+    from errcomp.report.sections import section
     from errcomp.report.tables.audit import audit_tables
 
     if args.aggregation is not None and args.claim is None:
         raise InputError("--aggregation says how --claim was averaged: give the claim as well")
     if args.metric is not None and args.claim is None:
         raise InputError("--metric says what sort of figure --claim is: give the claim as well")
+    check_targets(args, [args.table])
     pairs = load_table(args)
     claims: list[Claim] | None = None
     if args.claim is not None:
@@ -92,6 +99,17 @@ def run(args: argparse.Namespace) -> None:
             cluster=parse_keys(args.cluster) or None,
             seed=args.seed,
         )
-    found = {row.verdict.word for row in result.rows} | {v.word for v in result.claims}
-    args.exit_code = 1 if found & set(args.fail_on) else 0
-    emit(args, {"schema": "errcomp.audit/1", **result.to_dict()}, audit_tables(result))
+    report = report_audit(result, fail_on=args.fail_on or _VERDICTS[:1])
+    if args.fail_on and not report.cases:
+        raise InputError(
+            f"--fail-on {args.fail_on[0]} has nothing to judge: no claim is known of these pairs. "
+            'Give one, e.g. --claim "5%"'
+        )
+    finish(args, report)
+    emit(
+        args,
+        {"schema": "errcomp.audit/1", **result.to_dict()},
+        audit_tables(result),
+        section=lambda: section(result, pairs),
+        inputs=[args.table],
+    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import fraction, parse_keys, parse_where, seed
-from errcomp.cli._kernels import parse_figures, spare_inputs
+from errcomp.cli._checks import add_check_arguments, check_targets, write_checks
+from errcomp.cli._input import fraction, no_such_table, parse_keys, parse_where, seed
+from errcomp.cli._kernels import parse_figures, save_figures, spare_inputs
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 from errcomp.cli.history import add_reading_arguments, read_history
@@ -37,7 +37,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="until which release a calibrated model holds: fit, forecast, check, show",
         description="A calibrated model is right for the software it was calibrated on. Its "
         "half-life is the time after which its error has doubled because the software moved.",
-        epilog="Start with:  errcomp halflife show ort",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     fit = actions.add_parser(
@@ -46,7 +45,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         description="Estimate half-lives from validations under successive versions: time to "
         "doubling over series (nonparametric and by three laws), the error's own course, the drift "
         "variogram; and find the steps, with the release at which they are.",
-        epilog="Example:  errcomp halflife fit ort-releases --by level --cluster model",
     )
     fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
     fit.add_argument(
@@ -79,8 +77,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="compare a new version with the history: exit 1 if errors grew beyond noise",
         description="Compare the validations of a new version with the history. False alarms are "
         "at most --alpha over all series and all versions that are ever checked.",
-        epilog="Example:  errcomp halflife check history.db new.csv --by kernel_class "
-        "--junit check.xml --markdown summary.md",
     )
     gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
     gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
@@ -90,14 +86,13 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "--margin", type=_share, default=0.0, help="growth that does not matter, e.g. 2%%"
     )
     gate.add_argument("--alpha", type=_share, default=0.05, help="default: 5%%")
-    gate.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")
-    gate.add_argument("--markdown", type=Path, metavar="FILE", help="also write a summary")
     gate.add_argument(
         "--recalibrate",
         action="store_true",
         help="also fit new correction factors since the last step, and show old against new",
     )
     _add_reading(gate)
+    add_check_arguments(gate)
     add_output_arguments(gate)
     gate.set_defaults(run=_check)
 
@@ -106,9 +101,8 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="an embedded study of half-lives",
         description="Half-lives of an embedded study: ort is small networks in every release of "
         "ONNX Runtime from 1.15 to 1.31, against a model frozen at the first.",
-        epilog="Example:  errcomp halflife show ort",
     )
-    show.add_argument("name", choices=tuple(STUDIES))
+    show.add_argument("name", choices=tuple(STUDIES), help="which study")
     add_output_arguments(show)
     show.set_defaults(run=_show)
 
@@ -120,8 +114,6 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
         description="Forecast the probability that the error of a model is within its promise now "
         "and some releases or months ahead, and when that drops below a level: by the series that "
         "stayed within, by the drift, and by the steps of the history.",
-        epilog="Example:  errcomp halflife forecast ort-releases --by level --cluster model "
-        "--error 10%%",
     )
     parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
@@ -189,10 +181,7 @@ def _load(args: argparse.Namespace, name: str) -> History:
         found = datasets.load_history(name)
         return found.where(parse_where(args.where)) if args.where else found
     if not path.exists():
-        raise InputError(
-            f"{name}: no such file, and no embedded history of that name. Embedded histories: "
-            f"{', '.join(datasets.histories())}"
-        )
+        raise no_such_table(name, "history", datasets.histories())
     return read_history(args, name)
 
 
@@ -203,6 +192,7 @@ def _is_store(path: Path) -> bool:
 
 def _fit(args: argparse.Namespace) -> None:
     from errcomp.halflife.fitting import half_life
+    from errcomp.report.sections import section
     from errcomp.report.tables.halflife import fit_tables
 
     figures = parse_figures(args.figure, _FIGURES)
@@ -221,22 +211,25 @@ def _fit(args: argparse.Namespace) -> None:
             progress=report,
         )
     _draw(found, figures)
-    emit(args, {"schema": "errcomp.half-lives/1", **found.to_dict()}, fit_tables(found))
+    emit(
+        args,
+        {"schema": "errcomp.half-lives/1", **found.to_dict()},
+        fit_tables(found),
+        section=lambda: section(found),
+        inputs=[args.history],
+    )
 
 
 def _draw(found: HalfLives, figures: Sequence[tuple[str, Path]]) -> None:
-    if not figures:
-        return
-    from errcomp.report import halflife_figures
-    from errcomp.report._saving import save
+    if figures:
+        from errcomp.report.halflife_figures import draw
 
-    for name, path in figures:
-        save(halflife_figures.FIGURES[name](found), path)
-        print(f"wrote {path}", file=sys.stderr)
+        save_figures([draw(found, name) for name, _ in figures], figures)
 
 
 def _forecast(args: argparse.Namespace) -> None:
     from errcomp.halflife.outlook import outlook
+    from errcomp.report.sections import section
     from errcomp.report.tables.forecast import forecast_tables
 
     if "://" not in args.history:
@@ -254,19 +247,23 @@ def _forecast(args: argparse.Namespace) -> None:
             progress=report,
         )
     emit(
-        args, {"schema": "errcomp.half-life-forecast/1", **found.to_dict()}, forecast_tables(found)
+        args,
+        {"schema": "errcomp.half-life-forecast/1", **found.to_dict()},
+        forecast_tables(found),
+        section=lambda: section(found),
+        inputs=[args.history],
     )
 
 
 def _check(args: argparse.Namespace) -> None:
-    from errcomp._files import replacing
-    from errcomp.halflife.check_report import junit_xml, markdown_summary
     from errcomp.halflife.checking import check_validation
+    from errcomp.report.checks.halflife import report_halflife
+    from errcomp.report.sections import section
     from errcomp.report.tables.check import check_tables
 
     inputs = [name for name in (args.history, args.new) if "://" not in name]
-    for target in (args.output, args.junit, args.markdown):
-        spare_inputs(target, inputs)
+    spare_inputs(args.output, inputs)
+    check_targets(args, inputs)
     history = _load(args, args.history)
     with progress("checking", quiet=args.json):
         found = check_validation(
@@ -278,22 +275,22 @@ def _check(args: argparse.Namespace) -> None:
             alpha=args.alpha,
             recalibrated=args.recalibrate,
         )
-    for target, content in (
-        (args.junit, junit_xml(found.result)),
-        (args.markdown, markdown_summary(found.result).encode()),
-    ):
-        if target is not None:
-            with replacing(target) as temporary:
-                temporary.write_bytes(content)
-            print(f"wrote {target}", file=sys.stderr)
+    write_checks(args, report_halflife(found.result))
+    # Set before anything is printed: the reader of it may leave.
+    args.exit_code = 1 if found.result.outcome == "regression" else 0
     document = {
         "schema": "errcomp.half-life-check/1",
         **found.result.to_dict(),
         "recalibration": None if found.recalibration is None else found.recalibration.to_dict(),
         "notes": list(found.notes),
     }
-    emit(args, document, check_tables(found))
-    args.exit_code = 1 if found.result.outcome == "regression" else 0
+    emit(
+        args,
+        document,
+        check_tables(found),
+        section=lambda: section(found),
+        inputs=[args.history, args.new],
+    )
 
 
 def _show(args: argparse.Namespace) -> None:

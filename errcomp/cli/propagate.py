@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from errcomp.cli._checks import add_check_arguments, check_targets, finish
 from errcomp.cli._input import fraction, parse_keys, seed
 from errcomp.cli._kernels import (
     add_reading_arguments,
     load_kernels,
     parse_figures,
+    save_figures,
     spare_inputs,
 )
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 from errcomp.errors import InputError
-from errcomp.report.tables.writing import write
 
 if TYPE_CHECKING:
     from errcomp.propagation import Correlation, ErrorModel
-    from errcomp.report.tables import Table
 
 __all__ = ["add_parser"]
 
 _EMBEDDED = "neusight-kernels"
 _DRAWS = 16_384
 _KINDS = ("log-ratio", "relative", "absolute")
+_FAIL_ON = (
+    "exit with 1 when bands are too narrow: of the assumption relied on first (--assume) the 95 %% "
+    "interval of the coverage lies wholly below 90 %%. The other levels, and the other "
+    "assumptions, cannot fail by themselves, and neither can bands that are too wide"
+)
 _ASSUME_HELP = (
     "what kernel errors share, the assumption to rely on first: estimated, independent, repeats, "
     "classes, devices, comonotonic, matrix, unknown; classes=0.3 sets the correlation within a "
@@ -78,6 +81,9 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "--leave-out", metavar="KEY", help="fit without each value of it in turn (default: device)"
     )
     check.add_argument("--test", metavar="TABLE", help="with --train: the runs to judge")
+    add_check_arguments(
+        parser, fail_on=("narrow",), meaning=_FAIL_ON, title="propagate validate as a check in CI"
+    )
     add_output_arguments(parser)
     parser.add_argument(
         "--figure",
@@ -125,19 +131,22 @@ def _amount(text: str) -> tuple[float, bool]:
 def run(args: argparse.Namespace) -> None:
     """Run ``propagate`` or ``propagate validate``."""
     read = ("table", "rest", "train", "test", "errors", "graph", "matrix")
-    spare_inputs(args.output, [getattr(args, name) for name in read])
+    inputs = [getattr(args, name) for name in read]
+    spare_inputs(args.output, inputs)
+    check_targets(args, inputs)
     if args.table == "validate":
         _validate(args)
         return
     if args.rest:
         raise InputError(f"propagate takes one table, got {args.table} and {args.rest}")
-    for name in ("leave_out", "test"):
-        if getattr(args, name) is not None:
+    for name in ("leave_out", "test", "junit", "markdown", "fail_on"):
+        if getattr(args, name) not in (None, []):
             raise InputError(f"--{name.replace('_', '-')} is for propagate validate")
     for name in ("draws", "precision"):
         if getattr(args, name) is not None and args.graph is None:
             raise InputError(f"--{name} goes with --graph: sums are not drawn, they are exact")
     from errcomp.propagation import fit_errors, propagate
+    from errcomp.report.sections import section
     from errcomp.report.tables.propagation import flat_outcomes, propagation_tables
 
     figures = parse_figures(args.figure, ("bands", "budget"))
@@ -173,9 +182,15 @@ def run(args: argparse.Namespace) -> None:
         from errcomp.report import figures as draw
 
         drawn = [draw.bands(found) if n == "bands" else draw.budget(found.of()) for n, _ in figures]
-        for axes, (_, path) in zip(drawn, figures, strict=True):
-            draw.save(axes, path)
-    _emit(args, document, flat_outcomes(found), propagation_tables(found, kernels.source))
+        save_figures(drawn, figures)
+    emit(
+        args,
+        document,
+        propagation_tables(found, kernels.source),
+        section=lambda: section(found, kernels.source),
+        inputs=inputs,
+        flat=flat_outcomes(found),
+    )
 
 
 def _validate(args: argparse.Namespace) -> None:
@@ -190,6 +205,8 @@ def _validate(args: argparse.Namespace) -> None:
     if args.train is not None and args.rest:
         raise InputError(f"with --train and --test there is no other table, got {args.rest}")
     from errcomp.propagation import fit_errors, validate
+    from errcomp.report.checks.validation import report_validation
+    from errcomp.report.sections import section
     from errcomp.report.tables.propagation import validation_tables
 
     figures = parse_figures(args.figure, ("coverage", "pit"))
@@ -223,23 +240,15 @@ def _validate(args: argparse.Namespace) -> None:
             draw.calibration(found) if n == "coverage" else draw.pit(found, first)
             for n, _ in figures
         ]
-        for axes, (_, path) in zip(drawn, figures, strict=True):
-            draw.save(axes, path)
-    emit(args, document, validation_tables(found, kernels.source))
-
-
-def _emit(
-    args: argparse.Namespace,
-    document: Mapping[str, Any],
-    flat: Sequence[Mapping[str, Any]],
-    tables: Sequence[Table],
-) -> None:
-    """Print and write; a file of columns gets plain ones, without the budgets."""
-    if args.output is not None and args.output.suffix.lower() in (".csv", ".parquet"):
-        write(args.output, {"rows": flat}, tables)
-        print(f"wrote {args.output}", file=sys.stderr)
-        args.output = None
-    emit(args, document, tables)
+        save_figures(drawn, figures)
+    finish(args, report_validation(found))
+    emit(
+        args,
+        document,
+        validation_tables(found, kernels.source),
+        section=lambda: section(found, kernels.source),
+        inputs=[args.test or args.rest or _EMBEDDED, args.train],
+    )
 
 
 def _errors(args: argparse.Namespace) -> ErrorModel | None:

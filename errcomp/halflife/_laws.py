@@ -27,8 +27,10 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+#: Laws of the time to expiry.
 Law = Literal["exponential", "weibull", "log-normal"]
 
+#: All laws.
 LAWS: tuple[Law, ...] = ("exponential", "weibull", "log-normal")
 #: log(log 2): where half of a Weibull law has gone.
 _LOGLOG2 = math.log(math.log(2.0))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Clock", "HalfLife", "Panel"]
 
+#: What age is counted in.
 Clock = Literal["releases", "months"]
 
 

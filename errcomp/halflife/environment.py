@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Attribution", "Verdict", "attribute_steps", "attribute_steps_of"]
 
 Floats = NDArray[Any]
+#: What moved an error.
 Verdict = Literal["software", "environment", "cannot be told"]
 # Shares of the re-runs elsewhere that make them moved, and unmoved; and how many it takes.
 _MOST, _FEW, _ENOUGH = 0.5, 0.1, 3

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_START", "TOO_NOISY", "Expiry", "View", "expiry_of", "of_views"]
 
+#: When a series expired: as early as noise allows, at face value, or at the first sure row.
 View = Literal["early", "face", "late"]
 Floats: TypeAlias = "NDArray[np.float64]"
 Fitted = TypeVar("Fitted")
@@ -62,7 +63,9 @@ _COLUMNS = (
     "returned",
     "last_seen",
 )
+#: Why a series has no time of expiry: it was never valid.
 AT_START = "beyond the threshold at its first version"
+#: Why a series has no time of expiry: its noise hides it.
 TOO_NOISY = "noise too large for the threshold: no row could be told to be valid"
 _PERSISTS = "A series does not expire and return between two successive rows, nor within the noise."
 

@@ -1,4 +1,4 @@
-"""Tests of the reports of a gate: form of the XML, escaping, what is said, the same bytes."""
+"""Reports of a gate: form of the XML, escaping, what is said, the same bytes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.check_report import junit_xml, markdown_summary
 from errcomp.halflife.design import Panel
 from errcomp.halflife.gate import check
+from errcomp.report.checks.halflife import report_halflife
 
 BASE = (0.0, 0.01, -0.01)
+
+
+def junit_xml(result, *, name="errcomp.halflife", timestamp=None):
+    return report_halflife(result, name=name).junit(timestamp=timestamp)
+
+
+def markdown_summary(result, **options):
+    return report_halflife(result, **options).markdown
 
 
 def panel_of_rows(rows, *, sd=0.01, names=None, versions=None, frozen=True):
@@ -47,49 +55,8 @@ def mixed(**options):
 # The form that CI systems read
 
 
-def insist(element, *, attributes, children, optional=()):
-    """Insist on an element's attributes and the order of its children."""
-    assert set(attributes) <= set(element.attrib) <= {*attributes, *optional}
-    assert re.fullmatch(children, "".join(f"{child.tag} " for child in element))
-
-
-def insist_on_schema(xml):
-    """Insist on what both the Ant and the Jenkins schema of JUnit XML ask for."""
-    root = ET.fromstring(xml)
-    insist(root, attributes=(), children=r"(testsuite )*")
-    assert root.tag == "testsuites"
-    for k, suite in enumerate(root):
-        insist(
-            suite,
-            attributes=("name", "package", "id", "timestamp", "hostname", "tests", "failures",
-                        "errors", "skipped", "time"),
-            children=r"properties (testcase )*system-out system-err ",
-        )  # fmt: skip
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp"))
-        assert suite.get("id") == str(k)
-        cases = suite.findall("testcase")
-        for kind, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-            assert int(suite.get(count)) == sum(case.find(kind) is not None for case in cases)
-        assert int(suite.get("tests")) == len(cases)
-        for one in suite.find("properties"):
-            insist(one, attributes=("name", "value"), children="")
-            assert one.tag == "property"
-            assert one.get("name")
-        for case in cases:
-            insist(
-                case,
-                attributes=("name", "classname", "time"),
-                children=r"(failure |error |skipped )?",
-            )
-            assert case.get("name") == " ".join(case.get("name").split()) != ""
-            for found in case:
-                wanted = ("type",) if found.tag == "failure" else ()
-                insist(found, attributes=wanted, optional=("message",), children="")
-    return root
-
-
-def test_form():
-    root = insist_on_schema(junit_xml(mixed()))
+def test_form(schema):
+    root = schema(junit_xml(mixed()))
     cases = {case.get("name"): case for case in root.iter("testcase")}
     assert list(cases) == ["Gelu", "Conv", "New"]
     assert [child.tag for child in cases["Gelu"]] == ["failure"]
@@ -130,27 +97,15 @@ def test_many_series_are_listed_up_to_a_number():
     assert summary.count("| op") == 20
 
 
-NASTY = [
-    "<&\"'>]]>",
-    "a\x00b\x1b[31mc",
-    "line\nbreak\ttab\r",
-    "\ud800 lone surrogate",
-    "pipe | `tick` *star* [x](http://y) <b>",
-    "\ufffe",
-    "😀 ü",
-    " ",
-]
-
-
-@pytest.mark.parametrize("name", NASTY)
-def test_any_name_is_escaped(name):
+def test_any_name_is_escaped(nasty, schema):
+    name = nasty
     panel = panel_of_rows(
         [[*BASE, 0.7], [np.nan, np.nan, np.nan, 1.0]],
         names=(name, "x"),
         versions=("1", "2", "3" + name, name),
     )
     found = check(panel, groups=[name, name + "x"])
-    root = insist_on_schema(junit_xml(found, name=f"suite {name}"))
+    root = schema(junit_xml(found, name=f"suite {name}"))
     assert root.find(".//failure") is not None
     for line in markdown_summary(found, title=name).splitlines():
         assert not set(line) & set("\x00\x1b\r\t\ufffe\ud800")
@@ -209,12 +164,12 @@ def test_summary_says_what_a_pass_could_have_seen():
     assert "What to do: nothing." in text
 
 
-def test_summary_where_nothing_can_be_told():
+def test_summary_where_nothing_can_be_told(schema):
     found = check(panel_of_rows([[0.0, 0.5]], sd=np.nan))
     text = markdown_summary(found)
     assert "**Nothing could be tested at 1.1: the noise of no series is known.**" in text
     assert "What to do: validate each series more than once" in text
-    suite = insist_on_schema(junit_xml(found))[0]
+    suite = schema(junit_xml(found))[0]
     assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
 
 

@@ -1,0 +1,32 @@
+"""What a file of text may hold: names come from tables of users, and hold anything."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["legal", "token"]
+
+#: Characters that XML 1.0 does not allow, not even escaped.
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def legal(text: str) -> str:
+    r"""Show characters that XML does not allow as their code; carriage returns too.
+
+    Examples
+    --------
+    >>> print(legal("a\x00b"))
+    a\x00b
+    """
+    return _NO_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r", "\\r"))
+
+
+def token(text: str) -> str:
+    r"""Make a name of one line: a token of XML has no line breaks or blanks at its ends.
+
+    Examples
+    --------
+    >>> token(" two\n lines "), token(" ")
+    ('two lines', '(no name)')
+    """
+    return legal(" ".join(text.split())) or "(no name)"

@@ -1,0 +1,271 @@
+"""An audit as test cases and as a summary: the claims that the pairs contradict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from errcomp.errors import InputError
+from errcomp.report.checks._caveats import remedies
+from errcomp.report.checks._report import CheckReport
+from errcomp.report.checks.junit import Case
+from errcomp.report.checks.markdown import escaped, head, items, paragraph, table
+
+if TYPE_CHECKING:
+    from errcomp.claims.auditing import Audit
+    from errcomp.claims.verdict import Verdict
+    from errcomp.results import Caveat
+
+__all__ = ["CONDITIONS", "report_audit"]
+
+#: Verdicts that a check may fail on; the first is what it fails on by default.
+CONDITIONS = ("overstated", "understated", "not verifiable")
+_DECIDED = ("overstated", "understated")
+#: Claims that are named in the verdict.
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One claim: what it is about, the word that counts, and what there is to know of it."""
+
+    name: str
+    verdict: Verdict
+    word: str
+    n: int | None
+    caveats: Sequence[Caveat]
+    independent: bool
+
+
+def report_audit(
+    result: Audit,
+    *,
+    fail_on: Sequence[str] = CONDITIONS[:1],
+    name: str = "errcomp.audit",
+    title: str = "",
+) -> CheckReport:
+    """Report an audit as a check: does any claim not hold?
+
+    One test case for each group that a claim is about, and for each claim about all pairs; a group
+    without a claim is none. With several groups what counts is the verdict at the level that holds
+    for all of them together (`Audit.joint_level`, Bonferroni), not that of each by itself, which
+    the table of the audit shows: a check of many true claims must not fail because they are many.
+    A case fails where its verdict is one of `fail_on`, and is skipped where the pairs cannot
+    decide the claim. It passes where the claim was not shown to be wrong, which does not show that
+    it is right.
+
+    If all claims are true, the groups together raise a false alarm in at most ``1 - level`` of all
+    audits, and so does each claim about all pairs, as far as intervals cover what they promise
+    (docs/intervals.md). Only one end of an interval can make a claim overstated, so that half of
+    that is to be expected.
+
+    Parameters
+    ----------
+    result : Audit
+    fail_on : sequence of str
+        From "overstated", "understated" and "not verifiable".
+    name : str
+        Of the suite, and class of its test cases.
+    title : str
+        Of the summary; names the table by default.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    InputError
+        A verdict to fail on does not exist.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> from errcomp.claims.registry import user_claim
+    >>> pairs = {"predicted": [1.0 + 0.1 * i for i in range(9)], "measured": [1.0] * 9}
+    >>> found = report_audit(ec.audit(pairs, claims=[user_claim("5%", aggregation="mean")]))
+    >>> print(found.verdict)
+    1 of 1 claim is overstated: the error is larger than claimed (all pairs, claim 5%).
+    """
+    unknown = [word for word in fail_on if word not in CONDITIONS]
+    if unknown or not fail_on:
+        raise InputError(f"an audit fails on {', '.join(CONDITIONS)}, got {unknown or 'nothing'}")
+    judged = _claims(result)
+    failed = [one for one in judged if one.word in fail_on]
+    words = Counter(one.word for one in judged)
+    verdict = _sentence(judged, failed)
+    heading = title or f"Accuracy audit: {result.source or 'the table given'}"
+    lines = [
+        *head(heading, verdict),
+        *_table(result, judged),
+        *_do(judged, failed),
+        *_footer(result, judged),
+    ]
+    return CheckReport(
+        name,
+        tuple(_case(result, one, fail_on) for one in judged),
+        {
+            "source": result.source,
+            "fail.on": ", ".join(fail_on),
+            "level": f"{result.level:.6g}",
+            "level.joint": f"{result.joint_level:.6g}",
+            "method": result.method,
+            "seed": str(result.seed),
+            **{f"claims.{word}": str(n) for word, n in sorted(words.items())},
+        },
+        verdict,
+        "\n".join(lines) + "\n",
+    )
+
+
+def _claims(result: Audit) -> list[_Judged]:
+    """Return every claim once: those about groups, then those about all pairs of a tool."""
+    several = len({row.tool for row in result.rows}) > 1
+    found = []
+    for row in result.rows:
+        # Without keys the row is that of all pairs, whose claims follow.
+        if row.verdict.claim is None or not row.key:
+            continue
+        key = ", ".join(f"{name}={value}" for name, value in row.key.items())
+        found.append(
+            _Judged(
+                f"{row.tool}, {key}" if several and row.tool else key,
+                row.verdict,
+                _word(row.verdict),
+                row.n,
+                row.caveats,
+                row.independent,
+            )
+        )
+    overall = {id(row.verdict): row for row in result.overall}
+    for verdict in result.claims:
+        claim = verdict.claim
+        assert claim is not None  # these verdicts are made from claims
+        about = ", ".join(f"{name}={value}" for name, value in claim.subset.items()) or "all pairs"
+        named = f"{claim.tool}, {about}" if several and claim.tool else about
+        row_of_all = overall.get(id(verdict))
+        figure = verdict.recomputed
+        found.append(
+            _Judged(
+                f"{named}, claim {claim.printed}" if claim.printed else f"{named}, no figure",
+                verdict,
+                verdict.word,
+                None if figure is None else figure.n,
+                () if row_of_all is None else row_of_all.caveats,
+                row_of_all is None or row_of_all.independent,
+            )
+        )
+    return found
+
+
+def _word(verdict: Verdict) -> str:
+    """Return the word that counts: over- and understated only where that holds for all together."""
+    return verdict.jointly or verdict.word if verdict.word in _DECIDED else verdict.word
+
+
+def _case(result: Audit, one: _Judged, fail_on: Sequence[str]) -> Case:
+    if one.word in fail_on:
+        text = one.verdict.reason + ("" if one.independent else f" {_DEPENDENT}")
+        lines = [text, *(caveat.message for caveat in one.caveats)]
+        return Case(one.name, "failure", f"{one.word}: {text}", one.word, "\n".join(lines))
+    if one.word == "not verifiable":
+        return Case(one.name, "skipped", one.verdict.reason)
+    return Case(one.name)
+
+
+_DEPENDENT = "That is as if the pairs were independent, which they are not."
+
+
+def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
+    if not judged:
+        return "Nothing was checked: no claim is known of these pairs."
+    n = f"{len(judged)} claim{'' if len(judged) == 1 else 's'}"
+    if not failed:
+        decided = sum(one.word != "not verifiable" for one in judged)
+        if not decided:
+            return f"Nothing could be checked: the pairs decide none of {n}."
+        return f"Pass: none of {n} was found wrong; {decided} could be decided."
+    parts = []
+    for word in dict.fromkeys(one.word for one in failed):
+        names = [one.name for one in failed if one.word == word]
+        listed = "; ".join(names[:_NAMED]) + ("; …" if len(names) > _NAMED else "")
+        parts.append(
+            f"{len(names)} of {n} {'is' if len(names) == 1 else 'are'} {word}"
+            f"{_MEANING[word]} ({listed})"
+        )
+    return "; ".join(parts) + "."
+
+
+_MEANING: Mapping[str, str] = {
+    "overstated": ": the error is larger than claimed",
+    "understated": ": the error is smaller than claimed",
+    "not verifiable": "",
+}
+
+
+def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
+    rows = []
+    # What failed or was decided comes first, whatever was found: a long table is cut.
+    order = {"overstated": 0, "understated": 1, "consistent": 2, "not verifiable": 3}
+    for one in sorted(judged, key=lambda one: order[one.word]):
+        claim, figure = one.verdict.claim, one.verdict.recomputed
+        alone = one.verdict.word
+        rows.append(
+            (
+                one.name,
+                "" if one.n is None else str(one.n),
+                "" if claim is None else claim.printed.replace("%", " %"),
+                "" if figure is None else figure.format(),
+                one.word,
+                "" if alone == one.word else alone,
+            )
+        )
+    names = ["claim about", "n", "claimed", f"recomputed [{100 * result.level:g} %]", "verdict"]
+    if any(row[-1] for row in rows):
+        return table([*names, "judged alone"], rows, right=(1, 2, 3))
+    return table(names, [row[:-1] for row in rows], right=(1, 2, 3)) if rows else []
+
+
+def _do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
+    """Say what to do: about what failed; where nothing did, about nothing."""
+    if not judged:
+        return paragraph("What to do: give a figure to judge, e.g. --claim 5%.")
+    if not failed:
+        return paragraph("What to do: nothing.")
+    words = {one.word for one in failed}
+    lines = []
+    if "overstated" in words:
+        lines.append(
+            "Overstated: look for what changed in the predictor or in the measurements; or quote "
+            "the recomputed figure with its interval and say which runs it is about."
+        )
+    if "understated" in words:
+        lines.append("Understated: the predictor is better than claimed. Quote the new figure.")
+    if "not verifiable" in words:
+        lines.append("Not verifiable: measure more configurations, or state what is claimed.")
+    return items("What to do:", [*lines, *remedies({one.name: one.caveats for one in failed})])
+
+
+def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
+    """Say at what level claims are judged, and how often true ones fail."""
+    grouped = sum(one.verdict.jointly is not None for one in judged)
+    alone = sum(one.verdict.recomputed is not None for one in judged) - grouped
+    families = alone + (grouped > 0)
+    if not families:
+        return []
+    percent = f"{100 * result.level:g} %"
+    text = f"Judged at {percent}."
+    if grouped:
+        text = (
+            f"{grouped} groups are judged at {100 * result.joint_level:.4g} % each, so that "
+            f"{percent} hold for all of them together."
+        )
+        if alone:
+            text += f" Claims about all pairs ({alone}) are judged at {percent} each."
+    alarms = f"{100 * min(families * (1 - result.level), 1.0):g} %"
+    text += f" If all claims were true, this would fail in at most {alarms} of audits."
+    if any(not one.independent for one in judged):
+        text += " Where pairs are not independent and clusters too few, it may fail more often."
+    return [escaped(text)]
