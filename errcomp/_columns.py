@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from errcomp._frames import column_values, is_missing
-from errcomp.errors import InputError, describe_names, describe_rows
+from errcomp.errors import InputError, describe_rows, offer
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -32,6 +32,7 @@ __all__ = [
     "texts",
 ]
 
+#: What is done with measurements that are not positive: an error, or left out and counted.
 Zeros = Literal["raise", "exclude"]
 
 _STATUS_OK = ("", "ok", "success", "0", "none")
@@ -97,7 +98,7 @@ def rename(
     if missing:
         raise InputError(
             f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
-            f"Columns found: {describe_names(frame.columns, wanted=missing[0])}. "
+            f"{offer('Columns found', frame.columns, wanted=missing[0])}. "
             f"Name yours with {options} (columns={{...}} in Python)."
         )
     for old, uses in Counter(olds.values()).most_common(1):

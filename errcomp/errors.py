@@ -5,7 +5,7 @@ Every message says what is wrong, where (the first three rows), the value seen a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "ErrcompError",
@@ -15,6 +15,9 @@ __all__ = [
     "SmallSampleWarning",
     "describe_names",
     "describe_rows",
+    "did_you_mean",
+    "nearest",
+    "offer",
 ]
 
 _NAMES_SHOWN = 12
@@ -96,10 +99,111 @@ more)'
     """
     if len(names) <= _NAMES_SHOWN:
         return ", ".join(names) or "none"
-    from difflib import get_close_matches
-
-    plain = {name.lower(): name for name in names}
-    near = [plain[name] for name in get_close_matches(wanted.lower(), plain, n=1)]
+    near = [name for name in (nearest(wanted, names),) if name is not None]
     first = [name for name in names if name not in near][: _NAMES_SHOWN - len(near)]
     shown = ", ".join([*(f"{name} (nearest)" for name in near), *first])
     return f"{shown} (and {len(names) - len(near) - len(first):,} more)"
+
+
+def nearest(wanted: str, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant, or None where nothing is near.
+
+    The same name in another case or with other separators comes first, then the shortest that
+    begins so (from three letters), then the one that differs by the fewest letters (the same
+    letters in another order first), then the only one that contains what was asked for.
+
+    Parameters
+    ----------
+    wanted : str
+        What was asked for and is not there.
+    names : iterable of str
+        What there is.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> nearest("h100", ["A100", "H100"]), nearest("devcie", ["device", "model"])
+    ('H100', 'device')
+    >>> nearest("h100", ["NVIDIA A100 PCIe", "NVIDIA H100 PCIe"]), nearest("x", ["device"])
+    ('NVIDIA H100 PCIe', None)
+    """
+    from difflib import get_close_matches
+
+    plain: dict[str, str] = {}
+    for name in names:
+        plain.setdefault(_folded(name), name)
+    asked = _folded(wanted)
+    if asked in plain:
+        return plain[asked]
+    if len(asked) > 2:
+        longer = [name for name in plain if name.startswith(asked)]
+        if longer:
+            return plain[min(longer, key=len)]
+    close = get_close_matches(asked, plain, n=5)
+    if close:
+        letters = sorted(asked)
+        return plain[next((name for name in close if sorted(name) == letters), close[0])]
+    within = [name for name in plain if asked in name] if len(asked) > 2 else []
+    return plain[within[0]] if len(within) == 1 else None
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("-", "_").replace(" ", "_")
+
+
+def offer(what: str, names: Sequence[str], *, wanted: str) -> str:
+    """Say what was probably meant, and what there is.
+
+    Parameters
+    ----------
+    what : str
+        What the names are names of, as the list begins: ``"Columns"``.
+    names : sequence of str
+        What there is.
+    wanted : str
+        What was asked for and is not there.
+
+    Returns
+    -------
+    str
+        Without a full stop at the end.
+
+    Examples
+    --------
+    >>> offer("Columns", ["device", "mode"], wanted="devcie")
+    "Did you mean 'device'? Columns: device, mode"
+    >>> offer("Values of device", ["A100", "H100"], wanted="h100")
+    "Did you mean 'H100'? Upper and lower case count. Values of device: A100, H100"
+    >>> offer("Columns", ["device", "mode"], wanted="x")
+    'Columns: device, mode'
+    """
+    return f"{did_you_mean(wanted, names)}{what}: {describe_names(names)}"
+
+
+def did_you_mean(wanted: str, names: Iterable[str]) -> str:
+    """Ask for the nearest name, with a space behind it; nothing where none is near.
+
+    Parameters
+    ----------
+    wanted : str
+        What was asked for and is not there.
+    names : iterable of str
+        What there is.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> did_you_mean("adit", ["audit", "claims"]), did_you_mean("x", ["audit"])
+    ("Did you mean 'audit'? ", '')
+    """
+    near = nearest(wanted, names)
+    if near is None:
+        return ""
+    case = "Upper and lower case count. " if near.casefold() == wanted.casefold() else ""
+    return f"Did you mean {near!r}? {case}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
 from errcomp.caveats import claim, comparisons, sample, shape, tools, totals
 from errcomp.caveats._case import Finding
 from errcomp.caveats._elsewhere import ELSEWHERE, Note
-from errcomp.errors import InputError
+from errcomp.errors import InputError, did_you_mean
 
 __all__ = ["CHECKS", "Check", "explain"]
 
@@ -349,7 +348,6 @@ claim and the exact mean does not. A fact, no test.
     found = [one for one in everything if one.code == code]
     if not found:
         codes = sorted({one.code for one in everything})
-        close = get_close_matches(str(code), codes, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"no caveat {code!r}.{hint} Caveats: {', '.join(codes)}")
+        hint = did_you_mean(str(code), codes)
+        raise InputError(f"no caveat {code!r}. {hint}Caveats: {', '.join(codes)}")
     return "\n\n".join(f"{one.title}.\n{one.why}\nWhat to do: {one.remedy}" for one in found)

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from errcomp import __version__
+from errcomp.cli._examples import add_examples
+from errcomp.cli._parser import Parser, complain
 
 __all__ = ["build_parser", "main"]
 
 _COMMANDS = (
     "audit",
+    "report",
     "propagate",
     "calibrate",
     "predict",
@@ -28,27 +31,22 @@ _COMMANDS = (
     "ingest",
     "join",
     "readers",
+    "doctor",
+    "completion",
 )
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn
-        """Print one line and leave with 2, as for every other bad input."""
-        _complain(f"{message} (see: {self.prog} --help)")
-        raise SystemExit(2)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = _Parser(
+    parser = Parser(
         prog="errcomp",
         description="How wrong is a performance prediction, why, and is the published figure true?",
-        epilog="Start with:  errcomp audit neusight",
     )
     parser.add_argument("--version", action="version", version=f"errcomp {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name in _COMMANDS:
         import_module(f"errcomp.cli.{name}").add_parser(commands)
+    add_examples(parser)
     return parser
 
 
@@ -69,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        _complain(f"{name}{error.strerror or error}")
+        complain(f"{name}{error.strerror or error}")
         return 2
 
 
@@ -77,7 +75,7 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
     parser = build_parser()
     parser.parse_args(argv, args)
     if args.command is None:
-        parser.print_help()
+        parser.print_help(sys.stderr)
         return 2
     from errcomp.errors import ErrcompError
 
@@ -85,15 +83,9 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
         args.run(args)
         sys.stdout.flush()
     except ErrcompError as error:
-        _complain(str(error))
+        complain(str(error))
         return 2
     return int(args.exit_code)
-
-
-def _complain(message: str) -> None:
-    """Print one line, whatever a file name or a value in it holds."""
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-    print(f"errcomp: {line}", file=sys.stderr)
 
 
 def _silence() -> None:

@@ -14,6 +14,7 @@ __all__ = ["run_drivers"]
 def run_drivers(args: argparse.Namespace) -> None:
     """Compute, print verdicts first, then contrasts, then the regressions."""
     from errcomp.drivers import error_drivers as error_drivers
+    from errcomp.report.sections import section
     from errcomp.report.tables.drivers import drivers_tables
 
     pairs = load_table(args)
@@ -21,4 +22,10 @@ def run_drivers(args: argparse.Namespace) -> None:
         result = error_drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
     document = {"schema": "errcomp.drivers/1", "source": pairs.source, **result.to_dict()}
     document["rows"] = result.rows()
-    emit(args, document, drivers_tables(result))
+    emit(
+        args,
+        document,
+        drivers_tables(result),
+        section=lambda: section(result),
+        inputs=[args.table],
+    )

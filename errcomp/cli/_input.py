@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from errcomp.errors import InputError
     from errcomp.tables import Pairs
 
 __all__ = [
+    "SEED_HELP",
+    "add_interval_arguments",
     "add_table_arguments",
     "add_where",
+    "count",
     "fraction",
     "load_table",
+    "no_such_table",
     "parse_keys",
     "parse_where",
     "seed",
 ]
+
+
+#: Of --seed, which draws intervals.
+SEED_HELP = "of the draws that make intervals (default: 0)"
+#: Of a folder with more files the nearest name is sought among these.
+_FILES_LOOKED_AT = 1000
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +58,8 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_where(
-    parser: argparse._ActionsContainer, text: str = "only these rows; may be repeated"
+    parser: argparse._ActionsContainer,
+    text: str = "only rows with one of these values, e.g. device=H100,L4; may be repeated",
 ) -> None:
     """Add which rows to take."""
     parser.add_argument(
@@ -53,11 +67,50 @@ def add_where(
     )
 
 
+def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how intervals are made."""
+    parser.add_argument(
+        "--level",
+        type=fraction,
+        default=0.95,
+        metavar="SHARE",
+        help="coverage of the intervals (default: 95%%)",
+    )
+    parser.add_argument(
+        "--method",
+        default="default",
+        metavar="NAME",
+        help="how intervals are made: log-t, bootstrap-t, percentile, bca, wilson, "
+        "clopper-pearson or order-statistics (default: what was shown to hold for each figure)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="KEYS",
+        help="keys of which rows with equal values err together, e.g. model: intervals then "
+        "resample whole groups of them (default: none)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
+
+
 def seed(text: str) -> int:
     """Read a seed: a whole number that is not negative."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
     if not 0 <= number < 2**63:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed: write a whole number, 0 or more")
+    return number
+
+
+def count(text: str) -> int:
+    """Read how many: a whole number above 0."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count: write a whole number above 0")
     return number
 
 
@@ -113,11 +166,23 @@ def load_table(args: argparse.Namespace) -> Pairs:
             )
         pairs = datasets.load(args.table)
     else:
-        raise InputError(
-            f"{args.table}: no such file, and no embedded table of that name. "
-            f"Embedded tables: {', '.join(datasets.names())}"
-        )
+        raise no_such_table(args.table, "table", datasets.names())
     return pairs.where(parse_where(args.where)) if args.where else pairs
+
+
+def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
+    """Return the refusal of what is neither a file nor an embedded table of this kind."""
+    from errcomp.errors import InputError, did_you_mean
+
+    folder = Path(name).parent
+    try:
+        files = [str(folder / one.name) for one in islice(folder.iterdir(), _FILES_LOOKED_AT)]
+    except OSError:
+        files = []
+    return InputError(
+        f"{name}: no such file, and no embedded {kind} of that name. "
+        f"{did_you_mean(name, [*embedded, *files])}Embedded: {', '.join(embedded)}"
+    )
 
 
 def parse_where(items: list[str]) -> dict[str, list[str]]:

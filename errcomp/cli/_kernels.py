@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_where, parse_where
-from errcomp.errors import InputError, MissingExtraError
+from errcomp.cli._input import add_where, no_such_table, parse_where
+from errcomp.errors import InputError, MissingExtraError, did_you_mean
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
-__all__ = ["add_reading_arguments", "load_kernels", "parse_figures", "spare_inputs"]
+__all__ = ["add_reading_arguments", "load_kernels", "parse_figures", "save_figures", "spare_inputs"]
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -25,7 +26,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
     group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
     group.add_argument("--unit", help="unit of all times, e.g. ms")
-    group.add_argument("--tool", help="only the kernels that this tool predicted")
+    group.add_argument("--tool", metavar="NAME", help="only the kernels that this tool predicted")
     add_where(group)
 
 
@@ -36,10 +37,7 @@ def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
 
     if not Path(name).exists():
         if name not in datasets.kernel_tables():
-            raise InputError(
-                f"{name}: no such file, and no embedded table of kernels of that name. "
-                f"Embedded: {', '.join(datasets.kernel_tables())}"
-            )
+            raise no_such_table(name, "table of kernels", datasets.kernel_tables())
         given = [n for n in ("predicted", "measured", "unit", "tool") if getattr(args, n)]
         if given:
             raise InputError(
@@ -64,7 +62,8 @@ def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str,
         name, sign, path = item.partition("=")
         if not sign or name not in names or not path:
             raise InputError(
-                f"--figure takes {' or '.join(f'{n}=FILE' for n in names)}, got {item}"
+                f"--figure takes {' or '.join(f'{n}=FILE' for n in names)}, got {item!r}. "
+                f"{did_you_mean(name, names) if name not in names else ''}".rstrip()
             )
         if Path(path).suffix.lower() not in _PICTURES:
             raise InputError(
@@ -85,3 +84,12 @@ def spare_inputs(output: Path | None, given: Iterable[Path | str | None]) -> Non
     for name in given:
         if name is not None and Path(name).exists() and output.samefile(name):
             raise InputError(f"{name}: -o would overwrite a file that is read; name another file")
+
+
+def save_figures(drawn: Iterable[Any], figures: Iterable[tuple[str, Path]]) -> None:
+    """Write what --figure asked for, and say so."""
+    from errcomp.report.figures import save
+
+    for axes, (_, path) in zip(drawn, figures, strict=True):
+        save(axes, path)
+        print(f"wrote {path}", file=sys.stderr)

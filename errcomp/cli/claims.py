@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, load_table, parse_keys, seed
+from errcomp.cli._input import SEED_HELP, add_table_arguments, count, load_table, parse_keys, seed
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.report.tables import Column, Table
 
@@ -19,17 +19,31 @@ __all__ = ["add_parser"]
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add ``claims list|show|search``."""
     parser = commands.add_parser(
-        "claims", help="published accuracy claims: list, show, and find what reproduces one"
+        "claims",
+        help="published accuracy claims: list, show, and find what reproduces one",
+        description="What tools say of their own accuracy, each figure with its metric, "
+        "aggregation, level, reference, subset and source; and which subset of a table reproduces "
+        "a figure.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    listing = actions.add_parser("list", help="every claim known, a line each")
-    listing.add_argument("--level", help="only claims of this level, e.g. kernel")
+    listing = actions.add_parser(
+        "list",
+        help="every claim known, a line each",
+        description="Every published claim that is known, with what it is about and whether it "
+        "can be checked.",
+    )
+    listing.add_argument("--level", metavar="NAME", help="only claims of this level, e.g. kernel")
     add_output_arguments(listing)
     listing.set_defaults(run=_list)
 
-    show = actions.add_parser("show", help="all that is known of the claims of one tool")
-    show.add_argument("tool")
+    show = actions.add_parser(
+        "show",
+        help="all that is known of the claims of one tool",
+        description="All claims of one tool: what exactly is claimed, where, by whom, whether it "
+        "can be checked, and what a survey found.",
+    )
+    show.add_argument("tool", metavar="TOOL", help="name of the tool (see: errcomp claims list)")
     add_output_arguments(show)
     show.set_defaults(run=_show)
 
@@ -48,9 +62,15 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="TOOL=FIGURE",
         help='a published figure as printed, e.g. "neusight=2.3%%"; may be repeated',
     )
-    search.add_argument("--keys", metavar="KEYS", help="only subsets over these keys")
-    search.add_argument("--top", type=int, default=10, help="matches shown (default: 10)")
-    search.add_argument("--seed", type=seed, default=0)
+    search.add_argument(
+        "--keys",
+        metavar="KEYS",
+        help="only subsets over these keys, e.g. device,model (default: all keys)",
+    )
+    search.add_argument(
+        "--top", type=count, default=10, metavar="N", help="matches shown (default: 10)"
+    )
+    search.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
     add_output_arguments(search)
     search.set_defaults(run=_search)
 
@@ -60,10 +80,12 @@ def _list(args: argparse.Namespace) -> None:
 
     known = [c for c in claims() if args.level is None or args.level in c.level]
     if not known:
-        from errcomp.errors import InputError
+        from errcomp.errors import InputError, offer
 
-        levels = ", ".join(sorted({c.level for c in claims()}))
-        raise InputError(f"no claim of level {args.level!r}. Levels: {levels}")
+        levels = sorted({c.level for c in claims()})
+        raise InputError(
+            f"no claim of level {args.level!r}. {offer('Levels', levels, wanted=args.level)}"
+        )
     columns = [
         Column("Tool", lambda r: r["tool"]),
         Column("Figure", lambda r: r["printed"] or "—", right=True),
@@ -112,6 +134,7 @@ def _search(args: argparse.Namespace) -> None:
     from errcomp.claims.search import search_claim
     from errcomp.cli._progress import progress
     from errcomp.errors import InputError
+    from errcomp.report.sections.general import section_of_result
     from errcomp.report.tables.search import search_table
 
     pairs = load_table(args)
@@ -133,4 +156,17 @@ def _search(args: argparse.Namespace) -> None:
             progress=report,
         )
     document = {"schema": "errcomp.search/1", "source": pairs.source, **result.to_dict()}
-    emit(args, document, [search_table(result, pairs)])
+    in_first = {
+        tool: pairs.of_tool(tool).where(result.matches[0].where).n
+        for tool, n in result.searched["left_out"].items()
+        if n and result.matches
+    }
+    document["in_first_subset"] = in_first
+    tables = [search_table(result, pairs.source, in_first)]
+    emit(
+        args,
+        document,
+        tables,
+        section=lambda: section_of_result(result, tables),
+        inputs=[args.table],
+    )

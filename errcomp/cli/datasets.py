@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +15,67 @@ __all__ = ["add_parser"]
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     """Add ``datasets list|show|build|export``."""
-    parser = commands.add_parser("datasets", help="the embedded tables and where they come from")
+    parser = commands.add_parser(
+        "datasets",
+        help="the embedded tables and where they come from",
+        description="The tables that come with errcomp: what they hold, where they come from, how "
+        "to derive them again, and copies of them.",
+    )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    listing = actions.add_parser("list", help="the embedded tables, a line each")
+    listing = actions.add_parser(
+        "list",
+        help="the embedded tables, a line each",
+        description="The embedded tables: what each holds, how many rows, of which licence.",
+    )
     add_output_arguments(listing)
     listing.set_defaults(run=_list)
 
-    show = actions.add_parser("show", help="source, licence, columns and units of one table")
-    show.add_argument("name")
+    show = actions.add_parser(
+        "show",
+        help="source, licence, columns and units of one table",
+        description="Where an embedded table comes from, its licence, its checksum, and what each "
+        "column means in which unit.",
+    )
+    _add_name(show)
     add_output_arguments(show)
     show.set_defaults(run=_show)
 
-    build = actions.add_parser("build", help="derive a table again from its source")
-    build.add_argument("name")
-    build.add_argument("--from", dest="source", required=True, metavar="PATH")
-    build.add_argument("--to", default=".", metavar="FOLDER", help="default: this folder")
+    build = actions.add_parser(
+        "build",
+        help="derive a table again from its source",
+        description="Derive an embedded table again from the files that it comes from: the same "
+        "files give the same bytes. `errcomp datasets show NAME` says where they are published.",
+    )
+    _add_name(build)
+    build.add_argument(
+        "--from", dest="source", required=True, metavar="PATH", help="the original files: a folder"
+    )
+    build.add_argument(
+        "--to", default=".", metavar="FOLDER", help="where the table goes (default: this folder)"
+    )
     build.set_defaults(run=_build)
 
-    export = actions.add_parser("export", help="copy a table out, in the format of the suffix")
-    export.add_argument("name")
-    export.add_argument("-o", "--output", required=True, metavar="FILE")
+    export = actions.add_parser(
+        "export",
+        help="copy a table out, in the format of the suffix",
+        description="Copy an embedded table to a file; one of several tables to a folder.",
+    )
+    _add_name(export)
+    export.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="the file to write; the suffix says how: csv, parquet, json, jsonl; none: a folder",
+    )
     export.set_defaults(run=_export)
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", metavar="NAME", help="name of an embedded table (see: errcomp datasets list)"
+    )
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -82,10 +122,11 @@ def _build(args: argparse.Namespace) -> None:
     from errcomp import datasets
 
     for path in datasets.build(args.name, Path(args.source), Path(args.to)):
-        print(f"wrote {path}")
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def _export(args: argparse.Namespace) -> None:
     from errcomp import datasets
 
-    print(f"wrote {datasets.export(args.name, Path(args.output))}")
+    path = datasets.export(args.name, Path(args.output))
+    print(f"wrote {path}", file=sys.stderr)

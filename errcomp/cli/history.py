@@ -32,7 +32,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         description="A half-life is read off validations under successive versions of the "
         "software. Keep them in a store that several writers may add to at once and that a writer "
         "which is killed cannot damage.",
-        epilog="Start with:  errcomp history add history.db validations.csv",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser(
@@ -40,8 +39,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="add a table of validations: all of it or nothing",
         description="Add the validations of a table to a store, all of them or, where one is "
         "refused, none. The first addition makes the store.",
-        epilog="Example:  errcomp history add history.db new.csv --column version=release "
-        "--column measured=latency_ms --unit ms --skip-known",
     )
     add.add_argument("store", metavar="STORE", help=_STORE)
     add.add_argument(
@@ -62,7 +59,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "list",
         help="the histories in a store: how much, of what, from when to when",
         description="The histories in a store: validations, series, versions, predictors, dates.",
-        epilog="Example:  errcomp history list history.db --json",
     )
     listing.add_argument("store", metavar="STORE", help=_STORE)
     add_output_arguments(listing)
@@ -73,7 +69,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="write a history to a Parquet or CSV file",
         description="Write a history to a file that `errcomp history add` reads. Parquet keeps "
         "every type and digit; CSV every digit.",
-        epilog="Example:  errcomp history export history.db -o history.parquet",
     )
     export.add_argument("store", metavar="STORE", help=_STORE)
     _add_name(export)
@@ -85,7 +80,10 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--name", default="default", help="of the history in the store (default: default)"
+        "--name",
+        default="default",
+        metavar="NAME",
+        help="name of the history in the store (default: default)",
     )
 
 

@@ -34,16 +34,20 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         description="Read a file, a folder or an archive of native outputs. Each file is "
         "recognised by its content (`errcomp readers` lists the formats); what was not read is "
         "said, with the reason.",
-        epilog="Example:  errcomp ingest trace.json.gz --table kernels -o kernels.parquet",
     )
     parser.add_argument(
         "path",
         nargs="+",
         metavar="[FORMAT] PATH",
-        help="file, folder, zip or tar archive; before it the format or tool, if it is to be told",
+        help="file, folder, zip or tar archive; before it, where the content does not show it, the "
+        "format or tool (see: errcomp readers)",
     )
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="csv, parquet or json, by suffix"
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="the file to write; the suffix says how: csv, parquet, json",
     )
     parser.add_argument(
         "--table",
@@ -76,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
         frame = _frame(found, args)
     write_frame(Path(args.output), frame)
     print(report, file=sys.stderr)
-    print(f"wrote {len(frame)} rows to {args.output}")
+    print(f"wrote {len(frame)} rows to {args.output}", file=sys.stderr)
 
 
 def _read(name: str, chosen: list[str]) -> Output:
@@ -117,7 +121,7 @@ def _write_graph(path: Path, found: Output) -> None:
         )
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(found.graph()) + "\n", encoding="utf-8")
-    print(f"wrote the graph to {path}")
+    print(f"wrote the graph to {path}", file=sys.stderr)
 
 
 def _artifact(args: argparse.Namespace, name: str) -> tuple[pl.DataFrame, str]:

@@ -26,7 +26,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="join predictions of one file to measurements of another",
         description="Join by keys, by order within keys, or by names made comparable. What finds "
         "no partner and what is ambiguous is counted; too few partners are an error.",
-        epilog="Example:  errcomp join simulated/ trace.json --on kernel --by name -o pairs.csv",
     )
     what = "output of a tool (as for ingest), or a table"
     parser.add_argument("predicted", metavar="PREDICTED", help=f"{what} with predictions")
@@ -48,14 +47,24 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "--aliases", type=Path, metavar="FILE", help="JSON object: predicted name to measured name"
     )
     parser.add_argument(
-        "--least", type=_share, default=0.9, metavar="SHARE", help="least share joined: 90%%"
+        "--least",
+        type=_share,
+        default=0.9,
+        metavar="SHARE",
+        help="least share of rows that must find a partner (default: 90%%)",
     )
-    parser.add_argument("--clock", type=_hertz, metavar="GHZ", help="turns cycles into a time")
+    parser.add_argument(
+        "--clock", type=_hertz, metavar="CLOCK", help="turns cycles into a time, e.g. 1.2GHz"
+    )
     parser.add_argument("--level", metavar="NAME", help="only rows of this level")
     parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity")
     add_where(parser, "only these rows of the tables that have the key; may be repeated")
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="csv, parquet or json, by suffix"
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="the file to write; the suffix says how: csv, parquet, json",
     )
     parser.set_defaults(run=run)
 
@@ -96,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
     )
     write_frame(Path(args.output), found.rows)
     print("\n".join(found.lines()), file=sys.stderr)
-    print(f"wrote {len(found.rows)} pairs to {args.output}")
+    print(f"wrote {len(found.rows)} pairs to {args.output}", file=sys.stderr)
 
 
 def _rows(args: argparse.Namespace, name: str, value: str) -> pl.DataFrame:

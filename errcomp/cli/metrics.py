@@ -6,7 +6,12 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_table_arguments, fraction, load_table, parse_keys, seed
+from errcomp.cli._input import (
+    add_interval_arguments,
+    add_table_arguments,
+    load_table,
+    parse_keys,
+)
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 from errcomp.errors import InputError
@@ -30,15 +35,21 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     add_table_arguments(parser)
     # `drivers` and `list` stand where TABLE stands; their own table follows.
     parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
-    parser.add_argument("--by", metavar="KEYS", help="keys to group by, e.g. device,mode")
-    parser.add_argument("--tool", help="only this tool (default: the table's subject, else all)")
     parser.add_argument(
-        "--figures", metavar="NAMES", help="e.g. mape,wape,p95_ape (see: errcomp metrics list)"
+        "--by", metavar="KEYS", help="keys to group by, e.g. device,mode (default: none)"
     )
-    parser.add_argument("--level", type=fraction, default=0.95, help="coverage (default: 95%%)")
-    parser.add_argument("--method", default="default", help="how intervals are made")
-    parser.add_argument("--cluster", metavar="KEYS", help="resample whole clusters of these keys")
-    parser.add_argument("--seed", type=seed, default=0)
+    parser.add_argument(
+        "--tool",
+        metavar="NAME",
+        help="only this tool, or `all` (default: the tool that the table is about, else all)",
+    )
+    parser.add_argument(
+        "--figures",
+        metavar="NAMES",
+        help="which figures, e.g. mape,wape,p95_ape (see: errcomp metrics list; default: the six "
+        "most used)",
+    )
+    add_interval_arguments(parser)
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -57,6 +68,7 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.rest:
         raise InputError(f"metrics takes one table, got {args.table} and {args.rest}")
+    from errcomp.report.sections.general import section_of_result
     from errcomp.report.tables.summary import summary_table
     from errcomp.summary import DEFAULT_FIGURES, summarize
 
@@ -76,12 +88,25 @@ def run(args: argparse.Namespace) -> None:
             cluster=parse_keys(args.cluster) or None,
             seed=args.seed,
         )
-    document = {"schema": "errcomp.metrics/1", "source": pairs.source, **summary.to_dict()}
+    document = {
+        "schema": "errcomp.metrics/1",
+        "source": pairs.source,
+        "tool": pairs.tools[0] if len(pairs.tools) == 1 else None,
+        "not_used": table.n - pairs.n,
+        **summary.to_dict(),
+    }
     if len(pairs.tools) > 1:  # the errors of all tools together are nobody's
         document["pooled"] = document["macro"] = None
     unused = [f"{table.n - pairs.n} pairs of other tools not used"] if pairs.n < table.n else []
     shown = summary_table(summary, figures, args.level, _title(pairs), len(pairs.tools) > 1)
-    emit(args, document, [replace(shown, notes=[*shown.notes, *unused])])
+    tables = [replace(shown, notes=[*shown.notes, *unused])]
+    emit(
+        args,
+        document,
+        tables,
+        section=lambda: section_of_result(summary, tables),
+        inputs=[args.table],
+    )
 
 
 def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from errcomp.cli._input import parse_where
 from errcomp.cli._kernels import add_reading_arguments, load_kernels, spare_inputs
 from errcomp.cli._output import add_output_arguments, emit
-from errcomp.report.tables.writing import write
 
 __all__ = ["add_parser"]
 
@@ -44,6 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``predict``."""
     from errcomp.calibration.storing import load_model
+    from errcomp.report.sections.general import section_of_result
     from errcomp.report.tables.predictions import flat_predictions, prediction_tables
 
     spare_inputs(args.output, [args.table, args.model])
@@ -67,9 +66,11 @@ def run(args: argparse.Namespace) -> None:
         "rows": found.rows(),
     }
     tables = prediction_tables(found, model, kernels.source, unused)
-    if args.output is not None and args.output.suffix.lower() in (".csv", ".parquet"):
-        # A file of columns gets plain ones.
-        write(args.output, {"rows": flat_predictions(found)}, tables)
-        print(f"wrote {args.output}", file=sys.stderr)
-        args.output = None
-    emit(args, document, tables)
+    emit(
+        args,
+        document,
+        tables,
+        section=lambda: section_of_result(found, tables),
+        inputs=[args.table, args.model],
+        flat=flat_predictions(found),
+    )

@@ -19,7 +19,6 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="which outputs of which tools and profilers can be read",
         description="Tools and profilers whose output can be read: what it is, what it says, and "
         "whether the reader was tested on output that the tool wrote.",
-        epilog="Example:  errcomp readers --tool VIDUR",
     )
     parser.add_argument("--tool", metavar="NAME", help="only this tool, with what is known of it")
     add_output_arguments(parser)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
 from errcomp.datasets._writing import as_bytes, sha256, write
-from errcomp.errors import InputError
+from errcomp.errors import InputError, offer
 from errcomp.tables import History, Kernels, Pairs
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def folder(name: str) -> Path:
 
 def _spec(name: str) -> DatasetSpec:
     if name not in _MODULES:
-        raise InputError(f"there is no dataset {name!r}. Datasets: {', '.join(_MODULES)}")
+        raise InputError(f"there is no dataset {name!r}. {offer('Datasets', names(), wanted=name)}")
     spec = importlib.import_module(_MODULES[name]).SPEC
     assert isinstance(spec, DatasetSpec)
     return spec

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Literal
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, did_you_mean
 from errcomp.metrics import agreement, averages, ranked, signed, squared
 
 __all__ = ["FIGURES", "Figure", "FigureKind", "FigureUnit", "figure"]
@@ -278,7 +277,5 @@ def figure(name: str) -> Figure:
     """
     if name in FIGURES:
         return FIGURES[name]
-    plain = str(name).lower().replace("-", "_").replace(" ", "_")
-    close = get_close_matches(plain, FIGURES, n=1, cutoff=0.5)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise InputError(f"no figure {name!r}.{hint} Figures: {', '.join(FIGURES)}")
+    hint = did_you_mean(str(name), FIGURES)
+    raise InputError(f"no figure {name!r}. {hint}Figures: {', '.join(FIGURES)}")

@@ -55,7 +55,7 @@ def r2(
     Returns
     -------
     float
-        At most 1. Rounding is about 1e-15 of max(1, |R²|).
+        At most 1. Rounding is about 1e-15 of ``max(1, |R²|)``.
 
     Raises
     ------

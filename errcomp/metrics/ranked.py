@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, offer
 from errcomp.metrics._numeric import checked, mean, relative_error
 from errcomp.tables import Zeros
 
@@ -151,7 +151,8 @@ def ape_quantile(
             f"q must be a fraction from 0 to 1, got {q!r}. The 95th percentile is 0.95."
         )
     if rule not in get_args(QuantileRule):
-        raise InputError(f"no quantile rule {rule!r}. Rules: {', '.join(get_args(QuantileRule))}")
+        known = offer("Rules", get_args(QuantileRule), wanted=str(rule))
+        raise InputError(f"no quantile rule {rule!r}. {known}")
     if weights is not None and rule != "inverted_cdf":
         raise InputError(
             f'weights are not defined for the quantile rule {rule!r}. Give rule="inverted_cdf", or '

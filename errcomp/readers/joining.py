@@ -103,8 +103,8 @@ def join(
     ``by="keys"``: rows whose keys are equal; keys that two rows of a side have are ambiguous and
     left out. ``by="order"``: the i-th row of each combination of keys to the i-th (operators in the
     order in which they ran, say); a combination with unlike numbers of rows is left out.
-    ``by="name"``: as keys, after the names are made comparable (`errcomp.readers.names.normalised`:
-    demangled, without arguments of templates and functions) and aliases are put in.
+    ``by="name"``: as keys, after the names are made comparable (demangled, without arguments of
+    templates and functions, as ``errcomp.readers.names.normalised`` does) and aliases are put in.
 
     Numbers are compared as numbers (8, 8.0 and "8" are one batch), other values as text.
 

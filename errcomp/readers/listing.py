@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, describe_names, offer
 from errcomp.readers.registry import Format, formats
 
 __all__ = ["NO_OUTPUT", "Tool", "tools"]
@@ -113,5 +113,5 @@ def tools(name: str | None = None) -> list[Tool]:
         first_words = (one.name.partition("-")[0] for tool in found for one in tool.formats)
         plain = {tool.lower() for tool in names}
         names += [word for word in dict.fromkeys(first_words) if word not in plain]
-        raise InputError(f"no tool {name!r}. Tools: {describe_names(names, wanted=name)}")
+        raise InputError(f"no tool {name!r}. {offer('Tools', names, wanted=name)}")
     return same

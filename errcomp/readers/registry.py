@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from errcomp.errors import ErrcompError, InputError, describe_names
+from errcomp.errors import ErrcompError, InputError, offer
 from errcomp.readers.output import Output
 from errcomp.readers.source import Source
 
@@ -118,9 +118,7 @@ def formats_of(name: str) -> tuple[Format, ...]:
     found = found or tuple(one for one in known if plain == one.tool.lower().replace(" ", "-"))
     if not found:
         options = list(dict.fromkeys([*(one.tool for one in known), *(one.name for one in known)]))
-        raise InputError(
-            f"no format or tool {name!r}. Known: {describe_names(options, wanted=name)}"
-        )
+        raise InputError(f"no format or tool {name!r}. {offer('Known', options, wanted=name)}")
     return found
 
 

@@ -288,7 +288,7 @@ class Source:
             raise self.error(f"not valid YAML ({reason}). Copy the file again.") from None
 
     def sheet(self, needed: Sequence[str] = (), *, separator: str = "", skip: int = 0) -> Sheet:
-        """Read the whole file as one table; see `errcomp.readers.sheet.sheet_of`.
+        """Read the whole file as one table; see ``errcomp.readers.sheet.sheet_of``.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ import numpy as np
 
 from errcomp._columns import Origin, nothing_left, numeric, status_ok
 from errcomp._frames import column_values, is_missing
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, offer
 from errcomp.tables._table import dropped_rows
 
 if TYPE_CHECKING:
@@ -281,11 +281,12 @@ def known_keys(
 ) -> tuple[str, ...]:
     """Return the columns that were given to name a series, all of which are there."""
     given = () if series is None else (series,) if isinstance(series, str) else tuple(series)
+    able = [name for name in frame.columns if name not in (*NOT_KEYS, *OCCASION)]
     for name in given:
-        if name not in frame.columns or name in (*NOT_KEYS, *OCCASION):
+        if name not in able:
             raise InputError(
-                f"{prefix}no column {name!r} that can name a series. Columns: "
-                f"{describe_names(frame.columns, wanted=str(name))}"
+                f"{prefix}no column {name!r} that can name a series. "
+                f"{offer('Columns', able, wanted=str(name))}"
             )
     return given
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp._columns import Origin, numeric, texts
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, offer
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -22,9 +22,10 @@ _MOST = 2**53
 def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
     """Raise unless one of these columns is there."""
     if not set(names) & set(frame.columns):
+        there = offer("Columns found", frame.columns, wanted=names[0])
         raise InputError(
-            f"{origin.prefix}missing column {' or '.join(names)}. Columns found: "
-            f"{describe_names(frame.columns, wanted=names[0])}. Name yours with columns={{...}}."
+            f"{origin.prefix}missing column {' or '.join(names)}. {there}. "
+            "Name yours with columns={...}."
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp._frames import is_missing
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, describe_names, offer
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Table(ABC):
         if name not in self._columns:
             raise InputError(
                 f"{self.source + ': ' if self.source else ''}no column {name!r}. "
-                f"Columns to group by: {describe_names(self.keys, wanted=str(name))}"
+                f"{offer('Columns to group by', self.keys, wanted=str(name))}"
             )
         return self._columns[name]
 
@@ -183,8 +183,8 @@ class Table(ABC):
             there = set(texts)
             for option in options:
                 if option not in there:
-                    known = describe_names(sorted(there), wanted=option)
-                    raise InputError(f"no row has {name}={option}. Values of {name}: {known}")
+                    known = offer(f"Values of {name}", sorted(there), wanted=option)
+                    raise InputError(f"no row has {name}={option}. {known}")
             mask &= one_of(texts, options)
         if not mask.any():
             asked = ", ".join(f"{name}={','.join(options)}" for name, options in chosen.items())
@@ -220,11 +220,15 @@ class Table(ABC):
         found = [tool for tool in tools if tool == wanted]
         found = found or [tool for tool in tools if tool.lower() == wanted.lower()]
         if len(found) != 1:
-            there = describe_names(tools, wanted=wanted) if tools else "there is no column tool"
-            what = "several tools may be" if found else "no tool"
+            prefix = f"{self.source}: " if self.source else ""
+            if found:
+                raise InputError(
+                    f"{prefix}several tools may be {wanted!r}. "
+                    f"Tools in the table: {describe_names(tools)}"
+                )
+            there = offer("Tools in the table", tools, wanted=wanted)
             raise InputError(
-                f"{self.source + ': ' if self.source else ''}{what} {wanted!r}. "
-                f"Tools in the table: {there}"
+                f"{prefix}no tool {wanted!r}. {there if tools else 'There is no column tool.'}"
             )
         return self if len(tools) == 1 else self.where({"tool": found[0]})
 

@@ -128,7 +128,10 @@ def test_unknown_vendors_are_named_with_the_remedy():
 
 
 def test_a_split_that_does_not_exist():
-    with pytest.raises(InputError, match="no split 'leave-gpu-out'. Splits: leave-model-out, "):
+    with pytest.raises(
+        InputError,
+        match=r"no split 'leave-gpu-out'. Did you mean 'leave-model-out'\? Splits: leave-model-",
+    ):
         split(runs(["a", "b"], ["m", "m"]), "leave-gpu-out")
     for name in SPLITS:
         check_split(name)

@@ -120,7 +120,7 @@ def test_find_narrows():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tool": "neusigth"}, "Did you mean: NeuSight"),
+        ({"tool": "neusigth"}, "Did you mean 'NeuSight'"),
         ({"tool": "vidor"}, "VIDUR"),
         ({"tool": "zzzzzz"}, "Tools with a claim: Timeloop"),
         ({"tool": "neusight", "device": "A10"}, r"There are claims for: .*V100"),

@@ -100,7 +100,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
         (("audit", "neusight", "--claim", "1e99999999999%"), "without the exponent"),
         (("audit", "neusight", "--claim", "٥%"), "cannot read the figure"),
         (("audit", "neusight", "--aggregation", "mean"), "give the claim as well"),
-        (("audit", "neusight", "--seed", "-1"), "invalid seed value"),
+        (("audit", "neusight", "--seed", "-1"), "is no seed"),
         (("audit", "neusight", "--by", "device,device"), "named twice"),
         (("audit", "a\nb\x1b[31m.csv"), "a\\nb\\x1b[31m.csv: no such file"),
         (("audit", "x" * 300), "File name too long"),

@@ -513,7 +513,7 @@ BAD = [
     ((*FIT, "--estimator", "oracle"), "unknown estimator 'oracle'. Known: sum, global, device"),
     ((*FIT, "--estimator", ""), "--estimator takes names separated by commas, got ''"),
     ((*FIT, "--estimator", "sum,sum"), "sum is named twice"),
-    ((*FIT, "--seed", "-1"), "invalid seed value"),
+    ((*FIT, "--seed", "-1"), "is no seed"),
     ((*FIT, *FAST, "--unit", "us"), "unit"),
     ((*FIT, *FAST, "--where", "run=z"), "no row has run=z"),
     ((*FIT, *FAST, "--where", "device=H100"), "4 runs are too few to fit a composition"),
@@ -531,7 +531,10 @@ BAD = [
     (("fit", "k", *FAST, "-o", "no/m.errcomp"), "there is no folder no. Make it first"),
     ((*FIT, *FAST, "--figure", "bands=a.svg"), "--figure takes overhead=FILE or posterior=FILE"),
     ((*FIT, *FAST, "--figure", "overhead=a.svg"), "draws the Bayesian fit: add bayesian"),
-    ((*EVALUATE, *FAST, "--split", "leave-one-out"), "no split 'leave-one-out'. Splits: leave-mo"),
+    (
+        (*EVALUATE, *FAST, "--split", "leave-one-out"),
+        "no split 'leave-one-out'. Did you mean 'leave-model-out'? Splits: leave-mo",
+    ),
     ((*EVALUATE, *FAST, "--split", ""), "--split takes names separated by commas, got ''"),
     ((*EVALUATE, "--estimator", "oracle"), "unknown estimator 'oracle'"),
     (
@@ -547,7 +550,7 @@ BAD = [
     (("show",), "the following arguments are required: MODEL"),
     (("show", "nothing.errcomp"), "nothing.errcomp"),
     (("show", "other.txt"), "other.txt: "),
-    ((), "the following arguments are required: ACTION"),
+    ((), "ACTION is missing: fit, evaluate, show"),
 ]
 
 

@@ -19,7 +19,7 @@ Run = Callable[..., Any]
 def test_what_is_written_is_read_as_kernels(run: Run, shared_data: Path, tmp_path: Path) -> None:
     source, path = shared_data / "neusight-artifact", tmp_path / "kernels.parquet"
     ran = run("ingest", "neusight", source, "--table", "kernels", "-o", path)
-    assert (ran.code, "wrote 48207 rows" in ran.out) == (0, True)
+    assert (ran.code, "wrote 48207 rows" in ran.err) == (0, True)
     assert "0 failed checks" in ran.err
     ours, theirs = kernels.read(path, tool="neusight"), kernels.read(source)
     assert (ours.unit, ours.runs) == ("ms", theirs.runs)
@@ -37,7 +37,7 @@ def test_rows_can_be_chosen(run: Run, shared_data: Path, tmp_path: Path) -> None
     assert (found.tools, set(found.device)) == (("neusight",), {"A100-40G", "V100"})
     pairs = tmp_path / "pairs.parquet"
     ran = run(*argv, pairs, "--where", "device=H100", "--where", "tool=neusight")
-    assert "wrote 34 rows" in ran.out
+    assert "wrote 34 rows" in ran.err
     assert pl.read_parquet(pairs)["device"].unique().to_list() == ["H100"]
     none = run(*argv, tmp_path / "none.csv", "--table", "kernels", "--where", "device=X")
     assert (none.code, "no row has device=X. Values of device: A100-40G" in none.err) == (2, True)

@@ -117,7 +117,7 @@ def test_the_artifact_is_ingested(run: Run, shared_data: Path, tmp_path: Path) -
     source = shared_data / "neusight-artifact"
     pairs, kernels = tmp_path / "pairs.parquet", tmp_path / "kernels.parquet"
     ran = run("ingest", "neusight", source, "-o", pairs)
-    assert (ran.code, "wrote 386 rows" in ran.out) == (0, True)
+    assert (ran.code, "wrote 386 rows" in ran.err) == (0, True)
     assert "3 measured without prediction" in ran.err
     assert (
         sum(r["n"] for r in run("audit", pairs, "--tool", "neusight", "--json").json["rows"]) == 146
@@ -149,7 +149,7 @@ def test_embedded_tables_are_rebuilt_to_the_byte(
         ((), "usage: errcomp"),
         (("nonsense",), "invalid choice: 'nonsense'"),
         (("claims", "list", "--level", "none"), "no claim of level 'none'"),
-        (("claims", "show", "neusigth"), "Did you mean: NeuSight?"),
+        (("claims", "show", "neusigth"), "Did you mean 'NeuSight'?"),
         (("claims", "search", "neusight"), "--figure"),
         (("claims", "search", "neusight", "--figure", "x=1%"), "x"),
         (("claims", "search", "neusight", "--figure", "neusight=a"), "cannot read the figure"),
@@ -241,4 +241,4 @@ def test_values_of_the_user_cannot_break_a_table(run: Run, tmp_path: Path) -> No
     assert ran.code == 0
     assert "\x1b" not in ran.out
     assert "a\\nb" in ran.out
-    assert "a\\nb" in (tmp_path / "t.md").read_text(encoding="utf-8")
+    assert "a\\\\nb" in (tmp_path / "t.md").read_text(encoding="utf-8")

@@ -62,11 +62,11 @@ def test_top_1_regret_is_that_of_the_lowest_prediction() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "right"),
-    [("MAPE", "mape"), ("median-APE", "median_ape"), ("rmsel", "rmse"), ("kendal", "kendall")],
+    [("MAPE", "mape"), ("median-APE", "median_ape"), ("rmsel", "rmsle"), ("kendal", "kendall")],
 )
 def test_unknown_name_suggests_the_closest(wrong: str, right: str) -> None:
     with pytest.raises(
-        InputError, match=f"no figure '{wrong}'. Did you mean '{right}'. Figures: mape, "
+        InputError, match=f"no figure '{wrong}'. Did you mean '{right}'. .*Figures: mape, "
     ):
         metrics.figure(wrong)
 

@@ -139,7 +139,7 @@ def test_estimated_has_no_sense_for_errors_that_were_given():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("correlated",), {}, "assumption 'correlated' is unknown. Choose from: independent, "),
+        (("correlated",), {}, "assumption 'correlated' is unknown. Assumptions: independent, "),
         ((5,), {}, "assumption 5 is unknown"),
         (("classes", -0.1), {}, "within classes must be between 0 and 1, got -0.1.*as a matrix"),
         (("devices", 1.01), {}, "within devices must be between 0 and 1, got 1.01"),

@@ -158,7 +158,9 @@ def test_empty_and_cut_archives_are_named(tmp_path: Path) -> None:
 def test_formats_by_name_or_tool() -> None:
     assert [one.name for one in formats_of("astra-sim-log")] == ["astra-sim-log"]
     assert {one.tool for one in formats_of("ASTRA-sim")} == {"ASTRA-sim"}
-    with pytest.raises(InputError, match=r"no format or tool 'astrasim'. Known: ASTRA-sim \(near"):
+    with pytest.raises(
+        InputError, match=r"no format or tool 'astrasim'. Did you mean 'ASTRA-sim'\? Known: "
+    ):
         formats_of("astrasim")
 
 

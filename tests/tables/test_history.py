@@ -443,7 +443,9 @@ def test_columns_may_be_named_that_name_the_series() -> None:
     assert history.series_names == ("Conv", "Gelu") or history.series_names == ("Gelu", "Conv")
     assert history.per_series("p90").tolist() == [None, None]
     assert History(data, series="op").n_series == 2
-    with pytest.raises(InputError, match="no column 'kind' that can name a series. Columns: vers"):
+    with pytest.raises(
+        InputError, match="no column 'kind' that can name a series. Columns: op, p90"
+    ):
         History(data, series=["kind"])
     with pytest.raises(InputError, match="no column 'measured' that can name a series"):
         History(data, series=["op", "measured"])

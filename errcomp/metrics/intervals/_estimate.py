@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.errors import InputError, NotDefinedError, describe_rows
+from errcomp.errors import InputError, NotDefinedError, describe_rows, offer
 from errcomp.metrics._numeric import Checked, checked
 from errcomp.metrics._registry import figure as look_up
 from errcomp.metrics.intervals._counts import check_level
@@ -182,7 +182,9 @@ def check_options(
 default, log-t, bootstrap-t, percentile, bca
     """
     if method not in METHODS:
-        raise InputError(f"no interval method {method!r}. Methods: {', '.join(METHODS)}")
+        raise InputError(
+            f"no interval method {method!r}. {offer('Methods', METHODS, wanted=str(method))}"
+        )
     able = [_OF_KIND.get(look_up(name).kind, ()) for name in figures]
     if able and method != "default" and not any(method in methods for methods in able):
         known = dict.fromkeys(["default", *(m for methods in able for m in methods)])

@@ -266,7 +266,8 @@ class TestBadInput:
         with pytest.raises(InputError, match="no figure 'mapee'. Did you mean 'mape'"):
             estimate("mapee", **pairs(5))
         with pytest.raises(
-            InputError, match="no interval method 'bootstrap'. Methods: default, log-t"
+            InputError,
+            match="no interval method 'bootstrap'. Did you mean 'bootstrap-t'. Methods: d",
         ):
             estimate("mape", **pairs(5), method="bootstrap")
         assert METHODS[0] == "default"

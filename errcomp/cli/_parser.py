@@ -1,0 +1,107 @@
+"""The parser of all commands: help that ends in examples, refusals that say what is near."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from errcomp.errors import did_you_mean, nearest
+
+__all__ = ["Parser", "commands_of", "complain", "leaves"]
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Help with the lines of examples as they are: they are there to be copied."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"max_help_position": 28, **options})
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap a paragraph; keep lines that are indented."""
+        if "\n  " not in text:
+            return super()._fill_text(text, width, indent)
+        return "\n".join(indent + line for line in text.splitlines())
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Make room for the names of commands, which stand further to the right than options."""
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            longest = max(map(len, action.choices), default=0)
+            indented = self._current_indent + self._indent_increment + longest
+            self._action_max_length = max(self._action_max_length, indented)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses in one line, with the nearest name and where to read on."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", _Formatter)
+        super().__init__(*args, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and leave with 2, as for every other bad input."""
+        commands = commands_of(self)
+        if commands is not None and message.endswith(f"required: {commands.metavar}"):
+            message = f"{commands.metavar} is missing: {', '.join(commands.choices)}"
+        complain(f"{message} (see: {self.prog} --help)")
+        raise SystemExit(2)
+
+    def parse_known_args(  # type: ignore[override]  # the namespace is always a plain one here
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse here what is unknown: the parser of a command knows its options, others do not."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(self._unknown(rest[0]))
+        return found, rest
+
+    def _unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f"one argument too many: {word!r}"
+        option = word.partition("=")[0]
+        after = [one.prog for one in leaves(self) if option in one._option_string_actions]
+        if after:
+            return f"{option} stands after its command, as in: {after[0]} {option}"
+        # Without the dashes, which would make any two options look alike.
+        names = {name.lstrip("-"): name for name in self._option_string_actions}
+        near = nearest(option.lstrip("-"), names)
+        return f"no option {option!r}.{f' Did you mean {names[near]!r}?' if near else ''}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Say which of the choices is near."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(one) for one in action.choices]
+        raise argparse.ArgumentError(
+            action,
+            f"invalid choice: {value!r}. {did_you_mean(str(value), choices)}"
+            f"Choices: {', '.join(choices)}",
+        )
+
+
+def complain(message: str) -> None:
+    """Print one line, whatever a file name or a value in it holds."""
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+    print(f"errcomp: {line}", file=sys.stderr)
+
+
+def commands_of(
+    parser: argparse.ArgumentParser,
+) -> argparse._SubParsersAction[argparse.ArgumentParser] | None:
+    """Return the choice of commands of a parser, if it has any."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return action
+    return None
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield the parsers of all commands that do something, however deep."""
+    commands = commands_of(parser)
+    if commands is None:
+        yield parser
+        return
+    for one in commands.choices.values():
+        yield from leaves(one)

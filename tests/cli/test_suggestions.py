@@ -1,0 +1,97 @@
+"""What is mistyped is refused with the nearest name that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errcomp.errors import describe_names, nearest, offer
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("adit",), "invalid choice: 'adit'. Did you mean 'audit'? Choices: audit, report, "),
+        (("halflife", "chek", "a"), "'chek'. Did you mean 'check'? Choices: fit, forecast, "),
+        (("audit", "--bye", "x"), "no option '--bye'. Did you mean '--by'? (see: errcomp audit -"),
+        (("audit", "--jsn=1"), "no option '--jsn'. Did you mean '--json'?"),
+        (("audit", "--zzz"), "errcomp: no option '--zzz'. (see: errcomp audit --help)\n"),
+        (("--json", "audit"), "errcomp: --json stands after its command, as in: errcomp audit "),
+        (("datasets", "list", "x"), "errcomp: one argument too many: 'x' (see: errcomp datasets l"),
+        (("audit", "--fail-on", "overstatd"), "Did you mean 'overstated'? Choices: overstated, "),
+        (("audit", "--fail-on", "Overstated"), "Did you mean 'overstated'? Upper and lower case"),
+        (("audit", "neusigth"), "Did you mean 'neusight'? Embedded: neusight, "),
+        (("audit", "pair.csv"), "Did you mean 'pairs.csv'? Embedded: "),
+        (("propagate", "ort-cp"), "Did you mean 'ort-cpu'? Embedded: neusight-kernels, ort-cpu"),
+        (("datasets", "show", "neusigth"), "Did you mean 'neusight'? Datasets: neusight, "),
+        (("metrics", "--by", "devcie"), "no column 'devcie'. Did you mean 'device'? Columns to g"),
+        (("metrics", "--by", "Device"), "Did you mean 'device'? Upper and lower case count. "),
+        (("metrics", "--cluster", "modle"), "no column 'modle'. Did you mean 'model'?"),
+        (("metrics", "--where", "device=h100"), "no row has device=h100. Did you mean 'H100'? Upp"),
+        (("metrics", "--where", "device=A100"), "Did you mean 'A100-40G'? Values of device: "),
+        (("metrics", "--tool", "neusigth"), "no tool 'neusigth'. Did you mean 'neusight'? Tools "),
+        (("metrics", "--figures", "mapee"), "no figure 'mapee'. Did you mean 'mape'? Figures: "),
+        (("metrics", "--method", "bcaa"), "no interval method 'bcaa'. Did you mean 'bca'? Meth"),
+        (("metrics", "pairs.csv", "--predicted", "estimat"), "estimat, measured. Did you mean "
+         "'estimate'? Columns found: gpu, workload, estimate, latency."),
+        (("claims", "list", "--level", "Kernel"), "Did you mean 'kernel'? Upper and lower case "),
+        (("claims", "show", "neusigth"), "Did you mean 'NeuSight'? Tools with a claim: "),
+        (("claims", "search", "--figure", "neusigth=2%"), "Did you mean 'neusight'? Tools in the"),
+        (("claims", "search", "--figure", "neusight=2%", "--keys", "modle"), "mean 'model'? Keys"),
+        (("calibrate", "fit", "--estimator", "linear", "-o", "m", "--figure", "overhed=a.svg"),
+         "got 'overhed=a.svg'. Did you mean 'overhead'?"),
+    ],
+)  # fmt: skip
+def test_the_nearest_name_is_suggested(
+    run: Run, argv: tuple[str, ...], message: str, pairs_csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(pairs_csv.parent)
+    ran = run(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_series_that_is_misspelt(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("version,workload,predicted,measured\n1,a,1,1\n2,a,1,1\n", encoding="utf-8")
+    ran = run("halflife", "fit", path, "--series", "wrkload")
+    assert "no column 'wrkload' that can name a series. Did you mean 'workload'?" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "found"),
+    [
+        ("H100", ["h100", "H100x"], "h100"),
+        ("kernel class", ["kernel_class", "kernel"], "kernel_class"),
+        ("PCIe", ["NVIDIA H100 PCIe", "MI250"], "NVIDIA H100 PCIe"),
+        ("100", ["A100", "H100 PCIe 80GB"], "A100"),
+        ("e", ["device"], None),
+        ("", ["device"], None),
+        ("x", [], None),
+    ],
+)
+def test_what_is_near(wanted: str, names: list[str], found: str | None) -> None:
+    assert nearest(wanted, names) == found
+
+
+def test_a_long_list_is_cut_and_the_nearest_is_named() -> None:
+    names = [f"gpu{i}" for i in range(1000)]
+    text = offer("Devices", names, wanted="GPU77")
+    assert text.startswith("Did you mean 'gpu77'? Upper and lower case count. Devices: gpu0, gpu1,")
+    assert text.endswith("(and 988 more)")
+    assert describe_names(names, wanted="gpu77x").startswith("gpu77 (nearest), gpu0")
+
+
+def test_numbers_that_are_none(run: Run) -> None:
+    ran = run("metrics", "--seed", "x")
+    assert "argument --seed: 'x' is no seed: write a whole number, 0 or more (see: " in ran.err
+    assert "'-1' is no seed" in run("metrics", "--seed=-1").err
+    search = ("claims", "search", "--figure", "neusight=2%", "--top")
+    assert "argument --top: '0' is no count: write a whole number above 0" in run(*search, 0).err
+    assert "'x' is no count" in run(*search, "x").err
