@@ -15,7 +15,7 @@ import pytest
 from errcomp.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.M | re.S)
 
 
@@ -78,6 +78,7 @@ def test_output_is_as_shown(
             for piece in re.split(r"^…$", output, flags=re.M)
         )
         tail = r"(?:\n.*)*" if output.endswith("…") else ""
-        assert re.fullmatch(pattern.removesuffix(r"\n(?:.*\n)*?") + tail, real), (
+        text = f"\n{real}" if output.startswith("…") else real
+        assert re.fullmatch(pattern.removesuffix(r"\n(?:.*\n)*?") + tail, text), (
             f"{file}: `{command}` now prints:\n{real}"
         )

@@ -1,0 +1,183 @@
+"""How the site is built: `make docs`. Nothing is fetched, neither here nor by the pages."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "errcomp"
+author = "the errcomp developers"
+copyright = "the errcomp developers"  # noqa: A001  # Sphinx's name for it
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "api",
+    "cli",
+    "figures",
+    "mathml",
+]
+exclude_patterns = ["_ext"]
+nitpicky = True
+# Typographic quotes would turn `--option` in a sentence into a dash.
+smartquotes = False
+
+# Markdown as it also reads on a code host; headings can be linked to three levels deep.
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# What is described, in the order in which users meet it: a name of two belongs to the first.
+public_modules = (
+    "errcomp",
+    "errcomp.summary",
+    "errcomp.tables",
+    "errcomp.results",
+    "errcomp.errors",
+    "errcomp.metrics",
+    "errcomp.metrics.bands",
+    "errcomp.metrics.intervals",
+    "errcomp.claims",
+    "errcomp.claims.auditing",
+    "errcomp.claims.registry",
+    "errcomp.claims.verdict",
+    "errcomp.claims.search",
+    "errcomp.claims.replicate",
+    "errcomp.caveats",
+    "errcomp.drivers",
+    "errcomp.propagation",
+    "errcomp.propagation.sums",
+    "errcomp.propagation.bounds",
+    "errcomp.propagation.maxima",
+    "errcomp.propagation.canonical",
+    "errcomp.propagation.montecarlo",
+    "errcomp.propagation.components",
+    "errcomp.propagation.tails",
+    "errcomp.propagation.distribution",
+    "errcomp.propagation.validation",
+    "errcomp.propagation.reference_chain",
+    "errcomp.propagation.terms",
+    "errcomp.propagation.graph",
+    "errcomp.calibration",
+    "errcomp.calibration.predictions",
+    "errcomp.calibration.evaluation",
+    "errcomp.calibration.conformal",
+    "errcomp.calibration.scoring",
+    "errcomp.calibration.splits",
+    "errcomp.calibration.bayesian",
+    "errcomp.calibration.exchangeability",
+    "errcomp.calibration.design",
+    "errcomp.calibration.baselines",
+    "errcomp.calibration.linear",
+    "errcomp.calibration.hierarchical",
+    "errcomp.calibration.spread",
+    "errcomp.calibration.modelfile",
+    "errcomp.halflife.fitting",
+    "errcomp.halflife.results",
+    "errcomp.halflife.outlook",
+    "errcomp.halflife.checking",
+    "errcomp.halflife.gate",
+    "errcomp.halflife.store",
+    "errcomp.halflife.study",
+    "errcomp.halflife.design",
+    "errcomp.halflife.panel",
+    "errcomp.halflife.threshold",
+    "errcomp.halflife.survival",
+    "errcomp.halflife.turnbull",
+    "errcomp.halflife.parametric",
+    "errcomp.halflife.accelerated",
+    "errcomp.halflife.pooled",
+    "errcomp.halflife.decay",
+    "errcomp.halflife.trajectory",
+    "errcomp.halflife.variogram",
+    "errcomp.halflife.steps",
+    "errcomp.halflife.environment",
+    "errcomp.halflife.noise",
+    "errcomp.halflife.age",
+    "errcomp.halflife.forecast",
+    "errcomp.halflife.expiry",
+    "errcomp.halflife.series_half_life",
+    "errcomp.halflife.recalibration",
+    "errcomp.halflife.carried",
+    "errcomp.readers",
+    "errcomp.readers.plain",
+    "errcomp.readers.output",
+    "errcomp.readers.ingesting",
+    "errcomp.readers.joining",
+    "errcomp.readers.listing",
+    "errcomp.readers.registry",
+    "errcomp.readers.source",
+    "errcomp.datasets",
+    "errcomp.report.figures",
+    "errcomp.report.audit_figures",
+    "errcomp.report.calibration_figures",
+    "errcomp.report.halflife_figures",
+    "errcomp.report.result_figures",
+    "errcomp.report.showing",
+    "errcomp.report.documents",
+)
+
+# Names in single backquotes are code, and links where the site has what they name.
+default_role = "py:obj"
+add_module_names = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 80
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+nitpick_ignore_regex = [
+    # Types of Python and of other libraries, whose pages are not on this site, and the words of
+    # numpydoc ("array_like, shape (n,)"). A name of errcomp that leads nowhere is still an error.
+    ("py:class", r"(?!errcomp\.).*"),
+    # Names in single backquotes: a parameter or attribute is code, not a link.
+    ("py:obj", r"(?!errcomp\.).*"),
+    # Type variables, and types that only the package itself hands around.
+    ("py:class", r"errcomp\..*\.T"),
+    ("py:class", r"errcomp\.(.*\.)?_.*"),
+    ("py:class", r"errcomp\.(readers\.sheet\.Sheet|halflife\.expiry\.Fitted)"),
+]
+
+html_theme = "furo"
+html_title = "errcomp"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["errcomp.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+html_last_updated_fmt = None
+pygments_style = "default"
+pygments_dark_style = "github-dark"
+html_theme_options = {
+    # Okabe and Ito (2008), as in the figures.
+    "light_css_variables": {
+        "color-brand-primary": "#0072B2",
+        "color-brand-content": "#0072B2",
+        "color-brand-visited": "#0072B2",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#56B4E9",
+        "color-brand-content": "#56B4E9",
+        "color-brand-visited": "#56B4E9",
+    },
+}
+
+
+def to_pages(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Lead links to descriptions that lie outside this folder to the pages that include them."""
+    outside = r"\]\((?:\.\./)+(datasets|examples)/([\w-]+)/README\.md\)"
+    source[0] = re.sub(outside, r"](/reference/\1/\2.md)", source[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what happens to a page before it is read."""
+    app.connect("source-read", to_pages)
