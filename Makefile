@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
-#   make demo    environment, install, and the main commands on embedded tables
+#   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test simulations install lint types docs core coverage clean
+.PHONY: demo test simulations install lint types docs site core coverage clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -19,9 +19,10 @@ demo: $(RUN)
 	$(BIN)/errcomp propagate --run H100/gpt3_27/inference/2048/2
 	$(BIN)/errcomp calibrate evaluate --estimator linear --split leave-model-out
 	$(BIN)/errcomp halflife show ort
+	$(BIN)/errcomp report neusight -o report.html
 
 test: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --doctest-modules errcomp
+	$(PYTEST) -q -n 2 --dist worksteal --mpl -m "not slow" tests --ignore=tests/docs --doctest-modules errcomp
 
 # That intervals cover, detectors keep quiet and estimators recover what was planted.
 simulations: $(DEV)
@@ -29,7 +30,7 @@ simulations: $(DEV)
 
 # Apart: counting covered lines makes tests half as slow again.
 coverage: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --doctest-modules errcomp \
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --ignore=tests/docs --doctest-modules errcomp \
 	    --cov --cov-report=term --cov-fail-under=95
 
 install: $(DEV)
@@ -41,9 +42,13 @@ lint: $(DEV)
 types: $(DEV)
 	$(BIN)/mypy
 
-# Every command shown in the README and the docs is run, and its output compared.
-docs: $(DEV)
-	$(PYTEST) -q tests/docs
+# Every command shown in the README and the docs is run and its output compared; the site is built.
+docs: $(DEV) site
+	$(PYTEST) -q -m "not site" tests/docs
+
+# The documentation as a site, in build/docs/html, and what it promises checked.
+site: $(DEV)
+	ERRCOMP_SITE=$(CURDIR)/build/docs $(PYTEST) -q -m site tests/docs
 
 # The core dependencies alone must do: a second environment, with the wheel and no extra.
 core:
@@ -51,13 +56,13 @@ core:
 	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . \
 	    pytest pytest-xdist hypothesis
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(CORE)/bin/pytest -p no:cacheprovider -q -n 2 \
-	    --dist worksteal -m "not slow" tests
+	    --dist worksteal -m "not slow and not site" tests
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(RUN): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install -c constraints.txt -e '.[figures]'
 	touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
