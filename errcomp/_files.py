@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,10 @@ from pathlib import Path
 
 from errcomp.errors import InputError
 
-__all__ = ["replacing"]
+__all__ = ["check_target", "replacing"]
+
+#: Characters of its name that a file shows before it is whole; each may take four bytes.
+_BEGINNING = 40
 
 
 @contextmanager
@@ -20,24 +24,44 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises
     ------
     InputError
-        The target is a folder or cannot be written.
+        The target is a folder, no ordinary file or read-only, or cannot be written.
     """
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
+    check_target(path)
+    path = path.resolve() if path.is_symlink() else path
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        # The name may be as long as a file system allows: the temporary one takes its beginning.
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_BEGINNING]}.")
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that cannot, or should not, be written; best before the work is done.
+
+    Raises
+    ------
+    InputError
+        The target is a folder, no ordinary file, or read-only, or its folder is not there.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no ordinary file; name a file")
+    if path.exists() and not path.stat().st_mode & 0o222:
+        raise InputError(f"{path} is read-only; name another file, or make it writable")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written: there is no folder {path.parent}. Make it.")
 
 
 def _umask() -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
     from errcomp.tables import Pairs
 
-__all__ = ["AGGREGATIONS", "Verdict", "Word", "judge", "spoken"]
+__all__ = ["AGGREGATIONS", "Verdict", "Word", "judge", "spoken", "word_of"]
 
 #: What can be said of a claim.
 Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
@@ -128,14 +128,14 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
         for name, value in aggregations.items()
         if claim.kind == "error" and low <= value < high
     )
-    word = _word(claim, recomputed)
+    word = word_of(claim, recomputed)
     ratio = _ratio(recomputed.value, low, high, claim)
     reason = _sentence(word, claim, recomputed, ratio, agreeing)
     if word == "not verifiable":
         reason = f"No interval from {recomputed.n} pairs ({recomputed.method})."
     elif word != "consistent" and _is_open(claim):
         same = (word, "not verifiable")
-        others = [key for key in AGGREGATIONS.values() if _word(claim, figures[key]) not in same]
+        others = [key for key in AGGREGATIONS.values() if word_of(claim, figures[key]) not in same]
         if others:
             names = [name for name, key in AGGREGATIONS.items() if key in others]
             reason = (
@@ -173,7 +173,7 @@ def _is_open(claim: Claim) -> bool:
     return claim.kind == "error" and claim.aggregation == "not stated" and claim.metric != "MAPE"
 
 
-def _word(claim: Claim, recomputed: Estimate) -> Word:
+def word_of(claim: Claim, recomputed: Estimate) -> Word:
     """Compare the interval of a figure with the numbers that print like the claim."""
     assert claim.interval is not None  # the caller has seen to that
     low, high = claim.interval

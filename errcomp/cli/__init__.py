@@ -6,9 +6,12 @@ import argparse
 import contextlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 
 from errcomp import __version__
 from errcomp.cli._examples import add_examples
@@ -53,20 +56,24 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 1 a requested check failed, 2 bad usage or input."""
     args = argparse.Namespace(exit_code=0)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who called us
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as we run
     try:
         for stream in (sys.stdout, sys.stderr):
             # A terminal or pipe of another encoding gets an escape, not a crash.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        return _run(argv, args)
+        with _terminated_as_interrupted():
+            return _run(argv, args)
     except BrokenPipeError:  # the reader of our output has left, e.g. `| head`
         _silence()
         return int(args.exit_code)
     except KeyboardInterrupt:
-        print("errcomp: interrupted; nothing was written", file=sys.stderr)
+        complain("interrupted")
         return 130
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
+        name = f"{error.filename}: " if error.filename else "standard output: "
         complain(f"{name}{error.strerror or error}")
         return 2
 
@@ -86,6 +93,23 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
         complain(str(error))
         return 2
     return int(args.exit_code)
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let a cancelled job clean up behind itself: half a file is removed as when interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: object) -> None:
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _silence() -> None:

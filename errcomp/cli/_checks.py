@@ -60,7 +60,7 @@ def add_check_arguments(
 def check_targets(args: argparse.Namespace, inputs: Iterable[Path | str | None]) -> None:
     """Refuse files that cannot be written, or must not be, before any work is done."""
     given = [Path(name) for name in inputs if name is not None]
-    taken = {} if getattr(args, "output", None) is None else {args.output.absolute(): "-o"}
+    taken = {} if getattr(args, "output", None) is None else {args.output.resolve(): "-o"}
     for name in _FILES:
         target: Path | None = getattr(args, name)
         if target is None:
@@ -75,7 +75,7 @@ def check_targets(args: argparse.Namespace, inputs: Iterable[Path | str | None])
         for path in given:
             if path.exists() and target.exists() and target.samefile(path):
                 raise InputError(f"{option} would overwrite a file that is read; name another file")
-        other = taken.setdefault(target.absolute(), f"--{name}")
+        other = taken.setdefault(target.resolve(), f"--{name}")
         if other != f"--{name}":
             raise InputError(f"{option}: {other} writes that file too. Name two files.")
 

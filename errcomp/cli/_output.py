@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from errcomp._files import check_target
 from errcomp.errors import InputError
 from errcomp.report.tables import Table
 from errcomp.report.tables.plain import plain
@@ -34,6 +35,7 @@ def output_path(text: str) -> Path:
     path = Path(text)
     try:
         check_suffix(path, (PAGE, *SUFFIXES))
+        check_target(path)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return path

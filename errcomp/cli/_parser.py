@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
@@ -84,7 +85,8 @@ class Parser(argparse.ArgumentParser):
 def complain(message: str) -> None:
     """Print one line, whatever a file name or a value in it holds."""
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-    print(f"errcomp: {line}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # there is nobody to tell
+        print(f"errcomp: {line}", file=sys.stderr)
 
 
 def commands_of(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from errcomp._files import check_target
 from errcomp.cli._input import load_table
 from errcomp.cli._output import PAGE, write_page
 from errcomp.cli._progress import progress
@@ -55,6 +56,9 @@ def run(args: argparse.Namespace) -> None:
     from errcomp.cli._kernels import spare_inputs
 
     spare_inputs(args.output, args.results)
+    if "" in args.results:
+        raise InputError("a RESULT is empty; name a file, a folder or an embedded table")
+    check_target(args.output)
     with progress("making the page"):
         sections = [_section(name) for name in args.results]
         write_page(args.output, sections, args.results, args.title)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def test_bad_input_is_one_line_and_writes_nothing(
 def test_without_matplotlib_a_page_has_its_tables_and_says_so(
     run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("errcomp.report.sections._common.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     target = tmp_path / "page.html"
     assert run("report", table, "-o", target).code == 0
     text = target.read_text(encoding="utf-8")
@@ -115,3 +116,22 @@ def test_tables_to_paste(run: Run, table: Path) -> None:
     assert json.loads(run("metrics", table, "--json").out)["tool"] is None
     both = run("metrics", table, "--json", "--format", "md")
     assert (both.code, "not allowed with" in both.err) == (2, True)
+
+
+@pytest.mark.extras
+def test_a_unit_that_cannot_be_printed_is_shown_as_what_it_is(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    target = tmp_path / "page.html"
+    assert run("audit", table, "--unit", "a\x01", "-o", target).code == 0
+    text = target.read_text(encoding="utf-8")
+    assert "predicted (a\\x01)" in text
+    assert "\x01" not in text
+
+
+def test_two_spellings_of_one_file_are_one(run: Run, table: Path) -> None:
+    other = table.parent / "." / ".." / table.parent.name / "x.html"
+    ran = run("audit", table, "--claim", "5%", "--markdown", table.parent / "x.html", "-o", other)
+    assert (ran.code, "writes that file too" in ran.err) == (2, True)
+    assert not (table.parent / "x.html").exists()

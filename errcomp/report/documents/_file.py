@@ -77,7 +77,8 @@ def parse(text: str) -> Any:
         if not text.strip():
             raise InputError("is empty. Write the document again.") from error
         end = len(text.rstrip())
-        cut = " The file ends too early: it was not written whole." if error.pos >= end else ""
+        early = error.pos >= end or error.msg.startswith("Unterminated")
+        cut = " The file ends too early: it was not written whole." if early else ""
         raise InputError(
             f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.{cut}"
         ) from error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import get_args
 
 from errcomp.caveats import CHECKS
 from errcomp.claims.auditing import AUDIT_FIGURES, Audit, AuditRow
 from errcomp.claims.registry import VERIFIABLE, Claim, Kind
-from errcomp.claims.verdict import AGGREGATIONS, Verdict, Word
+from errcomp.claims.verdict import AGGREGATIONS, Verdict, Word, word_of
 from errcomp.errors import InputError
 from errcomp.metrics import figure
 from errcomp.report.documents._common import caveat, dropped, ends, estimate, keys_of
@@ -29,6 +30,8 @@ from errcomp.results import Caveat, Estimate
 __all__ = ["read_audit"]
 
 _WORDS = get_args(Word)
+#: Figures that may be negative, and those that are shares.
+_SIGNED, _SHARES = ("total_error", "bias"), ("within_10",)
 _OF_ROWS = tuple(check.code for check in CHECKS if check.scope != "tools")
 
 
@@ -78,9 +81,14 @@ def _row(field: Field, by: tuple[str, ...], how: _Intervals) -> AuditRow:
 def _figure(field: Field, name: str, n: int, how: _Intervals) -> Estimate:
     low, high = (None, None) if name == "max_ape" else ends(field, f"{name}_low", f"{name}_high")
     spec = figure(name)
+    value = field(name, or_nan(number))
+    lowest = -math.inf if name in _SIGNED else 0.0
+    highest = 1.0 if name in _SHARES else math.inf
+    if value < lowest or value > highest:
+        field.at(name).refuse(f"from {lowest:g} to {highest:g}")
     return Estimate(
         name,
-        field(name, or_nan(number)),
+        value,
         low,
         high,
         level=None if low is None else how.level,
@@ -98,7 +106,7 @@ def _caveat_of_row(field: Field) -> Caveat:
 
 
 def _verdict(field: Field) -> Verdict:
-    return Verdict(
+    found = Verdict(
         word=field("verdict", choice(_WORDS)),
         reason=field("reason", text),
         claim=field("claim", maybe(_claim)),
@@ -108,6 +116,14 @@ def _verdict(field: Field) -> Verdict:
         agreeing=field("agreeing_aggregations", many(choice(AGGREGATIONS))),
         jointly=field("verdict_jointly", maybe(choice(_WORDS))),
     )
+    decided = found.word in ("consistent", "overstated", "understated")
+    if decided and (found.claim is None or found.recomputed is None):
+        field.at("verdict").refuse("a word that needs no claim and no figure, or have both")
+    if decided and found.claim is not None and found.recomputed is not None:
+        follows = word_of(found.claim, found.recomputed)
+        if found.word != follows:
+            field.at("verdict").refuse(f"{follows!r}, which follows from the interval")
+    return found
 
 
 def _judged_claim(field: Field) -> Verdict:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from xml.etree.ElementTree import Element
@@ -63,7 +64,10 @@ def fragment(section: Section) -> str:
     """Write one section for a notebook, with its style and without a script."""
     style = el("style")
     style.text = f"@scope {{\n{_asset('page.css')}\n}}"
-    return written(el("div", style, _section(section, "result"), class_="errcomp"))
+    plain = replace(section, pictures=[replace(one, spots=()) for one in section.pictures])
+    # Cells of a notebook are one page: ids differ where results do.
+    name = "r" + hashlib.sha256(written(_section(plain, "")).encode()).hexdigest()[:12]
+    return written(el("div", style, _section(plain, name), class_="errcomp"))
 
 
 def _head(title: str) -> Element:

@@ -12,6 +12,7 @@ from errcomp.report._fonts import borrow
 from errcomp.report._hover import spots
 from errcomp.report._saving import drawn_figure
 from errcomp.report.page._parts import Picture
+from errcomp.report.tables import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,14 +44,18 @@ def picture(ax: Axes, name: str, caption: str) -> Picture:
     Picture
     """
     figure = drawn_figure(ax)
-    return Picture(name, caption, _words(figure), _svg(figure), _spots(figure))
+    svg = _svg(figure)  # which also makes all text printable
+    return Picture(name, caption, _words(figure), svg, _spots(figure))
 
 
 def _svg(figure: Figure) -> ET.Element:
     import matplotlib as mpl
+    from matplotlib.text import Text
 
     stream = io.BytesIO()
     borrow(figure)
+    for text in figure.findobj(Text):  # what is not printable has no place in an SVG
+        text.set_text(_cleaned(text.get_text()))
     grounds = [ax.patch for ax in figure.axes if ax.patch.get_visible()]
     for ground in grounds:  # the page has its own
         ground.set_visible(False)
@@ -112,7 +117,11 @@ def _spots(figure: Figure) -> list[tuple[float, float, str]]:
         for told in spots(ax):
             at = ax.transData.transform(list(zip(told.x, told.y, strict=True)))
             found += [
-                (round(float(x) * scale, 1), round(float(height - y) * scale, 1), text)
+                (round(float(x) * scale, 1), round(float(height - y) * scale, 1), _cleaned(text))
                 for (x, y), text in zip(at, told.texts, strict=True)
             ]
     return found
+
+
+def _cleaned(text: str) -> str:
+    return "\n".join(map(clean, text.split("\n")))

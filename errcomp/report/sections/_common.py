@@ -6,7 +6,6 @@ import hashlib
 import platform
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +27,12 @@ def pictures(drawings: Sequence[Drawing]) -> tuple[list[Picture], list[str]]:
     """Draw what can be drawn, and say what cannot and why."""
     if not drawings:
         return [], []
-    if find_spec("matplotlib") is None:
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ModuleNotFoundError:
         return [], ["Figures are left out: install them with pip install 'errcomp[figures]'."]
+    except ImportError as error:
+        return [], [f"Figures are left out: Matplotlib cannot be imported ({error})."]
     from errcomp.report.page._svg import picture
 
     drawn, notes = [], []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from errcomp.report.page import Advice, Cell, Grid, Head, Section, Verdict
 from errcomp.report.page._parts import Tone
 from errcomp.report.sections._common import Drawing, pictures
-from errcomp.report.tables import heading_of
+from errcomp.report.tables import heading_of, key_text
 from errcomp.report.tables.audit import claimed_by, is_reported, name_of, survey_word
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ def _of_overall(row: AuditRow) -> Verdict:
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
-        f"over all {row.n} pairs{whose}; no claim about all of them is known.",
+        f"over all {row.n} pair{'' if row.n == 1 else 's'}{whose}; no claim about all of them "
+        "is known.",
     )
 
 
@@ -227,7 +228,7 @@ def _key_heads(audit: Audit) -> list[Head]:
 def _key_cells(audit: Audit, row: AuditRow) -> list[Cell]:
     several = len({row.tool for row in audit.rows}) > 1
     tool = [Cell(row.tool)] if several else []
-    return [*tool, *(Cell(str(row.key.get(key, "all"))) for key in audit.by)]
+    return [*tool, *(Cell(key_text(row.key.get(key, "all"))) for key in audit.by)]
 
 
 def _signs(rows: Sequence[AuditRow]) -> Iterator[str]:

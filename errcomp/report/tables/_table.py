@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Column", "Table", "clean", "heading_of"]
+__all__ = ["Column", "Table", "clean", "heading_of", "key_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,17 @@ def heading_of(name: str) -> str:
     ('Device', 'GPU type')
     """
     return name[:1].upper() + name[1:]
+
+
+def key_text(value: object) -> str:
+    """Write the value of a key of the user's; a missing one is not a name.
+
+    Examples
+    --------
+    >>> key_text("H100"), key_text(None), key_text("")
+    ('H100', '(none)', '(none)')
+    """
+    return "(none)" if value is None or value == "" else str(value)
 
 
 def clean(text: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table, heading_of
+from errcomp.report.tables._table import Column, Table, heading_of, key_text
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit, AuditRow
@@ -50,7 +50,7 @@ def audit_tables(result: Audit) -> list[Table]:
 
 
 def _key_column(name: str) -> Column:
-    return Column(heading_of(name), lambda r: str(r["row"].key.get(name, "all")), key=True)
+    return Column(heading_of(name), lambda r: key_text(r["row"].key.get(name, "all")), key=True)
 
 
 def _claimed(verdict: Verdict) -> str:
@@ -147,7 +147,7 @@ def _about_rows(result: Audit) -> list[str]:
 
 def name_of(row: AuditRow) -> str:
     """Return what a group is called."""
-    return " ".join([*([row.tool] if not row.key else []), *map(str, row.key.values())])
+    return " ".join([*([row.tool] if not row.key else []), *map(key_text, row.key.values())])
 
 
 def _of(tool: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table, heading_of
+from errcomp.report.tables._table import Column, Table, heading_of, key_text
 from errcomp.results import Estimate
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def summary_table(
 
     def key_column(name: str) -> Column:
         return Column(
-            heading_of(name), lambda row: str(row["key"].get(name, "all pairs")), key=True
+            heading_of(name), lambda row: key_text(row["key"].get(name, "all pairs")), key=True
         )
 
     def figure_column(name: str) -> Column:

@@ -282,3 +282,22 @@ def test_a_file_in_the_utf_16_of_a_shell_is_read(tmp_path: Path, written: Any) -
     path = tmp_path / "shell.json"
     path.write_text(one.path.read_text(encoding="utf-8"), encoding="utf-16")
     assert read(path)[1] == one.document
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("verdict", "consistent", "must be 'overstated', which follows from the interval"),
+        ("mape", -0.5, r"rows\[3\]\.mape must be from 0 to inf, got -0.5"),
+        ("within_10", 5.0, r"rows\[3\]\.within_10 must be from 0 to 1, got 5.0"),
+    ],
+)
+def test_a_page_never_shows_what_was_not_found(
+    written: Any, key: str, value: Any, message: str
+) -> None:
+    document = copy.deepcopy(dict(written("audit").document))
+    row = document["rows"][3]
+    assert row["verdict"] == "overstated"
+    row[key] = value
+    with pytest.raises(InputError, match=message):
+        load(document)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from errcomp._files import check_target, replacing
+from errcomp.errors import InputError
+
+
+def write(path: Path, text: str = "new") -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+
+
+def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(TypeError), replacing(path) as temporary:
+        temporary.write_text(None)  # type: ignore[arg-type]
+    assert path.read_text() == "old"
+    write(path)
+    assert path.read_text() == "new"
+    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_file_keeps_its_mode_and_a_new_one_gets_the_usual(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    path.chmod(0o640)
+    write(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    write(tmp_path / "b.txt")
+    (tmp_path / "c.txt").write_text("")
+    assert (tmp_path / "b.txt").stat().st_mode == (tmp_path / "c.txt").stat().st_mode
+
+
+def test_a_link_stays_and_what_it_names_is_written(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    write(tmp_path / "link.txt")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 125 + ".txt")
+    write(path)
+    assert path.read_text() == "new"
+
+
+def test_what_must_not_be_replaced_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "fixed").write_text("old")
+    (tmp_path / "fixed").chmod(0o444)
+    for name, message in (
+        (".", "is a folder"),
+        ("pipe", "is no ordinary file"),
+        ("fixed", "is read-only"),
+        ("no/a.txt", "there is no folder"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_target(tmp_path / name)
+        with pytest.raises(InputError, match=message):
+            write(tmp_path / name)
+    assert (tmp_path / "fixed").read_text() == "old"
