@@ -181,6 +181,10 @@ class Table(ABC):
         for name, options in chosen.items():
             texts = list(map(str, self.column(name)))
             there = set(texts)
+            whole = ",".join(options)
+            if whole in there and not there.issuperset(options):
+                # One value with commas in it, which a command line cannot tell from several.
+                options = chosen[name] = (whole,)
             for option in options:
                 if option not in there:
                     known = offer(f"Values of {name}", sorted(there), wanted=option)

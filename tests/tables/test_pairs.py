@@ -300,3 +300,13 @@ def test_only_failures_say_which_status_was_read_as_one(status: object) -> None:
 def test_keys_of_any_size_are_ordered() -> None:
     pairs = Pairs({**GOOD, "id": pl.Series([10**400, 2, 10**399], dtype=pl.Object)})
     assert [g.index.tolist() for g in pairs.groups("id")] == [[1], [2], [0]]
+
+
+def test_a_value_with_commas_is_one_value() -> None:
+    pairs = Pairs(
+        {"model": ["resnet50, v1.5", "a", "b"], "predicted": [1.0, 2.0, 3.0], "measured": [1.0] * 3}
+    )
+    assert pairs.where({"model": ["resnet50", " v1.5"]}).n == 1
+    assert pairs.where({"model": ["a", "b"]}).n == 2
+    with pytest.raises(InputError, match="no row has model=c"):
+        pairs.where({"model": ["a", "c"]})

@@ -156,7 +156,8 @@ def validation_section(found: Validation, source: str = "") -> Section:
 
 def _of_assumption(row: ValidationRow) -> Verdict:
     said = f"— {row.assumption}: a {100 * row.level:g} % band holds {100 * row.coverage:.0f} % "
-    said += f"[{100 * row.coverage_low:.0f}, {100 * row.coverage_high:.0f}] of {row.n} totals."
+    # Three digits, so that an end next to the level does not look like it.
+    said += f"[{100 * row.coverage_low:.3g}, {100 * row.coverage_high:.3g}] of {row.n} totals."
     if row.coverage_high < row.level:
         return Verdict("Too narrow", said, "bad")
     if row.coverage_low > row.level:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from errcomp.report.tables._table import Column, Table, heading_of, key_text
@@ -140,7 +141,7 @@ def _about_rows(result: Audit) -> list[str]:
             )
     if any(row.caveats for row in result.rows) and result.by:
         example = next(row for row in result.rows if row.caveats)
-        where = " ".join(f"--where {k}={v}" for k, v in example.key.items())
+        where = " ".join(f"--where {quote(f'{k}={v}')}" for k, v in example.key.items())
         notes.append(f"A row's caveats in words: errcomp audit TABLE {where}")
     return notes
 
