@@ -18,6 +18,7 @@ from errcomp.caveats._case import Case, Finding
 from errcomp.caveats._registry import CHECKS, Check, explain
 from errcomp.caveats._statistics import discoveries
 from errcomp.caveats.sample import quantile_caveat
+from errcomp.caveats.shape import in_clusters
 from errcomp.caveats.tools import RelativeDifference, Tools, relative_difference
 from errcomp.errors import InputError
 from errcomp.metrics.intervals import check_options
@@ -97,7 +98,14 @@ about 36 tell the MAPE to within a quarter.
     case = Case(table, claim, by, level, seed)
     scopes = ("pairs",) if claim is None else ("pairs", "claim")
     found = [one.function(case) for one in CHECKS if one.scope in scopes]
-    return _report([f for f in found if f is not None], level)
+    kept = _report([f for f in found if f is not None], level)
+    alike = next((c.evidence for c in kept if c.code == "clustered"), None)
+    if alike is None:
+        return kept
+    return tuple(
+        in_clusters(c, alike["key"], alike["groups"], level) if c.code == "tail" else c
+        for c in kept
+    )
 
 
 def check_table(pairs: Any, *, tool_key: str = "tool", level: float = 0.95) -> tuple[Caveat, ...]:

@@ -109,12 +109,11 @@ def tail(case: Case) -> Finding | None:
     usual, p = _gaussian_maximum(case, ratio)
     if ratio < MATERIAL * usual:
         return NOTHING
-    below = (1 - case.level) ** (1 / case.n)
+    below = share_below_largest(case.n, case.level)
     message = (
         f"The worst {worst:,} of {case.n:,} make {100 * share:.0f} % of the error; the largest, "
-        f"{percent(largest)}, is {ratio:.1f} times the mean. At least "
-        f"{100 * below:.3g} % of independent cases stay below it "
-        f"({100 * case.level:.3g} % confidence)."
+        f"{percent(largest)}, is {ratio:.1f} times the mean. "
+        f"{_stay_below(below, 'independent cases', case.level)}"
     )
     evidence = {
         "max_ape": largest,
@@ -127,6 +126,37 @@ def tail(case: Case) -> Finding | None:
         "level": case.level,
     }
     return Finding(Caveat("tail", message, evidence), p)
+
+
+def share_below_largest(n: int, level: float) -> float:
+    r"""Return the share of a population that stays below the largest of n independent draws.
+
+    At least this share with confidence :math:`\gamma`, whatever the distribution:
+    :math:`(1 - \gamma)^{1/n}` (Wilks 1941).
+
+    Examples
+    --------
+    >>> round(share_below_largest(59, 0.95), 3)
+    0.95
+    """
+    return float((1 - level) ** (1 / n))
+
+
+def _stay_below(share: float, what: str, level: float) -> str:
+    confidence = f"{100 * level:.3g} % confidence"
+    return f"At least {100 * share:.3g} % of {what} stay below it ({confidence})."
+
+
+def in_clusters(found: Caveat, key: str, groups: int, level: float) -> Caveat:
+    """Restate what stays below the largest error where pairs of one cluster err alike.
+
+    A cluster counts once, by its largest error: what is drawn independently are whole clusters.
+    """
+    share = share_below_largest(groups, level)
+    before = _stay_below(found.evidence["share_below_max"], "independent cases", level)
+    after = _stay_below(share, f"{key}s like these {groups:,}, with all their cases,", level)
+    evidence = {**found.evidence, "cluster": key, "share_of_clusters_below_max": share}
+    return Caveat(found.code, found.message.replace(before, after), evidence)
 
 
 def _gaussian_maximum(case: Case, ratio: float) -> tuple[float, float]:

@@ -238,3 +238,14 @@ def test_extreme_numbers_do_not_overflow_the_tests() -> None:
         )
     ]
     assert "one-sided" in codes
+
+
+def test_what_stays_below_the_largest_error_counts_clusters_where_they_err_alike() -> None:
+    import errcomp as ec
+
+    found = {one.code: one for one in check(ec.datasets.load("neusight").of_tool("neusight"))}
+    assert found["clustered"].evidence["groups"] == 6
+    share = found["tail"].evidence["share_of_clusters_below_max"]
+    assert share == pytest.approx(0.05 ** (1 / 6))
+    assert "At least 60.7 % of models like these 6, with all" in found["tail"].message
+    assert "independent cases" not in found["tail"].message
