@@ -157,8 +157,8 @@ CHECKS: tuple[Check, ...] = (
         "Fires when the largest error is further above the mean than in 95 % of Gaussian samples "
         "of this size, and at least 1.25 times as far as in half of them. "
         "The share of cases below the largest error is the distribution-free tolerance limit "
-        "(1 - confidence)^(1/n); where pairs of one cluster err alike, n is the number of clusters, "
-        "and whole clusters stay below it.",
+        "(1 - confidence)^(1/n); where pairs of one cluster err alike, n is the number of "
+        "clusters, and whole clusters stay below it.",
         "Quote the largest error, or a quantile, beside the mean, and look at the worst cases.",
     ),
     Check(

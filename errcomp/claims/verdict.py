@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
     from errcomp.tables import Pairs
 
-__all__ = ["AGGREGATIONS", "Verdict", "Word", "judge", "spoken", "word_of"]
+__all__ = ["AGGREGATIONS", "Verdict", "Word", "could_hold_as", "judge", "spoken", "word_of"]
 
 #: What can be said of a claim.
 Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
@@ -145,6 +145,21 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
             )
             word = "not verifiable"
     return Verdict(word, reason, claim, recomputed, ratio, aggregations, agreeing)
+
+
+def could_hold_as(verdict: Verdict, figures: Mapping[str, Estimate]) -> tuple[str, ...]:
+    """Return the other averages under which an over- or understated error could be as claimed.
+
+    A claim that is called a MAPE is judged as a mean; where its source does not say how it was
+    averaged, a reader should know whether that name decides.
+    """
+    claim = verdict.claim
+    decided = verdict.word in ("overstated", "understated")
+    if claim is None or not decided or claim.aggregation != "not stated" or claim.kind != "error":
+        return ()
+    return tuple(
+        name for name, key in AGGREGATIONS.items() if word_of(claim, figures[key]) == "consistent"
+    )
 
 
 def spoken(aggregations: Sequence[str]) -> str:

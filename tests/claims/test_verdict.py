@@ -162,3 +162,15 @@ def test_a_user_s_claim_may_be_a_share_or_a_correlation() -> None:
         user_claim("1%", metric="RMSE")
     with pytest.raises(InputError, match=r"a correlation has no aggregation \('total'\)"):
         user_claim("0.9", metric="correlation", aggregation="total")
+
+
+def test_what_a_name_decides_is_told() -> None:
+    import errcomp as ec
+    from errcomp.claims.verdict import could_hold_as
+
+    found = ec.audit(ec.datasets.load("neusight"), by=["device", "mode"])
+    could = {tuple(row.key.values()): could_hold_as(row.verdict, row.figures) for row in found.rows}
+    assert could["H100", "inference"] == ("median", "geometric mean", "weighted")
+    assert could["T4", "inference"] == ("geometric mean", "weighted")
+    assert could["L4", "inference"] == ()  # overstated, or not to be told, as any average
+    assert could["V100", "inference"] == ()  # nothing was decided

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from errcomp.claims.verdict import could_hold_as, spoken
 from errcomp.report.page import Advice, Cell, Grid, Head, Section, Verdict
 from errcomp.report.page._parts import Tone
 from errcomp.report.sections._common import Drawing, pictures
@@ -188,7 +189,9 @@ def _caveats(row: AuditRow) -> Cell:
     """Return the number of caveats, and below the table the verdict's reason and their words."""
     more = _advice(row.caveats)
     if row.verdict.claim is not None:
-        more.insert(0, Advice(_word(row).capitalize(), row.verdict.reason))
+        averages = could_hold_as(row.verdict, row.figures)
+        also = f" As the {spoken(averages)} of the same pairs it could hold." if averages else ""
+        more.insert(0, Advice(_word(row).capitalize(), f"{row.verdict.reason}{also}"))
     n = len(row.caveats)
     about = f"{n} caveat{'' if n == 1 else 's'}"
     if row.verdict.claim is not None:

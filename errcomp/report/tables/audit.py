@@ -123,7 +123,7 @@ def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
 
 def _about_rows(result: Audit) -> list[str]:
     """Say what follows for the rows together, and which claims another average would print."""
-    from errcomp.claims.verdict import spoken
+    from errcomp.claims.verdict import could_hold_as, spoken
 
     notes = []
     judged = [row for row in result.rows if row.verdict.jointly]
@@ -132,6 +132,16 @@ def _about_rows(result: Audit) -> list[str]:
         notes.append(
             f"{len(judged)} claims are judged, each at {100 * result.level:g} %. At the level that "
             f"holds for all of them together, overstated: {', '.join(kept) or 'none'}."
+        )
+    named = dict.fromkeys(
+        name_of(row) if row.key else "all"
+        for row in [*result.rows, *result.overall]
+        if could_hold_as(row.verdict, row.figures)
+    )
+    if named:
+        notes.append(
+            f"{', '.join(named)}: judged as means, as the name MAPE says. The source does not say "
+            "how it averaged, and as another average of the same pairs the claim could hold."
         )
     for row in result.rows:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
