@@ -148,7 +148,7 @@ def _notes(study: ReleaseStudy) -> list[str]:
     return [
         "RMS doubled: until the root mean square error over all series has doubled. Half expired: "
         "until half of the series are beyond twice the error. [low, high]: 95 % interval, given "
-        "these releases; over x: longer than what was seen.",
+        "these releases; over x: longer than was seen, interval from x.",
         "The whole model and its composition term start with the error they have on networks that "
         "they were not fitted to; operators and networks that are looked up start with none, and "
         "are held to what 5 % would promise.",
