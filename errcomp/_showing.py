@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook, and draw themselves."""
+"""How results print, draw and show themselves."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Shown"]
 
 
 class Shown:
-    """A result that a notebook shows as a page would, and that draws itself.
+    """A result that prints as on the command line, shows itself in a notebook and draws itself.
 
-    Both reach for `errcomp.report` when they are called: a result itself knows nothing of it.
+    All of this reaches for `errcomp.report` when it is called: a result knows nothing of it.
     """
 
     __slots__ = ()
@@ -42,6 +42,12 @@ class Shown:
         from errcomp.report.showing import plot
 
         return plot(self, ax=ax, **options)
+
+    def __str__(self) -> str:
+        """Return the tables that the command line prints of such a result."""
+        from errcomp.report.showing import text
+
+        return text(self)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows of this result."""

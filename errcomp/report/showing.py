@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from errcomp.calibration.evaluation import Evaluation
     from errcomp.halflife.results import HalfLives
 
-__all__ = ["CAPTIONS", "FIGURES", "html", "plot"]
+__all__ = ["CAPTIONS", "FIGURES", "html", "plot", "text"]
 
 #: Class of a result → module of `errcomp.report` and function that draws it.
 FIGURES: Mapping[str, tuple[str, str]] = {
@@ -73,7 +73,9 @@ def plot(result: Any, *, ax: Axes | None = None, **options: Any) -> Axes:
     >>> axes.get_xlabel()
     'absolute error (% of measured)'
     """
-    module, name = FIGURES[type(result).__name__]
+    from errcomp.report.sections import kind
+
+    module, name = FIGURES[kind(result)]
     draw: Callable[..., Axes] = getattr(import_module(f"errcomp.report.{module}"), name)
     known = [one for one in list(inspect.signature(draw).parameters)[1:] if one != "ax"]
     unknown = [one for one in options if one not in known]
@@ -104,6 +106,22 @@ def draw_half_lives(found: HalfLives, figure: str | None = None, ax: Axes | None
     from errcomp.report.halflife_figures import draw
 
     return draw(found, figure or ("heat" if len(found.groups) > 1 else "errors"), ax)
+
+
+def text(result: Any) -> str:
+    """Return the tables of a result as text, as the command line prints them.
+
+    Examples
+    --------
+    >>> from errcomp import summarize
+    >>> found = summarize({"predicted": [11.0, 21.0], "measured": [10.0, 20.0]}, figures="mape")
+    >>> text(found).splitlines()[2].split()
+    ['n', 'MAPE']
+    """
+    from errcomp.report.sections import tables_of
+    from errcomp.report.tables.text import render
+
+    return "\n\n".join(render(table) for table in tables_of(result))
 
 
 def html(result: Any) -> str:

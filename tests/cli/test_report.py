@@ -37,13 +37,16 @@ def test_documents_and_tables_share_a_page(run: Run, table: Path, tmp_path: Path
         ("metrics", ("metrics", table, "--by", "device")),
         ("search", ("claims", "search", table, "--figure", "6.9%")),
         ("datasets", ("datasets", "list")),
+        ("replication", ("replicate", "survey")),
     ):
         assert run(*argv, "-o", tmp_path / f"{name}.json").code == 0
     target = tmp_path / "page.html"
-    names = [tmp_path / f"{n}.json" for n in ("audit", "metrics", "search", "datasets")]
+    names = [
+        tmp_path / f"{n}.json" for n in ("audit", "metrics", "search", "datasets", "replication")
+    ]
     assert run("report", *names, table, "--title", "All of it", "-o", target).code == 0
     text = target.read_text(encoding="utf-8")
-    assert text.count("<section") == 5
+    assert text.count("<section") == 6
     assert '<h1 id="title">All of it</h1>' in text
     assert "5% claimed" in text
     assert run("report", *names, table, "-o", tmp_path / "again.html").code == 0

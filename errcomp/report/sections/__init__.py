@@ -10,8 +10,9 @@ from typing import Any
 from errcomp.errors import InputError
 from errcomp.report.page import Section
 from errcomp.report.sections._common import basis, inputs_of
+from errcomp.report.tables import Table
 
-__all__ = ["known", "section", "with_basis"]
+__all__ = ["kind", "known", "section", "tables_of", "with_basis"]
 
 #: Class of a result → module here and function that makes its section.
 _MAKERS: Mapping[str, tuple[str, str]] = {
@@ -30,9 +31,14 @@ _MAKERS: Mapping[str, tuple[str, str]] = {
 }
 
 
+def kind(result: Any) -> str:
+    """Return which kind of result this is, "" for none that has a section."""
+    return next((one.__name__ for one in type(result).__mro__ if one.__name__ in _MAKERS), "")
+
+
 def known(result: Any) -> bool:
     """Say whether a result has a section of its own."""
-    return type(result).__name__ in _MAKERS
+    return bool(kind(result))
 
 
 def section(result: Any, *more: Any) -> Section:
@@ -55,9 +61,41 @@ def section(result: Any, *more: Any) -> Section:
     """
     if not known(result):
         raise InputError(f"no page can be made of {type(result).__name__}")
-    module, name = _MAKERS[type(result).__name__]
+    module, name = _MAKERS[kind(result)]
     make: Callable[..., Section] = getattr(import_module(f"errcomp.report.sections.{module}"), name)
     return make(result, *more)
+
+
+def tables_of(result: Any) -> list[Table]:
+    """Return the tables of a result as the terminal shows them.
+
+    Raises
+    ------
+    InputError
+        There are no tables of such a thing.
+    """
+    layouts: Mapping[str, Callable[[Any], Sequence[Table]]] = {
+        "Audit": lambda one: _layout("audit", "audit_tables")(one),
+        "Checked": lambda one: _layout("check", "check_tables")(one),
+        "DriversResult": lambda one: _layout("drivers", "drivers_tables")(one),
+        "Evaluation": lambda one: _layout("evaluation", "evaluation_tables")(one, "", {}),
+        "HalfLives": lambda one: _layout("halflife", "fit_tables")(one),
+        "Outlook": lambda one: _layout("forecast", "forecast_tables")(one),
+        "Predictions": lambda one: _layout("predictions", "plain_predictions")(one),
+        "Propagation": lambda one: _layout("propagation", "propagation_tables")(one, ""),
+        "Replication": lambda one: _layout("replication", "replication_tables")(one, one.tables()),
+        "SearchResult": lambda one: [_layout("search", "search_table")(one)],
+        "Summary": lambda one: [_layout("summary", "plain_summary")(one)],
+        "Validation": lambda one: _layout("propagation", "validation_tables")(one, ""),
+    }
+    if not known(result):
+        raise InputError(f"there are no tables of {type(result).__name__}")
+    return list(layouts[kind(result)](result))
+
+
+def _layout(module: str, name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(import_module(f"errcomp.report.tables.{module}"), name)
+    return found
 
 
 def with_basis(made: Section, inputs: Sequence[str]) -> Section:

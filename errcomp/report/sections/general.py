@@ -23,9 +23,10 @@ def section_of_tables(tables: Sequence[Table]) -> Section:
 
 def section_of_result(result: Any, tables: Sequence[Table]) -> Section:
     """Return a section with these tables and the figure of the result."""
+    from errcomp.report.sections import kind
     from errcomp.report.showing import CAPTIONS, plot
 
-    drawn, notes = pictures([("figure", CAPTIONS[type(result).__name__], partial(plot, result))])
+    drawn, notes = pictures([("figure", CAPTIONS[kind(result)], partial(plot, result))])
     return replace(section_of_tables(tables), pictures=drawn, notes=notes)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from errcomp.report.page import Section
-from errcomp.report.sections.general import section_of_document, section_of_result
+from errcomp.report.sections.general import section_of_result
 
 if TYPE_CHECKING:
     from errcomp.calibration.predictions import Predictions
@@ -26,13 +25,9 @@ __all__ = [
 
 def summary_section(found: Summary) -> Section:
     """Return the section of error figures by group."""
-    from errcomp.report.tables.summary import summary_table
+    from errcomp.report.tables.summary import plain_summary
 
-    figures = found.pooled.figures
-    level = next((one.level for one in figures.values() if one.level is not None), 0.95)
-    return section_of_result(
-        found, [summary_table(found, tuple(figures), level, "Error figures", False)]
-    )
+    return section_of_result(found, [plain_summary(found)])
 
 
 def search_section(found: SearchResult) -> Section:
@@ -58,11 +53,6 @@ def replication_section(found: Replication) -> Section:
 
 def predictions_section(found: Predictions) -> Section:
     """Return the section of predicted runs."""
-    from errcomp.report.tables.plain import plain
+    from errcomp.report.tables.predictions import plain_predictions
 
-    rows = plain(found.rows())
-    return replace(
-        section_of_result(found, []),
-        title="Predicted runs",
-        grids=section_of_document({"rows": rows}, "the runs").grids,
-    )
+    return section_of_result(found, plain_predictions(found))

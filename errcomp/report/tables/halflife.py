@@ -121,7 +121,9 @@ def _error(group: GroupHalfLife) -> str:
 
 def _notes(found: HalfLives) -> list[str]:
     level = f"{100 * found.level:g} %"
-    notes = [f"[low, high]: {level} interval. over x: longer than was seen; the interval begins at x."]
+    notes = [
+        f"[low, high]: {level} interval. over x: longer than was seen; the interval begins at x."
+    ]
     notes.append(
         f"{len(found.versions)} versions, {found.versions[0]} to {found.versions[-1]}, ordered by "
         + {

@@ -14,10 +14,32 @@ if TYPE_CHECKING:
     from errcomp.calibration.fitted import CompositionModel
     from errcomp.calibration.predictions import Predictions
 
-__all__ = ["flat_predictions", "prediction_tables"]
+__all__ = ["flat_predictions", "plain_predictions", "prediction_tables"]
 
 #: Of warnings that differ in the value of a feature only, the value.
 _VALUE = re.compile(r"^(\w+) \S+(?= .*is outside the fit's)")
+
+
+def plain_predictions(found: Predictions) -> list[Table]:
+    """Return the runs, one line each, without what only the model knows."""
+    unit = f" ({found.unit})" if found.unit else ""
+    low, high = found.band(SHOWN)
+    columns = [
+        Column("Run", lambda r: r["run"], key=True),
+        Column(f"Predicted{unit}", lambda r: format_number(r["predicted"]), right=True),
+        Column(f"{100 * SHOWN:g} % band{unit}", lambda r: r["band"], right=True),
+        Column("Sum of kernels", lambda r: format_number(r["total"]), right=True),
+    ]
+    rows = [
+        {
+            "run": str(run),
+            "predicted": float(found.predicted[i]),
+            "band": f"{format_number(float(low[i]))} … {format_number(float(high[i]))}",
+            "total": float(found.total[i]),
+        }
+        for i, run in enumerate(found.run.tolist())
+    ]
+    return [Table(f"Predicted runs, by {found.estimator}", columns, rows, found.notes)]
 
 
 def prediction_tables(

@@ -10,7 +10,14 @@ from errcomp.results import Estimate
 if TYPE_CHECKING:
     from errcomp.summary import Summary
 
-__all__ = ["summary_table"]
+__all__ = ["plain_summary", "summary_table"]
+
+
+def plain_summary(found: Summary) -> Table:
+    """Return the table of a summary of which no more is known."""
+    figures = found.pooled.figures
+    level = next((one.level for one in figures.values() if one.level is not None), 0.95)
+    return summary_table(found, tuple(figures), level, "Error figures", False)
 
 
 def summary_table(
