@@ -169,7 +169,7 @@ CHECKS: tuple[Check, ...] = (
         "Fires when at least 2 of 3 errors have one sign (twice as many as the other) and a "
         "binomial test says that this is no chance. What a single factor would remove is measured "
         "on pairs left out of its fit, one at a time.",
-        "Calibrate: a factor fitted on other measurements removes what the message says.",
+        "Multiply predictions by a factor fitted on other measurements.",
     ),
     Check(
         "aggregation-not-stated",

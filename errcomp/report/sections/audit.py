@@ -60,7 +60,7 @@ def audit_section(audit: Audit, pairs: Pairs | None = None) -> Section:
     return Section(
         title=f"Is the claimed accuracy true? {audit.source or 'The table given'}{named}",
         verdicts=_verdicts(audit),
-        advice=[*_advice(_overall_caveats(audit)), *_advice(audit.caveats)],
+        advice=_overall_advice(audit),
         pictures=drawn,
         grids=[_groups(audit), _others(audit)],
         method=_method(audit),
@@ -133,17 +133,24 @@ def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
     return f"— {len(rows)} of {n} group{'' if n == 1 else 's'} with a claim: {each}."
 
 
-def _overall_caveats(audit: Audit) -> list[Caveat]:
-    found = [caveat for row in audit.overall for caveat in row.caveats]
-    return list({(caveat.code, caveat.message): caveat for caveat in found}.values())
+def _overall_advice(audit: Audit) -> list[Advice]:
+    found = [one for row in audit.overall for one in _advice(row.caveats, bool(row.cluster))]
+    return list(dict.fromkeys([*found, *_advice(audit.caveats)]))
 
 
-def _advice(caveats: Sequence[Caveat]) -> list[Advice]:
+def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]:
+    """Say what to do about caveats; what was done already is said instead."""
     from errcomp.caveats import CHECKS
 
     known = {check.code: check for check in CHECKS}
+    remedies = {code: check.remedy for code, check in known.items()}
+    if by_cluster:
+        remedies["clustered"] = (
+            "Done here: the intervals marked ‡ draw whole clusters. Quote the number of clusters "
+            "beside that of the pairs."
+        )
     return [
-        Advice(known[one.code].title, one.message, known[one.code].remedy)
+        Advice(known[one.code].title, one.message, remedies[one.code])
         if one.code in known
         else Advice(one.code, one.message)
         for one in caveats
@@ -187,7 +194,7 @@ def _groups(audit: Audit) -> Grid:
 
 def _caveats(row: AuditRow) -> Cell:
     """Return the number of caveats, and below the table the verdict's reason and their words."""
-    more = _advice(row.caveats)
+    more = _advice(row.caveats, bool(row.cluster))
     if row.verdict.claim is not None:
         averages = could_hold_as(row.verdict, row.figures)
         also = f" As the {spoken(averages)} of the same pairs it could hold." if averages else ""

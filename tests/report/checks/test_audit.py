@@ -126,7 +126,7 @@ def test_summary(mixed):
         "| device=B", "| all pairs, claim 5%", "| device=A", "| device=C",
     ]  # fmt: skip
     assert "- Overstated: look for what changed in the predictor" in text
-    assert "Calibrate: a factor fitted on other measurements" in text
+    assert "Multiply predictions by a factor fitted on other measurements" in text
     assert len(lines) < 60
     assert "3 groups are judged at 98.33 % each, so that 95 % hold for all of them" in text
     assert "Claims about all pairs (1) are judged at 95 % each." in text
