@@ -21,6 +21,7 @@ demo: $(RUN)
 	$(BIN)/errcomp halflife show ort
 	$(BIN)/errcomp report neusight -o report.html
 
+# What the documentation shows is run by `make docs`.
 test: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal --mpl -m "not slow" tests --ignore=tests/docs --doctest-modules errcomp
 

@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain("interrupted")
         return 130
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else "standard output: "
+        name = f"{error.filename}: " if error.filename else ""
         complain(f"{name}{error.strerror or error}")
         return 2
 

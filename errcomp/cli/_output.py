@@ -78,9 +78,11 @@ def emit(
     """
     columns = document if flat is None else {"rows": flat}
     if args.output and args.output.suffix.lower() == PAGE:
+        from errcomp.report.sections import with_basis
         from errcomp.report.sections.general import section_of_tables
 
-        write_page(args.output, [section() if section else section_of_tables(tables)], inputs)
+        made = section() if section else section_of_tables(tables)
+        write_page(args.output, [with_basis(made, inputs)])
     elif args.output:
         wanted = args.output.suffix.lower() in (".csv", ".parquet")
         write(args.output, columns if wanted else document, tables)
@@ -93,20 +95,14 @@ def emit(
         print(rendered(getattr(args, "format", FORMATS[0]), columns, tables))
 
 
-def write_page(
-    path: Path,
-    sections: Sequence[Section],
-    inputs: Sequence[str | Path | None],
-    title: str | None = None,
-) -> None:
+def write_page(path: Path, sections: Sequence[Section], title: str | None = None) -> None:
     """Write a page, whole or not at all."""
     from errcomp import __version__
     from errcomp._files import replacing
     from errcomp.report.page import page
-    from errcomp.report.sections import with_basis
 
     text = page(
-        [with_basis(one, [str(name) for name in inputs if name]) for one in sections],
+        sections,
         title=title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results"),
         made_by=f"errcomp {__version__}",
     )

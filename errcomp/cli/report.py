@@ -37,7 +37,9 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="JSON document of a command, or a table of pairs: file, folder of an artifact, or "
         "name of an embedded table (default: neusight)",
     )
-    parser.add_argument("--title", help="of the page (default: that of the first result)")
+    parser.add_argument(
+        "--title", help="of the page (default: that of the only result, or how many there are)"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -54,14 +56,15 @@ def run(args: argparse.Namespace) -> None:
     if args.output.suffix.lower() != PAGE:
         raise InputError(f"{args.output}: a report is a page; name a file that ends in {PAGE}")
     from errcomp.cli._kernels import spare_inputs
+    from errcomp.report.sections import with_basis
 
     spare_inputs(args.output, args.results)
     if "" in args.results:
         raise InputError("a RESULT is empty; name a file, a folder or an embedded table")
     check_target(args.output)
     with progress("making the page"):
-        sections = [_section(name) for name in args.results]
-        write_page(args.output, sections, args.results, args.title)
+        sections = [with_basis(_section(name), [name]) for name in args.results]
+        write_page(args.output, sections, args.title)
     print(f"wrote {args.output}", file=sys.stderr)
 
 
@@ -69,37 +72,20 @@ def _section(name: str) -> Section:
     """Return the section of a document, or of the audit of a table."""
     from errcomp.report.documents import is_document
     from errcomp.report.sections import section
+    from errcomp.report.sections.reading import section_of_file
 
     if is_document(name):
-        return _of_document(name)
+        return section_of_file(name)
     from errcomp.claims.auditing import audit
 
     plain: dict[str, Any] = {"predicted": None, "measured": None, "unit": None, "zeros": "raise"}
     try:
         pairs = load_table(argparse.Namespace(table=name, output=None, where=[], **plain))
     except InputError as error:
+        if not Path(name).is_file():
+            raise
         raise InputError(
             f"{error} To say how a table is read, let its audit write the page: errcomp audit "
             f"{name} --predicted … -o FILE{PAGE}"
         ) from error
     return section(audit(pairs), pairs)
-
-
-def _of_document(name: str) -> Section:
-    from errcomp.report.documents import read, tables
-    from errcomp.report.sections import section
-    from errcomp.report.sections.general import section_of_document, section_of_result
-
-    schema, document, result = read(name)
-    if result is None:
-        return section_of_document(document, name)
-    kind = schema.partition("/")[0].removeprefix("errcomp.")
-    if kind == "propagate":
-        return section(*result)
-    if kind == "validation":
-        return section(result, document["source"])
-    if kind == "calibration":
-        return section(result, document["source"], document["known"])
-    if kind in ("audit", "half-lives", "half-life-forecast", "half-life-check"):
-        return section(result)
-    return section_of_result(result, tables(document, result))

@@ -138,3 +138,21 @@ def test_two_spellings_of_one_file_are_one(run: Run, table: Path) -> None:
     ran = run("audit", table, "--claim", "5%", "--markdown", table.parent / "x.html", "-o", other)
     assert (ran.code, "writes that file too" in ran.err) == (2, True)
     assert not (table.parent / "x.html").exists()
+
+
+def test_each_result_names_its_own_input(run: Run, table: Path, tmp_path: Path) -> None:
+    run("metrics", table, "-o", tmp_path / "m.json")
+    target = tmp_path / "page.html"
+    assert run("report", tmp_path / "m.json", table, "-o", target).code == 0
+    first, second = target.read_text(encoding="utf-8").split("<section")[1:]
+    assert first.count("(SHA-256 ") == second.count("(SHA-256 ") == 1
+    assert "m.json (SHA-256 " in first
+    assert "pairs.csv (SHA-256 " in second
+
+
+def test_a_table_with_names_of_its_own_is_sent_to_the_audit(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text("gpu,estimate,latency\nA,1,2\n")
+    ran = run("report", path, "-o", tmp_path / "x.html")
+    assert (ran.code, f"errcomp audit {path} --predicted … -o FILE.html" in ran.err) == (2, True)
+    assert "errcomp audit" not in run("report", "none.csv", "-o", tmp_path / "x.html").err

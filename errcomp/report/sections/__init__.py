@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from errcomp.errors import InputError
@@ -98,7 +99,7 @@ def _layout(module: str, name: str) -> Callable[..., Any]:
     return found
 
 
-def with_basis(made: Section, inputs: Sequence[str]) -> Section:
+def with_basis(made: Section, inputs: Sequence[str | Path | None]) -> Section:
     """Add to the method what a section was made with, and from which files or tables."""
-    sums = [one for name in inputs for one in inputs_of(name)]
+    sums = [one for name in inputs if name for one in inputs_of(str(name))]
     return replace(made, method=[*made.method, *basis(sums)])
