@@ -31,6 +31,7 @@ _SWEEPS = 100  # over all columns, at most
 _CELLS = 1 << 13  # at most, of the tail of a summand
 _MOST = 1e280  # stands for more, where less is on the safe side
 _EFFORT = 50_000_000  # values of quantile functions at a time
+_ROUNDING = 1e-12  # of a difference of sums, against their summands
 _POINTS = 20  # values of u to try, densest where it is nearly alpha
 _CAPPED = 24  # summands whose dual function is capped; of the others the tail is small against D
 
@@ -256,7 +257,8 @@ def _with_thresholds(m: Marginals, rest: _Rest, u: Floats) -> Floats:
             below, above = np.where(rising, lower, below), np.where(rising, above, upper)
     d = np.exp(high)
     t = _thresholds(m, u, d, below, above, 8 if nested else 15)[1]
-    valid = surplus(t, d) <= 0
+    # Wide spreads lead to thresholds so far out that the surplus is only what rounding leaves.
+    valid = surplus(t, d) <= -_ROUNDING * (np.abs(m.quantile(t)) @ m.count)
     # Newton from the right: the surplus is concave in D, so every step stays on the valid side.
     for _ in range(3):
         slope = standard_sf(m.shift(t, d[:, None]), m.df) @ m.count - alpha

@@ -167,6 +167,18 @@ def test_bounds_are_in_order_around_the_comonotonic_quantile(kind: str, q: float
     assert found.gap < 0.01 * (found.high - found.low)
 
 
+@pytest.mark.parametrize("spread", [1.0, 2.0, 3.0, 5.0, 10.0])
+@pytest.mark.parametrize("different", [True, False])
+def test_so_are_bands_of_errors_by_orders_of_magnitude(spread: float, different: bool) -> None:
+    values = np.random.default_rng(6).lognormal(1, 2, 40)
+    spreads = spread * (np.linspace(0.5, 1.0, 40) if different else np.ones(40))
+    t = terms(values, spreads, count=25)
+    for level in (0.5, 0.95, 0.999):
+        low, high = band(t, level)
+        ends = [comonotonic_quantile(t, q) for q in ((1 - level) / 2, (1 + level) / 2)]
+        assert 0 <= low <= ends[0] < ends[1] <= high
+
+
 def test_dependence_given_in_the_terms_is_not_looked_at() -> None:
     t = terms([3.0, 8.0], [0.1, 0.4])
     shared = Terms(*(getattr(t, f) for f in ("ids", "classes", "value", "count", "bias", "spread")))
