@@ -161,6 +161,10 @@ def _first_accesses(source: Source) -> Output:
             value = Value("accesses", "bytes", predicted=column, fixed=fixed)
             keys = {**layers, **keys_of(sheet, span)}
             frames.append(long(sheet, (value,), keys, tool="SCALE-Sim", level="kernel"))
+    if not frames:
+        raise source.error(
+            "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or name no format."
+        )
     rows = pl.concat(frames, how="diagonal_relaxed")
     return output(source.name, "scale-sim-first-accesses", rows)
 

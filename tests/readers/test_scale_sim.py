@@ -16,6 +16,9 @@ from errcomp.readers.source import Source
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 
 
+FIRST_ACCESSES = next(one for one in FORMATS if one.name == "scale-sim-first-accesses")
+
+
 def good(name: str) -> Path:
     return FIXTURES / name / "good"
 
@@ -42,6 +45,11 @@ def test_cycles_of_version_3() -> None:
     reasons = {one.name: one.reason for one in found.skipped}
     assert "sizes of filters" in reasons["SPARSE_REPORT.csv"]
     assert "describes the layers" in reasons["net.csv"]
+
+
+def test_a_report_read_as_another_says_what_it_lacks() -> None:
+    with pytest.raises(InputError, match=r"net_cycles.csv: no column of accesses \(DRAM_IFMAP"):
+        FIRST_ACCESSES.read(Source(good("scale-sim-cycles") / "net_cycles.csv"))
 
 
 def test_cycles_of_version_1() -> None:
