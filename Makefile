@@ -25,9 +25,12 @@ demo: $(RUN)
 test: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal --mpl -m "not slow" tests --ignore=tests/docs --doctest-modules errcomp
 
-# That intervals cover, detectors keep quiet and estimators recover what was planted.
+# That intervals cover, detectors keep quiet and estimators recover what was planted; then what
+# must hold of any input, on many more of them.
 simulations: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m slow tests
+	$(PYTEST) -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough \
+	    tests
 
 # Apart: counting covered lines makes tests half as slow again.
 coverage: $(DEV)

@@ -9,9 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from errcomp.cli import main
+
+# The same examples every time; `make simulations` tries more (--hypothesis-profile=thorough).
+for _profile, _examples in (("quick", 25), ("thorough", 100)):
+    hypothesis.settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        derandomize=True,
+        database=None,
+        # A busy machine is no defect.
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+hypothesis.settings.load_profile("quick")
 
 
 @dataclass(frozen=True)

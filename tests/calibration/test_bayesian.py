@@ -36,17 +36,24 @@ from errcomp.calibration.bayesian import (  # noqa: E402
 )
 from errcomp.calibration.hierarchical import Columns, HierarchicalModel  # noqa: E402
 
-try:
-    import_arviz()
-    import_pymc()
-except MissingExtraError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
-
 pytestmark = pytest.mark.extras
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sampler() -> None:
+    # Not where tests are collected: they take seconds to import.
+    try:
+        import_arviz()
+        import_pymc()
+    except MissingExtraError as missing:
+        pytest.skip(str(missing))
+
 
 #: Costs, offset, two linear features of which the first varies by device.
 PARTS: dict[str, Any] = {"launch": [0], "offset": 1, "varying": [2]}
 SHORT: dict[str, Any] = {"draws": 150, "tune": 250, "chains": 2, "check": "ignore"}
+#: Where it does not matter how well it is sampled.
+BARE: dict[str, Any] = {"draws": 50, "tune": 50}
 GRID = (0.05, 0.25, 0.5, 0.75, 0.95)
 SLOPES = np.array([0.03, -0.03, 0.0, 0.05, -0.05])
 
@@ -257,11 +264,11 @@ class TestPosterior:
 
     def test_parts_that_are_not_there_are_not_in_it(self):
         data = runs()
-        model = quick(launch=[], offset=None, varying=[]).fit(data["X"][:, 2:], data["y"])
+        model = quick(**BARE, launch=[], offset=None, varying=[]).fit(data["X"][:, 2:], data["y"])
         assert set(model.posterior_.posterior.data_vars) == {
             "intercept", "sigma", "nu", "linear", "linear_sd"
         }  # fmt: skip
-        only = quick(varying=[]).fit(data["X"][:, :2], data["y"], device=data["device"])
+        only = quick(**BARE, varying=[]).fit(data["X"][:, :2], data["y"], device=data["device"])
         assert "linear" not in only.posterior_.posterior
         assert "device_slope" not in only.posterior_.posterior
         assert np.isfinite(only.predict(data["X"][:, :2], device=data["device"])).all()
@@ -348,9 +355,9 @@ class TestPrediction:
         assert found.tobytes() == expected.tobytes()
 
     def test_at_most_1000_draws_are_stored(self):
-        model = quick(draws=700).fit(**runs(30))
+        model = quick(draws=501).fit(**runs(30))
         assert model.portable_.n_draws == 1000
-        assert model.posterior_.posterior.sizes["draw"] == 700
+        assert model.posterior_.posterior.sizes["draw"] == 501
 
 
 class TestSeeds:
@@ -370,7 +377,7 @@ class TestSeeds:
 class TestGroups:
     def test_no_devices(self):
         data = runs()
-        model = quick().fit(data["X"], data["y"])
+        model = quick(**BARE).fit(data["X"], data["y"])
         assert model.portable_.devices == model.portable_.models == ()
         assert "device_sd" not in model.posterior_.posterior
         band = model.predict_interval(data["X"][:2], device=["d0", "d0"])
@@ -379,11 +386,13 @@ class TestGroups:
     def test_runs_without_a_name_are_a_group_that_is_not_stored(self):
         data = runs()
         data["device"] = np.where(data["device"] == "d0", "", data["device"])
-        model = quick().fit(**data)
+        model = quick(**BARE).fit(**data)
         assert model.portable_.devices == ("d1", "d2", "d3", "d4")
         assert "(unknown)" in model.posterior_.posterior.device
-        assert model.portable_.draws["device_shift"].shape == (300, 5)
+        assert model.portable_.draws["device_shift"].shape == (100, 5)
 
+    # How well is not the question, and one divergence more or less depends on the processor.
+    @pytest.mark.filterwarnings("ignore:the posterior was not sampled well")
     def test_one_device(self):
         data = runs(30) | {"device": names(*["d0"] * 30)}
         with pytest.warns(SmallSampleWarning, match=r"all runs are on one device \(d0\)"):
@@ -395,13 +404,15 @@ class TestGroups:
     def test_constant_features_are_dropped(self):
         data = runs()
         data["X"] = np.column_stack([data["X"], np.full(60, 3.0)])
-        model = quick(varying=[2, 4]).fit(**data)
+        model = quick(**BARE, varying=[2, 4]).fit(**data)
         assert model.caveats_ == ("dropped, because all runs have the same value: 4",)
         assert model.portable_.columns.linear == (2, 3)
         assert model.portable_.columns.varying == (2,)
         other = data["X"] + np.array([0, 0, 0, 0, 99.0])
         assert model.predict(other).tobytes() == model.predict(data["X"]).tobytes()
 
+    # How well is not the question, and one divergence more or less depends on the processor.
+    @pytest.mark.filterwarnings("ignore:the posterior was not sampled well")
     def test_costs_that_are_nowhere_keep_their_prior(self):
         data = runs()
         data["X"][:, 0] = 0
@@ -451,7 +462,7 @@ class TestCompared:
             fitted.compare({"other": quick()})
         data = runs(30)
         with pytest.raises(InputError, match="other saw other log-ratios than this"):
-            fitted.compare({"other": quick().fit(**data)})
+            fitted.compare({"other": quick(**BARE).fit(**data)})
 
 
 class TestDiagnostics:
@@ -515,23 +526,23 @@ class TestDiagnostics:
 
     def test_bad_draws_are_refused(self, monkeypatch):
         monkeypatch.setattr(_bayes_checks, "_MOST_RHAT_SHORT", 0.5)
-        model = quick(check="raise").fit
+        model = quick(**BARE, check="raise").fit
         with pytest.raises(SamplingError, match=r"R-hat of .* \(at most 0.5\).*more draws"):
             model(**runs())
 
     def test_nothing_predicts_after_a_refusal(self, monkeypatch, fitted):
-        model = quick(varying=[]).fit(**runs())
+        model = quick(**BARE, varying=[]).fit(**runs())
         monkeypatch.setattr(_bayes_checks, "_LEAST_ESS_SHARE", 9.0)
         with pytest.raises(SamplingError, match=r"bulk ESS of .* and \d+ more \(above 400\)"):
             model.set_params(check="raise").fit(**runs())
         assert not model.diagnostics_.ok
-        assert model.posterior_.posterior.sizes["draw"] == 3 * 150
+        assert model.posterior_.posterior.sizes["draw"] == 3 * 50
         with pytest.raises(sklearn_exceptions.NotFittedError):
             model.predict(runs()["X"])
         assert fitted.predict(runs()["X"]).shape == (60,)
 
     def test_bad_draws_are_sampled_once_more(self, monkeypatch):
-        asked, judged = [], iter((0.5, 2.0))
+        asked, judged = [], iter((0.5, 9.0))
         sample = bayesian.sample_graph
 
         def watched(*given: Any, **options: Any) -> Any:
@@ -541,22 +552,22 @@ class TestDiagnostics:
 
         monkeypatch.setattr(bayesian, "sample_graph", watched)
         monkeypatch.setattr(_bayes_checks, "_LEAST_ESS_SHARE", 0.0)
-        model = quick(check="raise", tune=200)
+        model = quick(**BARE, check="raise")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SmallSampleWarning)
             model.fit(**runs())
-        assert asked == [[150, 200, model.target_accept], [450, 400, 0.98]]
-        assert model.diagnostics_.draws == 450
+        assert asked == [[50, 50, model.target_accept], [150, 100, 0.98]]
+        assert model.diagnostics_.draws == 150
 
     def test_bad_draws_may_be_warned_of(self, monkeypatch):
         monkeypatch.setattr(_bayes_checks, "_MOST_RHAT_SHORT", 0.5)
         with pytest.warns(SamplingWarning, match="the posterior was not sampled well: R-hat"):
-            model = quick(check="warn").fit(**runs())
+            model = quick(**BARE, check="warn").fit(**runs())
         assert np.isfinite(model.predict(runs()["X"])).all()
 
     def test_bad_draws_may_be_ignored(self, monkeypatch):
         monkeypatch.setattr(_bayes_checks, "_MOST_RHAT_SHORT", 0.5)
-        model = quick().fit(**runs())
+        model = quick(**BARE).fit(**runs())
         assert model.diagnostics_.problems
         assert np.isfinite(model.predict(runs()["X"])).all()
 
@@ -573,7 +584,7 @@ class Interrupted:
     def abort(self) -> Any:
         for chain in range(self.finished, self.trace.posterior.sizes["chain"]):
             energy = self.trace.sample_stats["energy"].values
-            energy[chain, 40 * chain :] = np.nan
+            energy[chain, 10 * chain :] = np.nan
         return self.trace
 
 
@@ -594,20 +605,20 @@ class TestInterrupted:
         return after
 
     def test_finished_chains_are_kept_and_said_so(self, interrupt):
-        data, whole = runs(), quick(chains=3).fit(**runs())
+        data, whole = runs(), quick(**BARE, chains=3).fit(**runs())
         interrupt(2)
         with pytest.warns(
             SamplingWarning, match="interrupted: 2 of 3 chains were finished and are kept"
         ):
-            model = quick(chains=3).fit(**data)
+            model = quick(**BARE, chains=3).fit(**data)
         assert model.diagnostics_.interrupted
-        assert (model.diagnostics_.chains, model.portable_.n_draws) == (2, 300)
+        assert (model.diagnostics_.chains, model.portable_.n_draws) == (2, 100)
         first = whole.posterior_.posterior.isel(chain=slice(2))
         assert model.posterior_.posterior.sigma.values.tobytes() == first.sigma.values.tobytes()
 
     def test_before_the_first_chain(self, interrupt):
         interrupt(0)
-        model = quick()
+        model = quick(**BARE)
         with pytest.raises(KeyboardInterrupt):
             model.fit(**runs())
         with pytest.raises(sklearn_exceptions.NotFittedError):

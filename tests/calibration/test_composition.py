@@ -9,6 +9,7 @@ import pytest
 
 from errcomp.calibration.composition import Composition, evaluate_composition
 from errcomp.calibration.design import LEVELS, QUANTILES
+from errcomp.calibration.evaluation import Evaluation
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
 from errcomp.errors import InputError
@@ -38,6 +39,11 @@ def fitted(runs_of: Any) -> Composition:
 @pytest.fixture(scope="module")
 def predicting(runs_of: Any) -> Composition:
     return Composition(task="prediction", estimators=PLAIN).fit(runs_of(*FEW))
+
+
+@pytest.fixture(scope="module")
+def by_device(runs_of: Any) -> Evaluation:
+    return evaluate_composition(runs_of(), estimators=PLAIN, splits=["leave-device-out"])
 
 
 def test_learns_what_launches_and_devices_cost(fitted: Composition, runs_of: Any) -> None:
@@ -197,9 +203,11 @@ def test_progress_ends_at_all(runs_of: Any) -> None:
     assert said == [(i + 1, 40) for i in range(40)]
 
 
-@pytest.mark.parametrize("task", ["composition", "prediction"])
-def test_a_stored_model_says_the_same(task: Any, runs_of: Any, tmp_path: Any) -> None:
-    model = Composition(task=task, estimators=PLAIN).fit(runs_of(*FEW)).model_
+@pytest.mark.parametrize("task", ["fitted", "predicting"])
+def test_a_stored_model_says_the_same(
+    task: str, runs_of: Any, tmp_path: Any, request: pytest.FixtureRequest
+) -> None:
+    model = request.getfixturevalue(task).model_
     path = tmp_path / "gpu.errcomp"
     save_model(model, path, created="2026-01-31")
     found = load_model(path)
@@ -228,19 +236,20 @@ def test_classes_that_a_device_lacks_can_be_stored(runs_of: Any, tmp_path: Any) 
     assert np.array_equal(found.high, model.predict(table).high)
 
 
-def test_evaluation_is_of_models_that_saw_nothing(runs_of: Any) -> None:
-    found = evaluate_composition(runs_of(), estimators=PLAIN, splits=["leave-device-out"])
+def test_evaluation_is_of_models_that_saw_nothing(runs_of: Any, by_device: Evaluation) -> None:
     table = runs_of()
     new = table.take(table.device == "L4")
     rest = Composition(estimators=PLAIN).fit(table.take(table.device != "L4"))
-    held = found.held_out["leave-device-out", "linear"]
+    held = by_device.held_out["leave-device-out", "linear"]
     expected = rest.predict(new, estimator="linear")
     assert held.predicted[held.device == "L4"] == pytest.approx(expected.predicted, rel=1e-12)
     assert held.low[held.device == "L4"] == pytest.approx(expected.low, rel=1e-12)
-    assert found.row("leave-device-out", "linear").verdict.startswith("beats sum")
+    assert by_device.row("leave-device-out", "linear").verdict.startswith("beats sum")
 
 
-def test_an_evaluation_counts_bands_that_nothing_calibrated(runs_of: Any) -> None:
+def test_an_evaluation_counts_bands_that_nothing_calibrated(
+    runs_of: Any, by_device: Evaluation
+) -> None:
     """Of three devices one left out leaves two: too few; of five it leaves four."""
     split, few = "leave-device-out", runs_of(*FEW)
     found = evaluate_composition(few, estimators=PLAIN, splits=[split])
@@ -248,8 +257,7 @@ def test_an_evaluation_counts_bands_that_nothing_calibrated(runs_of: Any) -> Non
     assert found.to_dict()["rows"][0]["uncalibrated"] == few.n_runs
     text = said(evaluation_tables(found, "", {}))
     assert "the bands of 18 runs by sum, global, device, linear" in text
-    found = evaluate_composition(runs_of(), estimators=PLAIN, splits=[split])
-    assert found.row(split, "linear").uncalibrated == 0
+    assert by_device.row(split, "linear").uncalibrated == 0
 
 
 def test_an_evaluation_says_what_one_device_does_not_allow(runs_of: Any) -> None:

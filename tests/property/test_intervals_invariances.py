@@ -20,18 +20,11 @@ correlations = {"r2", "pearson", "spearman", "kendall"}
 names = st.sampled_from([name for name in FIGURES if name not in correlations])
 
 
-def settings(examples):
-    return hypothesis.settings(
-        max_examples=examples, deadline=None, derandomize=True, database=None
-    )
-
-
 def split(rows):
     return {"predicted": [p for p, _ in rows], "measured": [m for _, m in rows]}
 
 
 @hypothesis.given(rows=tables, name=names, method=st.sampled_from(METHODS), seed=st.integers(0, 5))
-@settings(300)
 def test_bounds_are_finite_and_contain_the_value_or_there_are_none(rows, name, method, seed):
     e = estimate(name, **split(rows), method=method, resamples=99, seed=seed)
     if e.low is None:
@@ -48,7 +41,6 @@ def test_bounds_are_finite_and_contain_the_value_or_there_are_none(rows, name, m
 
 
 @hypothesis.given(rows=tables, name=names, labels=st.data())
-@settings(150)
 def test_names_of_clusters_do_not_matter(rows, name, labels):
     code = labels.draw(st.lists(st.integers(0, 8), min_size=len(rows), max_size=len(rows)))
     given_rows = split(rows)
@@ -62,7 +54,6 @@ def test_names_of_clusters_do_not_matter(rows, name, labels):
     rows=tables,
     name=st.sampled_from(["mape", "wape", "gm_ratio", "bias", "total_error", "within_10"]),
 )
-@settings(100)
 def test_the_unit_of_the_data_does_not_matter(rows, name):
     plain, scaled = (
         estimate(name, **split([(p * f, m * f) for p, m in rows]), resamples=99) for f in (1, 1024)
@@ -71,7 +62,6 @@ def test_the_unit_of_the_data_does_not_matter(rows, name):
 
 
 @hypothesis.given(rows=tables)
-@settings(60)
 def test_swapping_predicted_and_measured_mirrors_the_geometric_mean_ratio(rows):
     given_rows = split(rows)
     there = estimate("gm_ratio", **given_rows, method="log-t")

@@ -17,8 +17,6 @@ hypothesis = pytest.importorskip("hypothesis")
 st = pytest.importorskip("hypothesis.strategies")
 pytestmark = pytest.mark.extras
 
-settings = hypothesis.settings(max_examples=100, deadline=None, derandomize=True, database=None)
-
 NAMES = st.sampled_from(["a", "b", "a/b", "b#2", "a#2", "#2", "a/b#2"])
 TIMES = st.floats(min_value=0, max_value=1e12)
 ROWS = st.lists(
@@ -34,7 +32,6 @@ def frame_of(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=COLUMNS, orient="row", schema_overrides=SCHEMA)
 
 
-@settings
 @hypothesis.given(ROWS)
 def test_totals_are_the_sums_of_a_loop(rows: list[tuple[Any, ...]]) -> None:
     predicted: defaultdict[str, float] = defaultdict(float)
@@ -51,7 +48,6 @@ def test_totals_are_the_sums_of_a_loop(rows: list[tuple[Any, ...]]) -> None:
     assert len(set(found.ids)) == found.n
 
 
-@settings
 @hypothesis.given(ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(rows: list[tuple[Any, ...]], random: Any) -> None:
     other = list(rows)
@@ -62,7 +58,6 @@ def test_the_order_of_rows_does_not_matter(rows: list[tuple[Any, ...]], random: 
     assert first.instances.tolist() == second.instances[at].tolist()
 
 
-@settings
 @hypothesis.given(ROWS)
 def test_splitting_a_row_in_two_changes_no_total(rows: list[tuple[Any, ...]]) -> None:
     split = [part for run, kernel, count, p, m in rows
@@ -76,7 +71,6 @@ def test_splitting_a_row_in_two_changes_no_total(rows: list[tuple[Any, ...]]) ->
 KEYS = st.none() | st.integers(-2, 2) | st.sampled_from([0.5, float("nan")])
 
 
-@settings
 @hypothesis.given(st.lists(st.tuples(KEYS, NAMES), min_size=1, max_size=15))
 def test_groups_are_those_of_a_loop(rows: list[tuple[Any, str]]) -> None:
     expected: dict[tuple[Any, ...], list[int]] = {}
@@ -100,7 +94,6 @@ def test_groups_are_those_of_a_loop(rows: list[tuple[Any, str]]) -> None:
         ]
 
 
-@settings
 @hypothesis.given(ROWS)
 def test_what_is_written_is_read(tmp_path_factory: Any, rows: list[tuple[Any, ...]]) -> None:
     frame = frame_of(rows)
@@ -120,7 +113,6 @@ def test_what_is_written_is_read(tmp_path_factory: Any, rows: list[tuple[Any, ..
 CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
 
 
-@settings
 @hypothesis.given(st.fixed_dictionaries(
     {}, optional={name: st.lists(CELLS, min_size=2, max_size=2) for name in
                   (*COLUMNS, "kernel_class", "run_measured", "device", "status", "unit", "tool")}

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.extras
 
 positive = st.floats(1e-6, 1e6)
 pairs = st.lists(st.tuples(positive, positive), min_size=2, max_size=30)
-settings = hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 WEIGHTED = [
     *("mape", "median_ape", "gmape", "gm_ratio", "wape", "bias", "total_error", "smape"),
@@ -44,7 +43,6 @@ def close(expected: float, *, scale: float = 1.0) -> object:
 
 @pytest.mark.parametrize("name", SCALE_FREE)
 @hypothesis.given(sample=pairs, power=st.integers(-200, 200))
-@settings
 def test_unit_of_the_data_does_not_change_a_relative_figure(
     name: str, sample: list[tuple[float, float]], power: int
 ) -> None:
@@ -55,7 +53,6 @@ def test_unit_of_the_data_does_not_change_a_relative_figure(
 
 
 @hypothesis.given(sample=pairs, power=st.integers(-200, 200))
-@settings
 def test_rmse_scales_with_the_unit(sample: list[tuple[float, float]], power: int) -> None:
     p, m = arrays(sample)
     scaled = value("rmse", np.ldexp(p, power), np.ldexp(m, power))
@@ -64,7 +61,6 @@ def test_rmse_scales_with_the_unit(sample: list[tuple[float, float]], power: int
 
 @pytest.mark.parametrize("name", metrics.FIGURES)
 @hypothesis.given(sample=pairs, seed=st.integers(0, 99))
-@settings
 def test_order_of_the_pairs_does_not_matter(
     name: str, sample: list[tuple[float, float]], seed: int
 ) -> None:
@@ -75,7 +71,6 @@ def test_order_of_the_pairs_does_not_matter(
 
 @pytest.mark.parametrize("name", WEIGHTED)
 @hypothesis.given(sample=pairs, weight=st.floats(1e-3, 1e3))
-@settings
 def test_equal_weights_are_no_weights(
     name: str, sample: list[tuple[float, float]], weight: float
 ) -> None:
@@ -85,7 +80,6 @@ def test_equal_weights_are_no_weights(
 
 @pytest.mark.parametrize("name", WEIGHTED)
 @hypothesis.given(sample=pairs, seed=st.integers(0, 99))
-@settings
 def test_an_integer_weight_is_a_repetition(
     name: str, sample: list[tuple[float, float]], seed: int
 ) -> None:
@@ -101,7 +95,6 @@ def test_an_integer_weight_is_a_repetition(
 @hypothesis.given(
     sample=pairs, seed=st.integers(0, 99), q=st.sampled_from([0.0, 0.1, 0.5, 0.77, 0.9, 1.0])
 )
-@settings
 def test_weighted_quantile_of_repetitions_is_the_inverted_cdf(
     sample: list[tuple[float, float]], seed: int, q: float
 ) -> None:
@@ -117,7 +110,6 @@ def test_weighted_quantile_of_repetitions_is_the_inverted_cdf(
 
 
 @hypothesis.given(sample=pairs)
-@settings
 def test_swapping_prediction_and_measurement(sample: list[tuple[float, float]]) -> None:
     p, m = arrays(sample)
     forward = metrics.log_accuracy_ratio(predicted=p, measured=m)
@@ -131,7 +123,6 @@ def test_swapping_prediction_and_measurement(sample: list[tuple[float, float]]) 
 
 
 @hypothesis.given(sample=pairs)
-@settings
 def test_figures_stand_in_the_order_that_they_must(sample: list[tuple[float, float]]) -> None:
     p, m = arrays(sample)
     figures = {name: value(name, p, m) for name in metrics.FIGURES}
@@ -149,7 +140,6 @@ def test_figures_stand_in_the_order_that_they_must(sample: list[tuple[float, flo
 
 
 @hypothesis.given(sample=pairs, best=st.sampled_from(["lowest", "highest"]))
-@settings
 def test_regret_falls_with_k_and_ends_at_zero(sample: list[tuple[float, float]], best: str) -> None:
     p, m = arrays(sample)
     regrets = [

@@ -14,15 +14,12 @@ hypothesis = pytest.importorskip("hypothesis")
 st = pytest.importorskip("hypothesis.strategies")
 pytestmark = pytest.mark.extras
 
-settings = hypothesis.settings(max_examples=100, deadline=None, derandomize=True, database=None)
-
 NUMBERS = st.floats(min_value=1e-300, max_value=1e300, allow_nan=False)
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]), min_size=1
 )
 
 
-@settings
 @hypothesis.given(st.lists(st.tuples(NAMES, NUMBERS, NUMBERS), min_size=1, max_size=8))
 def test_what_is_written_is_read(
     tmp_path_factory: Any, rows: list[tuple[str, float, float]]
@@ -42,7 +39,6 @@ def test_what_is_written_is_read(
         assert pairs.column("device").tolist() == device
 
 
-@settings
 @hypothesis.given(
     st.binary(max_size=60), st.sampled_from([b"", b"PAR1", b"[", b"{", b"\x1f\x8b", b"a,b\n"])
 )

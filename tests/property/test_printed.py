@@ -12,10 +12,7 @@ hypothesis = pytest.importorskip("hypothesis")
 st = pytest.importorskip("hypothesis.strategies")
 pytestmark = pytest.mark.extras
 
-settings = hypothesis.settings(max_examples=200, deadline=None, derandomize=True, database=None)
 
-
-@settings
 @hypothesis.given(st.integers(0, 10**7), st.integers(0, 4))
 def test_every_number_is_in_the_interval_of_its_own_print(units, decimals):
     text = f"{units / 10**decimals:.{decimals}f}%"
@@ -25,7 +22,6 @@ def test_every_number_is_in_the_interval_of_its_own_print(units, decimals):
     assert math.isclose(p.high - p.low, 10.0 ** (-decimals - 2), rel_tol=1e-6)
 
 
-@settings
 @hypothesis.given(st.floats(0.0, 10.0, allow_nan=False), st.integers(0, 3))
 def test_what_is_rounded_to_a_print_is_in_its_interval(fraction, decimals):
     p = parse_printed(f"{100 * fraction:.{decimals}f}%")

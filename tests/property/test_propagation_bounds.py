@@ -28,12 +28,6 @@ pytestmark = pytest.mark.extras
 CELLS = 400
 
 
-def settings(examples):
-    return hypothesis.settings(
-        max_examples=examples, deadline=None, derandomize=True, database=None
-    )
-
-
 @st.composite
 def any_terms(draw, dfs=(math.inf, 12.0, 4.0, 2.0, 0.9), smallest=1e-12):
     n = draw(st.integers(1, 6))
@@ -84,7 +78,6 @@ def some_dependence(rng, x):
 
 
 @hypothesis.given(terms=any_terms(), q=st.integers(1, 19), seed=st.integers(0, 10**6))
-@settings(40)
 def test_no_dependence_goes_beyond_the_bounds(terms, q, seed):
     q = q / 20
     found = quantile_bounds(terms, q)
@@ -109,7 +102,6 @@ def test_no_dependence_goes_beyond_the_bounds(terms, q, seed):
     alpha=st.floats(1e-4, 0.99),
     sign=st.sampled_from([1, -1]),
 )
-@settings(40)
 def test_what_a_dependence_attains_is_within_the_outer_bound(terms, alpha, sign):
     m = Marginals.of(terms)
     hypothesis.assume(len(m))
@@ -120,7 +112,6 @@ def test_what_a_dependence_attains_is_within_the_outer_bound(terms, alpha, sign)
 
 
 @hypothesis.given(terms=any_terms(dfs=(math.inf, 12.0)), seed=st.integers(0, 10**6))
-@settings(30)
 def test_standard_deviations_are_in_their_range(terms, seed):
     hypothesis.assume(math.isinf(terms.df) or terms.kind != "log-ratio")
     found = variance_bounds(terms)
@@ -136,7 +127,6 @@ def test_standard_deviations_are_in_their_range(terms, seed):
 @hypothesis.given(
     terms=any_terms(), q=st.floats(0.01, 0.99), unit=st.sampled_from([1e-6, 7.0, 1e9])
 )
-@settings(30)
 def test_bounds_carry_units(terms, q, unit):
     hypothesis.assume(terms.kind != "absolute")
     other = Terms(
@@ -158,7 +148,6 @@ def test_bounds_carry_units(terms, q, unit):
 
 
 @hypothesis.given(terms=any_terms(), level=st.floats(0.1, 0.95))
-@settings(40)
 def test_bands_are_nested(terms, level):
     inner, outer = band(terms, level), band(terms, level + 0.04)
     slack = 1e-4 * (outer[1] - outer[0]) + 1e-9 * abs(outer[1])
@@ -173,7 +162,6 @@ def test_bands_are_nested(terms, level):
 
 # A time has 16 digits: of a spread of 1e-12 it knows four.
 @hypothesis.given(terms=any_terms(smallest=1e-6), q=st.floats(0.01, 0.99))
-@settings(30)
 def test_maximum_and_its_probability_agree(terms, q):
     low, high = frechet_max(terms, q)
     assert low <= high
@@ -184,7 +172,6 @@ def test_maximum_and_its_probability_agree(terms, q):
 
 
 @hypothesis.given(n=st.integers(1, 8), seed=st.integers(0, 10**6))
-@settings(30)
 def test_nearest_correlation_is_one(n, seed):
     rng = np.random.default_rng(seed)
     a = rng.uniform(-2, 2, (n, n))

@@ -23,7 +23,6 @@ hypothesis = pytest.importorskip("hypothesis")
 st = pytest.importorskip("hypothesis.strategies")
 pytestmark = pytest.mark.extras
 
-settings = hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
 close = {"rel": 1e-10, "abs": 1e-300}
 
 
@@ -59,7 +58,6 @@ def sd(terms: Terms) -> float:
 
 
 @hypothesis.given(terms=terms_strategy(), more=st.floats(1.0, 3.0), data=st.data())
-@settings
 def test_more_spread_is_never_less_uncertainty(terms: Terms, more: float, data: Any) -> None:
     at = data.draw(st.integers(0, len(terms) - 1))
     wider: Floats = terms.spread.copy()
@@ -68,7 +66,6 @@ def test_more_spread_is_never_less_uncertainty(terms: Terms, more: float, data: 
 
 
 @hypothesis.given(terms=terms_strategy(), power=st.integers(-300, 300))
-@settings
 def test_the_unit_does_not_matter(terms: Terms, power: int) -> None:
     absolute = terms.kind == "absolute"
     scaled = dataclasses.replace(
@@ -85,7 +82,6 @@ def test_the_unit_does_not_matter(terms: Terms, power: int) -> None:
 
 
 @hypothesis.given(terms=terms_strategy(), data=st.data())
-@settings
 def test_the_order_does_not_matter(terms: Terms, data: Any) -> None:
     order = data.draw(st.permutations(range(len(terms))))
     shuffled = terms.take(order)
@@ -97,7 +93,6 @@ def test_the_order_does_not_matter(terms: Terms, data: Any) -> None:
 
 
 @hypothesis.given(terms=terms_strategy(), part=st.floats(0.05, 0.95), data=st.data())
-@settings
 def test_splitting_a_term_in_two_changes_nothing(terms: Terms, part: float, data: Any) -> None:
     # Both halves in one finest group that explains everything: their error is the same one.
     at = data.draw(st.integers(0, len(terms) - 1))
@@ -124,7 +119,6 @@ def test_splitting_a_term_in_two_changes_nothing(terms: Terms, part: float, data
 
 
 @hypothesis.given(terms=terms_strategy(), data=st.data())
-@settings
 def test_a_count_is_as_many_terms_of_the_finest_group(terms: Terms, data: Any) -> None:
     at = data.draw(st.integers(0, len(terms) - 1))
     split = data.draw(st.integers(1, 5))
@@ -138,7 +132,6 @@ def test_a_count_is_as_many_terms_of_the_finest_group(terms: Terms, data: Any) -
 
 
 @hypothesis.given(terms=terms_strategy())
-@settings
 def test_between_independent_and_common(terms: Terms) -> None:
     independent = dataclasses.replace(terms, levels=())
     everything = Level("all", np.zeros(len(terms), dtype=np.int64), 1.0)
@@ -152,7 +145,6 @@ def test_between_independent_and_common(terms: Terms) -> None:
 
 
 @hypothesis.given(terms=terms_strategy(), by=st.sampled_from(["class", "term"]))
-@settings
 def test_the_budget_adds_up(terms: Terms, by: Any) -> None:
     budget = error_budget(terms, by=by)
     assert budget.first_order.sum() == pytest.approx(1, abs=1e-10)
@@ -163,7 +155,6 @@ def test_the_budget_adds_up(terms: Terms, by: Any) -> None:
 
 
 @hypothesis.given(terms=terms_strategy(), level=st.floats(0.01, 0.98))
-@settings
 def test_quantiles_increase(terms: Terms, level: float) -> None:
     for df in (math.inf, 4.0):
         total = total_moments(dataclasses.replace(terms, df=df))
@@ -176,7 +167,6 @@ normals = st.tuples(
 
 
 @hypothesis.given(case=normals)
-@settings
 def test_a_maximum_is_at_least_the_larger_mean(case: tuple[float, ...]) -> None:
     mean1, sd1, mean2, sd2, rho = case
     m = maximum_of_two(mean1, sd1, mean2, sd2, correlation=rho)
@@ -186,7 +176,6 @@ def test_a_maximum_is_at_least_the_larger_mean(case: tuple[float, ...]) -> None:
 
 
 @hypothesis.given(terms=terms_strategy(most=6))
-@settings
 def test_a_graph_of_one_sum_is_the_sum(terms: Terms) -> None:
     def together(on: MomentsAlgebra) -> Canonical:
         return on.total(
@@ -201,7 +190,6 @@ def test_a_graph_of_one_sum_is_the_sum(terms: Terms) -> None:
 
 
 @hypothesis.given(terms=terms_strategy(most=6), power=st.integers(-100, 100))
-@settings
 def test_the_unit_of_a_graph_does_not_matter(terms: Terms, power: int) -> None:
     terms = dataclasses.replace(terms, kind="log-ratio" if terms.kind == "absolute" else terms.kind)
     scaled = dataclasses.replace(terms, value=np.ldexp(terms.value, power))

@@ -6,15 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errcomp.propagation._rows import rows_of_sum
 from errcomp.propagation._stopping import layout, quantiles
 from errcomp.propagation.montecarlo import SamplingAlgebra, simulate
 from errcomp.propagation.terms import KINDS, Floats, Level, Terms
-
-quick = settings(deadline=None, max_examples=40)
 
 
 @st.composite
@@ -49,7 +47,6 @@ def scaled(t: Terms, by: float) -> Terms:
     return Terms(**fields)
 
 
-@quick
 @given(any_terms(), st.sampled_from([2.0**-20, 0.5, 1024.0]), st.sampled_from(["sobol", "random"]))
 def test_units_do_not_matter(t: Terms, by: float, method: Any) -> None:
     one = simulate(t, draws=512, method=method)
@@ -57,7 +54,6 @@ def test_units_do_not_matter(t: Terms, by: float, method: Any) -> None:
     np.testing.assert_allclose(other.draws, by * one.draws, rtol=1e-6)
 
 
-@quick
 @given(any_terms())
 def test_certain_terms_add_up_exactly(t: Terms) -> None:
     fields = {name: getattr(t, name) for name in t.__dataclass_fields__}
@@ -72,7 +68,6 @@ def test_certain_terms_add_up_exactly(t: Terms) -> None:
     assert result.standard_error(0.5) <= 1e-9 * abs(result.quantile(0.5)) + 1e-12
 
 
-@quick
 @given(any_terms(), st.integers(0, 5))
 def test_quantiles_rise_and_lie_in_their_intervals(t: Terms, seed: int) -> None:
     result = simulate(t, draws=1024, seed=seed)
@@ -85,7 +80,6 @@ def test_quantiles_rise_and_lie_in_their_intervals(t: Terms, seed: int) -> None:
     assert x[-1] <= result.draws.max()
 
 
-@quick
 @given(any_terms())
 def test_maximum_is_between_its_parts_and_their_sum(t: Terms) -> None:
     def work(a: SamplingAlgebra) -> Floats:
@@ -99,7 +93,6 @@ def test_maximum_is_between_its_parts_and_their_sum(t: Terms) -> None:
     simulate(t, work, draws=512)
 
 
-@quick
 @given(any_terms())
 def test_rows_of_the_sum_keep_mean_and_variance_of_linear_terms(t: Terms) -> None:
     if t.kind == "log-ratio":
@@ -119,7 +112,6 @@ def test_rows_of_the_sum_keep_mean_and_variance_of_linear_terms(t: Terms) -> Non
     np.testing.assert_allclose(variance, scale @ pairs @ scale, rtol=1e-9, atol=1e-12)
 
 
-@quick
 @given(st.integers(512, 2**24))
 def test_layout(draws: int) -> None:
     replicates, each = layout(draws)
@@ -127,7 +119,6 @@ def test_layout(draws: int) -> None:
     assert 16 <= replicates <= 32
 
 
-@quick
 @given(
     st.lists(st.floats(-1e6, 1e6) | st.just(math.inf), min_size=1, max_size=30),
     st.lists(st.floats(0, 1), min_size=1, max_size=5),

@@ -62,6 +62,7 @@ def read_all(one: Format, path: Path) -> None:
             read_document(found.graph())
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
 def test_damage_is_read_or_refused(one: Format, tmp_path: Path) -> None:
     folder = tmp_path / "files"
@@ -70,12 +71,9 @@ def test_damage_is_read_or_refused(one: Format, tmp_path: Path) -> None:
     own = [path for path in files if recognise(Source(path), [one])]
     same_tool = [other for other in formats() if other.tool == one.tool]
 
+    # Half as many as elsewhere: there are a hundred formats.
     @settings(
-        max_examples=40,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
+        max_examples=settings.default.max_examples // 2, suppress_health_check=list(HealthCheck)
     )
     @given(st.sampled_from(files), CHANGES, st.sampled_from(same_tool))
     def check(path: Path, changes: list[Change], other: Format) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errcomp.errors import InputError
@@ -97,7 +97,6 @@ MUTATIONS = st.lists(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
 @given(changes=MUTATIONS)
 def test_mutations_are_read_or_refused(
     changes: list[tuple[float, int, bytes]], tmp_path_factory: Any

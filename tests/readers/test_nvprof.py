@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errcomp.errors import InputError
@@ -189,7 +189,6 @@ def mutated(content: bytes, changes: list[tuple[str, float, int, int]]) -> bytes
     ],
     ids=lambda path: path.name,
 )
-@settings(deadline=None, derandomize=True, max_examples=25)
 @given(changes=MUTATIONS)
 def test_mutations_are_read_or_refused(
     good: Path, changes: list[tuple[str, float, int, int]], tmp_path_factory: Any

@@ -6,7 +6,7 @@ import contextlib
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errcomp.readers import _wire
@@ -38,25 +38,21 @@ FIELDS = st.one_of(
 )
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(FIELDS))
 def test_what_is_written_is_read(message: list[tuple[int, int, int | bytes]]) -> None:
     assert list(_wire.fields(b"".join(field(*one) for one in message))) == message
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 2**64 - 1)))
 def test_packed_numbers(values: list[int]) -> None:
     assert _wire.varints(b"".join(map(varint, values))) == values
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(st.binary(max_size=300)))
 def test_messages_after_their_length(parts: list[bytes]) -> None:
     assert list(_wire.messages(b"".join(varint(len(one)) + one for one in parts))) == parts
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_fields_or_a_value_error(data: bytes) -> None:
     for function in (_wire.fields, _wire.varints, _wire.messages):

@@ -29,13 +29,18 @@ from errcomp.calibration._bayes_posterior import Posterior
 from errcomp.calibration.bayesian import BayesianResidual
 from errcomp.calibration.hierarchical import HierarchicalModel
 
-try:
-    import_arviz()
-    import_pymc()
-except MissingExtraError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
-
 pytestmark = [pytest.mark.extras, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sampler() -> None:
+    # Not where tests are collected: they take seconds to import.
+    try:
+        import_arviz()
+        import_pymc()
+    except MissingExtraError as missing:
+        pytest.skip(str(missing))
+
 
 WORLDS, DRAWS, KEPT = 32, 200, 20
 RUNS, DEVICES, MODELS = 40, 5, 4

@@ -21,11 +21,7 @@ numpy_st = pytest.importorskip("hypothesis.extra.numpy")
 pytestmark = pytest.mark.extras
 
 settings = hypothesis.settings(
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
 )
 
 
