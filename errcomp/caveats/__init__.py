@@ -53,9 +53,9 @@ def check(
         Of one tool: a group of an audit, or all of its pairs.
     claim : object, optional
         What is claimed of these pairs. These attributes are read, as far as it has them:
-        ``printed`` (``"2.3%"``), ``low`` and ``high`` (fractions, half-open), ``metric``, ``kind``
-        (``"error"``, …), ``aggregation`` (``"not stated"`` where the source does not say),
-        ``level`` and ``reference``.
+        ``printed`` (``"2.3%"``), ``shown`` (the same as messages write it), ``low`` and ``high``
+        (fractions, half-open), ``metric``, ``kind`` (``"error"``, …), ``aggregation`` (``"not
+        stated"`` where the source does not say), ``level`` and ``reference``.
     by : str or sequence of str
         The keys by which the reader groups; the pooled figure is compared with the mean over those
         groups. Inside one of the groups (and without keys) device, model, mode and kernel_class are

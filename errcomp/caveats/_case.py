@@ -35,6 +35,8 @@ __all__ = [
     "plural",
 ]
 
+#: Words by which a source says nothing.
+_UNSAID = ("", "none", "not stated", "unknown", "n/a")
 #: A figure that moves by less than a quarter (8 % or 10 %) is not worth a caveat: it is what the
 #: 95 % interval of 36 pairs with Gaussian errors spans on either side, and few tables are larger.
 MATERIAL = 1.25
@@ -109,6 +111,16 @@ class Case:
         self.n = pairs.n
         self.predicted, self.measured = pairs.predicted, pairs.measured
         self._codes: dict[str, tuple[Ints, list[Any]]] = {}
+
+    def said(self, name: str) -> str:
+        """Return what the claim says of this; empty where it says nothing."""
+        text = str(getattr(self.claim, name, None) or "").strip()
+        return "" if text.lower() in _UNSAID else text
+
+    @property
+    def claimed(self) -> str:
+        """The claimed figure as messages write it."""
+        return self.said("shown") or self.said("printed")
 
     @cached_property
     def ape(self) -> Floats:

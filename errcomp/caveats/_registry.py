@@ -9,6 +9,7 @@ from typing import Literal
 from errcomp.caveats import claim, comparisons, sample, shape, tools, totals
 from errcomp.caveats._case import Finding
 from errcomp.caveats._elsewhere import ELSEWHERE, Note
+from errcomp.caveats._propagated import PROPAGATED
 from errcomp.errors import InputError, did_you_mean
 
 __all__ = ["CHECKS", "Check", "explain"]
@@ -79,7 +80,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "few-configurations",
-        "Few pairs (under 10): any figure of them is uncertain",
+        "Under 10 pairs, too few for any figure to be certain",
         sample.few_configurations,
         "pairs",
         "Fires below 10 pairs, the size from which on the package's intervals have to reach 90 % "
@@ -192,7 +193,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "small-quantities",
-        "The smallest quantities make the MAPE",
+        "The smallest quantities set the MAPE",
         shape.small_quantities,
         "pairs",
         "Fires when small measurements have larger relative errors (rank correlation, one-sided "
@@ -345,7 +346,7 @@ def explain(code: str) -> str:
 claim and the exact mean does not. A fact, no test.
     What to do: Round once, at the end.
     """
-    everything: tuple[Check | Note, ...] = (*CHECKS, *ELSEWHERE)
+    everything: tuple[Check | Note, ...] = (*CHECKS, *ELSEWHERE, *PROPAGATED)
     found = [one for one in everything if one.code == code]
     if not found:
         codes = sorted({one.code for one in everything})

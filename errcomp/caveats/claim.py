@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +32,6 @@ __all__ = [
     "rounded_before_averaging",
 ]
 
-_UNSAID = ("", "none", "not stated", "unknown", "n/a")
 #: Words for figures that are no relative error, and the figure of the same pairs to set beside.
 _OTHER_METRICS = {
     r"kendall|tau": "kendall",
@@ -51,11 +50,6 @@ _QUANTILE = re.compile(
 )
 
 
-def _said(claim: Any, name: str) -> str:
-    text = str(getattr(claim, name, None) or "").strip()
-    return "" if text.lower() in _UNSAID else text
-
-
 def level_mismatch(case: Case) -> Finding | None:
     """Find pairs of several levels under one figure, or of another level than the claim."""
     if "level" not in case.pairs.keys:
@@ -66,7 +60,7 @@ def level_mismatch(case: Case) -> Finding | None:
         parts = " and ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
         message = f"These pairs mix levels: {parts}. One figure over them means neither."
         return Finding(Caveat("level-mismatch", message, {"levels": counts}))
-    claimed = _said(case.claim, "level")
+    claimed = case.said("level")
     (level,) = counts
     if not claimed or level in re.split(r"\s*(?:,|/|\band\b|\bor\b)\s*", claimed.lower()):
         return None
@@ -79,7 +73,7 @@ def level_mismatch(case: Case) -> Finding | None:
 
 def reference_mismatch(case: Case) -> Finding | None:
     """Find a claim made against something else than what these pairs were measured on."""
-    claimed = _said(case.claim, "reference")
+    claimed = case.said("reference")
     if not claimed:
         return None
     stated = "reference" in case.pairs.keys
@@ -114,7 +108,7 @@ def kind_of_reference(text: str) -> str:
 
 def metric_mismatch(case: Case) -> Finding | None:
     """Find a claim whose figure is no relative error, and set both kinds side by side."""
-    metric = _said(case.claim, "metric")
+    metric = case.said("metric")
     name = next((n for words, n in _OTHER_METRICS.items() if re.search(words, metric.lower())), "")
     if not name:
         return None
@@ -129,9 +123,9 @@ def metric_mismatch(case: Case) -> Finding | None:
     moral = "twice too high still correlates perfectly"
     if spec.unit != "correlation":
         moral = "the two cannot be compared"
-    printed = _said(case.claim, "printed")
+    quoted = f"{metric} ({case.claimed})" if case.claimed else metric
     message = (
-        f"The claim quotes {metric}{f' ({printed})' if printed else ''}, no relative error. Here: "
+        f"The claim quotes {quoted}, no relative error. Here: "
         f"{spec.label} {written}, MAPE {percent(case.mape)}; {moral}."
     )
     known = None if math.isnan(value) else value
@@ -146,9 +140,8 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     fits = agreeing(case)
     figures = case.averages
     apart = max(figures.values()) > MATERIAL * min(figures.values())
-    printed = _said(case.claim, "printed")
     if (
-        not printed
+        not case.claimed
         or "mean" in fits
         or not apart
         or getattr(case.claim, "kind", "error") != "error"
@@ -156,17 +149,18 @@ def aggregation_not_stated(case: Case) -> Finding | None:
         return None
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
     verdict = f"only the {' and the '.join(fits)} fits" if fits else "none prints so"
-    message = f"The claim {printed} does not say how it was averaged. Here {written}: {verdict}."
+    message = (
+        f"The claim {case.claimed} does not say how it was averaged. Here {written}: {verdict}."
+    )
     evidence = {**{k.replace(" ", "_"): v for k, v in figures.items()}, "fits": fits}
     return Finding(Caveat("aggregation-not-stated", message, evidence))
 
 
 def rounded_before_averaging(case: Case) -> Finding | None:
     """Find a claimed mean that these pairs give only once each error is rounded as printed."""
-    printed = _said(case.claim, "printed")
-    if not re.fullmatch(r"\d+(\.\d+)?\s*%", printed):
+    if not re.fullmatch(r"\d+(\.\d+)?\s*%", case.claimed):
         return None
-    number = printed.rstrip("% ")
+    number = case.claimed.rstrip("% ")
     decimals = len(number.partition(".")[2])
     rounded = float(np.round(100 * case.ape, decimals).mean()) / 100
     texts = [f"{100 * value:.{decimals}f}" for value in (case.mape, rounded)]
@@ -182,7 +176,7 @@ def rounded_before_averaging(case: Case) -> Finding | None:
 
 def quantile_claim(case: Case) -> Finding | None:
     """Find a claimed quantile of the error that these pairs are too few for."""
-    found = _QUANTILE.search(_said(case.claim, "metric").lower())
+    found = _QUANTILE.search(case.said("metric").lower())
     if not found:
         return None
     q = float(found[1] or found[2]) / 100

@@ -53,7 +53,7 @@ def aggregation_matters(case: Case) -> Finding | None:
     evidence = {**{k.replace(" ", "_"): v for k, v in figures.items()}, "factor": factor}
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
     if fits and "mean" not in fits:
-        message = f"The claim {claim.printed} fits the {' and the '.join(fits)} only: {written}."
+        message = f"The claim {case.claimed} fits the {' and the '.join(fits)} only: {written}."
         return Finding(Caveat("aggregation-matters", message, {**evidence, "fits": fits}))
     if factor < FACTOR:
         return NOTHING

@@ -61,7 +61,7 @@ def claimed_total(case: Case) -> Finding | None:
     weighted = averages["weighted mean"]
     is_one = "is" if said else "prints as"
     message = (
-        f"The claim {claim.printed} {is_one} the error of the total or of means "
+        f"The claim {case.claimed} {is_one} the error of the total or of means "
         f"({signed(total)}), where errors of opposite sign cancel: single pairs are "
         f"{percent(case.mape)} off (weighted {percent(weighted)})."
     )

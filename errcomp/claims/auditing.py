@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from errcomp._showing import Shown
 from errcomp.caveats import check, check_table
+from errcomp.caveats.sample import CLUSTER_KEYS
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, judge
 from errcomp.metrics.intervals import check_options, fewest_resamples
@@ -115,9 +116,13 @@ class Audit(Shown):
     level, seed, method
         How the intervals were made.
     joint_level : float
-        Level at which each row's claim is judged once more, so that all hold together.
+        Level at which each claim is judged once more, so that all hold together: those of the rows
+        and those about all pairs or a subset.
     others : tuple of str
         Tools in the table that were not audited.
+    cluster_keys : tuple of str
+        Columns by which pairs may err alike: those given as clusters, else those of model and
+        device that the table has. Where there are none, all pairs count as independent, unchecked.
     """
 
     source: str
@@ -133,6 +138,12 @@ class Audit(Shown):
     seed: int
     method: str
     others: tuple[str, ...]
+    cluster_keys: tuple[str, ...]
+
+    @property
+    def judged_together(self) -> int:
+        """How many claims `joint_level` allows for; a group that holds all pairs adds none."""
+        return round((1 - self.level) / (1 - self.joint_level))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON document."""
@@ -151,6 +162,7 @@ class Audit(Shown):
             "caveats": [c.to_dict() for c in self.caveats],
             "dropped": [d.to_dict() for d in self.dropped],
             "tools_not_audited": list(self.others),
+            "cluster_keys": list(self.cluster_keys),
         }
 
 
@@ -223,36 +235,24 @@ def audit(
     note = partial(check, by=keys, level=level, seed=seed)
     given = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
     row_of = partial(_row, figures_of=figures_of, note=note, given=given)
-    rows: list[AuditRow] = []
-    overall: list[AuditRow] = []
-    general: list[Verdict] = []
+    parts = []
     for name in names:
         part = chosen.of_tool(name) if name in chosen.tools else chosen
         known = claims_of(name) if claims is None else tuple(claims)
-        found = [
-            row_of(name, g.key, part.take(g.index), _claim_for(known, g.key))
-            for g in part.groups(keys)
-        ]
-        judged = {id(row.verdict.claim) for row in found if row.key}
-        rest = [c for c in known if _applies(c, part) and (not c.subset or id(c) not in judged)]
-        others = [row_of(name, {}, _rows_of(c, part), c) for c in rest]
-        about_all = (row for row in others if _is_about(row.verdict) and not _subset(row))
-        rows += found
-        general += [row.verdict for row in others]
-        overall.append(next(about_all, None) or row_of(name, {}, part, None))
-    decided = [row for row in rows if row.verdict.recomputed and row.key]
-    joint = 1 - (1 - level) / max(len(decided), 1)
-    if len(decided) > 1:
+        parts.append(_part_of(name, part, known, keys, row_of))
+    tests = {one.test for part in parts for one in part if one.row.verdict.recomputed}
+    joint = 1 - (1 - level) / max(len(tests), 1)
+    if len(tests) > 1:
         enough = max(resamples, fewest_resamples(joint))
         again = partial(figures_of, level=joint, resamples=enough)
-        rows = [_with_joint_word(row, chosen, again) for row in rows]
+        parts = [part.with_joint_words(again) for part in parts]
     return Audit(
         source=table.source,
         unit=table.unit,
         by=keys,
-        rows=tuple(rows),
-        overall=tuple(overall),
-        claims=tuple(general),
+        rows=tuple(one.row for part in parts for one in part.groups),
+        overall=tuple(part.overall for part in parts),
+        claims=tuple(one.row.verdict for part in parts for one in part.others),
         caveats=check_table(chosen) if len(names) > 1 else (),
         dropped=table.dropped,
         level=level,
@@ -260,7 +260,75 @@ def audit(
         seed=seed,
         method=method,
         others=tuple(t for t in table.tools if t not in names),
+        cluster_keys=given or tuple(key for key in CLUSTER_KEYS if key in table.keys),
     )
+
+
+class _Found(NamedTuple):
+    """A row and the pairs that it is about."""
+
+    row: AuditRow
+    pairs: Pairs
+
+    @property
+    def test(self) -> tuple[int, bytes]:
+        """What is tested: a group may hold all pairs, and is then no test besides theirs."""
+        return id(self.row.verdict.claim), self.pairs.rows.tobytes()
+
+    def with_joint_word(self, figures_of: Callable[..., Summary]) -> _Found:
+        """Judge the claim on other intervals of the same figures, as the joint verdict."""
+        row, pairs = self
+        if not row.verdict.recomputed:
+            return self
+        keys = row.cluster.split(",") if row.cluster else None
+        again = partial(figures_of, cluster=keys) if keys else figures_of
+        word = judge(row.verdict.claim, again(pairs).pooled.figures, pairs).word
+        return _Found(replace(row, verdict=replace(row.verdict, jointly=word)), pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is found of one tool: its groups, its other claims, all its pairs without a claim."""
+
+    groups: list[_Found]
+    others: list[_Found]
+    unclaimed: AuditRow | None
+
+    def __iter__(self) -> Iterator[_Found]:
+        return iter((*self.groups, *self.others))
+
+    @property
+    def overall(self) -> AuditRow:
+        """All pairs of the tool, with the claim about them where there is one."""
+        return self.unclaimed or next(one.row for one in self.others if _is_about_all(one.row))
+
+    def with_joint_words(self, figures_of: Callable[..., Summary]) -> _Part:
+        """Judge all claims once more, on intervals at the level that holds for all of them."""
+        groups = [one.with_joint_word(figures_of) for one in self.groups]
+        others = [one.with_joint_word(figures_of) for one in self.others]
+        return _Part(groups, others, self.unclaimed)
+
+
+def _part_of(
+    name: str,
+    pairs: Pairs,
+    known: Sequence[Claim],
+    keys: Sequence[str],
+    row_of: Callable[..., AuditRow],
+) -> _Part:
+    """Audit one tool: every group, and every claim that is not about exactly one of them."""
+    groups = []
+    for group in pairs.groups(keys):
+        part = pairs.take(group.index)
+        groups.append(_Found(row_of(name, group.key, part, _claim_for(known, group.key)), part))
+    judged = {id(one.row.verdict.claim) for one in groups if one.row.key}
+    others = []
+    for claim in known:
+        if _applies(claim, pairs) and (not claim.subset or id(claim) not in judged):
+            part = pairs.where(claim.subset) if claim.subset else pairs
+            others.append(_Found(row_of(name, {}, part, claim), part))
+    about_all = any(_is_about_all(one.row) for one in others)
+    return _Part(groups, others, None if about_all else row_of(name, {}, pairs, None))
 
 
 def _row(
@@ -298,12 +366,9 @@ def _is_about(verdict: Verdict) -> bool:
     return by_user or verdict.recomputed is not None
 
 
-def _subset(row: AuditRow) -> Mapping[str, str]:
-    return row.verdict.claim.subset if row.verdict.claim else {}
-
-
-def _rows_of(claim: Claim, pairs: Pairs) -> Pairs:
-    return pairs.where(claim.subset) if claim.subset else pairs
+def _is_about_all(row: AuditRow) -> bool:
+    claim = row.verdict.claim
+    return _is_about(row.verdict) and claim is not None and not claim.subset
 
 
 def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
@@ -311,16 +376,6 @@ def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
     group = {k: str(v) for k, v in key.items()}
     exact = (c for c in known if c.subset and dict(c.subset) == group)
     return next(exact, next((c for c in known if c.claimed_by == "the user"), None))
-
-
-def _with_joint_word(row: AuditRow, pairs: Pairs, figures_of: Callable[..., Summary]) -> AuditRow:
-    if not row.verdict.recomputed:
-        return row
-    part = pairs.of_tool(row.tool) if row.tool in pairs.tools else pairs
-    part = part.take(next(g for g in part.groups(tuple(row.key)) if g.key == row.key).index)
-    again = partial(figures_of, cluster=row.cluster.split(",")) if row.cluster else figures_of
-    word = judge(row.verdict.claim, again(part).pooled.figures, part).word
-    return replace(row, verdict=replace(row.verdict, jointly=word))
 
 
 def _applies(claim: Claim, pairs: Pairs) -> bool:

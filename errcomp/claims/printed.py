@@ -10,7 +10,7 @@ from typing import Literal
 
 from errcomp.errors import InputError
 
-__all__ = ["Printed", "parse_printed"]
+__all__ = ["Printed", "in_percent", "parse_printed"]
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _UNIT = r"\s*(?P<{0}>%|×|x)?\s*"
@@ -21,6 +21,8 @@ _RANGE = re.compile(
 )
 
 
+_SIGN = re.compile(r"\s*%")
+_FACTORS = ("×", "x")
 _POWER = re.compile(r"[eE]([+-]?\d+)")
 _LARGEST_POWER = 300
 
@@ -120,6 +122,36 @@ def parse_printed(text: str | float) -> Printed:
     if found := _RANGE.fullmatch(written):
         return _range(written, found)
     raise _unreadable(text)
+
+
+def in_percent(text: str) -> str:
+    """Write a printed error or share as all results do: in per cent, a space before the sign.
+
+    A figure without a percent sign is a fraction, as in `parse_printed`; a factor stays one.
+
+    Parameters
+    ----------
+    text : str
+        As printed; may be empty.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> in_percent("2.3%"), in_percent("0.050"), in_percent("<0.05"), in_percent("2–4×")
+    ('2.3 %', '5.0 %', '<5 %', '2–4×')
+    """
+    if "%" in text:
+        return _SIGN.sub(" %", text)
+    if not text or text.rstrip().endswith(_FACTORS):
+        return text
+    return f"{re.sub(_NUMBER, _hundredfold, text.strip())} %"
+
+
+def _hundredfold(found: re.Match[str]) -> str:
+    return f"{Decimal(found[0]).scaleb(2):f}"
 
 
 def _unreadable(text: str | float) -> InputError:

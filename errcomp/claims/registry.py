@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from errcomp.claims.printed import parse_printed
+from errcomp.claims.printed import in_percent, parse_printed
 from errcomp.errors import InputError, did_you_mean, offer
 
 __all__ = [
@@ -126,6 +126,11 @@ class Claim:
     def high(self) -> float | None:
         """Upper end of `interval`."""
         return None if self.interval is None else self.interval[1]
+
+    @property
+    def shown(self) -> str:
+        """The figure as results write it: an error or a share in per cent."""
+        return in_percent(self.printed) if self.kind in ("error", "share") else self.printed
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; the interval as two fractions or None."""

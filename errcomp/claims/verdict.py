@@ -66,6 +66,16 @@ class Verdict:
     agreeing: tuple[str, ...] = ()
     jointly: Word | None = None
 
+    @property
+    def together(self) -> Word:
+        """The word that counts where several claims are judged.
+
+        Over- and understated only where that holds for all of them together: many true claims must
+        not look wrong because they are many.
+        """
+        decided = self.word in ("overstated", "understated")
+        return self.jointly or self.word if decided else self.word
+
     def to_dict(self) -> dict[str, Any]:
         """Return the columns of a row: what was claimed, the verdict, and what it rests on.
 
@@ -141,7 +151,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
             reason = (
                 f"{word.capitalize()} as a mean ({recomputed.format()}), but the "
                 f"{spoken(names)} of the same {recomputed.n} pairs could be "
-                f"{claim.printed}, and the source does not say which it is."
+                f"{claim.shown}, and the source does not say which it is."
             )
             word = "not verifiable"
     return Verdict(word, reason, claim, recomputed, ratio, aggregations, agreeing)
@@ -262,11 +272,11 @@ def _sentence(
     figure = f"{recomputed.format()} from {recomputed.n} pairs"
     if word == "consistent":
         if parse_printed(claim.printed).kind == "value":
-            return f"{figure}: {claim.printed} is within the interval."
-        return f"{figure}: the interval reaches into {claim.printed}."
+            return f"{figure}: {claim.shown} is within the interval."
+        return f"{figure}: the interval reaches into {claim.shown}."
     side = "above" if recomputed.value > (claim.high or 0.0) else "below"
     times = "" if ratio is None else f", {ratio:.1f} times what is claimed"
-    text = f"{figure}: the whole interval is {side} {claim.printed}{times}."
+    text = f"{figure}: the whole interval is {side} {claim.shown}{times}."
     others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
     if others:
         text += f" The {spoken(others)} of the same pairs would be printed so."

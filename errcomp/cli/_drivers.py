@@ -7,6 +7,7 @@ import argparse
 from errcomp.cli._input import load_table
 from errcomp.cli._output import emit
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import check_targets
 
 __all__ = ["run_drivers"]
 
@@ -17,6 +18,7 @@ def run_drivers(args: argparse.Namespace) -> None:
     from errcomp.report.sections import section
     from errcomp.report.tables.drivers import drivers_tables
 
+    check_targets(args, [args.table])
     pairs = load_table(args)
     with progress("comparing", quiet=args.json):
         result = error_drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)

@@ -7,14 +7,19 @@ import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from errcomp.errors import InputError
     from errcomp.tables import Pairs
+    from errcomp.tables._table import Table
+
+    T = TypeVar("T", bound=Table)
 
 __all__ = [
     "SEED_HELP",
+    "add_column",
     "add_interval_arguments",
     "add_table_arguments",
     "add_where",
@@ -22,9 +27,11 @@ __all__ = [
     "fraction",
     "load_table",
     "no_such_table",
+    "parse_columns",
     "parse_keys",
     "parse_where",
     "seed",
+    "select",
 ]
 
 
@@ -47,6 +54,7 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reading the table")
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
     group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
+    add_column(group, "device, model, mode, tool, status, …")
     group.add_argument("--unit", help="unit of both columns, e.g. ms")
     group.add_argument(
         "--zeros",
@@ -55,6 +63,17 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
         help="measurements that are not positive: raise (default) or exclude and count them",
     )
     add_where(group)
+
+
+def add_column(parser: argparse._ActionsContainer, names: str) -> None:
+    """Add which column of the table is what."""
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME=COLUMN",
+        help=f"column of the table that holds {names}; may be repeated",
+    )
 
 
 def add_where(
@@ -136,19 +155,10 @@ def load_table(args: argparse.Namespace) -> Pairs:
     from errcomp.readers.output import Output
     from errcomp.tables import Pairs
 
-    columns = {
-        name: given
-        for name, given in (("predicted", args.predicted), ("measured", args.measured))
-        if given
-    }
+    columns = _columns_of(args)
     path = Path(args.table)
     if path.exists():
         options = {"columns": columns or None, "unit": args.unit, "zeros": args.zeros}
-        output = getattr(args, "output", None)
-        if output is not None and output.exists() and output.samefile(path):
-            raise InputError(
-                f"{path}: -o would overwrite the table that is read; name another file"
-            )
         found = readers.read(path, **options)
         if isinstance(found, Pairs):
             pairs = found
@@ -162,12 +172,26 @@ def load_table(args: argparse.Namespace) -> Pairs:
         if columns or args.unit:
             raise InputError(
                 f"{args.table} is an embedded table: its columns and unit are known, "
-                "leave out --predicted, --measured and --unit"
+                "leave out --predicted, --measured, --column and --unit"
             )
         pairs = datasets.load(args.table)
     else:
         raise no_such_table(args.table, "table", datasets.names())
-    return pairs.where(parse_where(args.where)) if args.where else pairs
+    return select(pairs, args.where)
+
+
+def _columns_of(args: argparse.Namespace) -> dict[str, str]:
+    """Return name → column of the table, from --column and the options of one name each."""
+    from errcomp.errors import InputError
+
+    # Where a page is made of several tables, no columns are named.
+    columns = parse_columns(getattr(args, "column", []))
+    for name, given in (("predicted", args.predicted), ("measured", args.measured)):
+        if given and columns.setdefault(name, given) != given:
+            raise InputError(
+                f"--{name} {given} and --column {name}={columns[name]} contradict: leave one out"
+            )
+    return columns
 
 
 def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
@@ -183,6 +207,62 @@ def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
         f"{name}: no such file, and no embedded {kind} of that name. "
         f"{did_you_mean(name, [*embedded, *files])}Embedded: {', '.join(embedded)}"
     )
+
+
+def parse_columns(items: list[str]) -> dict[str, str]:
+    """Turn ``["device=gpu"]`` into name → column of the table.
+
+    Examples
+    --------
+    >>> parse_columns(["device=gpu", "model=network"])
+    {'device': 'gpu', 'model': 'network'}
+    """
+    from errcomp.errors import InputError
+
+    found: dict[str, str] = {}
+    for item in items:
+        name, sign, column = item.partition("=")
+        if not sign or not name or not column:
+            raise InputError(f"--column takes NAME=COLUMN, got {item!r}")
+        if name in found:
+            raise InputError(f"--column names {name} twice: {found[name]!r} and {column!r}")
+        found[name] = column
+    return found
+
+
+def select(table: T, items: list[str]) -> T:
+    """Keep the rows that --where asks for; say so where one --where was to hold several keys.
+
+    A value may have commas and equals signs in it, so that only a table can tell.
+    """
+    from errcomp.errors import InputError
+
+    if not items:
+        return table
+    where = parse_where(items)
+    try:
+        return table.where(where)
+    except InputError as error:
+        for item in items:
+            split = _one_key_each(item, table)
+            if len(split) > 1:
+                example = " ".join(f"--where {quote(one)}" for one in split)
+                raise InputError(f"{error}. One --where takes one key: {example}") from None
+        raise
+
+
+def _one_key_each(item: str, table: Table) -> list[str]:
+    """Split ``device=H100,L4,mode=training`` where another key begins that is no value."""
+    first = item.partition("=")[0]
+    values = set(map(str, table.column(first))) if first in table.keys else set()
+    split: list[str] = []
+    for part in item.split(","):
+        key, sign, _ = part.strip().partition("=")
+        if not split or (sign and key in table.keys and part not in values):
+            split.append(part.strip())
+        else:
+            split[-1] += f",{part}"
+    return split
 
 
 def parse_where(items: list[str]) -> dict[str, list[str]]:

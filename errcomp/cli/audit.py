@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._checks import add_check_arguments, check_targets, finish
+from errcomp.cli._checks import add_check_arguments, finish
 from errcomp.cli._input import (
     add_interval_arguments,
     add_table_arguments,
@@ -14,6 +14,7 @@ from errcomp.cli._input import (
 )
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import check_targets
 
 if TYPE_CHECKING:
     from errcomp.claims.registry import Claim

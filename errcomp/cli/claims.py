@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import SEED_HELP, add_table_arguments, count, load_table, parse_keys, seed
 from errcomp.cli._output import add_output_arguments, emit
+from errcomp.cli._targets import check_targets
 from errcomp.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def _search(args: argparse.Namespace) -> None:
     from errcomp.report.sections.general import section_of_result
     from errcomp.report.tables.search import search_table
 
+    check_targets(args, [args.table])
     pairs = load_table(args)
     figures: dict[str, str] = {}
     for item in args.figure:

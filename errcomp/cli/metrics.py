@@ -13,7 +13,9 @@ from errcomp.cli._input import (
     parse_keys,
 )
 from errcomp.cli._output import add_output_arguments, emit
+from errcomp.cli._parser import refuse_mistyped
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import check_targets
 from errcomp.errors import InputError
 from errcomp.report.tables import Column, Table
 
@@ -68,10 +70,13 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.rest:
         raise InputError(f"metrics takes one table, got {args.table} and {args.rest}")
+    from errcomp import datasets
     from errcomp.report.sections.general import section_of_result
     from errcomp.report.tables.summary import summary_table
     from errcomp.summary import DEFAULT_FIGURES, summarize
 
+    refuse_mistyped("metrics", args.table, ["drivers", "list"], datasets.names())
+    check_targets(args, [args.table])
     table = load_table(args)
     pairs = table.of_tool(args.tool)
     by = parse_keys(args.by)
@@ -117,7 +122,7 @@ def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> N
 
 
 def _title(pairs: Pairs) -> str:
-    tools = f", {pairs.tools[0]}" if len(pairs.tools) == 1 else ""
+    tools = f", tool {pairs.tools[0]}" if len(pairs.tools) == 1 else ""
     return f"Error figures of {pairs.source or 'the table'}{tools}"
 
 

@@ -65,7 +65,7 @@ def _within(percent: int) -> Figure:
 def _percentile(percent: int) -> Figure:
     return Figure(
         f"p{percent}_ape",
-        f"P{percent} of APE",
+        f"P{percent} APE",
         "fraction",
         partial(ranked.ape_quantile, q=percent / 100),
         f"The {percent}th percentile of the absolute errors, each as a share of its measurement, "
@@ -98,7 +98,7 @@ _ALL = (
     ),
     Figure(
         "gmape",
-        "geometric mean of APE",
+        "GMAPE",
         "fraction",
         averages.gmape,
         "Geometric mean over pairs of the absolute error, each as a share of its measurement; "

@@ -18,6 +18,7 @@ from errcomp.caveats.claim import (
     reference_mismatch,
     rounded_before_averaging,
 )
+from errcomp.claims.registry import user_claim
 from errcomp.results import Caveat
 from errcomp.tables import Pairs
 
@@ -168,6 +169,14 @@ def test_averages_that_agree_need_no_statement() -> None:
     assert aggregation_not_stated(case_of(CLAIM, n=1)) is None
     table = {"predicted": [1.1, 1.1], "measured": [1.0, 1.0]}
     assert aggregation_not_stated(Case(Pairs(table), SimpleNamespace(**CLAIM))) is None
+
+
+def test_a_claimed_fraction_is_told_in_per_cent() -> None:
+    pairs = {"predicted": [1.1, 1.2, 1.1, 2.4], "measured": [1.0, 1.0, 1.1, 2.0]}
+    case = Case(Pairs(pairs), user_claim("0.15"))
+    assert caveat_of(aggregation_not_stated(case)).message.startswith("The claim 15 % does not")
+    rounded = {"predicted": [1.0149, 1.0149, 1.0202], "measured": [1.0, 1.0, 1.0]}
+    assert rounded_before_averaging(Case(Pairs(rounded), user_claim("0.01"))) is not None
 
 
 def test_a_mean_of_rounded_errors() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import errcomp as ec
@@ -60,7 +62,56 @@ def test_a_claim_about_a_subset_is_judged_on_that_subset(
 def test_what_holds_for_all_claims_together(result: ec.claims.auditing.Audit) -> None:
     kept = {tuple(row.key.values()) for row in result.rows if row.verdict.jointly == "overstated"}
     assert kept == set()
-    assert result.joint_level == pytest.approx(1 - 0.05 / 7)
+    # Seven groups, and the claims about all pairs and about those of NVIDIA.
+    about_more = [v for v in result.claims if v.recomputed]
+    assert [v.jointly for v in about_more] == ["overstated", "consistent"]
+    assert result.judged_together == 7 + len(about_more)
+    assert result.joint_level == pytest.approx(1 - 0.05 / 9)
+    assert result.overall[0].verdict is about_more[0]
+
+
+@pytest.mark.parametrize("by", [["device"], ["device", "mode"], []])
+def test_the_errors_of_all_verdicts_add_up_to_what_is_allowed(by: list[str]) -> None:
+    data = {
+        "predicted": [1 + 0.01 * (i % 7) for i in range(60)],
+        "measured": [1.0] * 60,
+        "device": [i % 3 for i in range(60)],
+        "mode": [i % 2 for i in range(60)],
+        "tool": ["x", "y"] * 30,
+    }
+    claims = [user_claim("2%"), replace(user_claim("3%"), subset={"mode": "0"})]
+    found = ec.audit(data, by=by, claims=claims)
+    verdicts = [row.verdict for row in found.rows if row.key] + list(found.claims)
+    judged = [verdict for verdict in verdicts if verdict.recomputed]
+    assert all(verdict.jointly for verdict in judged)
+    assert len(judged) * (1 - found.joint_level) == pytest.approx(1 - found.level)
+    assert found.judged_together == len(judged)
+
+
+def test_a_group_that_holds_all_pairs_is_no_further_test() -> None:
+    data = {"predicted": [1 + 0.01 * i for i in range(12)], "measured": [1.0] * 12,
+            "device": ["A"] * 12}  # fmt: skip
+    found = ec.audit(data, claims=[user_claim("5%")])
+    assert (found.judged_together, found.joint_level) == (1, found.level)
+    assert [v.jointly for v in (found.rows[0].verdict, *found.claims)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("keys", "cluster", "tried"),
+    [
+        ((), None, ()),
+        (("device",), None, ("device",)),
+        (("device", "model"), None, ("model", "device")),
+        (("host",), "host", ("host",)),
+    ],
+)
+def test_by_which_columns_pairs_could_err_alike_is_told(
+    keys: tuple[str, ...], cluster: str | None, tried: tuple[str, ...]
+) -> None:
+    data = {"predicted": [1.1, 1.2, 0.9], "measured": [1.0] * 3}
+    found = ec.audit({**data, **{key: list("abc") for key in keys}}, by=[], cluster=cluster)
+    assert found.cluster_keys == tried
+    assert found.to_dict()["cluster_keys"] == list(tried)
 
 
 def test_where_pairs_of_a_model_err_alike_whole_models_are_resampled(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from errcomp.claims import parse_printed
+from errcomp.claims.printed import in_percent, parse_printed
 from errcomp.errors import InputError
 
 
@@ -82,3 +82,26 @@ def test_not_a_number_is_refused():
 def test_impossible_ranges_are_refused(text, message):
     with pytest.raises(InputError, match=message):
         parse_printed(text)
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("2.3%", "2.3 %"),
+        ("2.3 %", "2.3 %"),
+        ("0.05", "5 %"),
+        ("0.050", "5.0 %"),
+        ("1e-3", "0.1 %"),
+        ("≤0.1", "≤10 %"),
+        ("~15%", "~15 %"),
+        ("0.05-0.10", "5-10 %"),
+        ("5–10%", "5–10 %"),
+        ("2–4×", "2–4×"),
+        ("", ""),
+    ],
+)
+def test_errors_are_shown_in_per_cent(printed: str, shown: str) -> None:
+    assert in_percent(printed) == shown
+    if "%" in shown:  # the same figure, to the digit
+        one, other = parse_printed(printed), parse_printed(shown)
+        assert (one.low, one.high) == (other.low, other.high)

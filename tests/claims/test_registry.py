@@ -69,6 +69,8 @@ def test_a_correlation_or_a_share_is_no_error():
     kinds = {(c.tool, c.metric): c.kind for c in claims()}
     assert kinds["GRANITE", "Kendall tau"] == "correlation"
     assert kinds["Accel-Sim", "IPC correlation"] == "correlation"
+    assert user_claim("0.97", metric="correlation").shown == "0.97"
+    assert user_claim("0.97", metric="share within 10%").shown == "97 %"
     assert kinds["Omniverse", "share within 10%"] == "share"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from errcomp.claims.registry import Claim, user_claim
-from errcomp.claims.verdict import judge
+from errcomp.claims.verdict import Verdict, Word, judge
 from errcomp.errors import InputError
 from errcomp.results import Estimate
 from errcomp.tables import Pairs
@@ -63,7 +63,7 @@ def test_an_error_of_unstated_average_is_condemned_only_if_every_average_is() ->
     verdict = judge(claim("2.3%"), values, PAIRS)
     assert verdict.word == "not verifiable"
     assert "Overstated as a mean" in verdict.reason
-    assert "the weighted mean of the same 16 pairs could be 2.3%" in verdict.reason
+    assert "the weighted mean of the same 16 pairs could be 2.3 %" in verdict.reason
     # A MAPE is a mean by its name.
     assert judge(claim("2.3%", metric="MAPE"), values, PAIRS).word == "overstated"
 
@@ -174,3 +174,26 @@ def test_what_a_name_decides_is_told() -> None:
     assert could["T4", "inference"] == ("geometric mean", "weighted")
     assert could["L4", "inference"] == ()  # overstated, or not to be told, as any average
     assert could["V100", "inference"] == ()  # nothing was decided
+
+
+@pytest.mark.parametrize(
+    ("word", "jointly", "together"),
+    [
+        ("overstated", None, "overstated"),
+        ("overstated", "consistent", "consistent"),
+        ("understated", "understated", "understated"),
+        # What was not found wrong alone is not found otherwise by a wider interval.
+        ("not verifiable", "consistent", "not verifiable"),
+        ("consistent", "consistent", "consistent"),
+    ],
+)
+def test_the_word_that_counts_holds_for_all_claims_together(
+    word: Word, jointly: Word | None, together: Word
+) -> None:
+    assert Verdict(word, "", jointly=jointly).together == together
+
+
+def test_a_claim_is_told_in_per_cent_and_kept_as_printed() -> None:
+    verdict = judge(claim("0.023"), figures(), PAIRS)
+    assert "above 2.3 %, 3.5 times what is claimed." in verdict.reason
+    assert verdict.to_dict()["claimed_printed"] == "0.023"

@@ -37,9 +37,11 @@ def test_people_get_a_table_of_at_most_a_hundred_columns(run: Run) -> None:
     assert "What the figure over all 146 pairs hides" in ran.out
     assert "habitat, micro, roofline" in ran.out
     assert "%  overstated  Mismatch" in ran.out
-    assert "7 claims are judged" in ran.out
+    assert "9 claims are judged" in ran.out
+    assert "all of them together, overstated:\nall." in ran.out
+    assert lines[0].endswith(": dataset neusight, tool neusight")
     assert "52.0]‡" in ran.out
-    assert "H100 training: the median of these pairs prints as 4.1%." in ran.out
+    assert "H100 training: the median of these pairs prints as 4.1 %." in ran.out
     # Titles are those of checks of pairs, although some codes exist between tools as well.
     assert "The tools are about different things" not in run("audit", "--tool", "micro").out
     assert "\x1b" not in ran.out
@@ -61,6 +63,31 @@ def test_the_users_own_file_and_claim(run: Run, pairs_csv: Path) -> None:
     assert [row["claimed"] for row in ran.json["rows"]] == [0.001, 0.001]
     assert ran.json["claims"][0]["verdict"] == "overstated"
     assert ran.json["claims"][0]["claimed_printed"] == "0.1%"
+
+
+def test_a_claim_is_told_in_per_cent_and_kept_as_written(run: Run, pairs_csv: Path) -> None:
+    argv = ("audit", pairs_csv, *COLUMNS, "--by", "gpu", "--claim", "0.001")
+    ran = run(*argv)
+    assert "0.001" not in ran.out
+    assert "0.1 % (given by the user)" in ran.out
+    assert run(*argv, "--json").json["claims"][0]["claimed_printed"] == "0.001"
+
+
+def test_columns_of_odd_names(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    rows = [f"{100 + 7 * i},{90 + 8 * i},{'AB'[i % 2]},net{i % 3}" for i in range(12)]
+    path.write_text("\n".join(["pred_ms,real_ms,gpu,network", *rows]) + "\n")
+    plain = run("audit", path, "--predicted", "pred_ms", "--measured", "real_ms")
+    assert "Dependence was not checked: there is no column model or device" in plain.out
+    assert "--column device=COLUMN" in plain.out
+    named = ("--column", "predicted=pred_ms", "--measured", "real_ms", "--column", "device=gpu",
+             "--column", "model=network")  # fmt: skip
+    ran = run("audit", path, *named, "--json")
+    assert [row["device"] for row in ran.json["rows"]] == ["A", "B"]
+    assert ran.json["cluster_keys"] == ["model", "device"]
+    assert "Dependence was not checked" not in run("audit", path, *named).out
+    figures = run("metrics", path, *named, "--by", "model", "--json")
+    assert [row["model"] for row in figures.json["rows"]] == ["net0", "net1", "net2"]
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("overstated", 1), ("understated", 0)])
@@ -91,6 +118,17 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
         (("audit", "neusight", "--tool", "vidur"), "no tool 'vidur'"),
         (("audit", "neusight", "--where", "device=H200"), "no row has device=H200"),
         (("audit", "neusight", "--where", "device"), "--where takes KEY=VALUE"),
+        (("audit", "neusight", "--column", "device"), "--column takes NAME=COLUMN, got 'device'"),
+        (("audit", "neusight", "--column", "device=gpu"), "leave out --predicted, --measured, --c"),
+        (("metrics", "neusight", "--column", "a=b", "--column", "a=c"), "names a twice: 'b' and"),
+        (
+            ("audit", "neusight", "--predicted", "x", "--column", "predicted=y"),
+            "--predicted x and --column predicted=y contradict",
+        ),
+        (
+            ("metrics", "neusight", "--where", "device=H100,L4, mode=inference,training"),
+            "One --where takes one key: --where device=H100,L4 --where mode=inference,training",
+        ),
         (("audit", "neusight", "--claim", "good"), "cannot read the figure 'good'"),
         (("audit", "neusight", "--metric", "correlation"), "--metric says what sort of figure"),
         (("audit", "neusight", "--aggregation", "total"), "--aggregation says how --claim"),

@@ -1,4 +1,4 @@
-"""Arguments that several commands share: fractions, in per cent or plain."""
+"""Arguments that several commands share: fractions, and which rows to take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from errcomp.cli._input import fraction
+from errcomp.cli._input import fraction, select
+from errcomp.errors import InputError
+from errcomp.tables import Pairs
 
 Run = Callable[..., Any]
 
@@ -34,3 +36,40 @@ def test_levels_are_read_in_per_cent(run: Run, pairs_csv: Path, command: str) ->
     assert (plain.code, percent.code) == (0, 0)
     assert plain.out == percent.out
     assert run(*argv).out != percent.out
+
+
+NAMED = Pairs(
+    {
+        "predicted": [1.0, 2.0, 3.0],
+        "measured": [1.0, 2.0, 3.0],
+        "device": ["A", "B", "B"],
+        "shape": ["m=1,n=2", "m=1,n=2", "device=B"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("items", "rows"),
+    [([], 3), (["device=B"], 2), (["shape=m=1,n=2"], 2), (["shape=device=B"], 1)],
+)
+def test_a_value_may_have_commas_and_equals_signs(items: list[str], rows: int) -> None:
+    assert select(NAMED, items).n == rows
+
+
+@pytest.mark.parametrize(
+    ("item", "hint"),
+    [
+        ("device=A,shape=x", "--where device=A --where shape=x"),
+        ("device=A,shape=m=1,n=2", "--where device=A --where shape=m=1,n=2"),
+        ("colour=red,device=A", "--where colour=red --where device=A"),
+        ("device=A,shape=a b", "--where device=A --where 'shape=a b'"),
+        ("device=A,colour=x", ""),
+        ("shape=x,device=B", ""),  # which is a shape as well
+        ("device=C", ""),
+    ],
+)
+def test_several_keys_in_one_where_are_told_apart_for_the_user(item: str, hint: str) -> None:
+    with pytest.raises(InputError, match="no (row|column)") as raised:
+        select(NAMED, [item])
+    _, _, found = str(raised.value).partition(". One --where takes one key: ")
+    assert found == hint

@@ -38,8 +38,8 @@ def test_labels_are_distinct() -> None:
     labels = [figure.label for figure in metrics.FIGURES.values()]
     assert len(set(labels)) == len(labels)
     assert metrics.figure("mape").label == "MAPE"
-    assert metrics.figure("gmape").label == "geometric mean of APE"
-    assert metrics.figure("p95_ape").label == "P95 of APE"
+    assert metrics.figure("gmape").label == "GMAPE"
+    assert metrics.figure("p95_ape").label == "P95 APE"
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(5, 0.25), (10, 0.5), (20, 0.75)])

@@ -61,6 +61,7 @@ def read_audit(field: Field) -> Audit:
         seed=how.seed,
         method=field("method", text),
         others=field("tools_not_audited", many(text)),
+        cluster_keys=field("cluster_keys", many(text)),
     )
 
 

@@ -11,8 +11,16 @@ from errcomp.claims.verdict import could_hold_as, spoken
 from errcomp.report.page import Advice, Cell, Grid, Head, Section, Verdict
 from errcomp.report.page._parts import Tone
 from errcomp.report.sections._common import Drawing, pictures
-from errcomp.report.tables import heading_of, key_text
-from errcomp.report.tables.audit import claimed_by, is_reported, name_of, survey_word
+from errcomp.report.tables import caveat_text, heading_of, key_text
+from errcomp.report.tables.audit import (
+    claimed,
+    claimed_by,
+    is_reported,
+    name_of,
+    subject,
+    survey_word,
+    unchecked,
+)
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit, AuditRow
@@ -49,16 +57,15 @@ def audit_section(audit: Audit, pairs: Pairs | None = None) -> Section:
     -------
     Section
     """
-    tools = sorted({row.tool for row in audit.rows} - {""})
-    named = f", {tools[0]}" if len(tools) == 1 else ""
     drawn, notes = pictures(_drawings(audit, pairs))
     if pairs is None:
         notes.append("Figures of single pairs need the table itself: errcomp report TABLE.")
+    notes += unchecked(audit)
     notes += [f"Not used: {one.n} rows, {one.reason}." for one in audit.dropped]
     if audit.others:
         notes.append(f"Also in the table, audited with --tool NAME: {', '.join(audit.others)}.")
     return Section(
-        title=f"Is the claimed accuracy true? {audit.source or 'The table given'}{named}",
+        title=f"Is the claimed accuracy true? {subject(audit, 'The table given')}",
         verdicts=_verdicts(audit),
         advice=_overall_advice(audit),
         pictures=drawn,
@@ -69,9 +76,7 @@ def audit_section(audit: Audit, pairs: Pairs | None = None) -> Section:
 
 
 def _verdicts(audit: Audit) -> list[Verdict]:
-    found = [
-        Verdict(one.word.capitalize(), f"— {_claim(one)}", _TONES[one.word]) for one in audit.claims
-    ]
+    found = [Verdict(_spoken(_word(one)), f"— {_claim(one)}", _tone(one)) for one in audit.claims]
     found += [_of_overall(row) for row in audit.overall if row.verdict.claim is None]
     found += [
         _of_overall(row)
@@ -79,20 +84,19 @@ def _verdicts(audit: Audit) -> list[Verdict]:
         if row.verdict.claim is not None and row.verdict.claim not in _claims(audit.claims)
     ]
     judged = [row for row in audit.rows if row.key and row.verdict.claim is not None]
-    for word in dict.fromkeys(map(_word, judged)):
-        rows = [row for row in judged if _word(row) == word]
-        found.append(Verdict(_spoken(word), _of_groups(rows, len(judged)), _tone(rows[0])))
+    for word in dict.fromkeys(_word(row.verdict) for row in judged):
+        rows = [row for row in judged if _word(row.verdict) == word]
+        found.append(Verdict(_spoken(word), _of_groups(rows, len(judged)), _tone(rows[0].verdict)))
     return found
 
 
-def _word(row: AuditRow) -> str:
-    """Return the verdict, in brackets where it does not hold for all groups together."""
-    word, jointly = row.verdict.word, row.verdict.jointly
-    return word if jointly in (None, word) else f"({word})"
+def _word(verdict: Judged) -> str:
+    """Return the verdict, in brackets where it does not hold for all claims together."""
+    return verdict.word if verdict.together == verdict.word else f"({verdict.word})"
 
 
-def _tone(row: AuditRow) -> Tone:
-    return _TONES[row.verdict.word] if _word(row) == row.verdict.word else "doubt"
+def _tone(verdict: Judged) -> Tone:
+    return _TONES[verdict.word] if verdict.together == verdict.word else "doubt"
 
 
 def _spoken(word: str) -> str:
@@ -107,11 +111,7 @@ def _claims(verdicts: Sequence[Judged]) -> list[object]:
 
 def _of_overall(row: AuditRow) -> Verdict:
     if row.verdict.claim is not None:
-        return Verdict(
-            row.verdict.word.capitalize(),
-            f"— {_claim(row.verdict)}",
-            _TONES[row.verdict.word],
-        )
+        return Verdict(_spoken(_word(row.verdict)), f"— {_claim(row.verdict)}", _tone(row.verdict))
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
@@ -126,7 +126,7 @@ def _claim(verdict: Judged) -> str:
 
 def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
     each = ", ".join(
-        f"{name_of(row)} ({row.verdict.claim.printed if row.verdict.claim else ''} claimed, "
+        f"{name_of(row)} ({row.verdict.claim.shown if row.verdict.claim else ''} claimed, "
         f"{row.figures['mape'].format()} found, n={row.n})"
         for row in rows
     )
@@ -150,7 +150,7 @@ def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]
             "beside that of the pairs."
         )
     return [
-        Advice(known[one.code].title, one.message, remedies[one.code])
+        Advice(caveat_text(one.code, known[one.code].title), one.message, remedies[one.code])
         if one.code in known
         else Advice(one.code, one.message)
         for one in caveats
@@ -167,7 +167,7 @@ def _groups(audit: Audit) -> Grid:
         Head("n", right=True),
         Head("Claimed", right=True),
         Head(f"MAPE [{100 * audit.level:g} %]", right=True, about=figure("mape").definition),
-        Head(figure("max_ape").label, right=True, about=figure("max_ape").definition),
+        Head(heading_of(figure("max_ape").label), right=True, about=figure("max_ape").definition),
         Head("Verdict", choice=True),
         *([Head("Survey", choice=True)] if survey else []),
         Head("Caveats", right=True),
@@ -179,15 +179,15 @@ def _groups(audit: Audit) -> Grid:
             _claimed(row),
             _figure(row, "mape"),
             _figure(row, "max_ape"),
-            Cell(_word(row), None, _tone(row)),
+            Cell(_word(row.verdict), None, _tone(row.verdict)),
             *([Cell(survey_word(row))] if survey else []),
             _caveats(row),
         ]
         for row in rows
     ]
     notes = list(_signs(rows))
-    if any(row.verdict.word != _word(row) for row in rows):
-        notes.append("In brackets: not so at the level that holds for all groups together.")
+    if any(row.verdict.word != row.verdict.together for row in rows):
+        notes.append("In brackets: not so at the level that holds for all claims together.")
     title = f"Groups by {' and '.join(audit.by)}" if audit.by else "All pairs"
     return Grid(title, heads, cells, notes)
 
@@ -198,11 +198,11 @@ def _caveats(row: AuditRow) -> Cell:
     if row.verdict.claim is not None:
         averages = could_hold_as(row.verdict, row.figures)
         also = f" As the {spoken(averages)} of the same pairs it could hold." if averages else ""
-        more.insert(0, Advice(_word(row).capitalize(), f"{row.verdict.reason}{also}"))
+        more.insert(0, Advice(_spoken(_word(row.verdict)), f"{row.verdict.reason}{also}"))
     n = len(row.caveats)
     about = f"{n} caveat{'' if n == 1 else 's'}"
     if row.verdict.claim is not None:
-        about = f"{_word(row)}, {about}"
+        about = f"{_word(row.verdict)}, {about}"
     return Cell(str(n), float(n), more=more, about=f"{name_of(row) or 'all'}: {about}")
 
 
@@ -212,7 +212,10 @@ def _others(audit: Audit) -> Grid:
     heads = [
         *_key_heads(audit),
         Head("n", right=True),
-        *(Head(figure(name).label, right=True, about=figure(name).definition) for name in _OTHERS),
+        *(
+            Head(heading_of(figure(name).label), right=True, about=figure(name).definition)
+            for name in _OTHERS
+        ),
     ]
     cells = [
         [
@@ -253,8 +256,7 @@ def _claimed(row: AuditRow) -> Cell:
     claim = row.verdict.claim
     if claim is None:
         return Cell("—")
-    printed = claim.printed.replace("%", " %") + ("†" if is_reported(claim) else "")
-    return Cell(printed, claim.high if claim.low is None else claim.low)
+    return Cell(claimed(row.verdict), claim.high if claim.low is None else claim.low)
 
 
 def _figure(row: AuditRow, name: str) -> Cell:
@@ -272,10 +274,10 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
         for name in shown:
             # Effective numbers differ from row to row; the way they are used does not.
             how = _NUMBERS.sub("…", row.figures[name].method)
-            rows = methods.setdefault(how, {}).setdefault(figure(name).label, [])
+            rows = methods.setdefault(how, {}).setdefault(heading_of(figure(name).label), [])
             rows.append(name_of(row) or "all")
     return [
-        *((figure(name).label, figure(name).definition) for name in shown),
+        *((heading_of(figure(name).label), figure(name).definition) for name in shown),
         *(
             (
                 f"Interval: {how}",
@@ -291,7 +293,11 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
             "consistent; not verifiable where the pairs cannot decide.",
         ),
         ("Coverage of the intervals", f"{100 * audit.level:g} %"),
-        ("Coverage of those judged together", f"{100 * audit.joint_level:.4g} %"),
+        (
+            "Coverage of those judged together",
+            f"{100 * audit.joint_level:.4g} %, for {audit.judged_together} claim"
+            f"{'' if audit.judged_together == 1 else 's'}",
+        ),
         ("Seed", str(audit.seed)),
         ("Unit of the pairs", audit.unit or "not stated"),
     ]

@@ -7,14 +7,24 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table, heading_of, key_text
+from errcomp.report.tables._table import Column, Table, caveat_text, heading_of, key_text
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit, AuditRow
     from errcomp.claims.registry import Claim
     from errcomp.claims.verdict import Verdict
 
-__all__ = ["audit_tables", "claim_line", "claimed_by", "is_reported", "name_of", "survey_word"]
+__all__ = [
+    "audit_tables",
+    "claim_line",
+    "claimed",
+    "claimed_by",
+    "is_reported",
+    "name_of",
+    "subject",
+    "survey_word",
+    "unchecked",
+]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -28,7 +38,7 @@ def audit_tables(result: Audit) -> list[Table]:
         *([Column("Tool", lambda r: r["row"].tool, key=True)] if several else []),
         *(_key_column(name) for name in result.by),
         Column("n", lambda r: str(r["row"].n), right=True, key=True),
-        Column("Claimed", lambda r: _claimed(r["row"].verdict), right=True),
+        Column("Claimed", lambda r: claimed(r["row"].verdict) or "—", right=True),
         Column(
             f"MAPE [{100 * result.level:g} %]",
             lambda r: r["row"].figures["mape"].format() + ("‡" if r["row"].cluster else ""),
@@ -43,10 +53,7 @@ def audit_tables(result: Audit) -> list[Table]:
         ),
         Column("Caveats", lambda r: "".join(letters[c.code] for c in r["row"].caveats)),
     ]
-    title = f"Claimed and recomputed accuracy: {result.source or 'the table given'}"
-    tools = sorted({row.tool for row in result.rows} - {""})
-    if len(tools) == 1:
-        title += f", {tools[0]}"
+    title = f"Claimed and recomputed accuracy: {subject(result, 'the table given')}"
     return [Table(title, columns, [{"row": row} for row in shown], _notes(result, shown, letters))]
 
 
@@ -54,11 +61,17 @@ def _key_column(name: str) -> Column:
     return Column(heading_of(name), lambda r: key_text(r["row"].key.get(name, "all")), key=True)
 
 
-def _claimed(verdict: Verdict) -> str:
+def subject(result: Audit, unnamed: str) -> str:
+    """Say what was audited: the table, and the tool where it is one that has a name."""
+    tools = sorted({row.tool for row in result.rows} - {""})
+    named = f", tool {tools[0]}" if len(tools) == 1 else ""
+    return f"{result.source or unnamed}{named}"
+
+
+def claimed(verdict: Verdict) -> str:
+    """Return the claimed figure with the sign of one that only the survey reports."""
     claim = verdict.claim
-    if claim is None:
-        return "—"
-    return claim.printed.replace("%", " %") + ("†" if is_reported(claim) else "")
+    return "" if claim is None else claim.shown + ("†" if is_reported(claim) else "")
 
 
 def is_reported(claim: Claim) -> bool:
@@ -87,9 +100,11 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
     from errcomp.caveats import CHECKS
 
     titles = {check.code: check.title for check in CHECKS if check.scope != "tools"}
-    notes = [f" {letter}  {titles[code]}" for code, letter in letters.items()]
+    notes = [f" {letter}  {caveat_text(code, titles[code])}" for code, letter in letters.items()]
     notes += _signs(result, shown)
+    notes += _together(result)
     notes += _about_rows(result)
+    notes += unchecked(result)
     for row in result.overall:
         if row.caveats:
             notes += ["", f"What the figure over all {row.n} pairs hides{_of(row.tool)}:"]
@@ -121,18 +136,51 @@ def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
     return notes
 
 
+def unchecked(result: Audit) -> list[str]:
+    """Say that nobody looked whether pairs err alike where no column tells which might."""
+    if result.cluster_keys:
+        return []
+    return [
+        "Dependence was not checked: there is no column model or device, so that every pair counts "
+        "as independent. If pairs of one model or device err alike, the intervals are too narrow. "
+        "Name such a column: --column device=COLUMN, or --cluster COLUMN."
+    ]
+
+
+def _together(result: Audit) -> list[str]:
+    """Say which verdicts hold for all claims together."""
+    several = len({row.tool for row in result.rows}) > 1
+    verdicts = [
+        (f"{row.tool} {name_of(row)}" if several else name_of(row), row.verdict)
+        for row in result.rows
+        if row.key
+    ]
+    verdicts += [(_about(verdict), verdict) for verdict in result.claims]
+    if not any(verdict.jointly for _, verdict in verdicts):
+        return []
+    told = []
+    for word in ("overstated", "understated"):
+        alone = [name for name, verdict in verdicts if verdict.word == word]
+        kept = [name for name, verdict in verdicts if verdict.word == word == verdict.together]
+        if alone or word == "overstated":
+            told.append(f"{word}: {', '.join(dict.fromkeys(kept)) or 'none'}")
+    return [
+        f"{result.judged_together} claims are judged, each at {100 * result.level:g} %. At the "
+        f"level that holds for all of them together, {'; '.join(told)}."
+    ]
+
+
+def _about(verdict: Verdict) -> str:
+    """Return what a claim is about that is not about one of the groups."""
+    subset = verdict.claim.subset if verdict.claim else {}
+    return " ".join(subset.values()) or "all"
+
+
 def _about_rows(result: Audit) -> list[str]:
-    """Say what follows for the rows together, and which claims another average would print."""
+    """Say which claims another average would print, and how to read a row's caveats."""
     from errcomp.claims.verdict import could_hold_as, spoken
 
     notes = []
-    judged = [row for row in result.rows if row.verdict.jointly]
-    if judged:
-        kept = [name_of(row) for row in judged if row.verdict.jointly == "overstated"]
-        notes.append(
-            f"{len(judged)} claims are judged, each at {100 * result.level:g} %. At the level that "
-            f"holds for all of them together, overstated: {', '.join(kept) or 'none'}."
-        )
     named = dict.fromkeys(
         name_of(row) if row.key else "all"
         for row in [*result.rows, *result.overall]
@@ -147,7 +195,7 @@ def _about_rows(result: Audit) -> list[str]:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
         if claim and averages:
             notes.append(
-                f"{name_of(row)}: the {spoken(averages)} of these pairs prints as {claim.printed}."
+                f"{name_of(row)}: the {spoken(averages)} of these pairs prints as {claim.shown}."
             )
     if any(row.caveats for row in result.rows) and result.by:
         example = next(row for row in result.rows if row.caveats)
@@ -167,7 +215,8 @@ def _of(tool: str) -> str:
 
 def claim_line(verdict: Verdict) -> str:
     """Say what was claimed, by whom and where, and what the pairs say of it."""
-    return f"{claimed_by(verdict)}: {verdict.word}. {verdict.reason}"
+    alone = "" if verdict.together == verdict.word else " if judged alone"
+    return f"{claimed_by(verdict)}: {verdict.word}{alone}. {verdict.reason}"
 
 
 def claimed_by(verdict: Verdict) -> str:
@@ -176,5 +225,5 @@ def claimed_by(verdict: Verdict) -> str:
     assert claim is not None  # these verdicts are made from claims
     subset = "".join(f", {value}" for value in claim.subset.values())
     source = f" ({claim.source})" if claim.source else ""
-    head = f"{claim.tool} {claim.printed}".strip()
+    head = f"{claim.tool} {claim.shown}".strip()
     return f"{head}{subset}{source}"
