@@ -43,6 +43,17 @@ class Shown:
 
         return plot(self, ax=ax, **options)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Keep the short line: a dataclass writes all its fields unless its class has one."""
+        super().__init_subclass__(**options)
+        cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """Return one line: the class, the main figure, and of how many."""
+        from errcomp.report.tables.short import short
+
+        return short(self)
+
     def __str__(self) -> str:
         """Return the tables that the command line prints of such a result."""
         from errcomp.report.showing import text

@@ -7,7 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-__all__ = ["Caveat", "Dropped", "Estimate", "format_fraction", "format_number"]
+__all__ = [
+    "Caveat",
+    "Dropped",
+    "Estimate",
+    "format_change",
+    "format_fraction",
+    "format_number",
+]
+
+#: From here on a number, or a percentage, is written with an exponent: nobody counts more digits.
+_LARGE_NUMBER, _LARGE_PERCENT = 9_999_999.5, 99_999.5
+#: What an estimate can be in that is no unit to write behind a number.
+_WITHOUT_UNIT = ("ratio", "log", "correlation", "count", "measured")
+#: A number below this is written with an exponent: nobody counts more zeros.
+_SMALL_NUMBER = 1e-4
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -17,10 +31,12 @@ def format_number(value: float, digits: int = 4) -> str:
     --------
     >>> format_number(1234.5678), format_number(0.00012345), format_number(float("nan"))
     ('1235', '0.0001234', 'n/a')
+    >>> format_number(2.5e9), format_number(float("inf")), format_number(-0.0)
+    ('2.500e+09', '∞', '0')
     """
-    if math.isnan(value):
-        return "n/a"
-    if value != 0 and not 1e-4 <= abs(value) < 1e7:
+    if value == 0 or not math.isfinite(value):
+        return _not_a_figure(value) or "0"
+    if _has_exponent(value):
         return f"{value:.{digits - 1}e}"
     if abs(value) >= 10 ** (digits - 1):
         return f"{value:.0f}"
@@ -30,23 +46,110 @@ def format_number(value: float, digits: int = 4) -> str:
 def format_fraction(value: float) -> str:
     """Write a fraction as percent: two decimals below 100 %, fewer above.
 
+    What is not nothing is not written as nothing, and what is nothing has no sign.
+
     Examples
     --------
     >>> format_fraction(0.0587), format_fraction(1.214), format_fraction(52.45)
     ('5.87 %', '121.4 %', '5245 %')
+    >>> format_fraction(2e-7), format_fraction(-0.0), format_fraction(12345.6)
+    ('<0.01 %', '0.00 %', '1.23e+06 %')
     """
+    text = _percent(100 * value, 2)
+    return text if math.isnan(value) else f"{text} %"
+
+
+def format_change(
+    value: float, low: float | None = None, high: float | None = None, *, unit: str = " %"
+) -> str:
+    """Write a signed fraction as percent with one decimal, and its interval where it has one.
+
+    Examples
+    --------
+    >>> format_change(0.0207), format_change(-0.0004), format_change(0.021, -0.0033, 0.05)
+    ('+2.1 %', '>-0.1 %', '+2.1 % [-0.3, 5.0]')
+    """
+    text = _percent(100 * value, 1)
+    if math.isnan(value):
+        return text
+    text = f"{'+' if value > 0 and not text.startswith('<') else ''}{text}{unit}"
+    if low is None or high is None:
+        return text
+    return f"{text} [{_percent(100 * low, 1)}, {_percent(100 * high, 1)}]"
+
+
+def _not_a_figure(value: float) -> str:
+    """Return what people read for a value without digits; nothing for others."""
     if math.isnan(value):
         return "n/a"
-    percent = 100 * value
-    decimals = 2 if abs(percent) < 100 else 1 if abs(percent) < 1000 else 0
-    return f"{percent:.{decimals}f} %"
+    return {math.inf: "∞", -math.inf: "-∞"}.get(value, "")
 
 
-def _percent(fraction: float) -> str:
-    percent = 100 * fraction
-    if abs(percent) < 1e5:
-        return f"{percent:.1f}"
-    return f"{percent:.1e}"
+def _has_exponent(value: float) -> bool:
+    return 0 < abs(value) < math.inf and not _SMALL_NUMBER <= abs(value) < _LARGE_NUMBER
+
+
+def _percent(percent: float, most: int) -> str:
+    """Write percent with at most so many decimals; what is not nothing is not shown as nothing."""
+    if not math.isfinite(percent):
+        return _not_a_figure(percent)
+    if abs(percent) >= _LARGE_PERCENT:
+        return f"{percent:.2e}"
+    decimals = min(most, _decimals(percent))
+    text = f"{percent:.{decimals}f}"
+    if float(text):
+        return text
+    least = f"{10.0**-decimals:.{decimals}f}"
+    return text.lstrip("-") if not percent else f"<{least}" if percent > 0 else f">-{least}"
+
+
+def _decimals(percent: float) -> int:
+    """Return decimals by the size that is shown: 99.996 is shown as 100.0."""
+    return 2 if round(abs(percent), 2) < 100 else 1 if round(abs(percent), 1) < 1000 else 0
+
+
+def _percent_interval(value: float, low: float, high: float) -> tuple[str, str]:
+    """Write bounds with one decimal; with those of the value where one hides what they say."""
+    if _LARGE_PERCENT <= abs(value) < math.inf:
+        return _exponent(low, 2), _exponent(high, 2)
+    most = _decimals(value) if math.isfinite(value) else 2
+    ends = [_percent(x, min(most, 1)) for x in (low, high)]
+    shown = [_read(text) for text in (ends[0], _percent(value, most), ends[1])]
+    vanished = any(end[0] in "<>" for end in ends) or (ends[0] == ends[1] and low < high)
+    # An end with fewer decimals than the value can be rounded to its other side.
+    if vanished or (low <= value <= high and shown != sorted(shown)):
+        ends = [_percent(x, most) for x in (low, high)]
+    beyond = [_beyond(x, _LARGE_PERCENT) for x in (low, high)]
+    # Beyond ten times the measurement a bound of a small error has no true digit.
+    if value < 100 and 1000 <= high < math.inf:
+        beyond[1] = ">999"
+    return beyond[0] or ends[0], beyond[1] or ends[1]
+
+
+def _read(text: str) -> float:
+    return float(text.lstrip("<>").replace("∞", "inf").replace("n/a", "nan"))
+
+
+def _number_interval(value: float, low: float, high: float) -> tuple[str, str]:
+    """Write bounds in the form of the value: all three with an exponent, or none."""
+    if _has_exponent(value):
+        return _exponent(low, 3), _exponent(high, 3)
+    texts = [_beyond(x, _LARGE_NUMBER, _SMALL_NUMBER) or format_number(x) for x in (low, high)]
+    return texts[0], texts[1]
+
+
+def _exponent(value: float, decimals: int) -> str:
+    return _not_a_figure(value) or (f"{value:.{decimals}e}" if value else "0")
+
+
+def _beyond(value: float, largest: float, smallest: float = 0.0) -> str:
+    """Say of a bound that digits without an exponent cannot show where it lies; else nothing."""
+    if value == 0 or not math.isfinite(value) or smallest <= abs(value) < largest:
+        return ""
+    sign, above, below = ("", ">", "<") if value > 0 else ("-", "<", ">")
+    if abs(value) >= largest:
+        return f"{above}{sign}{int(largest)}"
+    return f"{below}{sign}{smallest:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +237,8 @@ class Estimate:
     >>> e = Estimate("mape", 0.0874, low=0.056, high=0.121, level=0.95, method="bootstrap-t", n=16)
     >>> print(e)
     8.74 % [5.6, 12.1], n=16
+    >>> e
+    Estimate(mape 8.74 % [5.6, 12.1], n=16)
     >>> e > e
     Traceback (most recent call last):
         ...
@@ -167,22 +272,23 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.format()}, n={self.n}"
 
+    def __repr__(self) -> str:
+        return f"Estimate({self.figure} {self})"
+
     def format(self) -> str:
         """Write the value and its interval as people do, without n."""
+        interval = None
         if self.unit == "fraction":
             text = format_fraction(self.value)
             if self.low is not None and self.high is not None:
-                # Beyond ten times the measurement a bound of a small error has no true digit.
-                unknown = self.high >= 10 > 10 * self.value
-                high = ">999" if unknown else _percent(self.high)
-                text += f" [{_percent(self.low)}, {high}]"
-            return text
-        text = format_number(self.value)
-        if self.unit not in ("ratio", "log", "correlation", "count", "measured"):
-            text += f" {self.unit}"
-        if self.low is not None and self.high is not None:
-            text += f" [{format_number(self.low)}, {format_number(self.high)}]"
-        return text
+                interval = _percent_interval(100 * self.value, 100 * self.low, 100 * self.high)
+        else:
+            text = format_number(self.value)
+            if self.unit not in _WITHOUT_UNIT and not math.isnan(self.value):
+                text += f" {self.unit}"
+            if self.low is not None and self.high is not None:
+                interval = _number_interval(self.value, self.low, self.high)
+        return text if interval is None else f"{text} [{interval[0]}, {interval[1]}]"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: fractions, not percent; NaN becomes None."""

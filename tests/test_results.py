@@ -3,12 +3,22 @@ from __future__ import annotations
 import json
 import math
 import operator
+import re
 from collections.abc import Callable
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from errcomp.errors import InputError, MissingExtraError, describe_rows
-from errcomp.results import Caveat, Dropped, Estimate, format_fraction, format_number
+from errcomp.results import (
+    Caveat,
+    Dropped,
+    Estimate,
+    format_change,
+    format_fraction,
+    format_number,
+)
 
 MAPE = Estimate("mape", 0.0874, low=0.056, high=0.121, level=0.95, method="bootstrap-t", n=16)
 
@@ -47,21 +57,139 @@ def test_an_estimate_becomes_a_dict_and_a_row() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.05869, "5.87 %"), (-0.1, "-10.00 %"), (9.999, "999.9 %"), (52.45, "5245 %")],
+    [
+        (0.05869, "5.87 %"),
+        (-0.1, "-10.00 %"),
+        (0.99996, "100.0 %"),
+        (9.999, "999.9 %"),
+        (9.99996, "1000 %"),
+        (52.45, "5245 %"),
+        (999.99, "99999 %"),
+        (1e4, "1.00e+06 %"),
+        (4e-5, "<0.01 %"),
+        (-4e-5, ">-0.01 %"),
+        (0.0, "0.00 %"),
+        (-0.0, "0.00 %"),
+        (math.inf, "∞ %"),
+        (math.nan, "n/a"),
+    ],
 )
 def test_fractions_are_shown_as_percent(value: float, text: str) -> None:
     assert format_fraction(value) == text
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0"), (1e-9, "1.000e-09"), (3.14159, "3.142"), (1e9, "1.000e+09")]
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1e-9, "1.000e-09"),
+        (3.14159, "3.142"),
+        (1234567.89, "1234568"),
+        (1e9, "1.000e+09"),
+        (-math.inf, "-∞"),
+        (math.nan, "n/a"),
+    ],
 )
 def test_numbers_have_significant_digits(value: float, text: str) -> None:
     assert format_number(value) == text
 
 
-def test_not_a_number_is_not_a_number() -> None:
-    assert format_fraction(math.nan) == format_number(math.nan) == "n/a"
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0207, "+2.1 %"), (-0.397, "-39.7 %"), (0.0, "0.0 %"), (4e-4, "<0.1 %"),
+     (-4e-4, ">-0.1 %"), (12.345, "+1234 %"), (1e5, "+1.00e+07 %"), (math.nan, "n/a")],
+)  # fmt: skip
+def test_changes_have_a_sign_unless_there_is_none(value: float, text: str) -> None:
+    assert format_change(value) == text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "percent", "number"),
+    [
+        ((0.0874, 0.056, 0.121), "8.74 % [5.6, 12.1]", "0.0874 [0.056, 0.121]"),
+        ((0.271, 0.013, 12.0), "27.10 % [1.3, >999]", "0.271 [0.013, 12]"),
+        ((0.0877, 0.0876, 0.12), "8.77 % [8.76, 12.00]", "0.0877 [0.0876, 0.12]"),
+        ((0.0004, 0.0003, 0.0005), "0.04 % [0.03, 0.05]", "0.0004 [0.0003, 0.0005]"),
+        ((-0.0211, -0.045, 0.0004), "-2.11 % [-4.50, 0.04]", "-0.0211 [-0.045, 0.0004]"),
+        ((9.9996, 9.9, 10.2), "1000 % [990, 1020]", "10 [9.9, 10.2]"),
+        ((8.12, 1e-9, 3e8), "812.0 % [<0.1, >99999]", "8.12 [<0.0001, >9999999]"),
+        ((2e7, 10.0, 3e8), "2.00e+09 % [1.00e+03, 3.00e+10]", "2.000e+07 [1.000e+01, 3.000e+08]"),
+        ((0.1, 0.0, math.inf), "10.00 % [0.0, ∞]", "0.1 [0, ∞]"),
+        ((math.nan, 0.0, 1.0), "n/a [0.0, 100.0]", "n/a [0, 1]"),
+        ((math.inf, 0.0, math.inf), "∞ % [0.0, ∞]", "∞ [0, ∞]"),
+    ],
+)
+def test_an_interval_has_the_form_of_its_value(
+    numbers: tuple[float, float, float], percent: str, number: str
+) -> None:
+    value, low, high = numbers
+    assert Estimate("mape", value, low=low, high=high).format() == percent
+    assert Estimate("gm_ratio", value, low=low, high=high, unit="ratio").format() == number
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12) | (
+    st.floats(-1, 1) | st.floats(90, 110) | st.floats(-1e-3, 1e-3)
+)
+
+
+def read(text: str) -> tuple[float, float]:
+    """Return between which two numbers a text says that a figure lies, rounding allowed for."""
+    if text[0] in "<>":
+        end = float(text[1:])
+        other = 0.0 if (text[0] == "<") == (end > 0) else math.copysign(math.inf, end)
+        return min(end, other), max(end, other)
+    mantissa, _, exponent = text.partition("e")
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    if not exponent and "." not in text:
+        half = max(half, abs(float(text)) * 5e-4)
+    # Half a digit, and the half beside it that two roundings can make of a power of ten.
+    return float(text) - 1.01 * half, float(text) + 1.01 * half
+
+
+@given(NUMBERS)
+@example(99.996)
+@example(999.9996)
+@example(-1e-300)
+def test_what_is_shown_is_the_number_within_rounding(value: float) -> None:
+    for text, shown in (
+        (format_fraction(value), 100 * value),
+        (format_change(value), 100 * value),
+        (format_number(value), value),
+    ):
+        low, high = read(text.removesuffix(" %"))
+        tolerance = 1e-9 * abs(shown)
+        assert low - tolerance <= shown <= high + tolerance
+        assert (shown != 0) == any(sign in text for sign in "123456789")
+        assert not text.startswith("-0.0 ")
+
+
+@given(NUMBERS, NUMBERS)
+@example(0.999949, 0.99996)
+@example(999.994, 999.996)
+@example(9_999_999.4, 9_999_999.6)
+@example(9.999949e-5, 1e-4)
+def test_a_larger_number_is_not_shown_as_a_smaller_one(first: float, second: float) -> None:
+    first, second = sorted((first, second))
+    for write in (format_fraction, format_change, format_number):
+        one, other = (read(write(x).removesuffix(" %")) for x in (first, second))
+        assert sum(one) <= sum(other)
+
+
+@given(st.lists(NUMBERS, min_size=3, max_size=3).map(sorted), st.sampled_from(["fraction", "ms"]))
+@example([0.0876, 0.0877, 0.12], "fraction")
+@example([0.1, 9.0, 1e6], "fraction")
+@example([-0.12, -0.0877, -0.0876], "fraction")
+def test_an_interval_that_contains_its_value_does_so_as_shown(ends: list[float], unit: str) -> None:
+    low, value, high = ends
+    text = Estimate("x", value, low=low, high=high, unit=unit).format()
+    shown, interval = text.removesuffix("]").split(" [")
+    parts = [interval.split(", ")[0], shown.split()[0], interval.split(", ")[1]]
+    ends = [float(part.lstrip("<>")) for part in parts]
+    assert ends == sorted(ends)
+    exponents = ["e" in part for part in parts if part.strip("<>") != "0"]
+    assert all(exponents) or not any(exponents)
+    assert not re.search(r"-0(\.0+)?(?![.\d])", text)
 
 
 def test_errors_are_also_what_python_calls_them() -> None:

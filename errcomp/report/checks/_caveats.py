@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from errcomp.report.tables import caveat_text
 from errcomp.results import Caveat
 
 __all__ = ["remedies"]
@@ -22,8 +23,8 @@ def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
 
     Examples
     --------
-    >>> remedies({"H100": [Caveat("few-configurations", "Only 3 pairs")]})[0].partition(".")[0]
-    'Few pairs (under 10): any figure of them is uncertain (H100)'
+    >>> remedies({"H100": [Caveat("one-sided", "12 of 12 are too high")]})[0].partition(".")[0]
+    'one-sided: most errors have one sign (H100)'
     """
     from errcomp.caveats import CHECKS, Check
     from errcomp.caveats._elsewhere import ELSEWHERE, Note
@@ -39,7 +40,7 @@ def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
         where = places.get(one.code)
         if where and one.code not in lines:
             named = "; ".join(where[:_NAMED]) + ("; …" if len(where) > _NAMED else "")
-            lines[one.code] = f"{one.title} ({named}). {one.remedy}"
+            lines[one.code] = f"{caveat_text(one.code, one.title)} ({named}). {one.remedy}"
     shown = list(lines.values())
     if len(shown) > _SHOWN:
         return [*shown[:_SHOWN], f"and {len(shown) - _SHOWN} more kinds of caveats."]

@@ -11,7 +11,7 @@ from errcomp.errors import InputError
 from errcomp.report.checks._caveats import remedies
 from errcomp.report.checks._report import CheckReport
 from errcomp.report.checks.junit import Case
-from errcomp.report.checks.markdown import escaped, head, items, paragraph, table
+from errcomp.report.checks.markdown import head, items, line, paragraph, table
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit
@@ -22,7 +22,6 @@ __all__ = ["CONDITIONS", "report_audit"]
 
 #: Verdicts that a check may fail on; the first is what it fails on by default.
 CONDITIONS = ("overstated", "understated", "not verifiable")
-_DECIDED = ("overstated", "understated")
 #: Claims that are named in the verdict.
 _NAMED = 3
 
@@ -49,17 +48,16 @@ def report_audit(
     """Report an audit as a check: does any claim not hold?
 
     One test case for each group that a claim is about, and for each claim about all pairs; a group
-    without a claim is none. With several groups what counts is the verdict at the level that holds
+    without a claim is none. With several claims what counts is the verdict at the level that holds
     for all of them together (`Audit.joint_level`, Bonferroni), not that of each by itself, which
     the table of the audit shows: a check of many true claims must not fail because they are many.
     A case fails where its verdict is one of `fail_on`, and is skipped where the pairs cannot
     decide the claim. It passes where the claim was not shown to be wrong, which does not show that
     it is right.
 
-    If all claims are true, the groups together raise a false alarm in at most ``1 - level`` of all
-    audits, and so does each claim about all pairs, as far as intervals cover what they promise
-    (docs/intervals.md). Only one end of an interval can make a claim overstated, so that half of
-    that is to be expected.
+    If all claims are true, they together raise a false alarm in at most ``1 - level`` of all
+    audits, as far as intervals cover what they promise (docs/intervals.md). Only one end of an
+    interval can make a claim overstated, so that half of that is to be expected.
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ def report_audit(
     >>> pairs = {"predicted": [1.0 + 0.1 * i for i in range(9)], "measured": [1.0] * 9}
     >>> found = report_audit(ec.audit(pairs, claims=[user_claim("5%", aggregation="mean")]))
     >>> print(found.verdict)
-    1 of 1 claim is overstated: the error is larger than claimed (all pairs, claim 5%).
+    1 of 1 claim is overstated: the error is larger than claimed (all pairs, claim 5 %).
     """
     unknown = [word for word in fail_on if word not in CONDITIONS]
     if unknown or not fail_on:
@@ -133,7 +131,7 @@ def _claims(result: Audit) -> list[_Judged]:
             _Judged(
                 f"{row.tool}, {key}" if several and row.tool else key,
                 row.verdict,
-                _word(row.verdict),
+                row.verdict.together,
                 row.n,
                 row.caveats,
                 row.independent,
@@ -149,20 +147,15 @@ def _claims(result: Audit) -> list[_Judged]:
         figure = verdict.recomputed
         found.append(
             _Judged(
-                f"{named}, claim {claim.printed}" if claim.printed else f"{named}, no figure",
+                f"{named}, claim {claim.shown}" if claim.printed else f"{named}, no figure",
                 verdict,
-                verdict.word,
+                verdict.together,
                 None if figure is None else figure.n,
                 () if row_of_all is None else row_of_all.caveats,
                 row_of_all is None or row_of_all.independent,
             )
         )
     return found
-
-
-def _word(verdict: Verdict) -> str:
-    """Return the word that counts: over- and understated only where that holds for all together."""
-    return verdict.jointly or verdict.word if verdict.word in _DECIDED else verdict.word
 
 
 def _case(result: Audit, one: _Judged, fail_on: Sequence[str]) -> Case:
@@ -216,7 +209,7 @@ def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
             (
                 one.name,
                 "" if one.n is None else str(one.n),
-                "" if claim is None else claim.printed.replace("%", " %"),
+                "" if claim is None else claim.shown,
                 "" if figure is None else figure.format(),
                 one.word,
                 "" if alone == one.word else alone,
@@ -250,22 +243,19 @@ def _do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
 
 def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     """Say at what level claims are judged, and how often true ones fail."""
-    grouped = sum(one.verdict.jointly is not None for one in judged)
-    alone = sum(one.verdict.recomputed is not None for one in judged) - grouped
-    families = alone + (grouped > 0)
-    if not families:
+    if not any(one.verdict.recomputed for one in judged):
         return []
-    percent = f"{100 * result.level:g} %"
+    percent, n = f"{100 * result.level:g} %", result.judged_together
     text = f"Judged at {percent}."
-    if grouped:
+    if n > 1:
         text = (
-            f"{grouped} groups are judged at {100 * result.joint_level:.4g} % each, so that "
-            f"{percent} hold for all of them together."
+            f"{n} claims are judged at {100 * result.joint_level:.4g} % each, so that {percent} "
+            "hold for all of them together."
         )
-        if alone:
-            text += f" Claims about all pairs ({alone}) are judged at {percent} each."
-    alarms = f"{100 * min(families * (1 - result.level), 1.0):g} %"
+    alarms = f"{100 * (1 - result.level):g} %"
     text += f" If all claims were true, this would fail in at most {alarms} of audits."
-    if any(not one.independent for one in judged):
+    if not result.cluster_keys:
+        text += " Whether pairs err alike was not checked: there is no column model or device."
+    elif any(not one.independent for one in judged):
         text += " Where pairs are not independent and clusters too few, it may fail more often."
-    return [escaped(text)]
+    return [line(text)]

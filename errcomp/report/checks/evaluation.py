@@ -13,7 +13,7 @@ from errcomp.errors import InputError
 from errcomp.metrics.bands import coverage_interval
 from errcomp.report.checks._report import CheckReport
 from errcomp.report.checks.junit import Case
-from errcomp.report.checks.markdown import escaped, head, items, paragraph, table
+from errcomp.report.checks.markdown import head, items, line, paragraph, table
 from errcomp.results import Estimate, format_fraction
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def _footer(tests: int) -> list[str]:
         return []
     level = f"{100 * (1 - _ALPHA / tests):.4g} %"
     return [
-        escaped(
+        line(
             f"Intervals at {level}, so that 95 % hold for the {tests} tests together; models that "
             "are as good as the sum, with bands that hold, fail in at most 5 % of checks. "
             "Minus sum: mean error minus that of the sum of kernels, in points, on the same runs."

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from errcomp.report.checks._characters import token
+from errcomp.report.tables.markdown import escaped
 
-__all__ = ["escaped", "head", "items", "paragraph", "table"]
+__all__ = ["head", "items", "line", "paragraph", "table"]
 
-#: What means something in Markdown or to the HTML in it.
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$@!])")
-#: Turned into a mention or a reference after Markdown has been read, escaped or not.
-_LINKED = re.compile(r"([@#])(?=\w)")
 _SHOWN = 20
 
 
-def escaped(text: str) -> str:
-    r"""Write text so that Markdown shows it as it is, on one line, and notifies nobody.
-
-    A sign of width 0 stands behind an @ or # that would otherwise become a mention or a reference.
+def line(text: str) -> str:
+    r"""Write text so that Markdown shows it as it is, on one line, with names as JUnit has them.
 
     Examples
     --------
-    >>> print(escaped("a|b_<script>"), escaped("@team"))
-    a\|b\_\<script\> \@&#8203;team
+    >>> print(line("a|b"), line("two\n lines "))
+    a\|b two lines
     """
-    parts = _LINKED.split(token(text))
-    # Every second part is a sign that was split at.
-    return "".join(
-        f"\\{part}&#8203;" if i % 2 else _SPECIAL.sub(r"\\\1", part) for i, part in enumerate(parts)
-    )
+    return escaped(token(text))
 
 
 def head(title: str, verdict: str) -> list[str]:
@@ -41,7 +31,7 @@ def head(title: str, verdict: str) -> list[str]:
     >>> head("Audit", "All is well.")
     ['## Audit', '', '**All is well.**', '']
     """
-    return [f"## {escaped(title)}", "", f"**{escaped(verdict)}**", ""]
+    return [f"## {line(title)}", "", f"**{line(verdict)}**", ""]
 
 
 def table(
@@ -83,7 +73,7 @@ def paragraph(text: str) -> list[str]:
     >>> paragraph("What to do: nothing.")
     ['What to do: nothing.', '']
     """
-    return [escaped(text), ""]
+    return [line(text), ""]
 
 
 def items(lead: str, lines: Sequence[str]) -> list[str]:
@@ -94,8 +84,8 @@ def items(lead: str, lines: Sequence[str]) -> list[str]:
     >>> items("What to do:", ["Look.", "Mend."])
     ['What to do:', '', '- Look.', '- Mend.', '']
     """
-    return [escaped(lead), "", *(f"- {escaped(line)}" for line in lines), ""]
+    return [line(lead), "", *(f"- {line(text)}" for text in lines), ""]
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(escaped(cell) if cell else "–" for cell in cells) + " |"
+    return "| " + " | ".join(line(cell) if cell else "–" for cell in cells) + " |"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from errcomp.report.checks._caveats import remedies
 from errcomp.report.checks._report import CheckReport
 from errcomp.report.checks.junit import Case
-from errcomp.report.checks.markdown import escaped, head, items, paragraph, table
+from errcomp.report.checks.markdown import head, items, line, paragraph, table
 from errcomp.results import format_fraction
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _footer(result: Validation, first: ValidationRow) -> list[str]:
     clusters = f"{first.n_clusters} {result.cluster}{'' if first.n_clusters == 1 else 's'}"
     skipped = f" {len(result.not_judged)} runs were not judged." if result.not_judged else ""
     return [
-        escaped(
+        line(
             f"Per cent of {first.n} totals ({result.total}) inside the band, with 95 % intervals "
             f"for totals alike within {clusters}; {how}. Only the assumption relied on can fail: "
             f"its {_percent(first.level)} band first, each further level if the one before failed. "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Column", "Table", "clean", "heading_of", "key_text"]
+__all__ = ["Column", "Table", "caveat_text", "clean", "heading_of", "key_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,15 @@ class Table:
 
 
 def heading_of(name: str) -> str:
-    """Return the heading of a column of the user's: its name, beginning with a capital.
+    """Return the heading of a column: its name, with a capital unless it has capitals of its own.
 
     Examples
     --------
-    >>> heading_of("device"), heading_of("GPU type")
-    ('Device', 'GPU type')
+    >>> heading_of("device"), heading_of("GPU type"), heading_of("max APE"), heading_of("sMAPE")
+    ('Device', 'GPU type', 'Max APE', 'sMAPE')
     """
-    return name[:1].upper() + name[1:]
+    first = name.split(" ", 1)[0]
+    return name[:1].upper() + name[1:] if first.islower() else name
 
 
 def key_text(value: object) -> str:
@@ -53,6 +54,17 @@ def key_text(value: object) -> str:
     ('H100', '(none)', '(none)')
     """
     return "(none)" if value is None or value == "" else str(value)
+
+
+def caveat_text(code: str, title: str) -> str:
+    """Name a caveat in a key or a list: the code that documentation is found by, and its meaning.
+
+    Examples
+    --------
+    >>> caveat_text("one-sided", "Most errors have one sign")
+    'one-sided: most errors have one sign'
+    """
+    return f"{code}: {title[:1].lower()}{title[1:]}"
 
 
 def clean(text: str) -> str:

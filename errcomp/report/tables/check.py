@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.report.tables._table import Column, Table
-from errcomp.results import format_fraction, format_number
+from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
     from errcomp.halflife._gate_result import GateResult
@@ -63,13 +63,13 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
 
 
 def _row(result: GateResult, i: int) -> dict[str, Any]:
-    low, high = math.expm1(result.low[i]), math.expm1(result.high[i])
+    shift = [math.expm1(x[i]) for x in (result.shift, result.low, result.high)]
     return {
         "name": result.names[i],
         "verdict": str(result.verdict[i]),
-        "before": _signed(math.expm1(result.baseline[i])),
-        "now": _signed(math.expm1(result.new[i])),
-        "shift": f"{_signed(math.expm1(result.shift[i]))} [{100 * low:.1f}, {100 * high:.1f}]",
+        "before": format_change(math.expm1(result.baseline[i])),
+        "now": format_change(math.expm1(result.new[i])),
+        "shift": format_change(*shift),
         "between": result.releases(i),
         "moved": {"reference": "the measured", "predictor": "the prediction"}.get(
             str(result.moved_by[i]), str(result.moved_by[i])
@@ -83,10 +83,6 @@ def _size(shift: float) -> str:
         return f"of {format_fraction(math.expm1(shift))}"
     factor = math.exp(min(shift, 700.0))
     return f"by a factor of {f'{factor:,.0f}' if 10 <= factor < 1e6 else f'{factor:.2g}'}"
-
-
-def _signed(value: float) -> str:
-    return f"{100 * value:+.1f} %"
 
 
 def _recalibrated(found: Recalibration) -> Table:

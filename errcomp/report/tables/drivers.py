@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from errcomp.report.tables._table import Column, Table
+from errcomp.results import format_change
 
 if TYPE_CHECKING:
     from errcomp.drivers import Contrast, DriversResult, Regression
@@ -44,7 +45,7 @@ def _contrasts(result: DriversResult) -> Table:
     ]
     below = [
         f"Matched pairs; intervals {100 * result.level:g} %, by cluster. Ratio 2: the error "
-        "doubles. Points: difference of mean APE in percentage points. Signed: difference of "
+        "doubles. Points: difference of MAPE in percentage points. Signed: difference of "
         "ln(predicted / measured); +0.1 is 10 % more time predicted. p: of no effect (Holm).",
         *(f"{number} {note}" for note, number in notes.items()),
     ]
@@ -83,10 +84,7 @@ def _clusters(contrast: Contrast) -> str:
 
 def _points(contrast: Contrast) -> str:
     points = contrast.effect_points
-    text = f"{100 * points.value:+.1f}"
-    if points.low is not None and points.high is not None:
-        text += f" [{100 * points.low:.1f}, {100 * points.high:.1f}]"
-    return text
+    return format_change(points.value, points.low, points.high, unit="")
 
 
 def _signed(contrast: Contrast) -> str:

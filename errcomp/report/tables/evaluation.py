@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.metrics import figure
+from errcomp.report.tables._table import Column, Table, heading_of
 from errcomp.report.tables.calibration import counted
-from errcomp.results import format_fraction, format_number
+from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
     from errcomp.calibration.design import Task
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["best_of", "evaluation_tables", "group_of", "known_of"]
 
 _SHOWN = 0.9
+#: The share of the runs whose error is told; the figure of abstention marks the same.
+_SUREST = 0.8
 _RANDOM = "random"
 _NAMED = 3
 #: Launches of this share of the kernels' time are worth a word: hidden or not, it is an error.
@@ -25,7 +28,8 @@ _LAUNCHES_FROM = 0.05
 _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
     "Width: of that band over the prediction. CRPS: over the sum of kernels, lower is better. "
-    "Surest 80 %: mean APE of the runs with the narrowest bands; – where all are as narrow."
+    "Surest 80 %: MAPE of the 80 % of runs with the narrowest bands, as the figure of "
+    "abstention draws it; runs with bands of one width count with the mean of their errors."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -89,7 +93,7 @@ def _split(
     ordered = sorted(rows, key=lambda row: row.estimator != "sum")
     columns = [
         Column("Estimator", lambda r: r["row"].estimator, key=True),
-        Column("Mean APE", lambda r: r["row"].figures["mean_ape"].format(), right=True),
+        Column("MAPE", lambda r: r["row"].figures["mean_ape"].format(), right=True),
         *(_figure(name) for name in ("median", "p90", "max")),
         Column("In 90 % band", lambda r: _coverage(r["row"]), right=True),
         Column("Width", lambda r: _fraction(r["row"].band(_SHOWN).mean_width), right=True),
@@ -129,12 +133,11 @@ def _figure(name: str) -> Column:
     def show(r: Mapping[str, Any]) -> str:
         return _fraction(r["row"].figures[f"{name}_ape"].value)
 
-    return Column(name.capitalize(), show, right=True)
+    return Column(heading_of(figure(f"{name}_ape").label), show, right=True)
 
 
 def _surest(row: EvaluationRow) -> str:
-    # Runs of equal bands are answered together: the error of all is no news.
-    return "–" if row.answered.n == row.n else _fraction(row.answered.value)
+    return "–" if row.abstention is None else _fraction(row.abstention.at(_SUREST))
 
 
 def _coverage(row: EvaluationRow) -> str:
@@ -189,7 +192,9 @@ def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> 
         Column("Run", lambda r: r["run"].run, key=True),
         Column(f"Measured{of}", lambda r: format_number(r["run"].measured), right=True),
         Column(f"Predicted{of}", lambda r: format_number(r["run"].predicted), right=True),
-        Column("Error", lambda r: _signed(r["run"].predicted / r["run"].measured - 1), right=True),
+        Column(
+            "Error", lambda r: format_change(r["run"].predicted / r["run"].measured - 1), right=True
+        ),
         Column("Known of it", lambda r: reasons.get(r["run"].run, "–")),
     ]
     title = f"{row.split}: runs that {row.estimator} errs most on"
@@ -229,7 +234,7 @@ def _transfer(found: Evaluation) -> Table:
         Column("Cost (points)", lambda r: _points(r["one"].cost.difference), right=True),
     ]
     notes = [
-        "Unseen: mean APE of the vendor's runs, all its devices left out. Others: of the other "
+        "Unseen: MAPE of the vendor's runs, all its devices left out. Others: of the other "
         "vendors' runs, each device left out alone. Gap: the one less the other. Cost: unseen less "
         "the same runs with their own device left out alone.",
     ]
@@ -266,10 +271,6 @@ def _left_over(found: Evaluation) -> list[str]:
         held += ", …" if len(those) > _NAMED else ""
         notes.append(f"{split}: {who} {counted(n, 'run')} ({held}): {reason.rstrip('.')}.")
     return notes
-
-
-def _signed(value: float) -> str:
-    return f"{100 * value:+.1f} %"
 
 
 def _fraction(value: float) -> str:

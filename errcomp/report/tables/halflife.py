@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.report.tables._table import Column, Table
-from errcomp.results import format_fraction, format_number
+from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
     from errcomp.halflife.design import Clock, HalfLife
     from errcomp.halflife.results import GroupHalfLife, HalfLives
 
-__all__ = ["fit_tables", "steps_table", "written"]
+__all__ = ["answers_of", "fit_tables", "label_of", "steps_table", "timed", "written"]
 
 #: Steps listed in one table.
 _STEPS_SHOWN = 20
+#: What is asked first stands first.
 _ONE = ("expiry", "variogram", "decay")
-_MANY = ("turnbull", "trajectory", "variogram")
+_MANY = ("trajectory", "turnbull", "variogram")
 _HEADERS = {
     "turnbull": "Half of the series expired",
     "trajectory": "RMS error doubled",
@@ -42,6 +43,21 @@ def fit_tables(found: HalfLives) -> list[Table]:
     return tables
 
 
+def answers_of(group: GroupHalfLife, clocks: Sequence[Clock]) -> list[HalfLife]:
+    """Return what answers how long a group holds: on each clock, by the first method that can.
+
+    That is until its error has doubled; else, where too few series differ for that, until half of
+    them have expired.
+    """
+    methods = ("expiry",) if group.panel.n_series == 1 else ("trajectory", "turnbull")
+    for method in methods:
+        found = [group.estimate(method, clock) for clock in clocks]
+        told = [one for one in found if one is not None and one.half_life is not None]
+        if told:
+            return told
+    return []
+
+
 def written(one: HalfLife | None) -> str:
     """Write a half-life with its interval as people do."""
     if one is None:
@@ -49,16 +65,29 @@ def written(one: HalfLife | None) -> str:
     if one.refused or one.half_life is None or one.low is None or one.high is None:
         return "cannot be told"
     if math.isinf(one.half_life):
-        return f"over {_number(one.low)}"
+        return f"> {_number(one.low)}"
     high = "∞" if math.isinf(one.high) else _number(one.high)
     return f"{_number(one.half_life)} [{_number(one.low)}, {high}]"
+
+
+def timed(value: float, clock: Clock) -> str:
+    """Write a time with its unit.
+
+    Examples
+    --------
+    >>> timed(1.0, "releases"), timed(3.84, "months")
+    ('1 release', '3.8 months')
+    """
+    number = _number(value)
+    return f"{number} {clock.removesuffix('s') if number == '1' else clock}"
 
 
 def _number(value: float) -> str:
     return format_number(value, 2) if value < 100 else f"{value:.0f}"
 
 
-def _label(group: GroupHalfLife) -> str:
+def label_of(group: GroupHalfLife) -> str:
+    """Return the name of a group: the values of its keys."""
     return ", ".join(str(value) or "–" for value in group.key.values()) or "all"
 
 
@@ -73,15 +102,19 @@ def _half_lives(found: HalfLives, clock: Clock) -> Table:
             Column(_HEADERS[name], lambda row, name=name: row[name], right=True)  # type: ignore[misc]
             for name in methods
         ),
-        Column("Not expired when last seen", lambda row: row["censored"], right=True),
     ]
+    # Beside the half-life that counts the series.
+    columns.insert(
+        4 if single else 5,
+        Column("Not expired", lambda row: row["censored"], right=True),
+    )
     rows = []
     for group in found.groups:
         estimates = {name: group.estimate(name, clock) for name in methods}
-        first = estimates[methods[0]]
+        first = estimates["expiry" if single else "turnbull"]
         rows.append(
             {
-                "group": _label(group),
+                "group": label_of(group),
                 "n": group.panel.n_series,
                 "error": _error(group),
                 "censored": "–"
@@ -92,26 +125,32 @@ def _half_lives(found: HalfLives, clock: Clock) -> Table:
         )
         alone = group.estimate("expiry", clock)
         if not single and alone is not None:
-            # Half of one series has expired when it has.
-            rows[-1]["turnbull"] = written(alone)
+            # Of one series the error is that of all, and half of it has expired when it has.
+            rows[-1]["trajectory"] = rows[-1]["turnbull"] = written(alone)
             if not alone.refused:
                 rows[-1]["censored"] = f"{100 * alone.censored_share:.0f} %"
-        elif first is not None and first.refused and clock in group.expiry:
+        elif _too_few(group, clock):
             rows[-1]["turnbull"] = _counted(group, clock)
     title = f"Half-life in {clock} of {found.source or 'the history'}: the time until the error of "
     title += "a model calibrated at the first version has doubled"
     return Table(title, columns, rows, _notes(found) if clock == found.clocks[-1] else ())
 
 
+def _too_few(group: GroupHalfLife, clock: Clock) -> bool:
+    """Say whether some of several series expired, and that tells no interval."""
+    half = group.estimate("turnbull", clock)
+    return half is not None and bool(half.refused) and clock in group.expiry
+
+
 def _counted(group: GroupHalfLife, clock: Clock) -> str:
     """Say how many have surely expired, and when, where that is too few for an interval."""
     expiry = group.expiry[clock]
     when = expiry.right[np.isfinite(expiry.right)]
-    told = f"{len(when)} of {expiry.n} surely"
+    told = f"{len(when)} of {expiry.n}"
     if not len(when):
         return told
     ends = dict.fromkeys((_number(when.min()), _number(when.max())))
-    return f"{told}, by {' to '.join(ends)}"
+    return f"{told}, after {' to '.join(ends)}"
 
 
 def _error(group: GroupHalfLife) -> str:
@@ -122,8 +161,21 @@ def _error(group: GroupHalfLife) -> str:
 def _notes(found: HalfLives) -> list[str]:
     level = f"{100 * found.level:g} %"
     notes = [
-        f"[low, high]: {level} interval. over x: longer than was seen; the interval begins at x."
+        f"[low, high]: {level} interval. > 12: more than 12, where that interval begins; in the "
+        "record the error has not doubled, or less than half of the series have expired."
     ]
+    if any(group.panel.n_series > 1 for group in found.groups):
+        notes.append(
+            "RMS error doubled: until the root mean square error over all series has, which a few "
+            "that jump far can do. Half of the series expired: until half of them are beyond twice "
+            "the error at calibration. Not expired: when last seen."
+        )
+    if any(_too_few(group, found.clocks[0]) for group in found.groups):
+        notes.append("3 of 8, after 2 to 5: so many surely have, too few for an interval.")
+    notes.append(
+        "Doubles if drift goes on: for a model calibrated at any release, if errors drift as they "
+        "did on average."
+    )
     notes.append(
         f"{len(found.versions)} versions, {found.versions[0]} to {found.versions[-1]}, ordered by "
         + {
@@ -145,11 +197,11 @@ def _notes(found: HalfLives) -> list[str]:
     refusals: dict[str, list[str]] = {}
     for group in found.groups:
         for text in group.notes:
-            refusals.setdefault(text, []).append(_label(group))
+            refusals.setdefault(text, []).append(label_of(group))
         for one in group.estimates:
             if one.refused and one.method in (*_MANY, *_ONE) and one.unit == found.clocks[0]:
                 refusals.setdefault(f"{_HEADERS[one.method].lower()}: {one.refused}", []).append(
-                    _label(group)
+                    label_of(group)
                 )
     several = len(found.groups) > 1
     for text, groups in refusals.items():
@@ -186,7 +238,9 @@ def _score(one: HalfLife) -> str:
 def steps_table(found: HalfLives) -> Table:
     """Return what each release did to each group, largest first."""
     rows: list[dict[str, Any]] = [
-        {"group": _label(group), **step.to_dict()} for group in found.groups for step in group.steps
+        {"group": label_of(group), **step.to_dict()}
+        for group in found.groups
+        for step in group.steps
     ]
     rows.sort(key=lambda row: abs(math.log1p(row["change"])) * row["n_series"] ** 0.5, reverse=True)
     shown = rows[:_STEPS_SHOWN]
@@ -194,8 +248,8 @@ def steps_table(found: HalfLives) -> Table:
         Column("From version", lambda row: row["version"], key=True),
         *_group_column(found),
         Column("Series that stepped", lambda row: f"{row['n_series']} of {row['n_looked_at']}"),
-        Column("Predicted / measured", lambda row: _change(row["change"]), right=True),
-        Column("Largest", lambda row: f"{row['largest']} ({_change(row['largest_change'])})"),
+        Column("Predicted / measured", lambda row: format_change(row["change"]), right=True),
+        Column("Largest", lambda row: f"{row['largest']} ({format_change(row['largest_change'])})"),
     ]
     notes = [
         f"Searched at a false-alarm rate of {100 * found.alpha:g} % per series. The change is the "
@@ -218,10 +272,6 @@ def _group_column(found: HalfLives) -> Sequence[Column]:
     return (Column(" / ".join(found.by), lambda row: row["group"]),)
 
 
-def _change(value: float) -> str:
-    return f"{100 * value:+.1f} %"
-
-
 def _environment(found: HalfLives) -> Table:
     rows = [one.to_dict() for one in found.environment]
     rows.sort(key=lambda row: abs(row["step"]["size"]), reverse=True)
@@ -229,7 +279,9 @@ def _environment(found: HalfLives) -> Table:
     columns = [
         Column("Series", lambda row: row["series"], key=True),
         Column("Between", lambda row: f"{row['since'][:10]} and {row['until'][:10]}"),
-        Column("Predicted / measured", lambda row: _change(row["step"]["change"]), right=True),
+        Column(
+            "Predicted / measured", lambda row: format_change(row["step"]["change"]), right=True
+        ),
         Column("Put down to", lambda row: row["verdict"]),
         Column("Because", lambda row: row["reason"]),
     ]

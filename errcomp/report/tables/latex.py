@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from errcomp.report.tables._table import Column, Table
-from errcomp.report.tables.latex_text import escaped, needs_t1
+from errcomp.report.tables.latex_text import OTHERS, escaped, needs_others, needs_t1
 from errcomp.report.tables.notes import ITEM, Note, parsed
 from errcomp.report.tables.text import WIDTH, fitting
 
@@ -76,6 +76,11 @@ def _preamble(body: str) -> str:
     lines = [f"% Needs in the preamble: \\usepackage{{{','.join(packages)}}}"]
     if needs_t1(body):
         lines.append("% and for pdfLaTeX, for some letters: \\usepackage[T1]{fontenc}")
+    if needs_others(body):
+        lines += [
+            "% Characters such as [U+4E2D] need LuaLaTeX or XeLaTeX, and a font that has them.",
+            OTHERS,
+        ]
     if "longtable" in packages:
         lines.append("% A longtable needs a page of one column.")
     if r"\footnotesize" in body:

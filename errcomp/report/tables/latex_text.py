@@ -7,7 +7,16 @@ from functools import cache
 
 from errcomp.report.tables._table import clean
 
-__all__ = ["escaped", "needs_t1"]
+__all__ = ["OTHERS", "escaped", "needs_others", "needs_t1"]
+
+#: A character without a command, by its code point: set where the engine is one of Unicode and the
+#: font has it, else written as ``[U+1F600]``.
+_OTHER = r"\errchar"
+#: What defines it.
+OTHERS = (
+    rf'\DeclareRobustCommand{{{_OTHER}}}[1]{{\ifdefined\Uchar\iffontchar\font"#1 '
+    r'\Uchar"#1 \else[U+#1]\fi\else[U+#1]\fi}'
+)
 
 _ASCII = {
     "\\": r"\textbackslash{}",
@@ -125,7 +134,7 @@ def escaped(text: str) -> str:
 
     Special characters are escaped; double hyphens stay two; letters with accents, Greek, arrows
     and mathematical signs become commands that every installation has. What has none, such as an
-    emoji or a Chinese character, is written by its code point, ``[U+1F600]``. A hyphen before a
+    emoji or a Chinese character, becomes a command of its own (`OTHERS`). A hyphen before a
     figure is a minus, straight quotes become quotes, and a percent sign stays with its figure.
 
     Examples
@@ -145,6 +154,17 @@ def escaped(text: str) -> str:
     if kept[:1] in ("[", "*"):
         out[0] = f"{{{out[0]}}}"
     return "".join(out)
+
+
+def needs_others(text: str) -> bool:
+    r"""Say whether text that was escaped needs `OTHERS`.
+
+    Examples
+    --------
+    >>> print(escaped("中"), needs_others(escaped("中")), needs_others(escaped("é")))
+    \errchar{4E2D} True False
+    """
+    return f"{_OTHER}{{" in text
 
 
 def needs_t1(text: str) -> bool:
@@ -177,7 +197,7 @@ def _command(sign: str) -> str:
     # Ligatures, full-width letters, raised digits, fractions and the like, written out.
     parts = [_known(part) for part in unicodedata.normalize("NFKC", sign)]
     if None in parts:
-        return f"{{[}}U+{ord(sign):04X}]"
+        return f"{_OTHER}{{{ord(sign):04X}}}"
     written = "".join(filter(None, parts))
     kind = unicodedata.decomposition(sign).partition(" ")[0]
     return _RAISED.get(kind, "{}").replace("{}", written)

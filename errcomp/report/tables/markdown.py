@@ -44,18 +44,22 @@ def escaped(text: str) -> str:
     r"""Write text on one line so that Markdown shows it as it is and notifies nobody.
 
     An empty comment parts the signs that GitHub would turn into a mention, a reference or an
-    emoji, and a dollar sign that would begin a formula stands in an element of its own.
+    emoji, and a dollar sign that would begin a formula stands in an element of its own. Nothing at
+    the beginning makes a heading, a list or a rule of it.
 
     Examples
     --------
-    >>> print(escaped("a|b_<c>"), escaped("@team #12"), escaped("5 $"))
-    a\|b\_\<c\> @<!-- -->team #<!-- -->12 5 <span>$</span>
+    >>> print(escaped("a|b_<c>"), escaped("@team #12"), escaped("5 $"), escaped("1. a"))
+    a\|b\_\<c\> @<!-- -->team #<!-- -->12 5 <span>$</span> 1\. a
     """
     out = []
     kept = clean(text)
     linked = {found.start() for found in _LINKED.finditer(kept)}
+    leading = _LEADING.match(kept)
     for i, sign in enumerate(kept):
-        if i in linked:
+        if leading and i == leading.end() - 1:
+            out.append(f"\\{sign}")
+        elif i in linked:
             out.append(f"{sign}<!-- -->")
         elif sign == "$":
             out.append("<span>$</span>")
@@ -82,11 +86,4 @@ def _one(table: Table) -> str:
 def _item(note: Note) -> str:
     indent = "  " if note.below else ""
     mark = "" if note.mark in ("", ITEM) else f"**{escaped(note.mark)}** "
-    text = escaped(note.text.strip(" "))
-    if not mark:
-        text = _LEADING.sub(_shown, text, count=1) if _LEADING.match(text) else text
-    return f"{indent}- {mark}{text}"
-
-
-def _shown(found: re.Match[str]) -> str:
-    return f"{found[1][:-1]}\\{found[1][-1]}"
+    return f"{indent}- {mark}{escaped(note.text.strip(' '))}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.report.tables._table import Column, Table
 from errcomp.report.tables.calibration import REGIMES, SHOWN, counted, in_words, unused_notes
-from errcomp.results import format_fraction, format_number
+from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
     from errcomp.calibration.fitted import CompositionModel
@@ -129,7 +129,7 @@ def _ends(row: Mapping[str, Any]) -> str:
 
 
 def _relative(end: float, centre: float) -> str:
-    return f"{100 * (end / centre - 1):+.1f} %"
+    return format_change(end / centre - 1)
 
 
 def _fallback(name: str) -> str:

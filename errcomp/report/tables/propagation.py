@@ -37,11 +37,15 @@ _FLAT = (
 
 def propagation_tables(found: Propagation, source: str) -> list[Table]:
     """One run in detail, several runs one line each."""
-    title = f"Time of {{}} of {source or 'the table'}"
-    if len(found.runs) > 1:
-        return [_many(found, title.format(f"{len(found.runs)} runs"))]
-    tables = [_one(found, title.format(f"run {found.runs[0]}"))]
     first = found.of()
+    # Only sums have budgets; without one it may be the time of a graph.
+    sums = any(outcome.by_class is not None for outcome in found.outcomes)
+    what, of = "Sum of kernel times" if sums else "Total time", source or "the table"
+    if len(found.runs) > 1:
+        return [_many(found, f"{what} of {len(found.runs)} runs of {of}")]
+    # A table without runs is one run without a name.
+    named = "" if found.runs[0] == "run" else f"of {found.runs[0]} "
+    tables = [_one(found, f"{what} {named}of {of}")]
     if first.by_class is not None:
         tables.append(_budget(first))
     if first.critical:
@@ -363,15 +367,13 @@ def flat_outcomes(found: Propagation) -> list[dict[str, Any]]:
         for band in plain["bands"]:
             percent = f"{100 * band['level']:g}"
             row |= {f"low_{percent}": band["low"], f"high_{percent}": band["high"]}
-        caveats = " ".join(caveat.code for caveat in (*found.caveats, *outcome.caveats))
+        caveats = "; ".join(caveat.code for caveat in (*found.caveats, *outcome.caveats))
         rows.append({**row, "unit": found.unit, "method": outcome.method, "caveats": caveats})
     return rows
 
 
 def _number(value: float | None, digits: int = 4) -> str:
-    if value is None:
-        return "–"
-    return "∞" if math.isinf(value) else format_number(value, digits)
+    return "–" if value is None else format_number(value, digits)
 
 
 def _fraction(value: float | None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from errcomp.report.tables._table import Column, Table
 from errcomp.report.tables.halflife import steps_table, written
-from errcomp.results import format_fraction
+from errcomp.results import format_change, format_fraction
 
 if TYPE_CHECKING:
     from errcomp.halflife.results import GroupHalfLife
@@ -111,7 +111,7 @@ def _counts(name: str, group: GroupHalfLife) -> dict[str, Any]:
         "expired": f"{len(at)} of {expiry.n}" if expiry.n else "–",
         "first": panel.versions[at[0]] if at else "–",
         "last": panel.versions[at[-1]] if at else "–",
-        "change": f"{100 * _relative(change):+.1f} %",
+        "change": format_change(_relative(change)),
         "noisy": str(len(expiry.too_noisy) or "–"),
     }
 
@@ -148,7 +148,8 @@ def _notes(study: ReleaseStudy) -> list[str]:
     return [
         "RMS doubled: until the root mean square error over all series has doubled. Half expired: "
         "until half of the series are beyond twice the error. [low, high]: 95 % interval, given "
-        "these releases; over x: longer than was seen, interval from x.",
+        "these releases; > x: more than x, "
+        "where the interval begins; not doubled, or less than half expired, in the record.",
         "The whole model and its composition term start with the error they have on networks that "
         "they were not fitted to; operators and networks that are looked up start with none, and "
         "are held to what 5 % would promise.",

@@ -36,7 +36,9 @@ def summary_table(
         )
 
     def figure_column(name: str) -> Column:
-        return Column(figure(name).label, lambda row: row["figures"][name].format(), right=True)
+        return Column(
+            heading_of(figure(name).label), lambda row: row["figures"][name].format(), right=True
+        )
 
     columns = [
         *(key_column(name) for name in summary.by),
@@ -51,7 +53,7 @@ def summary_table(
         notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
     notes += sorted(
         {
-            f"{figure(name).label}: {found.method}"
+            f"{heading_of(figure(name).label)}: {found.method}"
             for row in rows
             for name, found in row.figures.items()
             if found.value != found.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from errcomp._files import replacing
 from errcomp.errors import InputError
 from errcomp.report.tables._table import Table
+from errcomp.report.tables.flat import flat_columns
 from errcomp.report.tables.plain import plain
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ __all__ = ["FORMATS", "SUFFIXES", "check_suffix", "rendered", "write", "write_fr
 SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
 #: What a result can be printed as; the first is for a terminal.
 FORMATS = ("text", "md", "tex", "csv")
+#: What begins a formula in a spreadsheet, as OWASP lists it, full-width signs included.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+#: A claim as printed, or a key that is a number, is no formula.
+_NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)? ?%?")
 
 
 def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> None:
@@ -37,7 +43,8 @@ def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) ->
     ----------
     form : {"text", "md", "tex", "csv"}
         For a terminal, Markdown, LaTeX, or the rows of the document: fractions with all their
-        digits, named by the keys of the document.
+        digits, named by the keys of the document (see `flat_columns`). Text that a spreadsheet
+        would take for a formula begins with an apostrophe.
     document : mapping
         The result for machines.
     tables : sequence of Table
@@ -93,37 +100,29 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
         )
 
 
-def _flat_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    rows = [plain(row) for row in document.get("rows", [])]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return [
-        {
-            n: json.dumps(row[n], ensure_ascii=False)
-            if isinstance(row.get(n), dict | list)
-            else row.get(n)
-            for n in names
-        }
-        for row in rows
-    ]
-
-
 def _csv(document: Mapping[str, Any]) -> str:
-    import csv
-    import io
+    columns = flat_columns(document)
+    lines = [columns, *zip(*columns.values(), strict=True)] if columns else []
+    return "\n".join(",".join(map(_quoted, line)) or '""' for line in lines)
 
-    rows = _flat_rows(document)
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return text.getvalue().removesuffix("\n")
+
+def _quoted(cell: Any) -> str:
+    # Python's own writer leaves a lone carriage return unquoted, which readers take for a new row.
+    text = "" if cell is None else str(_inert(cell))
+    return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
+
+
+def _inert(cell: Any) -> Any:
+    """Begin text that a spreadsheet would take for a formula with an apostrophe."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
 
 
 def _write_parquet(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:
     import polars as pl
 
-    pl.DataFrame(_flat_rows(document), infer_schema_length=None, strict=False).write_parquet(path)
+    pl.DataFrame(flat_columns(document), strict=False).write_parquet(path)
 
 
 def _write_json(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:

@@ -48,13 +48,13 @@ def test_one_case_for_each_claim(mixed, schema):
         "device=A": "passed",
         "device=B": "failure",
         "device=C": "skipped",
-        "all pairs, claim 5%": "failure",
+        "all pairs, claim 5 %": "failure",
     }
     assert report.failed
     root = schema(report.junit())
     failure = root.find(".//failure")
     assert failure.get("message").startswith("overstated: 25.50 % [")
-    assert "the whole interval is above 5%" in failure.text
+    assert "the whole interval is above 5 %" in failure.text
     assert root.find(".//skipped").get("message").startswith("No interval from 1 pairs")
     assert report.properties["fail.on"] == "overstated"
     assert report.properties["claims.overstated"] == "2"
@@ -73,7 +73,7 @@ def test_an_understated_claim():
     claim = user_claim("50%", aggregation="mean")
     found = audit(pairs({"A": SMALL}), claims=[claim], by=[], resamples=999)
     report = report_audit(found, fail_on=["understated"])
-    assert outcomes(report) == {"all pairs, claim 50%": "failure"}
+    assert outcomes(report) == {"all pairs, claim 50 %": "failure"}
     assert "is understated: the error is smaller than claimed" in report.verdict
     assert not report_audit(found).failed
 
@@ -97,6 +97,21 @@ def test_groups_fail_only_where_the_claim_fails_for_all_together(mixed):
     assert "judged alone" not in report_audit(mixed).markdown
 
 
+def test_so_do_claims_about_all_pairs(mixed):
+    (verdict,) = mixed.claims
+    assert verdict.jointly == "overstated"
+    alone = replace(verdict, jointly="consistent")
+    report = report_audit(replace(mixed, claims=(alone,)))
+    assert outcomes(report)["all pairs, claim 5 %"] == "passed"
+    assert report.properties["claims.overstated"] == "1"
+
+
+def test_that_nobody_looked_for_dependence_is_told(mixed):
+    unchecked = replace(mixed, cluster_keys=())
+    assert "Whether pairs err alike was not checked" in report_audit(unchecked).markdown
+    assert "Whether pairs err alike was not checked" not in report_audit(mixed).markdown
+
+
 def test_a_group_without_a_claim_is_no_case():
     report = report_audit(audit(pairs({"A": SMALL}), resamples=999))
     assert report.cases == ()
@@ -118,19 +133,18 @@ def test_summary(mixed):
     assert lines[0] == "## Accuracy audit: results.csv"
     assert lines[2] == (
         "**2 of 4 claims are overstated: the error is larger than claimed (device=B; all pairs, "
-        "claim 5%).**"
+        "claim 5 %).**"
     )
     assert lines[4] == "| claim about | n | claimed | recomputed \\[95 %\\] | verdict |"
     # What failed comes first.
     assert [line.split(" | ")[0] for line in lines[6:10]] == [
-        "| device=B", "| all pairs, claim 5%", "| device=A", "| device=C",
+        "| device=B", "| all pairs, claim 5 %", "| device=A", "| device=C",
     ]  # fmt: skip
     assert "- Overstated: look for what changed in the predictor" in text
     assert "Multiply predictions by a factor fitted on other measurements" in text
     assert len(lines) < 60
-    assert "3 groups are judged at 98.33 % each, so that 95 % hold for all of them" in text
-    assert "Claims about all pairs (1) are judged at 95 % each." in text
-    assert "If all claims were true, this would fail in at most 10 % of audits." in text
+    assert "4 claims are judged at 98.75 % each, so that 95 % hold for all of them" in text
+    assert "If all claims were true, this would fail in at most 5 % of audits." in text
 
 
 def test_summary_of_a_pass():

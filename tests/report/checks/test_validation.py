@@ -94,7 +94,7 @@ def test_a_summary_says_what_holds_instead():
     assert "**Too narrow: the 90 % band under independent holds 60 % \\[40, 80\\]" in text
     assert "- Or rely on less: under classes the band is 1.0 times as wide and holds 90 %" in text
     assert "It was picked after a look at these totals" in text
-    assert "An interval from few clusters" in text
+    assert "few-clusters: an interval from few clusters" in text
     assert "2 runs were not judged." in text
     assert "| independent (relied on) | 50 \\[30, 70\\] |" in text
     assert "| too narrow |" in text
@@ -103,7 +103,10 @@ def test_a_summary_says_what_holds_instead():
 
 def test_caveats_are_said_of_a_pass_as_well():
     result = validation({"estimated": HOLDS}, caveats=(Caveat("few-clusters", "8 devices"),))
-    assert "What to know:\n\n- An interval from few clusters" in report_validation(result).markdown
+    assert (
+        "What to know:\n\n- few-clusters: an interval from few clusters"
+        in report_validation(result).markdown
+    )
 
 
 def test_other_levels_than_the_usual():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from errcomp.report.tables import Column, Table
 from errcomp.report.tables.latex import latex
+from errcomp.report.tables.latex_text import OTHERS
 
 SPEC = re.compile(
     r"S\[table-format=[+-]?\d+\.\d+\]|>\{\\raggedright\\arraybackslash\}p\{0\.\d\d\\linewidth\}|[lr]"
@@ -35,7 +36,8 @@ def without_escapes(text: str) -> str:
 
 def check(text: str) -> list[tuple[str, list[list[str]]]]:
     """Check what TeX would stumble over; return the columns and rows of each tabular."""
-    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    lines = [line for line in text.splitlines() if not line.startswith("%") and line != OTHERS]
+    body = "\n".join(lines)
     flat = without_escapes(body)
     assert body.isascii()
     assert flat.count("{") == flat.count("}")
@@ -96,7 +98,7 @@ def test_a_figure_its_interval_and_its_sign_stand_aligned() -> None:
         (["-2/+4 %", "-3/+4 %"], "r", [r"$-$2/+4\,\%", r"$-$3/+4\,\%"]),
         (["128 … 184.8", "3 of 5"], "r", [r"128 \dots{} 184.8", "3 of 5"]),
         (["7.0 [4, ∞]"], r"S[table-format=1.1]@{\,}l", ["7.0"]),
-        (["٣", "๐"], "r", ["{[}U+0663]", "{[}U+0E50]"]),
+        (["٣", "๐"], "r", [r"\errchar{0663}", r"\errchar{0E50}"]),
         (["", "·"], "r", ["", r"$\cdot$"]),
         (["5.8 % [1.0, 2.0]", "3 ms"], "r", [r"\num{5.8}\,\%~[\num{1.0}, \num{2.0}]",
                                             r"\num{3}\,ms"]),
@@ -198,3 +200,12 @@ def test_a_table_without_rows_is_words_and_one_without_headers_has_no_rule_below
     facts = latex([table(("", ["task"]), ("", ["composition"]))])
     assert r"\midrule" not in facts
     assert check(facts)[0][1] == [["task", "composition"]]
+
+
+def test_characters_of_other_scripts_are_defined_once_and_only_where_they_are() -> None:
+    made = latex([table(("中", ["文", "a"])), table(("x", ["中"]))])
+    check(made)
+    assert made.count(OTHERS) == made.count("LuaLaTeX") == 1
+    assert made.index(OTHERS) < made.index(r"\begin{table}")
+    assert made.count(r"\errchar{4E2D}") == 2
+    assert "errchar" not in latex([table(("é", ["α"]))])

@@ -82,7 +82,7 @@ def test_any_text_is_ascii_and_nothing_in_it_is_special(text: str) -> None:
         ("† ‡ — … ×", r"\dag{} \ddag{} --- \dots{} $\times$"),
         ("m² H₂ 1½", r"m\textsuperscript{2} H$_{\mathrm{2}}$ 1(1/2)"),
         ("ﬁne", "fine"),
-        ("😀中", "{[}U+1F600]{[}U+4E2D]"),
+        ("😀中", r"\errchar{1F600}\errchar{4E2D}"),
         ("✔\ufe0f", r"$\surd$"),
         ("a\nb", r"a\textbackslash{}nb"),
     ],

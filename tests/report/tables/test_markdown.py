@@ -128,3 +128,9 @@ def test_figures_stand_at_the_right_and_a_table_without_rows_has_no_grid() -> No
     assert markdown([Table("Only words", [Column("A", str)], [], ["a note"])]) == (
         "**Only words**\n\n- a note"
     )
+
+
+@pytest.mark.parametrize("text", ["- a", "+ a", "1. a", "2) a", "# a", "===", "---", "-"])
+def test_text_that_begins_a_line_begins_neither_list_nor_heading(text: str) -> None:
+    (_, found, _) = RENDERER.parse(escaped(text))
+    assert shown(found) == text

@@ -66,11 +66,51 @@ def test_csv_holds_all_digits_and_keeps_what_would_break_it() -> None:
     assert float(found[0]["mape"]) == 0.1 + 0.2
     assert float(found[1]["mape"]) == 1e-300
     assert found[0] == {
-        "gpu": 'a,"b"\nc', "mape": "0.30000000000000004", "levels": "[0.5, 0.9]", "none": "",
+        "gpu": 'a,"b"\nc', "mape": "0.30000000000000004", "levels": "0.5; 0.9", "none": "",
         "more": "",
     }  # fmt: skip
     assert found[1]["more"] == "True"
     assert rendered("csv", {"rows": []}, []) == ""
+
+
+FORMULAS = ["=1+1", "+A1", "-O3", "@sum(a)", "\t=1", "\r=1", "＝1", "-1+cmd|' /C calc'!A0"]
+
+
+@pytest.mark.parametrize("cell", ["a\rb", "a\nb", "a\r\nb", '"', ",", "", " x ", "é😀", None])
+def test_any_text_is_one_cell_again(cell: str | None) -> None:
+    for row in ({"x": cell}, {"x": cell, "n": 1}):
+        text = rendered("csv", {"rows": [row, row]}, [])
+        head, *rows = csv.reader(io.StringIO(text, newline=""))
+        assert head == list(row)
+        assert rows == [["" if cell is None else cell, *(["1"] if "n" in row else [])]] * 2
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_text_of_users_is_no_formula_in_a_spreadsheet(tmp_path: Path, name: str) -> None:
+    document = {"rows": [{name: "a", "gpu": name, "parts": [name, "b"]}]}
+    write(tmp_path / "t.csv", document, [])
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        head, row = csv.reader(file)
+    assert head == [f"'{name}", "gpu", "parts"]
+    assert row == ["a", f"'{name}", f"'{name}; b"]
+    write(tmp_path / "t.parquet", document, [])
+    assert pl.read_parquet(tmp_path / "t.parquet").rows() == [("a", name, f"{name}; b")]
+
+
+def test_numbers_and_other_names_are_what_pandas_reads_again() -> None:
+    row = {
+        "a": -0.5,
+        "b": "-2.3%",
+        "c": "+1,024",
+        "d": "A-1 = @",
+        "e": -1e-300,
+        "f": "'x",
+        "g": "-1",
+    }
+    pandas = pytest.importorskip("pandas")
+    text = rendered("csv", {"rows": [row]}, [])
+    (found,) = pandas.read_csv(io.StringIO(text), dtype={"g": str}).to_dict("records")
+    assert found == row
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
