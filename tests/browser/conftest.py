@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -42,4 +42,50 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     path = tmp_path_factory.mktemp("page") / "report.html"
     assert main(["report", "neusight", "-o", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def opened(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
+    """Open a page and fail if it asks for anything or complains."""
+    contexts = []
+    said: list[str] = []
+
+    def call(path: Path = report, **options: Any) -> Any:
+        context = chromium.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on(
+            "request",
+            lambda request: request.url == path.as_uri() or said.append(f"asks {request.url}"),
+        )
+        page.goto(path.as_uri())
+        return page
+
+    yield call
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+@pytest.fixture(scope="session")
+def broad(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a page of tables with ever more columns of figures, and of long names."""
+    from errcomp.report.page import Cell, Grid, Head, Section, page
+
+    grids = []
+    for n in (3, 9, 14, 30):
+        heads = [Head("Configuration"), *(Head(f"figure {i}", right=True) for i in range(n))]
+        heads += [Head("The last of the heads", right=True)]
+        figures = [Cell(f"{100 + i}.25 % [99.5, {200 + i}.5]", 100.0 + i) for i in range(n)]
+        rows = [
+            [Cell(f"A100-80G/{'long_name_' * 9}/{k}"), *figures, Cell(f"end-{n}-{k}")]
+            for k in range(60)
+        ]
+        grids.append(Grid(f"With {n} figures", heads, rows))
+    path = tmp_path_factory.mktemp("broad") / "broad.html"
+    text = page([Section("Tables", grids=grids)], title="Tables", made_by="errcomp")
+    path.write_text(text, encoding="utf-8")
     return path

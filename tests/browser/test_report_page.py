@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +15,6 @@ from errcomp.cli import main
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 
 Open = Callable[..., Any]
-
-
-@pytest.fixture
-def opened(chromium: Any, report: Path) -> Iterator[Open]:
-    """Open a page and fail if it asks for anything or complains."""
-    contexts = []
-    said: list[str] = []
-
-    def call(path: Path = report, **options: Any) -> Any:
-        context = chromium.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on(
-            "request",
-            lambda request: request.url == path.as_uri() or said.append(f"asks {request.url}"),
-        )
-        page.goto(path.as_uri())
-        return page
-
-    yield call
-    for context in contexts:
-        context.close()
-    assert said == []
 
 
 def table(page: Any, title: str) -> Any:
@@ -180,12 +155,6 @@ def test_colours_follow_the_system_and_the_button(opened: Open) -> None:
     assert opened(color_scheme="light").evaluate(ground) == light
 
 
-@pytest.mark.parametrize("width", [360, 1200])
-def test_nothing_is_cut_off_at_any_width(opened: Open, width: int) -> None:
-    page = opened(viewport={"width": width, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
 def test_it_reads_without_scripts(opened: Open) -> None:
     page = opened(java_script_enabled=False)
     assert page.locator("figure.picture svg").first.is_visible()
@@ -205,15 +174,6 @@ def test_axe_finds_nothing(opened: Open, scheme: str, width: int) -> None:
     assert [
         (one["id"], one["impact"], [n["html"] for n in one["nodes"][:2]]) for one in found
     ] == []
-
-
-def test_print_shows_what_is_folded(opened: Open) -> None:
-    page = opened()
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator(".method dd").first.is_visible()
-    assert not page.locator(".tools").first.is_visible()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_a_model_named_script_is_a_name(opened: Open, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from errcomp.report.tables import clean
 
-__all__ = ["el", "prose", "written"]
+__all__ = ["el", "figures", "prose", "written"]
 
 
 def el(tag: str, *children: ET.Element | str, **attributes: str | None) -> ET.Element:
@@ -48,6 +48,18 @@ def prose(text: str) -> list[ET.Element | str]:
     if len(parts) % 2 == 0:  # a backtick without its fellow is one
         return ["`".join(parts)]
     return [el("code", part) if i % 2 else part for i, part in enumerate(parts)]
+
+
+def figures(text: str) -> list[str]:
+    """Split the text of a cell with figures where a line may end: before an interval only.
+
+    Examples
+    --------
+    >>> figures("8.74 % [3.3, 52.0]"), figures("44 of 117")
+    (['8.74 %', '[3.3, 52.0]'], ['44 of 117'])
+    """
+    figure, space, interval = text.partition(" [")
+    return [figure, f"[{interval}"] if space else [figure]
 
 
 def written(element: ET.Element) -> str:

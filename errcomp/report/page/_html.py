@@ -13,12 +13,16 @@ from functools import cache
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
-from errcomp.report.page._elements import el, prose, written
+from errcomp.report.page._elements import el, figures, prose, written
 from errcomp.report.page._parts import Advice, Cell, Grid, Head, Picture, Section, Tone
 
 __all__ = ["fragment", "page"]
 
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+#: Characters across an upright sheet of paper, at the size that tables are printed in.
+_UPRIGHT = 100
+#: Characters of a word that is not broken on paper, and of the space between two columns.
+_WORD, _BETWEEN = 16, 2
 #: A sign for each tone, so that colour is not all that tells them apart.
 _SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "doubt": "?", "plain": "·"}
 
@@ -213,7 +217,31 @@ def _grid(grid: Grid, name: str, heading: str) -> Element:
     parts += [
         _fold(cell, f"{name}-{i}") for i, row in enumerate(grid.rows) for cell in row if cell.more
     ]
-    return el("div", *parts, class_="table")
+    characters = _characters(grid)
+    if characters <= _UPRIGHT:
+        return el("div", *parts, class_="table")
+    return el("div", *parts, class_="table broad", style=f"--characters: {characters}")
+
+
+def _characters(grid: Grid) -> int:
+    """Return how many characters its rows have at least beside each other, on paper."""
+    columns = [[row[i] for row in grid.rows] for i in range(len(grid.heads))]
+    return sum(
+        _BETWEEN + max(_longest(head.text.split()), *(_least(cell, head) for cell in column), 1)
+        for head, column in zip(grid.heads, columns, strict=True)
+    )
+
+
+def _least(cell: Cell, head: Head) -> int:
+    if cell.tone != "plain":  # a word of a verdict, with its sign
+        return len(cell.text) + _BETWEEN
+    if head.right:
+        return _longest(figures(cell.text))
+    return min(_longest(cell.text.split()), _WORD)
+
+
+def _longest(parts: Sequence[str]) -> int:
+    return max(map(len, parts), default=0)
 
 
 def _fold(cell: Cell, name: str) -> Element:
@@ -235,7 +263,7 @@ def _head_cell(head: Head) -> Element:
 def _row(row: Sequence[Cell], heads: Sequence[Head], name: str) -> Element:
     cells = []
     for i, (cell, head) in enumerate(zip(row, heads, strict=True)):
-        shown = el("span", cell.text)
+        shown = el("span", *_whole(cell.text)) if head.right else el("span", cell.text)
         if cell.tone != "plain":
             sign = el("span", f"{_SIGNS[cell.tone]} ", class_="sign", aria_hidden="true")
             shown = el("span", sign, el("span", cell.text), class_=f"word {cell.tone}")
@@ -246,11 +274,23 @@ def _row(row: Sequence[Cell], heads: Sequence[Head], name: str) -> Element:
                 "th" if i == 0 else "td",
                 shown,
                 scope="row" if i == 0 else None,
-                class_="figure" if head.right else None,
+                class_=_class_of(cell, head),
                 data_value=None if cell.value is None else repr(cell.value),
             )
         )
     return el("tr", *cells)
+
+
+def _whole(text: str) -> list[Element | str]:
+    """Write figures so that no line ends within one."""
+    first, *rest = (el("span", part, class_="whole") for part in figures(text))
+    return [first, *(one for part in rest for one in (" ", part))]
+
+
+def _class_of(cell: Cell, head: Head) -> str | None:
+    if head.right:
+        return "figure"
+    return "long" if _longest(cell.text.split()) > _WORD else None
 
 
 def _method(method: Sequence[tuple[str, str]], heading: str) -> Element:

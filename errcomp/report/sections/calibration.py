@@ -23,7 +23,8 @@ __all__ = ["FIGURES", "draw", "evaluation_section"]
 #: What can be drawn of an evaluation; the last two need the held-out predictions themselves.
 FIGURES: Mapping[str, str] = {
     "coverage": "On the line a band holds as often as it says; below it, less often.",
-    "abstention": "The error of those runs that the estimator is surest of.",
+    "abstention": "The error of those runs that the estimator is surest of; at 80 % it is the "
+    'column "Surest 80 %" of the table.',
     "predicted": "Every run that was left out, with its 90 % band.",
     "residuals": "The error of each run that was left out, by device and model.",
 }
@@ -52,14 +53,39 @@ def evaluation_section(
         pictures=drawn,
         grids=[grid_of(table) for table in evaluation_tables(found, source, reasons or {})],
         method=[
-            ("Mean APE", "Mean of |predicted − measured| / measured over the runs left out."),
-            ("Bands", "Fitted and calibrated anew without each group that was left out."),
-            ("Intervals", "95 %, for other groups of the kind that was left out."),
+            ("MAPE", "Mean of |predicted − measured| / measured over the runs left out."),
+            (
+                "In 90 % band",
+                "Per cent of the runs whose measured time is inside their band. Bands "
+                "are fitted and calibrated anew without each group that is left out.",
+            ),
+            ("Width", "Of the 90 % band over the prediction, mean over the runs."),
+            (
+                "CRPS",
+                "Continuous ranked probability score over the sum of kernels: how far the "
+                "whole distribution predicted is from what was measured; lower is better.",
+            ),
+            *_intervals(found),
             ("Unit of times", found.unit or "not stated"),
             ("Seed", str(found.seed)),
         ],
         notes=notes,
     )
+
+
+def _intervals(found: Evaluation) -> list[tuple[str, str]]:
+    """Say what stands in brackets: of which others it speaks, and how it was made."""
+    named = []
+    for split in dict.fromkeys(row.split for row in found.rows):
+        first = next(row for row in found.rows if row.split == split)
+        how = f"{len(first.groups)} {group_of(split)}s ({first.figures['mean_ape'].method})"
+        named.append(f"{split}: {how}")
+    return [
+        ("[low, high]", "95 % interval: where the figure may lie for other groups (models, "
+         "devices, …) like those left out. Runs of one group are taken as alike, so that few "
+         "groups make it wide, however many runs they have."),
+        ("Groups, and how the interval of the MAPE was made", "; ".join(named)),
+    ]  # fmt: skip
 
 
 def _verdict(rows: list[EvaluationRow]) -> Verdict:

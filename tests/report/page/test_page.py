@@ -107,6 +107,26 @@ def test_a_cell_carries_what_it_is_sorted_by() -> None:
     assert text.count("data-value=") == 1  # a cell without a number has none
 
 
+def test_a_figure_and_its_interval_are_two_parts_of_one_text() -> None:
+    heads = [Head("Device"), Head("MAPE", right=True)]
+    grid = Grid("G", heads, [[Cell("H100 [a b]"), Cell("8.74 % [3.3, 52.0]‡", 0.0874)]])
+    text = page([Section("A", grids=[grid])], title="A", made_by="y")
+    whole = '<span class="whole">'
+    assert f"{whole}8.74 %</span> {whole}[3.3, 52.0]‡</span>" in text
+    assert text.count(whole) == 2  # words may break anywhere between them
+
+
+@pytest.mark.parametrize(("n", "broad"), [(4, False), (12, True)])
+def test_tables_of_many_figures_are_printed_across(n: int, broad: bool) -> None:
+    heads = [Head("Device"), *(Head(f"x{i}", right=True) for i in range(n))]
+    row = [Cell("a_very_long_name_of_a_device"), *[Cell("8.74 % [3.3, 52.0]")] * n]
+    text = page([Section("A", grids=[Grid("G", heads, [row])])], title="A", made_by="y")
+    characters = 16 + 2 + n * (len("[3.3, 52.0]") + 2)
+    assert (f'class="table broad" style="--characters: {characters}"' in text) == broad
+    assert ('<div class="table">' in text) != broad
+    assert 'class="long"' in text
+
+
 def test_a_fragment_has_its_style_and_no_script() -> None:
     read = Reader(fragment(evil_section()))
     assert "style" in read.tags

@@ -56,7 +56,7 @@ def test_verdicts_of_groups_are_told_with_what_holds_of_all_together() -> None:
     assert {row.verdict.jointly for row in result.rows} - {None}
     for row in result.rows:
         alone = row.verdict.jointly not in (None, row.verdict.word)
-        (told,) = [one for one in made.verdicts if f" {row.key['device']} (2% claimed" in one.text]
+        (told,) = [one for one in made.verdicts if f" {row.key['device']} (2 % claimed" in one.text]
         assert told.head.lower().startswith(row.verdict.word)
         assert ("not so if judged together" in told.head) == alone
         assert "of 2 groups with a claim" in told.text

@@ -132,6 +132,8 @@
       current = i;
       const [x, y] = place(spots[i][0], spots[i][1]);
       ring.hidden = tip.hidden = false;
+      if (speak && Math.abs(x - frame.scrollLeft - frame.clientWidth / 2) > frame.clientWidth / 2 - 20)
+        frame.scrollLeft = x - frame.clientWidth / 2;
       ring.style.left = `${x}px`;
       ring.style.top = `${y}px`;
       tip.textContent = spots[i][2];
@@ -164,7 +166,13 @@
     });
   }
 
+  /* On paper everything folded is open; afterwards it is as the reader left it. */
+  let folded = [];
   addEventListener("beforeprint", () => {
-    for (const one of document.querySelectorAll("details")) one.open = true;
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const one of folded) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of folded) one.open = false;
   });
 })();
