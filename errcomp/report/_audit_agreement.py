@@ -30,6 +30,8 @@ _CHANCE = 0.05
 #: Shapiro and Wilk's W below this is far from normal (that of an exponential law is 0.82), and the
 #: largest sample that its p-value is made for.
 _FAR, _MOST_TESTED = 0.93, 5000
+#: Differences of logarithms that are none but for the rounding of numbers.
+_ROUNDING = 1e-12
 #: Ticks: relative errors whose labels are round.
 _ROUND = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
 _ROUND_BELOW = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -95,7 +97,7 @@ def agreement(difference: Floats, size: Floats) -> Agreement:
     of_mean = t * sd / math.sqrt(n)
     of_limit = t * sd * math.sqrt(1 / n + z**2 / (2 * (n - 1)))
     slope = None
-    if np.ptp(size) > 0 and sd > 0:
+    if np.ptp(size) > 0 and np.ptp(difference) > _ROUNDING:
         fit = stats.linregress(size, difference)
         if fit.pvalue < _CHANCE:
             slope = (float(fit.intercept), float(fit.slope), float(fit.pvalue))
@@ -115,7 +117,7 @@ def _far_from_normal(difference: Floats) -> float | None:
     ordered = np.sort(difference)
     if len(ordered) > _MOST_TESTED:  # quantiles of the sample keep its shape
         ordered = np.quantile(ordered, (np.arange(_MOST_TESTED) + 0.5) / _MOST_TESTED)
-    if np.ptp(ordered) == 0:
+    if np.ptp(ordered) <= _ROUNDING:
         return None
     found = stats.shapiro(ordered)
     far = found.statistic < _FAR and found.pvalue < _CHANCE
@@ -184,7 +186,7 @@ def bland_altman(pairs: Any, ax: Axes | None = None) -> Axes:
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(
         ax,
-        parts.with_unit("size: √(predicted × measured)", table),
+        _text.with_unit("size: √(predicted × measured)", table.unit),
         "predicted − measured (% of measured)",
     )
     _style.heading(
@@ -275,7 +277,8 @@ def _lines(ax: Axes, found: Agreement) -> None:
     )
     texts = []
     for name, (value, low, high), dashes, tint in told:
-        ax.axhspan(low, high, color=_style.blend(tint, 0.14), lw=0, zorder=0.5)
+        ax.axhspan(low, high, facecolor=_style.blend(tint, 0.14), edgecolor=_style.FAINT, lw=0.5,
+                   zorder=0.5)  # fmt: skip
         ax.axhline(value, color=tint, lw=1.4, ls=dashes, zorder=4.5)
         middle, *ends = (_percent(math.expm1(end)) for end in (value, low, high))
         texts.append(f"{name} {middle} % [{', '.join(ends)}]")
@@ -296,7 +299,7 @@ def _notes(table: Pairs, found: Agreement, difference: Floats, missing: int) -> 
     if found.slope is not None:
         per_ten = math.expm1(found.slope[1] * math.log(10))
         notes.append(
-            f"dotted: trend, predicted / measured {parts.signed(per_ten)} per tenfold size "
+            f"dotted: trend, predicted / measured {_text.signed(per_ten)} per tenfold size "
             f"({_p_value(found.slope[2])})"
         )
     elif found.mean is not None:

@@ -99,7 +99,7 @@ def claimed(audit: Audit, ax: Axes | None = None) -> Axes:
     ax.grid(axis="x", color=_style.GRID)
     _style.name_axes(ax, x="absolute error (% of measured)")
     tools = {row.tool for row in audit.overall}
-    whose = f" of {_text.shorten(next(iter(tools)), 20)}" if len(tools) == 1 and any(tools) else ""
+    whose = f" of {_text.shorten(next(iter(tools)))}" if len(tools) == 1 and any(tools) else ""
     n = sum(row.n for row in audit.overall)
     what = "Claimed and recomputed" if any(words) else "Recomputed"
     _style.heading(
@@ -133,8 +133,8 @@ def _name(row: AuditRow, several: bool) -> str:
 def _claim_text(claim: Claim | None) -> str:
     if claim is None or not claim.printed:
         return ""
-    text = claim.printed.replace("%", " %")
-    return f"{text} right" if claim.metric in ("accuracy", "alignment") else text
+    right = claim.metric in ("accuracy", "alignment")
+    return f"{claim.shown} right" if right else claim.shown
 
 
 def _word(row: AuditRow) -> str:
@@ -144,8 +144,7 @@ def _word(row: AuditRow) -> str:
         return ""
     decided = verdict.word in ("overstated", "understated")
     text = f"{verdict.word}{'*' if decided and not row.independent else ''}"
-    alone = decided and verdict.jointly not in (None, verdict.word)
-    return f"({text})" if alone else text
+    return text if verdict.together == verdict.word else f"({text})"
 
 
 def _drawable(row: AuditRow) -> tuple[float, float] | None:
@@ -176,7 +175,7 @@ def _limits(ax: Axes, rows: Sequence[AuditRow]) -> None:
     )
     if top <= _WIDE * float(np.median(positive)):
         ax.set_xlim(0.0, 1.04 * high)
-        ax.xaxis.set_major_formatter(lambda value, _: f"{parts.number(value)} %")
+        ax.xaxis.set_major_formatter(lambda value, _: f"{_text.number(value)} %")
         return
     lows = [100 * row.figures["mape"].low for row in rows if row.figures["mape"].low]
     low = max(min([*positive, *lows]), float(np.median(positive)) / 100)
@@ -191,7 +190,7 @@ def _row(ax: Axes, y: int, row: AuditRow) -> None:
     if mape.low is not None and mape.high is not None:
         low, high = 100 * mape.low, 100 * mape.high
         ends = [max(low, left), min(high, right)]
-        ax.plot(ends, [y, y], color=_style.blend(_style.BLUE, 0.55), lw=2.4,
+        ax.plot(ends, [y, y], color=_style.interval(_style.BLUE), lw=2.4,
                 solid_capstyle="butt", zorder=2)  # fmt: skip
         _arrow(ax, y, low < left, high > right, _style.BLUE, 5.5)
     if largest <= right:
@@ -265,9 +264,9 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
         if any(word in one for one in words):
             notes.append(f"{word}: the whole interval lies {side} what is claimed")
     if any(word.startswith("(") for word in words):
-        judged = sum(row.verdict.jointly is not None for row in audit.rows)
         notes.append(
-            f"in brackets: not so at the level that holds for all {judged} claims together"
+            f"in brackets: not so at the level that holds for all {audit.judged_together} claims "
+            "together"
         )
     if any("*" in word for word in words):
         notes.append("*: if the pairs were independent, which they are not")

@@ -26,23 +26,31 @@ __all__ = ["coverage_map"]
 _MOST_ROWS, _MOST_COLUMNS = 30, 24
 #: Columns up to which a cell has room for its error with a unit, and for any number.
 _ROOMY, _NARROW = 8, 14
+#: Errors from which narrow cells count thousands of per cent.
+_THOUSANDS = 9.995
+#: Characters of the name of a column that is turned, and of one that is not.
+_TURNED, _NOT_TURNED = 18, 60
 #: Errors at which the tint is palest and darkest, fractions.
 _PALEST, _DARKEST = 0.01, 1.0
-#: White is easier to read than black on a tint that is darker.
-_WHITE = 0.87
 
-_HATCH = _style.blend(_style.MUTED, 0.45)
+#: Cells without a prediction.
+_EMPTY: dict[str, Any] = {"edgecolor": _style.FAINT, "hatch": "///", "lw": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Pairs, mean errors (NaN without pairs) and failures, by row and column."""
+    """Pairs, mean errors (NaN without pairs) and failures, by row and column.
+
+    ``n_rows`` and ``n_columns`` count all pairs, those of what is not drawn too.
+    """
 
     rows: list[str]
     columns: list[str]
     n: NDArray[np.int64]
     mape: NDArray[np.float64]
     failed: NDArray[np.int64]
+    n_rows: NDArray[np.int64]
+    n_columns: NDArray[np.int64]
 
 
 def coverage_map(
@@ -138,7 +146,7 @@ def _cells(table: Pairs, rows: str, columns: str) -> _Cells:
     for (row, column), count in failures.items():
         failed[row_at[row], column_at[column]] = count
     mape = np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0)
-    return _Cells(names_of_rows, names_of_columns, n, mape, failed)
+    return _Cells(names_of_rows, names_of_columns, n, mape, failed, n.sum(axis=1), n.sum(axis=0))
 
 
 def _failures(table: Pairs, rows: str, columns: str) -> Counter[tuple[str, str]]:
@@ -171,16 +179,17 @@ def _largest(cells: _Cells) -> _Cells:
         cells.n[grid],
         cells.mape[grid],
         cells.failed[grid],
+        cells.n_rows[kept[0]],
+        cells.n_columns[kept[1]],
     )
 
 
 # Drawing -----------------------------------------------------------------------------------------
 
 
-def _shade(error: float) -> float:
-    """Return how dark a cell is, from 0 to 1."""
+def _tint(error: float) -> str:
     place = np.log(max(error, _PALEST) / _PALEST) / np.log(_DARKEST / _PALEST)
-    return float(0.06 + 0.94 * min(place, 1.0))
+    return _style.blend(_style.BLUE, float(0.06 + 0.94 * min(place, 1.0)))
 
 
 def _draw(ax: Axes, cells: _Cells) -> None:
@@ -190,15 +199,13 @@ def _draw(ax: Axes, cells: _Cells) -> None:
 
     tints = np.ones((*cells.n.shape, 3))
     for y, x in np.argwhere(cells.n):
-        tints[y, x] = to_rgb(_style.blend(_style.BLUE, _shade(float(cells.mape[y, x]))))
+        tints[y, x] = to_rgb(_tint(float(cells.mape[y, x])))
     edges_y, edges_x = (np.arange(size + 1) - 0.5 for size in cells.n.shape)
     ax.pcolormesh(edges_x, edges_y, tints, edgecolors="white", linewidth=1.5, zorder=1)
     empty = [
         Rectangle((x - 0.46, y - 0.46), 0.92, 0.92) for y, x in np.argwhere(cells.n == 0).tolist()
     ]
-    ax.add_collection(
-        PatchCollection(empty, facecolor="none", edgecolor=_HATCH, hatch="////", lw=0, zorder=1.1)
-    )
+    ax.add_collection(PatchCollection(empty, facecolor="none", zorder=1.1, **_EMPTY))
     ax.set_xlim(-0.5, len(cells.columns) - 0.5)
     ax.set_ylim(len(cells.rows) - 0.5, -0.5)
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -212,20 +219,34 @@ def _write(ax: Axes, cells: _Cells) -> None:
         if n:
             percent = 100 * float(cells.mape[y, x])
             digits = f"{percent:.1f}" if percent < 99.95 else f"{percent:,.0f}"
-            lines.append(f"{digits} %" if wide <= _ROOMY else f"{percent:.0f}")
+            lines.append(f"{digits} %" if wide <= _ROOMY else _brief(percent))
         if wide <= _NARROW:
             lines += [f"n={n:,}"] if n else []
             lines += [f"{failed:,} ×"] if failed else []
         if wide <= _ROOMY:  # failures beside n, where there is room
             lines = [lines[0], ", ".join(lines[1:])] if len(lines) > 2 else lines
-        dark = n > 0 and _shade(float(cells.mape[y, x])) > _WHITE
+        ink = _style.on(_tint(float(cells.mape[y, x]))) if n else _style.INK
         ax.text(x, y, "\n".join(lines), ha="center", va="center", fontsize=_style.SMALL - 0.5,
-                linespacing=1.05, color="white" if dark else _style.INK, zorder=3,
+                linespacing=1.05, color=ink, zorder=3,
                 parse_math=False)  # fmt: skip
+
+
+def _brief(percent: float) -> str:
+    """Write a number with four characters at most.
+
+    Examples
+    --------
+    >>> _brief(12.3), _brief(999.4), _brief(3251.0), _brief(2.5e7)
+    ('12', '999', '3k', '>1M')
+    """
+    if percent >= 999_500:
+        return ">1M"
+    return f"{percent:.0f}" if percent < 100 * _THOUSANDS else f"{percent / 1000:.0f}k"
 
 
 def _tell(ax: Axes, cells: _Cells) -> None:
     x, y, texts = [], [], []
+    rows, columns = _text.fitting(cells.rows), _text.fitting(cells.columns)
     for row, column in np.ndindex(cells.n.shape):
         n, failed = int(cells.n[row, column]), int(cells.failed[row, column])
         told = (
@@ -234,7 +255,7 @@ def _tell(ax: Axes, cells: _Cells) -> None:
             else "no prediction"
         )
         told += f", {failed:,} failed" if failed else ""
-        names = map(_text.shorten, (cells.rows[row], cells.columns[column]))
+        names = rows[row], columns[column]
         x.append(float(column))
         y.append(float(row))
         texts.append(f"{', '.join(names)}\n{told}")
@@ -242,18 +263,13 @@ def _tell(ax: Axes, cells: _Cells) -> None:
 
 
 def _ticks(ax: Axes, cells: _Cells) -> None:
-    counts = cells.n.sum(axis=1).tolist()
-    parts.label_rows(ax, cells.rows, counts, above=0.0)
+    parts.label_rows(ax, cells.rows, cells.n_rows.tolist(), above=0.0)
     ax.set_ylim(len(cells.rows) - 0.5, -0.5)
-    room = max(6, 76 // max(len(cells.columns), 1))
-    longest = max(map(len, cells.columns))
-    width = 18 if longest > room else room
-    names = _text.fitting(cells.columns, width)
-    totals = cells.n.sum(axis=0).tolist()
-    texts = [f"{name}\nn={n:,}" for name, n in zip(names, totals, strict=True)]
-    turned = longest > room
-    if turned:
-        texts = [f"{name}  n={n:,}" for name, n in zip(names, totals, strict=True)]
+    counts = [f"n={n:,}" for n in cells.n_columns.tolist()]
+    room = _style.right_of_names(ax) / len(cells.columns)
+    turned = room < _style.CHARACTER * (1 + max(map(len, [*cells.columns, *counts])))
+    names = _text.fitting(cells.columns, _TURNED if turned else _NOT_TURNED)
+    texts = [f"{a}{'  ' if turned else chr(10)}{b}" for a, b in zip(names, counts, strict=True)]
     ax.set_xticks(range(len(texts)), texts)
     for label in ax.get_xticklabels():
         label.set_parse_math(False)
@@ -268,7 +284,7 @@ def _keys(ax: Axes, empty: bool) -> float:
     steps = [(0.01, "MAPE 1 % or less"), (0.1, "10 %"), (1.0, "100 % or more")]
     handles = [
         Patch(
-            facecolor=_style.blend(_style.BLUE, _shade(value)),
+            facecolor=_tint(value),
             edgecolor=_style.BLUE,
             lw=0.5,
             label=text,
@@ -276,8 +292,7 @@ def _keys(ax: Axes, empty: bool) -> float:
         for value, text in steps
     ]
     if empty:
-        handles.append(Patch(facecolor="white", edgecolor=_HATCH, hatch="////", lw=0,
-                             label="no prediction"))  # fmt: skip
+        handles.append(Patch(facecolor="white", label="no prediction", **_EMPTY))
     return _style.keys(ax, [handles])
 
 
@@ -300,5 +315,7 @@ def _notes(full: _Cells, cells: _Cells, table: Pairs, rows: str, columns: str) -
                 "not drawn"
             )
     if len(cells.columns) > _ROOMY:
-        notes.append("in a cell: MAPE in %" + (", n" if len(cells.columns) <= _NARROW else ""))
+        large = " (k: thousand)" if np.nanmax(cells.mape, initial=0.0) >= _THOUSANDS else ""
+        n = ", n" if len(cells.columns) <= _NARROW else ""
+        notes.append(f"in a cell: MAPE in %{large}{n}")
     return notes

@@ -29,8 +29,11 @@ _MOST_LINES, _PER_LINE = 7, 3
 _FEWEST_FOR_P90, _FEWEST_FOR_BAND = 10, 5
 #: Confidence of the band, and steps of a line that is drawn.
 _LEVEL, _MOST_STEPS = 0.95, 500
-#: Points from line to line beside the axes, and the share of the axis that a name takes.
-_SPACING, _NAME = 11.5, 0.065
+#: Lines in print without colour: solid, dashed, dotted, both; and their marks as letters.
+_DASHES = ("-", (0, (5, 1.2)), (0, (1.2, 0.8)), (0, (5, 1.2, 1.2, 1.2)))
+_SIGNS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "*": "★"}
+#: Points from line to line beside the axes.
+_SPACING = 11.5
 
 
 class _Line(NamedTuple):
@@ -96,7 +99,7 @@ def ecdf(
     lines = _lines(table, marks)
     names = [line.name for line in lines[:_MOST_LINES]]
     tints, shapes = _style.colours(names), _style.markers(names)
-    rows = _texts(lines, marks, tints)
+    rows = _texts(lines, marks, tints, shapes)
     ax = _style.canvas(ax, max(4.2, 1.3 + _SPACING * len(rows) / 72))
     every = np.concatenate([line.errors for line in lines])
     low, high = parts.error_scale(ax, every, least=1.1 * 100 * max(marks, default=0.0))
@@ -104,10 +107,11 @@ def ecdf(
     ax.set_yticks(range(0, 101, 10), [f"{y} %" for y in range(0, 101, 10)])
     _thresholds(ax, marks)
     for height in (50, 90):
-        ax.axhline(height, color=_style.blend(_style.MUTED, 0.5), lw=0.8, zorder=1)
+        ax.axhline(height, color=_style.FAINT, lw=0.6, zorder=1)
     for i, line in enumerate(lines):
         own = i < _MOST_LINES
-        _draw(ax, line, tints[i] if own else _style.MUTED, shapes[i] if own else "", (low, high))
+        look = (tints[i], shapes[i], _DASHES[i % len(_DASHES)]) if own else (_style.MUTED, "", "-")
+        _draw(ax, line, look, (low, high))
     if _has_band(lines):
         _band(ax, lines[0])
     _beside(ax, rows)
@@ -145,11 +149,12 @@ def _lines(table: Pairs, marks: Sequence[float]) -> list[_Line]:
 def _thresholds(ax: Axes, marks: Sequence[float]) -> None:
     """Draw thresholds, and name them above the axes where there is room."""
     scale = ax.transScale + ax.transLimits
+    room = 4.5 * _style.CHARACTER / _style.length_of(ax.xaxis)
     last = -1.0
     for mark in marks:
         ax.axvline(100 * mark, color=_style.MUTED, lw=0.8, ls=(0, (4, 2)), zorder=1.5)
         place = float(scale.transform((100 * mark, 50.0))[0])
-        if place - last >= _NAME:
+        if 0 <= place <= 1 and place - last >= room:
             ax.annotate(
                 f"{100 * mark:g} %",
                 xy=(100 * mark, 1),
@@ -163,14 +168,15 @@ def _thresholds(ax: Axes, marks: Sequence[float]) -> None:
             last = place
 
 
-def _draw(ax: Axes, line: _Line, tint: str, shape: str, ends: tuple[float, float]) -> None:
+def _draw(ax: Axes, line: _Line, look: tuple[str, str, Any], ends: tuple[float, float]) -> None:
     """Draw one line from the left edge to the right, with its median and P90."""
+    tint, shape, dashes = look
     n = len(line.errors)
     # Of very many steps some: each at its own height, so that the line stays exact there.
     kept = np.unique(np.linspace(0, n - 1, min(n, _MOST_STEPS)).round().astype(int))
     x = np.concatenate([[ends[0]], np.maximum(line.errors[kept], ends[0]), [ends[1]]])
     y = 100 * np.concatenate([[0.0], (kept + 1) / n, [1.0]])
-    ax.plot(x, y, drawstyle="steps-post", color=tint, lw=1.8 if shape else 0.7,
+    ax.plot(x, y, drawstyle="steps-post", color=tint, ls=dashes, lw=1.8 if shape else 0.7,
             zorder=4 if shape else 3, label=line.name or "pairs")  # fmt: skip
     head = f"{_text.shorten(line.name)}, n={n:,}" if line.name else f"n={_text.count(n, 'pair')}"
     spots = [(line.median, 50.0, "median"), (line.p90, 90.0, "P90")]
@@ -196,21 +202,22 @@ def _band(ax: Axes, line: _Line) -> None:
     half = 100 * math.sqrt(math.log(2 / (1 - _LEVEL)) / (2 * n))
     (drawn,) = (one for one in ax.lines if one.get_label() == "pairs")
     x, y = np.asarray(drawn.get_xdata(), float), np.asarray(drawn.get_ydata(), float)
-    ax.fill_between(x, np.maximum(y - half, 0), np.minimum(y + half, 100), step="post", lw=0,
-                    color=_style.blend(_style.BLUE, 0.2), zorder=0.5)  # fmt: skip
+    ax.fill_between(x, np.maximum(y - half, 0), np.minimum(y + half, 100), step="post", lw=0.5,
+                    edgecolor=_style.BLUE, facecolor=_style.blend(_style.BLUE, 0.2),
+                    zorder=0.5)  # fmt: skip
 
 
 def _texts(
-    lines: Sequence[_Line], marks: Sequence[float], tints: Sequence[str]
+    lines: Sequence[_Line], marks: Sequence[float], tints: Sequence[str], shapes: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Return what is written of each line, with colours; empty texts part them."""
     own = lines[:_MOST_LINES]
     rows: list[tuple[str, str]] = []
-    for line, name, tint in zip(
-        own, _text.fitting([line.name for line in own], 22), tints, strict=True
+    for line, name, tint, shape in zip(
+        own, _text.fitting([line.name for line in own], 22), tints, shapes, strict=True
     ):
         n = f"n={len(line.errors):,}"
-        rows.append((f"{name}, {n}", tint) if line.name else (n, _style.INK))
+        rows.append((f"{_SIGNS[shape]} {name}, {n}", tint) if line.name else (n, _style.INK))
         middle, high = format_fraction(line.median), format_fraction(line.p90)
         tail = f", P90 {high}" if len(line.errors) >= _FEWEST_FOR_P90 else ""
         rows.append((f"median {middle}{tail}", _style.INK))
@@ -232,7 +239,8 @@ def _beside(ax: Axes, rows: Sequence[tuple[str, str]]) -> None:
         if text:
             ax.annotate(
                 text, xy=(1, 1), xycoords="axes fraction", xytext=(10, -_SPACING * i),
-                textcoords="offset points", va="top", fontsize=_style.SMALL, color=tint,
+                textcoords="offset points", va="top", fontsize=_style.SMALL,
+                color=_style.legible(tint),
                 annotation_clip=False, parse_math=False,
             )  # fmt: skip
 

@@ -103,7 +103,7 @@ def _name(group: Group) -> str:
 
 
 def _title(table: Pairs, keys: Sequence[str], groups: int) -> str:
-    by = f" by {' and '.join(_text.shorten(key, 16) for key in keys)}" if keys else ""
+    by = f" by {' and '.join(_text.shorten(key) for key in keys)}" if keys else ""
     told = f"n={_text.count(table.n, 'pair')}"
     many = f" in {_text.count(groups, 'group')}" if keys else ""
     return f"Errors{parts.of_table(table)}{by}, {told}{many}"

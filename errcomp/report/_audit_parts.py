@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from errcomp.errors import InputError
 from errcomp.metrics import ape
 from errcomp.report import _style, _text
 from errcomp.report._hover import tell
-from errcomp.results import format_fraction, format_number
+from errcomp.results import format_number
 from errcomp.tables import RESERVED_KEYS, Pairs
 
 if TYPE_CHECKING:
@@ -36,12 +36,9 @@ __all__ = [
     "log_ticks",
     "looks",
     "named",
-    "number",
     "of_table",
-    "signed",
     "tell_pairs",
     "value_text",
-    "with_unit",
 ]
 
 #: More points than this are drawn as one image, and only the worst of them answer.
@@ -53,8 +50,6 @@ _MOST_LOOKS = 7
 _WIDE = 12.0
 #: On it, errors so many times smaller than the median are as good as none.
 _AS_GOOD_AS_NONE = 100.0
-#: Points that a character in small print takes.
-_CHARACTER = 4.45
 #: Keys that say how a pair came about rather than what it is.
 _NOT_A_NAME = ("level", "date")
 
@@ -84,33 +79,6 @@ def errors_of(pairs: Pairs) -> Floats:
 def of_table(pairs: Pairs) -> str:
     """Say whose pairs these are, where that is one tool: ``" of neusight"``."""
     return f" of {_text.shorten(pairs.tools[0])}" if len(pairs.tools) == 1 else ""
-
-
-def with_unit(name: str, pairs: Pairs) -> str:
-    """Name an axis, with the unit or that none is stated."""
-    return f"{name} ({pairs.unit or 'unit not stated'})"
-
-
-def number(value: float) -> str:
-    """Write a number at a tick.
-
-    Examples
-    --------
-    >>> number(0.05), number(20.0), number(100000.0), number(2e8)
-    ('0.05', '20', '100,000', '2e+08')
-    """
-    return f"{value:,.6g}"
-
-
-def signed(change: float) -> str:
-    """Write a relative error with its sign.
-
-    Examples
-    --------
-    >>> signed(0.1182), signed(-0.034), signed(0.0)
-    ('+11.82 %', '−3.40 %', '0.00 %')
-    """
-    return f"{'+' if change > 0 else ''}{format_fraction(change)}".replace("-", "−")
 
 
 def value_text(value: Any) -> str:
@@ -204,9 +172,10 @@ def tell_pairs(ax: Axes, pairs: Pairs, index: Ints, x: Floats, y: Floats) -> Non
     texts = []
     for name, row in zip(named(pairs, index), index.tolist(), strict=True):
         predicted, measured = float(pairs.predicted[row]), float(pairs.measured[row])
+        off = _text.signed(predicted / measured - 1, _text.exact)
         texts.append(
             f"{name}\npredicted {format_number(predicted)}{unit}, measured "
-            f"{format_number(measured)}{unit}, {signed(predicted / measured - 1)}"
+            f"{format_number(measured)}{unit}, {off}"
         )
     tell(ax, x, y, texts)
 
@@ -225,7 +194,7 @@ def error_scale(ax: Axes, percent: Floats, *, least: float = 0.0) -> tuple[float
     middle = float(np.median(positive)) if len(positive) else high
     if high <= _WIDE * middle:
         ax.set_xlim(0.0, 1.04 * high)
-        ax.xaxis.set_major_formatter(lambda value, _: f"{number(value)} %")
+        ax.xaxis.set_major_formatter(lambda value, _: f"{_text.number(value)} %")
     else:
         low = max(float(positive.min()) / 1.15, middle / _AS_GOOD_AS_NONE)
         ax.set_xscale("log")
@@ -236,28 +205,48 @@ def error_scale(ax: Axes, percent: Floats, *, least: float = 0.0) -> tuple[float
     return low, high
 
 
-def log_ticks(axis: Axis, unit: str = "", *, apart: float) -> None:
+def log_ticks(axis: Axis, unit: str = "", *, apart: float, beside: float | None = None) -> None:
     """Put ticks at 1, 2 and 5 times powers of ten, or at powers alone, that are so far apart.
 
-    ``apart`` is a share of the axis. The limits must be final and the axis logarithmic.
+    ``apart`` is the least distance, a share of the axis; labels side by side get more where they
+    need it, the more the more points ``beside`` it are taken. The limits must be final and the axis
+    logarithmic.
     """
     from matplotlib.ticker import MaxNLocator
 
     low, high = sorted(axis.get_view_interval())
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    gap = apart * math.log10(high / low)
-    chosen: list[float] = []
+    length = math.log10(high / low)
+    points = _style.length_of(axis, beside) if axis is axis.axes.xaxis else math.inf
     for digits, finest in (((1.0, 2.0, 5.0), math.log10(2.0)), ((1.0, 3.0), math.log10(3.0))):
-        if finest >= gap:
-            chosen = [digit * 10.0**power for power in decades for digit in digits]
+        there = _within([digit * 10.0**power for power in decades for digit in digits], low, high)
+        if finest >= length * _apart(there, unit, apart, points):
             break
     else:
-        chosen = [10.0**power for power in decades[:: max(1, math.ceil(gap))]]
-    there = [value for value in chosen if low <= value <= high]
+        there = _within([10.0**power for power in decades], low, high)
+        every = max(1, math.ceil(length * _apart(there, unit, apart, points)))
+        there = _within([10.0**power for power in decades[::every]], low, high)
     if len(there) < 3:
-        there = [float(v) for v in MaxNLocator(5).tick_values(low, high) if low <= v <= high]
-    axis.set_ticks(there, [number(value) + unit for value in there])
+        there = _within(MaxNLocator(5).tick_values(low, high), low, high)
+        while len(there) > 2 and _closest(there, length) < _apart(there, unit, apart, points):
+            there = there[::2]
+    axis.set_ticks(there, [_text.number(value) + unit for value in there])
     axis.set_ticks([], minor=True)
+
+
+def _within(values: Iterable[float], low: float, high: float) -> list[float]:
+    return [float(value) for value in values if low <= value <= high]
+
+
+def _closest(values: Sequence[float], length: float) -> float:
+    """Return the least distance of two values as a share of the axis."""
+    return float(np.diff(np.log10(values)).min()) / length
+
+
+def _apart(values: Sequence[float], unit: str, least: float, points: float) -> float:
+    """Return how far apart labels of these values must be, as a share of the axis."""
+    longest = max((len(_text.number(value) + unit) for value in values), default=0)
+    return max(least, _style.CHARACTER * (longest + 1) / points)
 
 
 # Rows with columns of numbers --------------------------------------------------------------------
@@ -265,7 +254,7 @@ def log_ticks(axis: Axis, unit: str = "", *, apart: float) -> None:
 
 def label_rows(ax: Axes, names: Sequence[str], counts: Sequence[int], *, above: float) -> None:
     """Name rows 0, 1, … from the top and say how many pairs each has; the counts are never cut."""
-    texts = [f"{name}  n={n:,}" for name, n in zip(_text.fitting(names, 25), counts, strict=True)]
+    texts = [f"{name}  n={n:,}" for name, n in zip(_text.fitting(names), counts, strict=True)]
     ax.set_yticks(range(len(texts)), texts)
     for label in ax.get_yticklabels():
         label.set_parse_math(False)
@@ -283,4 +272,4 @@ def columns_beside(
         for y, (text, tint) in enumerate(zip(texts, tints, strict=True)):
             if text:
                 _style.beside(ax, y, text, points=points, colour=tint)
-        points += _CHARACTER * max(len(heading) + 1, *map(len, texts)) + 7.0
+        points += _style.CHARACTER * max(len(heading) + 1, *map(len, texts)) + 7.0

@@ -98,7 +98,8 @@ def predicted_against_measured(
     index = np.flatnonzero(shown)
     parts.tell_pairs(ax, table, index, table.measured[index], table.predicted[index])
     ax.grid(color=_style.GRID)
-    _style.name_axes(ax, parts.with_unit("measured", table), parts.with_unit("predicted", table))
+    names = (_text.with_unit(name, table.unit) for name in ("measured", "predicted"))
+    _style.name_axes(ax, *names)
     _style.heading(
         ax,
         f"Predicted against measured{parts.of_table(table)}, n={_text.count(table.n, 'pair')}",
@@ -129,12 +130,12 @@ def fractions(name: str, values: Sequence[float]) -> list[float]:
 def _bands(ax: Axes, widths: Sequence[float]) -> None:
     low, high = ax.get_xlim()
     for rank, width in enumerate(reversed(widths)):
-        tint = _style.blend(_style.INK, 0.05 + 0.12 * (rank + 1) / len(widths))
+        tint = _style.blend(_style.INK, 0.04 + 0.12 * (rank + 1) / len(widths))
         # A band of 100 % or more has no lower edge on this scale.
         below = max(1 - width, 1e-3 * low / high)
         ax.fill_between([low, high], [below * low, below * high],
-                        [(1 + width) * low, (1 + width) * high], color=tint, lw=0,
-                        zorder=1 + 0.01 * rank)  # fmt: skip
+                        [(1 + width) * low, (1 + width) * high], facecolor=tint, lw=0.5,
+                        edgecolor=_style.FAINT, zorder=1 + 0.01 * rank)  # fmt: skip
     ax.plot([low, high], [low, high], color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=3)
 
 

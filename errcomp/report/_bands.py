@@ -89,11 +89,12 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     unit = f" {propagation.unit}" if propagation.unit else ""
     room = _keys(ax, outcomes, levels, unit)
     ax.grid(axis="x", color=_style.GRID)
-    _style.name_axes(ax, x=f"total ({unit.strip()})" if unit else "total")
+    what = _what(outcomes)
+    _style.name_axes(ax, x=_text.with_unit(what, propagation.unit))
     n = propagation.model.n_runs
     _style.heading(
         ax,
-        f"Total of {_text.shorten(wanted, 48)}",
+        _text.of_run(what.capitalize(), wanted),
         [
             f"bands and median under {_text.count(len(outcomes), 'assumption')}; "
             + (f"errors fitted to n={_text.count(n, 'run')}" if n else "errors given, not fitted")
@@ -101,6 +102,12 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
         room=room,
     )
     return ax
+
+
+def _what(outcomes: Sequence[Outcome]) -> str:
+    """Say what the total is. Only sums have budgets; without one it may be that of a graph."""
+    budgets = any(outcome.by_class is not None for outcome in outcomes)
+    return "sum of kernel times" if budgets else "total time"
 
 
 def _is_bounds(outcome: Outcome) -> bool:

@@ -93,9 +93,8 @@ def budget(
         100 * (np.cumsum(error) - error / 2),
         range(len(names)),
         [
-            f"{_text.shorten(name)}\n{_text.share(part)} of the variance, {_text.share(cost)} of "
-            "the time"
-            for name, part, cost in zip(names, error, time, strict=True)
+            f"{name}\n{_text.share(part)} of the variance, {_text.share(cost)} of the time"
+            for name, part, cost in zip(_text.fitting(names), error, time, strict=True)
         ],
     )
     _style.names_on_y(ax, names, above=0.5)
@@ -107,12 +106,12 @@ def budget(
         for y, value in enumerate(values):
             _style.beside(ax, y, _text.share(value), points=points, colour=_style.INK)
     ax.grid(axis="x", color=_style.GRID)
-    _style.name_axes(ax, x="share of the variance of the total, accumulated (%)")
+    _style.name_axes(ax, x="share of the variance of the sum, accumulated (%)")
     spread = f"; sd {_text.share(outcome.relative_sd)} of the mean" if outcome.relative_sd else ""
     noun = "class" if by == "class" else "kernel"
     _style.heading(
         ax,
-        f"Error of the total by {noun}: {_text.shorten(outcome.run, 44)}",
+        f"{_text.of_run('Error of the sum of kernel times', outcome.run)}, by {noun}",
         [f"n={_text.count(len(found.names), noun)}; assumption: {outcome.assumption}{spread}"],
         room=room,
     )

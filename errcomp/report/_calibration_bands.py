@@ -23,6 +23,8 @@ __all__ = ["abstention", "coverage"]
 _ESTIMATORS = ("stack", "bayesian", "boosted", "linear", "device", "global", "sum")
 #: The share of runs whose error is written out in an abstention curve.
 _SHARE = 0.8
+#: Characters of the name of a line beside its end.
+_BESIDE = 24
 #: A mean of fewer runs is not drawn.
 _FEWEST = 5
 
@@ -83,7 +85,7 @@ def coverage(
     ends = []
     for i, name in enumerate(names):
         level, share, low, high = 100 * np.asarray(sorted(found[name]), dtype=np.float64).T
-        x, (tint, mark) = level + offsets[i], _look(name)
+        x, (tint, mark) = level + offsets[i], _look(name, names)
         ax.plot(x, share, color=tint, marker=mark, ms=5, lw=1.0, zorder=4, label=name)
         ax.vlines(x, low, high, color=tint, lw=0.9, zorder=3)
         tell(
@@ -119,7 +121,8 @@ def abstention(
 
     One line per estimator. A line that falls to the left says that narrow bands are a sign of
     small errors; a flat one that they tell nothing. Beside each line stands the error where 80 % of
-    the runs are answered.
+    the runs are answered. Runs with bands of one width are answered in no order: each counts with
+    the mean error of all of them, so that a line bends only where widths differ.
 
     Misleads at the left end, where a mean is that of a handful of runs: shares of fewer than five
     runs are not drawn.
@@ -165,7 +168,7 @@ def abstention(
     ax.set_ylim(0, 1.08 * max(float(y.max()) for _, y in drawn.values()) or 1.0)
     ax.axvline(100 * _SHARE, color=_style.MUTED, lw=0.9, ls=(0, (4, 2)), zorder=1)
     for i, (name, (x, y)) in enumerate(drawn.items()):
-        tint, mark = _look(name)
+        tint, mark = _look(name, names)
         # Marks, for colour alone tells nothing in grey; not above each other.
         start, step = len(x) * (i + 1) // (6 * len(drawn)), max(1, len(x) // 6)
         every = sorted({*range(start, len(x), step), len(x) - 1})
@@ -180,12 +183,14 @@ def abstention(
                 for k in every
             ],
         )
-    texts = [f"{name} {_text.share(curves[name].at(_SHARE))}" for name in names]
-    _side_labels(ax, [(float(x[-1]), float(y[-1])) for x, y in drawn.values()], names, texts)
+    ends = [(float(x[-1]), float(y[-1])) for x, y in drawn.values()]
+    _side_labels(ax, ends, names, [_text.share(curves[name].at(_SHARE)) for name in names])
     ax.set_xticks(range(0, 101, 20), [f"{x} %" for x in range(0, 101, 20)])
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.6g} %")
     ax.grid(axis="y", color=_style.GRID)
-    _style.name_axes(ax, x="share of runs answered, narrowest bands first", y="mean |error|")
+    _style.name_axes(
+        ax, x="share of runs answered, narrowest bands first", y="mean |error| (% of measured)"
+    )
     n = max(len(curve.share) for curve in curves.values())
     _style.heading(
         ax,
@@ -205,9 +210,9 @@ def _ordered(names: Iterable[str]) -> list[str]:
     return [n for n in _ESTIMATORS if n in there] + [n for n in there if n not in _ESTIMATORS]
 
 
-def _look(name: str) -> tuple[str, str]:
-    """Return colour and marker of an estimator."""
-    every = _ESTIMATORS if name in _ESTIMATORS else (*_ESTIMATORS, name)
+def _look(name: str, names: Sequence[str]) -> tuple[str, str]:
+    """Return colour and marker of one of these estimators."""
+    every = [*_ESTIMATORS, *(other for other in names if other not in _ESTIMATORS)]
     at = every.index(name)
     return _style.colours(every)[at], _style.markers(every)[at]
 
@@ -216,11 +221,11 @@ def _side_labels(
     ax: Axes,
     ends: Sequence[tuple[float, float]],
     names: Sequence[str],
-    texts: Sequence[str] | None = None,
+    values: Sequence[str] = (),
 ) -> None:
-    """Name the lines at their right ends."""
-    tints = [_look(name)[0] for name in names]
-    _style.side_labels(
-        ax, [x for x, _ in ends], [y for _, y in ends],
-        [_text.shorten(text) for text in texts or names], tints,
-    )  # fmt: skip
+    """Name the lines at their right ends, each with its value if there are any."""
+    texts = _text.fitting(names, _BESIDE)
+    if values:
+        texts = [f"{text} {value}" for text, value in zip(texts, values, strict=True)]
+    tints = [_look(name, names)[0] for name in names]
+    _style.side_labels(ax, [x for x, _ in ends], [y for _, y in ends], texts, tints)

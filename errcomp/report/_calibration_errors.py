@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["predicted", "residuals"]
 
-#: More models than this share one mark.
-_MOST_MODELS = 7
+#: More models than this share one mark; characters of the name of one in a key.
+_MOST_MODELS, _KEY = 7, 24
+#: Marks that need to be larger to be seen as well as others.
+_SIZES = {"*": 8.0, "P": 6.5}
 #: Ratios of the ends of an axis of times from which only powers of ten are labelled, and below
 #: which labels are at even distances.
 _DECADES_FROM, _EVEN_BELOW = 300.0, 6.0
@@ -126,9 +128,8 @@ def predicted(
             ],
         )
         marks.append(Line2D([], [], **style, label=f"measured {word} the {100 * level:g} % band"))
-    of_unit = f" ({unit})" if unit else ""
     ax.grid(color=_style.GRID)
-    _style.name_axes(ax, x=f"measured{of_unit}", y=f"predicted{of_unit}")
+    _style.name_axes(ax, _text.with_unit("measured", unit), _text.with_unit("predicted", unit))
     _style.heading(
         ax,
         f"Predicted against measured, n={_text.count(len(truth), 'run')}",
@@ -153,7 +154,7 @@ def _label_times(axis: Axis, low: float, high: float) -> None:
     else:
         places = LogLocator(numticks=9).tick_values(low, high)
     at = [float(place) for place in places if low <= place <= high]
-    axis.set_ticks(at, [f"{x:,.10g}" if 1e-4 <= x < 1e7 else f"{x:.0e}" for x in at])
+    axis.set_ticks(at, [_text.number(x) for x in at])
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -214,22 +215,24 @@ def residuals(
     tints, marks = _style.colours(models), _style.markers(models)
     # Marks of one row stand on lines of their own, so that none hides another.
     steps = 0.56 * ((np.arange(len(models)) + 0.5) / len(models) - 0.5)
+    short = _text.fitting([name or "(unknown)" for name in models], _KEY)
     handles: list[Artist] = []
     for i, name in enumerate(models):
         mine, known = of_model == i, name in drawn
         handles += ax.plot(
             100 * errors[mine], of_row[mine] + steps[i], ls="", zorder=4,
-            ms=5.5 if known else 4.5, mew=0.6 if known else 0.9, marker=marks[i] if known else "x",
+            ms=_SIZES.get(marks[i], 5.5) if known else 4.5, mew=0.4 if known else 0.9,
+            marker=marks[i] if known else "x",
             color=tints[i] if known else _style.MUTED, mec="white" if known else _style.MUTED,
-            label=_text.shorten(name or "(unknown)", 14) if known else "other models",
+            label=short[i] if known else "other models",
         )[: known or i == len(drawn)]  # fmt: skip
     tell(
         ax,
         100 * errors,
         of_row + steps[of_model],
         [
-            f"{', '.join(_text.shorten(name or '(unknown)') for name in (rows[row], models[kind]))}"
-            f"\npredicted {'+' if one > 0 else ''}{_text.share(one)} off"
+            f"{_text.shorten(rows[row] or '(unknown)')}, {short[kind]}\npredicted "
+            f"{_text.signed(one)} off"
             for one, row, kind in zip(errors, of_row, of_model, strict=True)
         ],
     )
@@ -242,7 +245,7 @@ def residuals(
     _style.names_on_y(ax, [row or "(unknown)" for row in rows], above=0.5)
     _style.beside(ax, -0.75, "mean |error|", points=_ERROR_AT, colour=_style.MUTED)
     ax.grid(axis="x", color=_style.GRID)
-    _style.name_axes(ax, x="predicted − measured, % of measured")
+    _style.name_axes(ax, x="predicted − measured (% of measured)")
     of = f"{_text.count(len(rows), 'device')}, {_text.count(len(models), 'model')}"
     _style.heading(
         ax,

@@ -82,10 +82,10 @@ def overhead(
                         zorder=2)  # fmt: skip
             ax.plot([middle], [y], marks[i], mfc="white", mec=_style.INK, ms=4.5, mew=1.1,
                     zorder=3)  # fmt: skip
-            told = f"{middle:.1f} µs, {100 * _OUTER:g} % in {_text.span(*outer)}"
+            told = f"{_cost(middle)} µs, {100 * _OUTER:g} % in {_text.span(*outer)}"
             tell(ax, [middle], [y], [f"{_text.shorten(name)}, {_text.shorten(kind)}\n{told}"])
             if len(kinds) == 1:
-                _style.beside(ax, y, f"{middle:.1f}  [{_text.span(*outer)}]", points=9)
+                _style.beside(ax, y, f"{_cost(middle)}  [{_text.span(*outer)}]", points=9)
             ends += [*outer]
     room = 0.06 * (max(ends) - min(ends)) or 1.0
     ax.set_xlim(min(ends) - room * (min(ends) < 0), max(ends) + room * (max(ends) > 0))
@@ -103,6 +103,12 @@ def overhead(
     return ax
 
 
+def _cost(value: float) -> str:
+    """Write a median with one decimal, or of less than that what there is."""
+    text = f"{value:,.1f}" if abs(value) >= 0.05 or not value else f"{value:.2g}"
+    return text.replace("-", "−")
+
+
 def _kinds(ax: Axes, kinds: Sequence[str]) -> float:
     """Say which mark is which kind, and return the points that this takes; head one column."""
     if len(kinds) == 1:
@@ -110,11 +116,11 @@ def _kinds(ax: Axes, kinds: Sequence[str]) -> float:
         return 2
     from matplotlib.lines import Line2D
 
-    looks = zip(kinds, _style.colours(kinds), _style.markers(kinds), strict=True)
+    looks = zip(_text.fitting(kinds), _style.colours(kinds), _style.markers(kinds), strict=True)
     handles = [
         Line2D([], [], color=tint, marker=mark, mfc="white", mec=_style.INK, ms=4.5, lw=3,
-               label=_text.shorten(kind))
-        for kind, tint, mark in looks
+               label=text)
+        for text, tint, mark in looks
     ]  # fmt: skip
     return _style.keys(ax, [handles])
 
@@ -199,7 +205,7 @@ def posterior(
     ax.set_ylim(0, 100)
     ax.set_yticks(range(0, 101, 20), [f"{y} %" for y in range(0, 101, 20)])
     ax.grid(color=_style.GRID)
-    _style.name_axes(ax, x="measured run above the sum of its kernels, %", y="runs at or below")
+    _style.name_axes(ax, x="measured run above the sum of its kernels (%)", y="runs at or below")
     _style.heading(
         ax,
         f"Could the model have made these n={_text.count(len(truth), 'run')}?",

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from errcomp.report import _audit_parts as parts
 from errcomp.report import _style, _text
 from errcomp.report._hover import tell
@@ -18,8 +20,13 @@ __all__ = ["Row", "forest"]
 
 #: More rows than this are counted instead of drawn.
 MOST_ROWS = 30
-#: An interval makes the axis at most so many times as long as the values and the reference need.
-_MOST = 2.5
+#: Intervals make the axis at most so many times as long as the values and the reference need, or
+#: as is typical of what intervals reach beyond them, whichever is longer.
+_MOST, _OF_TYPICAL = 2.5, 3.0
+#: Characters of a name that a reader is told at its point.
+_TOLD = 80
+#: Of numbers: what computing them loses.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +90,14 @@ def forest(
     if len(rows) > len(shown):
         notes = [*notes, f"{len(rows) - len(shown):,} more not drawn"]
     ax = _style.canvas(ax, 1.6 + 0.25 * len(shown))
-    _limits(ax, shown, reference, log)
-    left, right = ax.get_xlim()
-    for y, row in enumerate(shown):
-        _row(ax, y, row, left, right)
     if any(row.n is not None for row in shown):
         parts.label_rows(ax, [r.name for r in shown], [r.n or 0 for r in shown], above=0.6)
     else:
         _style.names_on_y(ax, [row.name for row in shown], above=0.6)
+    _limits(ax, shown, reference, log)
+    left, right = ax.get_xlim()
+    for y, row in enumerate(shown):
+        _row(ax, y, row, left, right)
     parts.columns_beside(ax, [(beside, [r.text for r in shown], [_style.INK] * len(shown))])
     room = _reference(ax, reference)
     ax.grid(axis="x", color=_style.GRID)
@@ -100,34 +107,35 @@ def forest(
         (min(max(r.value, left), right), y, r) for y, r in enumerate(shown) if r.value == r.value
     ]
     tell(ax, [v for v, _, _ in there], [float(y) for _, y, _ in there],
-         [f"{r.name}\n{r.text}" for _, _, r in there])  # fmt: skip
+         [f"{_text.shorten(r.name, _TOLD)}\n{r.text}" for _, _, r in there])  # fmt: skip
     return ax
 
 
 def _limits(ax: Axes, rows: Sequence[Row], reference: tuple[float, str] | None, log: bool) -> None:
+    """Set limits around values and the reference, and around intervals as far as there is room."""
     core = [row.value for row in rows if math.isfinite(row.value)]
     core += [reference[0]] if reference else []
-    core = core or [0.0, 1.0]
     ends = [e for r in rows for e in (r.low, r.high) if e is not None and math.isfinite(e)]
     if log:
-        core, ends = [v for v in core if v > 0] or [1.0], [e for e in ends if e > 0]
-        low, high = math.log(min(core)), math.log(max(core))
-        ends = [math.log(e) for e in ends]
-    else:
-        low, high = min(core), max(core)
-    span = _MOST * (high - low) or 0.5 * max(abs(high), 1.0)
-    low, high = (
-        max(min([low, *ends]), low - span),
-        min(max([high, *ends]), high + span),
-    )
-    room = 0.04 * (high - low) or 0.5
-    low, high = low - room, high + room
+        core, ends = ([math.log(v) for v in some if v > 0] for some in (core, ends))
+    core = core or [0.0 if log else 1.0]
+    low, high = min(core), max(core)
+    size = max(abs(low), abs(high), 1.0)
+    spread = high - low if high - low > _ROUNDING * size else 0.0
+    beyond = [max(low - end, end - high) for end in ends if not low <= end <= high]
+    most = max(_MOST * spread, _OF_TYPICAL * float(np.median(beyond)) if beyond else 0.0)
+    left, right = max(min([low, *ends]), low - most), min(max([high, *ends]), high + most)
+    room = 0.04 * (right - left)
+    if room <= _ROUNDING * size:
+        room = 0.05 * size
     if log:
         ax.set_xscale("log")
-        ax.set_xlim(math.exp(low), math.exp(high))
-        parts.log_ticks(ax.xaxis, apart=0.16)
+        ax.set_xlim(math.exp(left - room), math.exp(right + room))
+        texts = _style.CHARACTER * max(len(row.text) for row in rows)
+        parts.log_ticks(ax.xaxis, apart=0.1, beside=texts)
     else:
-        ax.set_xlim(low, high)
+        from_zero = reference is None and left >= 0  # an axis of errors starts at none
+        ax.set_xlim(0.0 if from_zero else left - room, right + room)
 
 
 def _row(ax: Axes, y: int, row: Row, left: float, right: float) -> None:
@@ -136,7 +144,7 @@ def _row(ax: Axes, y: int, row: Row, left: float, right: float) -> None:
     colour = _style.BLUE if row.strong else _style.MUTED
     if row.low is not None and row.high is not None:
         ends = [max(row.low, left), min(row.high, right)]
-        ax.plot(ends, [y, y], color=_style.blend(colour, 0.55), lw=2.4, solid_capstyle="butt",
+        ax.plot(ends, [y, y], color=_style.interval(colour), lw=2.4, solid_capstyle="butt",
                 zorder=2)  # fmt: skip
         for beyond, edge, mark in ((row.low < left, 0, "<"), (row.high > right, 1, ">")):
             if beyond:
@@ -150,5 +158,5 @@ def _reference(ax: Axes, reference: tuple[float, str] | None) -> float:
     if reference is None:
         return 0.0
     line = ax.axvline(reference[0], color=_style.INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
-    line.set_label(_text.shorten(reference[1], 60))
+    line.set_label(reference[1])
     return _style.keys(ax, [[line]])

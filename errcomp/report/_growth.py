@@ -27,6 +27,8 @@ Step: TypeAlias = tuple[str, float, float | None, float | None]
 _LINES_WITH_FACTORS = 6
 #: Where along a step its factor stands: past the middle, lines that fan out are further apart.
 _ALONG = 0.58
+#: Characters of the name of a line beside its end.
+_BESIDE = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,10 @@ def growth(
         ax,
         [levels[line.steps[-1][0]] for line in lines],
         [line.steps[-1][1] for line in lines],
-        [_at_the_end(line, whole) for line, whole in zip(lines, overall, strict=True)],
+        [
+            _at_the_end(*one)
+            for one in zip(_text.fitting(names, _BESIDE), lines, overall, strict=True)
+        ],
         tints,
     )
     _title(ax, lines, len(levels), crowded, any(overall), left_out)
@@ -239,7 +244,8 @@ def _axes(ax: Axes, lines: Sequence[_Line], levels: Mapping[str, int]) -> None:
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
     width = max(6, 60 // len(levels))
-    texts = ["\n".join(wrap(_text.shorten(name, 2 * width), width)) for name in levels]
+    names = _text.fitting(list(levels), 2 * width)
+    texts = ["\n".join(wrap(name, width)) for name in names]
     ax.set_xticks(range(len(levels)), texts)
     for label in ax.get_xticklabels():
         label.set_parse_math(False)
@@ -293,8 +299,8 @@ def _factors(
             )
 
 
-def _at_the_end(line: _Line, overall: bool) -> str:
-    text = f"{_text.shorten(line.name, 22)} " if line.name else ""
+def _at_the_end(name: str, line: _Line, overall: bool) -> str:
+    text = f"{name} " if line.name else ""
     text += _text.share(line.steps[-1][1])
     if overall:
         text += f" ({_factor(line.steps[-1][1] / line.steps[0][1])})"

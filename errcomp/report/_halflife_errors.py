@@ -262,7 +262,7 @@ def _notes(group: GroupHalfLife, marked: HalfLife | None) -> list[str]:
         most = _most(group)
         notes.append(
             f"{_text.count(found, 'step')} found ({chance:.2g} series would show one by chance); "
-            f"most at {_text.shorten(most.version, 20)}: predicted / measured "
-            f"{parts.signed(most.change)}"
+            f"most at {_text.shorten(most.version)}: predicted / measured "
+            f"{_text.signed(most.change)}"
         )
     return notes

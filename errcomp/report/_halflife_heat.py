@@ -105,11 +105,11 @@ def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = No
     ax.set_ylim(rows - 0.5, -0.5)
     for y, panel in enumerate(panels):
         _style.beside(ax, y, f"n={panel.n_series:,}")
-    beside = _BESIDE + parts.CHARACTER * max(map(len, _text.fitting(names)))
+    beside = _BESIDE + parts.room_of_names(names)
     label = parts.release_ticks(ax, panels[0], seen.tolist(), range(len(seen)), beside=beside)
     _colour_bar(ax, mesh, clip, cells)
     ax.spines[["left", "bottom"]].set_visible(False)
-    _style.name_axes(ax, x=label, y=" / ".join(found.by))
+    _style.name_axes(ax, x=label, y=" / ".join(map(_text.shorten, found.by)))
     n = sum(panel.n_series for panel in panels)
     _style.heading(
         ax,
@@ -183,14 +183,14 @@ def _dots(ax: Axes, found: HalfLives, seen: NDArray[np.int64]) -> list[Artist]:
 def _tell(ax: Axes, found: HalfLives, cells: Floats, seen: NDArray[np.int64]) -> None:
     """Say in each cell which group it is of, under which version, and its change."""
     there = np.argwhere(np.isfinite(cells))
-    names = [_text.shorten(", ".join(map(str, group.key.values()))) for group in found.groups]
+    names = _text.fitting([", ".join(map(str, group.key.values())) for group in found.groups])
     tell(
         ax,
         there[:, 1].astype(float),
         there[:, 0].astype(float),
         [
             f"{names[y]}, {_text.shorten(found.versions[seen[x]])}\n"
-            f"{parts.signed(math.expm1(cells[y, x]))}"
+            f"{_text.signed(math.expm1(cells[y, x]))}"
             for y, x in there.tolist()
         ],
     )
@@ -203,14 +203,14 @@ def _colour_bar(ax: Axes, mesh: QuadMesh, clip: float, cells: Floats) -> None:
     extend: Extend = "both" if low and high else "min" if low else "max" if high else "neither"
     bar = figure.colorbar(mesh, ax=ax, extend=extend, fraction=0.05, pad=0.02, aspect=25)
     at = np.linspace(-clip, clip, 5)
-    bar.set_ticks(at.tolist(), labels=[parts.signed(math.expm1(value)) for value in at])
+    bar.set_ticks(at.tolist(), labels=[_text.signed(math.expm1(value)) for value in at])
     bar.ax.tick_params(labelsize=_style.SMALL, labelcolor=_style.INK, color=_style.MUTED)
     bar.outline.set_visible(False)
     bar.set_label("median change since the first version", fontsize=_style.SMALL, color=_style.INK)
 
 
 def _notes(cells: Floats, clip: float) -> list[str]:
-    low, high, hatched = (parts.signed(math.expm1(one * clip)) for one in (-1, 1, -_HATCHED))
+    low, high, hatched = (_text.signed(math.expm1(one * clip)) for one in (-1, 1, -_HATCHED))
     blank = "; dash: no series" if np.isnan(cells).any() else ""
     return [
         "orange: measured fell (a time: faster) or predicted rose; blue: reverse",

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from errcomp.halflife.results import GroupHalfLife
 
 __all__ = [
-    "CHARACTER",
     "group_notes",
     "half_life_text",
     "height_for",
@@ -33,14 +32,14 @@ __all__ = [
     "percent_of",
     "pixels",
     "release_ticks",
+    "room_of_names",
     "series_and_clusters",
-    "signed",
     "span_text",
     "thinned",
 ]
 
-#: Pixels that a character of a small label takes, and those between two labels.
-CHARACTER, _BETWEEN = 6.2, 18.0
+#: Pixels that a character of a small label takes in a figure 640 wide, and those between two.
+_CHARACTER, _BETWEEN = 100 / 72 * _style.CHARACTER, 18.0
 _VERSION_WIDTH = 12
 _NOTE_WIDTH = 74
 #: Pixels between two ticks of an axis in percent, and where they may be within a power of ten.
@@ -114,17 +113,6 @@ def _number(value: float) -> str:
     return format_number(value, 2) if value < 100 else f"{value:.0f}"
 
 
-def signed(change: float) -> str:
-    """Write a relative change with its sign.
-
-    Examples
-    --------
-    >>> signed(0.12), signed(-0.034), signed(0.0)
-    ('+12 %', '−3.4 %', '0 %')
-    """
-    return f"{'+' if change > 0 else ''}{_text.share(change)}"
-
-
 def span_text(low: int, high: int) -> str:
     """Write a range of counts.
 
@@ -174,7 +162,12 @@ def thinned(labels: Sequence[str], pixels: float) -> int:
     """
     widest = max(len(line) for label in labels for line in label.split("\n"))
     room = pixels / max(len(labels) - 1, 1)
-    return max(1, math.ceil((widest * CHARACTER + _BETWEEN) / room))
+    return max(1, math.ceil((widest * _CHARACTER + _BETWEEN) / room))
+
+
+def room_of_names(names: Sequence[str]) -> float:
+    """Return the pixels that names of rows take beside the axes."""
+    return _CHARACTER * max(map(len, _text.fitting(names)))
 
 
 def release_ticks(

@@ -11,15 +11,18 @@ import numpy as np
 
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.propagation.terms import Floats
-from errcomp.report._text import fitting
+from errcomp.report._text import fitting, number
+from errcomp.report._tints import blend, interval, legible, on
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
 
 __all__ = [
     "BLUE",
+    "CHARACTER",
     "FAINT",
     "GRID",
     "INK",
@@ -32,11 +35,15 @@ __all__ = [
     "canvas",
     "colours",
     "heading",
+    "interval",
     "keys",
     "legible",
+    "length_of",
     "markers",
     "name_axes",
     "names_on_y",
+    "on",
+    "right_of_names",
     "side_labels",
     "spread",
 ]
@@ -47,19 +54,22 @@ __all__ = [
 BLUE, ORANGE = "#0072B2", "#D55E00"
 INK, MUTED, FAINT, GRID = "#222222", "#6b6b6b", "#8f8f8f", "#e2e2e2"
 _CYCLE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#6F4E00", "#332288", "#000000")
-#: Contrast of text against its ground (WCAG 2.1, 1.4.3).
-_OF_TEXT = 4.5
 _MARKERS = "osD^vP*"
 #: The same assumption looks the same in every figure.
 _KNOWN = ("estimated", "independent", "classes", "comonotonic", "repeats", "devices", "matrix")
 _OF_BOUNDS = "unknown"
 TITLE, TEXT, SMALL = 10.0, 8.5, 8.0
-#: Characters of a title and of the line below it that fit a figure 640 pixels wide.
-_TITLE_WIDTH, _NOTE_WIDTH = 58, 74
+#: Characters of a title and of the line below it that fit a figure 640 pixels wide, and that a
+#: line has even where there is no room.
+_TITLE_WIDTH, _NOTE_WIDTH, _SHORTEST = 58, 74, 30
 #: A number stays on one line with its unit or with what it counts, and so do the two of a ratio.
 _ONE_LINE, _HELD = re.compile(r"(?<=\d) (?=\S)| (?=/ )|(?<= /) "), "\x1f"
-#: Points that a line of keys takes above the axes, and how many fit one.
-_KEY_LINE, _KEYS_PER_LINE = 14.0, 5
+#: Points that a character of small print takes.
+CHARACTER = 4.45
+#: Points that a line of keys takes above the axes, and that one takes beside its text.
+_KEY_LINE, _KEY = 14.0, 27.0
+#: Points left of the labels of rows and right of the last key.
+_MARGINS = 18.0
 
 
 def canvas(ax: Axes | None, height: float) -> Axes:
@@ -85,16 +95,22 @@ def canvas(ax: Axes | None, height: float) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(MUTED)
     ax.tick_params(labelsize=SMALL, labelcolor=INK, color=MUTED)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _: number(value))
     ax.set_axisbelow(True)
     return ax
 
 
 def heading(ax: Axes, title: str, notes: Sequence[str] = (), *, room: float = 0.0) -> None:
-    """Write a title, lines in small print below it, and leave ``room`` points below those."""
+    """Write a title, lines in small print below it, and leave ``room`` points below those.
+
+    Lines break where the figure ends; the labels of the y axis must be final.
+    """
     line = SMALL * 1.35
-    lines = [part for note in notes for part in _wrapped(note, _NOTE_WIDTH)]
+    fit = max(int(right_of_names(ax) / CHARACTER), _SHORTEST)
+    lines = [part for note in notes for part in _wrapped(note, min(fit, _NOTE_WIDTH))]
     ax.set_title(
-        "\n".join(_wrapped(title, _TITLE_WIDTH)),
+        "\n".join(_wrapped(title, min(int(fit * SMALL / TITLE), _TITLE_WIDTH))),
         loc="left",
         fontsize=TITLE,
         color=INK,
@@ -119,11 +135,8 @@ def keys(ax: Axes, groups: Sequence[Sequence[Artist]]) -> float:
     """Say what marks mean, on lines above the axes, and return the points that those take."""
     from matplotlib.transforms import ScaledTranslation
 
-    lines = [
-        group[i : i + _KEYS_PER_LINE]
-        for group in groups
-        for i in range(0, len(group), _KEYS_PER_LINE)
-    ]
+    width = right_of_names(ax)
+    lines = [line for group in groups for line in _key_lines(group, width)]
     for i, handles in enumerate(reversed(lines)):
         up = ScaledTranslation(0, (3 + _KEY_LINE * i) / 72, _figure(ax).dpi_scale_trans)
         legend = ax.legend(
@@ -149,10 +162,60 @@ def keys(ax: Axes, groups: Sequence[Sequence[Artist]]) -> float:
     return _KEY_LINE * len(lines)
 
 
+def right_of_names(ax: Axes) -> float:
+    """Return about how many points there are from the left edge of the axes to that of the figure.
+
+    The labels of the y axis must be final.
+    """
+    figure = _figure(ax)
+    texts = [label.get_text() for label in ax.get_yticklabels()]
+    longest = max((len(line) for text in texts for line in text.split("\n")), default=0)
+    return 72 * float(figure.bbox.width) / figure.dpi - CHARACTER * longest - _MARGINS
+
+
+def length_of(axis: Axis, beside: float | None = None) -> float:
+    """Return about how many points a horizontal axis will take, before the figure is laid out.
+
+    ``beside`` are those that columns at its right take; without it axes are taken to have half of
+    the figure.
+    """
+    if beside is not None:
+        return max(right_of_names(axis.axes) - beside, _MARGINS)
+    figure = _figure(axis.axes)
+    return 36 * float(figure.bbox.width) / figure.dpi
+
+
+def _key_lines(handles: Sequence[Artist], width: float) -> list[list[Artist]]:
+    """Break keys into lines of so many points at most."""
+    lines: list[list[Artist]] = []
+    used = math.inf
+    for handle in handles:
+        takes = _KEY + CHARACTER * len(str(handle.get_label()))
+        if used + takes > width:
+            lines.append([])
+            used = 0.0
+        lines[-1].append(handle)
+        used += takes
+    return lines
+
+
 def name_axes(ax: Axes, x: str = "", y: str = "") -> None:
-    """Write what the axes are."""
+    """Write what the axes are, and give labels at ticks room; the limits must be final."""
+    _thin_out(ax.xaxis)
     ax.set_xlabel(x, fontsize=TEXT, color=INK, parse_math=False)
     ax.set_ylabel(y, fontsize=TEXT, color=INK, parse_math=False)
+
+
+def _thin_out(axis: Axis) -> None:
+    """Have no more ticks on a linear axis than labels of numbers as long as these have room for."""
+    from matplotlib.ticker import AutoLocator, MaxNLocator
+
+    if not isinstance(axis.get_major_locator(), AutoLocator):
+        return  # chosen, or logarithmic
+    ticks = axis.get_majorticklocs()
+    fit = int(length_of(axis) / (CHARACTER * (2 + max(len(number(tick)) for tick in ticks))))
+    if len(ticks) > fit + 2:  # the outermost lie beyond the limits
+        axis.set_major_locator(MaxNLocator(max(fit, 2), steps=[1, 2, 5, 10]))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -298,34 +361,3 @@ def _pick(
     rank = [other for other in names if other not in (*_KNOWN, _OF_BOUNDS)].index(name)
     times, place = divmod(rank, len(free))
     return choice[(free[place] + later * times) % len(choice)]
-
-
-def legible(colour: str) -> str:
-    """Return a colour in which text can be read on white: itself, or as much darker as it takes.
-
-    Its contrast is (1 + 0.05) / (L + 0.05), L its relative luminance (WCAG 2.1), and at least 4.5.
-
-    Examples
-    --------
-    >>> legible("#0072b2"), legible("#d55e00")
-    ('#0072b2', '#c25600')
-    """
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    for share in np.linspace(1.0, 0.0, 101):
-        rounded = np.floor(255 * share * parts + 0.5) / 255
-        linear = np.where(rounded <= 0.04045, rounded / 12.92, ((rounded + 0.055) / 1.055) ** 2.4)
-        if 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) >= _OF_TEXT:
-            break
-    return "#" + "".join(f"{round(255 * part):02x}" for part in rounded)
-
-
-def blend(colour: str, share: float) -> str:
-    """Return a colour mixed with white, opaque: 1 is the colour, 0 is white.
-
-    Examples
-    --------
-    >>> blend("#0072b2", 0.5)
-    '#80b9d9'
-    """
-    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return "#" + "".join(f"{math.floor(255 - share * (255 - part) + 0.5):02x}" for part in parts)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["calibration", "pit"]
 
 _BINS = 10
+#: Characters of a name beside the axes.
+_BESIDE = 24
 #: Probability of the interval of a bin's count.
 _BIN_LEVEL = 0.9
 
@@ -88,7 +90,11 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
         )
         ends.append((x[-1], y[-1], name + (" (bounds)" if name == "unknown" else "")))
     _style.side_labels(
-        ax, [e[0] for e in ends], [e[1] for e in ends], [_text.shorten(e[2]) for e in ends], tints
+        ax,
+        [e[0] for e in ends],
+        [e[1] for e in ends],
+        _text.fitting([e[2] for e in ends], _BESIDE),
+        tints,
     )
     _style.name_axes(ax, x="probability of the band", y="totals inside")
     row = validation.rows[0]

@@ -33,7 +33,7 @@ _COLUMNS = {
     "table, where, edition": "which cell: file of the transcription, place in the survey, edition",
     "row, column": "which cell: its row and column",
     "printed": "as the survey prints it",
-    "recomputed": "with all digits, in `unit`; `[low, high]` for a range; empty without data",
+    "recomputed": "with all digits, in `unit`; `low; high` for a range; empty without data",
     "unit": "of `recomputed`: `fraction` (0.0587 is 5.87 %), `ratio`, `count`, a unit of time, …",
     "status": ", ".join(STATUSES),
     "decimals": "decimals of the printed figure",

@@ -9,7 +9,8 @@ published figure; `cells` printed figures against recomputed ones.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 __all__ = ["cells", "contrasts", "forecast", "matches", "predictions", "shifts", "summary"]
 
 _BAND = 0.9
+#: Figures with a sign, and where they have none.
+_NEUTRAL = {"bias": 0.0, "total_error": 0.0, "gm_ratio": 1.0}
+#: Values whose largest is so many times their median need a logarithmic axis.
+_WIDE = 12.0
+#: Characters of what reproduces a figure, beside its row.
+_DESCRIBED = 64
 #: Expected matches of an unrelated figure from which on a coincidence explains a match.
 _RARE = 0.05
 
@@ -85,19 +92,35 @@ def summary(found: Summary, figure: str | None = None, ax: Axes | None = None) -
     ]:
         one = row.figures[name]
         ends = [None if end is None else scale * end for end in (one.low, one.high)]
-        rows.append(Row(label, scale * one.value, ends[0], ends[1], one.format(), row.n))
+        text = one.format().replace("-", "−")
+        rows.append(Row(label, scale * one.value, ends[0], ends[1], text, row.n))
     levels = {row.figures[name].level for row in (*found.rows, found.pooled)} - {None}
     said = [f"{100 * level:g} % interval" for level in levels if level is not None]
     by = [f"by {' and '.join(map(_text.shorten, found.by))}, largest first"] if found.by else []
-    unit = "%" if spec.unit == "fraction" else spec.unit
+    neutral = _NEUTRAL.get(name)
     return forest(
         ax,
         rows,
         title=f"{_sentence(spec.label)}, n={_text.count(found.pooled.n, 'pair')}",
         notes=[*by, *said],
-        x=f"{spec.label} ({unit})",
+        x=_axis(spec.label, spec.unit, found.pooled.figures[name].unit),
         beside=spec.label,
+        reference=None if neutral is None else (neutral, "neither too high nor too low"),
+        log=neutral is None and _far_apart([row.value for row in rows]),
     )
+
+
+def _axis(label: str, kind: str, unit: str | None) -> str:
+    """Name the axis of a figure, with its unit where it has one."""
+    if kind == "measured":
+        return _text.with_unit(label, None if unit == kind else unit)
+    return f"{label} (%)" if kind == "fraction" else label
+
+
+def _far_apart(values: Sequence[float]) -> bool:
+    """Return whether the largest of values that are all positive would hide the others."""
+    finite = [value for value in values if math.isfinite(value)]
+    return min(finite, default=0.0) > 0 and max(finite) > _WIDE * float(np.median(finite))
 
 
 def _sentence(text: str) -> str:
@@ -105,9 +128,9 @@ def _sentence(text: str) -> str:
 
 
 def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
-    """Draw what each factor does to the error: how many times it is at the second level.
+    """Draw what each factor does to the error: how many times it is at one level that of another.
 
-    Hollow rows may be chance: their interval holds 1.
+    Hollow rows may be chance: their interval holds 1, or they have none.
 
     Parameters
     ----------
@@ -146,8 +169,11 @@ def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
         ax,
         rows,
         title=f"What moves the error, {_text.count(len(rows), 'contrast')}",
-        notes=["n: matched configurations; hollow: the interval holds 1"],
-        x="error at the second level over that at the first (times)",
+        notes=[
+            "the level named first over the other; ×2: double over single",
+            "n: matched configurations; hollow: may be chance",
+        ],
+        x="error, times that of the other level",
         beside="times",
         reference=(1.0, "no effect"),
         log=True,
@@ -192,7 +218,7 @@ def shifts(found: Checked, ax: Axes | None = None) -> Axes:
                 value,
                 low if known else None,
                 high if known else None,
-                f"{value:+.1f} %".replace("-", "−"),
+                _text.signed(value / 100, _text.exact),
                 int(result.n_baseline[i]),
                 strong=i in grew,
             )
@@ -236,6 +262,7 @@ def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
     below, above = 100 * (low / found.predicted - 1), 100 * (high / found.predicted - 1)
     order = np.argsort(-(above - below), kind="stable")
     unit = f" {found.unit}" if found.unit else ""
+    said = "" if found.unit else ", times without a unit"
     rows = [
         Row(
             str(found.run[i]),
@@ -252,7 +279,7 @@ def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
         ax,
         rows,
         title=f"Predicted times, n={_text.count(len(rows), 'run')}",
-        notes=[f"by {found.estimator}; {100 * _BAND:g} % band; hollow: not calibrated"],
+        notes=[f"by {found.estimator}{said}; {100 * _BAND:g} % band; hollow: not calibrated"],
         x="band around the prediction (%)",
         beside="predicted",
         reference=(0.0, "predicted"),
@@ -283,11 +310,11 @@ def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
         raise InputError(f"nothing to draw: {found.conclusion}")
     rows = [
         Row(
-            f"match {rank}",
+            f"{rank}",
             one.expected_by_chance,
             None,
             None,
-            _text.shorten(one.description, 52),
+            _text.shorten(one.description, _DESCRIBED),
             strong=one.expected_by_chance < _RARE,
         )
         for rank, one in enumerate(found.matches, 1)
@@ -296,9 +323,9 @@ def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
     return forest(
         ax,
         rows,
-        title=f"What reproduces {_text.shorten(published, 40)}",
+        title=f"What reproduces {published}",
         notes=["filled: chance does not explain it"],
-        x="matches as simple as this, expected by chance",
+        x="matches expected by chance",
         beside="subset and rule",
         reference=(_RARE, "below: more than a coincidence"),
         log=True,
@@ -327,13 +354,18 @@ def cells(found: Replication, ax: Axes | None = None) -> Axes:
 
     counts = {name: row for name, row in found.counts().items() if name != "all"}
     statuses = list(next(iter(counts.values())))
-    tints = [_style.BLUE, _style.blend(_style.BLUE, 0.5), _style.ORANGE, "#ffffff"]
+    looks: list[dict[str, Any]] = [  # hatched, for print in grey tells no orange from blue
+        {"facecolor": _style.BLUE, "edgecolor": _style.MUTED},
+        {"facecolor": _style.blend(_style.BLUE, 0.4), "edgecolor": _style.MUTED},
+        {"facecolor": _style.ORANGE, "edgecolor": "white", "hatch": "////"},
+        {"facecolor": "white", "edgecolor": _style.MUTED},
+    ]
     ax = _style.canvas(ax, 1.7 + 0.3 * len(counts))
     for y, (name, row) in enumerate(counts.items()):
         start = 0
-        for status, tint in zip(statuses, tints, strict=True):
+        for status, look in zip(statuses, looks, strict=True):
             n = row[status]
-            ax.barh(y, n, left=start, height=0.6, facecolor=tint, edgecolor=_style.MUTED, lw=0.6)
+            ax.barh(y, n, left=start, height=0.6, lw=0.6, **look)
             if n:
                 tell(ax, [start + n / 2], [float(y)], [f"{name}\n{n} {status}"])
             start += n
@@ -342,8 +374,7 @@ def cells(found: Replication, ax: Axes | None = None) -> Axes:
     ax.grid(axis="x", color=_style.GRID)
     _style.name_axes(ax, x="printed cells")
     key = [
-        Patch(facecolor=tint, edgecolor=_style.MUTED, lw=0.6, label=status)
-        for status, tint in zip(statuses, tints, strict=True)
+        Patch(lw=0.6, label=status, **look) for status, look in zip(statuses, looks, strict=True)
     ]
     total = sum(sum(row.values()) for row in counts.values())
     _style.heading(

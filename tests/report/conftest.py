@@ -188,3 +188,62 @@ def readable(
         return figure
 
     return check
+
+
+def _hidden(figure: Any) -> set[Any]:
+    """Return the labels of ticks beyond the limits."""
+    found = set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                if not low <= tick.get_loc() <= high:
+                    found |= {tick.label1, tick.label2}
+    return found
+
+
+@pytest.fixture(scope="session")
+def fits() -> Callable[[Any], None]:
+    """Fail where a label of a figure of its own leaves it, or overlaps another label."""
+    from matplotlib.text import Text
+
+    extent = Text.get_window_extent  # of an annotation: without its line
+
+    def check(ax: Any) -> None:
+        figure = ax.figure
+        assert figure.get_size_inches()[0] * figure.dpi == 640
+        figure.draw_without_rendering()
+        hidden = _hidden(figure)
+        texts = [
+            text
+            for text in figure.findobj(Text)
+            if text.get_text() and text.get_visible() and text not in hidden
+        ]
+        shown = figure.bbox.padded(1)
+        assert len(texts) > 4
+        level: list[tuple[str, Any]] = []
+        for text in texts:
+            box = extent(text)
+            assert shown.x0 <= box.x0, text
+            assert box.x1 <= shown.x1, text
+            assert shown.y0 <= box.y0, text
+            assert box.y1 <= shown.y1, text
+            if text.get_rotation() % 90 == 0:  # else the box is far larger than the text
+                level.append((text.get_text(), box))
+        for i, (name, box) in enumerate(level):
+            for other, its in level[:i]:
+                inner = box.padded(-1)
+                assert not (inner.x0 < its.x1 and its.x0 < inner.x1
+                            and inner.y0 < its.y1 and its.y0 < inner.y1), (name, other)  # fmt: skip
+
+    return check
+
+
+#: Names of 80 characters that begin alike.
+_PREFIX = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+
+
+@pytest.fixture(scope="session")
+def long_names() -> Callable[[int], list[str]]:
+    """Return n names of 80 characters that differ at the end only."""
+    return lambda n: [f"{_PREFIX[:76]}{i:04d}" for i in range(n)]

@@ -34,43 +34,43 @@ def one(table):
 
 
 @image
-def test_claimed(table):
+def test_claimed(table, readable):
     some = table.where({"device": ["H100", "L4", "T4"]})
-    return draw.claimed(ec.audit(some, by=["device", "mode"], resamples=999)).figure
+    return readable(draw.claimed(ec.audit(some, by=["device", "mode"], resamples=999)))
 
 
 @image
-def test_claimed_of_several_tools(table):
+def test_claimed_of_several_tools(table, readable):
     some = table.where({"tool": ["neusight", "habitat", "roofline"]})
-    return draw.claimed(ec.audit(some, by=["mode"], tool="all", resamples=999)).figure
+    return readable(draw.claimed(ec.audit(some, by=["mode"], tool="all", resamples=999)))
 
 
 @image
-def test_predicted_against_measured(one):
+def test_predicted_against_measured(one, readable):
     some = one.where({"device": ["H100", "L4", "T4", "V100", "P4"]})
-    return draw.predicted_against_measured(some).figure
+    return readable(draw.predicted_against_measured(some))
 
 
 @image
-def test_ecdf(one):
-    return draw.ecdf(one).figure
+def test_ecdf(one, readable):
+    return readable(draw.ecdf(one))
 
 
 @image
-def test_ecdf_of_several_tools(table):
-    return draw.ecdf(table.where({"tool": ["neusight", "habitat"]})).figure
+def test_ecdf_of_several_tools(table, readable):
+    return readable(draw.ecdf(table.where({"tool": ["neusight", "habitat"]})))
 
 
 @image
-def test_bland_altman(one):
-    return draw.bland_altman(one).figure
+def test_bland_altman(one, readable):
+    return readable(draw.bland_altman(one))
 
 
 @image
-def test_by_group(one):
-    return draw.by_group(one.where({"vendor": "NVIDIA"})).figure
+def test_by_group(one, readable):
+    return readable(draw.by_group(one.where({"vendor": "NVIDIA"})))
 
 
 @image
 def test_coverage_map(table):
-    return draw.coverage_map(table).figure
+    return draw.coverage_map(table).figure  # text on tints: see test_style

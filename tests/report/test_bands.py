@@ -60,10 +60,10 @@ def test_prediction_measurement_and_median_are_marked(outcome, propagation):
     assert (list(measured.get_xdata()), list(measured.get_ydata())) == ([95.0] * 2, [0, 1])
     white = [line.get_xdata()[0] for line in ax.lines if line.get_color() == "white"]
     assert white == [100.0, 101.0]
-    assert ax.get_xlabel() == "total (ms)"
+    assert ax.get_xlabel() == "total time (ms)"
     unmeasured = bands(propagation(outcome(measured=None), unit=None))
     assert not [line for line in unmeasured.lines if "measured" in str(line.get_label())]
-    assert unmeasured.get_xlabel() == "total"
+    assert unmeasured.get_xlabel() == "total time (unit not stated)"
 
 
 def test_narrow_bands_are_seen_and_their_median_does_not_hide_them(outcome, propagation):
@@ -101,7 +101,7 @@ def test_wide_bounds_leave_room_for_the_rest(outcome, bounds, propagation):
     assert (right - left) / (140.0 - 60.0) < 6
     assert arrows(ax) == {("<", 1), (">", 1)}
     assert bars(ax, 1)[0][:2] == pytest.approx((left, right))
-    assert "−5000 – 9000" in texts(ax)
+    assert "−5,000 – 9,000" in texts(ax)
 
 
 def test_an_infinite_band_runs_to_the_edge_with_its_probability(outcome, propagation):
@@ -146,12 +146,23 @@ def test_a_total_without_error_is_drawn(outcome, propagation):
 
 def test_one_run_of_several(outcome, propagation):
     both = propagation(outcome(), outcome(run="other", prediction=7.0))
-    assert "Total of gpu/model" in bands(both).get_title(loc="left")
+    assert "Total time of gpu/model" in bands(both).get_title(loc="left")
     ax = bands(both, "other")
-    assert "Total of other" in ax.get_title(loc="left")
+    assert "Total time of other" in ax.get_title(loc="left")
     assert len(ax.get_yticklabels()) == 1
     with pytest.raises(InputError, match="no outcome of run 'gone' .* Runs: gpu/model, other"):
         bands(both, "gone")
+
+
+def test_says_what_the_total_is(outcome, propagation, budget_of):
+    """Only a sum has a budget; kernels of a table without runs are one run by the name of run."""
+    found = propagation(outcome(by_class=budget_of([1.0])), outcome("independent"))
+    ax = bands(found)
+    assert ax.get_title(loc="left") == "Sum of kernel times of gpu/model"
+    assert ax.get_xlabel() == "sum of kernel times (ms)"
+    ax = bands(propagation(outcome(run="run", by_class=budget_of([1.0])), unit=None))
+    assert ax.get_title(loc="left") == "Sum of kernel times of all kernels"
+    assert ax.get_xlabel() == "sum of kernel times (unit not stated)"
 
 
 def test_says_what_the_errors_come_from(outcome, propagation):

@@ -88,33 +88,8 @@ ALL = {
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_labels_do_not_overlap_nor_leave_the_figure(name):
-    figure = ALL[name]().figure
-    assert figure.get_size_inches()[0] * figure.dpi == 640
-    figure.draw_without_rendering()
-    (ax,) = figure.axes
-    hidden = set()  # labels of ticks beyond the limits
-    for axis in (ax.xaxis, ax.yaxis):
-        low, high = sorted(axis.get_view_interval())
-        ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-        hidden |= {tick.label1 for tick in ticks if not low <= tick.get_loc() <= high}
-    extent = matplotlib.text.Text.get_window_extent  # of an annotation: without its line
-    boxes = [
-        (text.get_text(), extent(text))
-        for text in figure.findobj(matplotlib.text.Text)
-        if text.get_text() and text.get_visible() and text not in hidden
-    ]
-    shown = figure.bbox.padded(1)
-    assert len(boxes) > 4
-    for i, (text, box) in enumerate(boxes):
-        assert shown.x0 <= box.x0, text
-        assert box.x1 <= shown.x1, text
-        assert shown.y0 <= box.y0, text
-        assert box.y1 <= shown.y1, text
-        for other, its in boxes[:i]:
-            inner = box.padded(-1)
-            assert not (inner.x0 < its.x1 and its.x0 < inner.x1
-                        and inner.y0 < its.y1 and its.y0 < inner.y1), (text, other)  # fmt: skip
+def test_labels_do_not_overlap_nor_leave_the_figure(name, fits):
+    fits(ALL[name]())
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -156,7 +131,7 @@ def test_predicted_against_measured():
         (1.3, ["80", "100", "120"]),
         (40.0, ["100", "200", "500", "1,000", "2,000"]),
         (1e4, ["100", "1,000", "10,000", "100,000", "1,000,000"]),
-        (1e12, ["1e-05", "0.001", "0.1", "10", "1,000", "100,000", "1e+07"]),
+        (1e12, ["1e−05", "0.001", "0.1", "10", "1,000", "100,000", "10,000,000"]),
     ],
 )
 def test_times_are_written_as_people_do(ratio, labels):
@@ -225,6 +200,13 @@ def test_an_estimator_looks_the_same_everywhere():
     assert len({one.get_color() for one in every}) == len({one.get_marker() for one in every}) == 7
 
 
+def test_names_that_are_not_known_have_looks_of_their_own(long_names):
+    names = long_names(4)
+    ax = draw.coverage(dict.fromkeys(names, COVERAGE["sum"]), n=87)
+    looks = {(line(ax, name).get_color(), line(ax, name).get_marker()) for name in names}
+    assert len(looks) == 4
+
+
 def test_abstention_starts_at_five_runs():
     found = curves(("stack",), n=10)
     ax = draw.abstention(found)
@@ -249,11 +231,15 @@ def test_overhead_with_its_spans():
     spans = [line.get_xdata() for line in ax.lines if len(line.get_xdata()) == 2][:2]
     np.testing.assert_allclose(spans, [[2.1, 3.9], [2.5, 3.5]])
     assert ax.get_xlabel() == "overhead per launch (µs)"
-    assert {"3.0  [2.10 – 3.90]", "median [90 %]"} <= set(texts(ax))
+    assert {"3.0  [2.10 – 3.90]", "−2.0  [−2.90 – −1.10]", "median [90 %]"} <= set(texts(ax))
     low, high = ax.get_xlim()
     assert low < -3 < 3.9 < high
     # What a launch costs is seen against nothing.
     assert draw.overhead({"H100": {"all": [5.0, 6.0]}}).get_xlim()[0] == 0
+    # Neither is a small one nothing, nor has a large one an exponent.
+    ax = draw.overhead({"a": {"all": [0.002, 0.002]}, "b": {"all": [5e6, 5e6]}})
+    assert any(text.startswith("0.002  ") for text in texts(ax))
+    assert any(text.startswith("5,000,000.0  ") for text in texts(ax))
 
 
 def test_kinds_of_launches_stand_apart():

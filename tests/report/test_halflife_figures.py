@@ -147,42 +147,13 @@ def legend(ax):
     return [text.get_text() for box in boxes for text in box.get_texts()]
 
 
-def check_labels(figure):
-    """Fail where a label leaves the figure or overlaps another one."""
-    assert figure.get_size_inches()[0] * figure.dpi == 640
-    figure.draw_without_rendering()
-    hidden = set()  # labels of ticks beyond the limits
-    for ax in figure.axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-            hidden |= {tick.label1 for tick in ticks if not low <= tick.get_loc() <= high}
-    extent = matplotlib.text.Text.get_window_extent  # of an annotation: without its line
-    boxes = [
-        (text.get_text(), extent(text))
-        for text in figure.findobj(matplotlib.text.Text)
-        if text.get_text() and text.get_visible() and text not in hidden
-    ]
-    shown = figure.bbox.padded(1)
-    assert len(boxes) > 8
-    for i, (text, box) in enumerate(boxes):
-        assert shown.x0 <= box.x0, text
-        assert box.x1 <= shown.x1, text
-        assert shown.y0 <= box.y0, text
-        assert box.y1 <= shown.y1, text
-        for other, its in boxes[:i]:
-            inner = box.padded(-1)
-            assert not (inner.x0 < its.x1 and its.x0 < inner.x1
-                        and inner.y0 < its.y1 and its.y0 < inner.y1), (text, other)  # fmt: skip
-
-
 @pytest.mark.parametrize("name", FIGURES)
-def test_labels_do_not_overlap_nor_leave_the_figure(name, request):
-    check_labels(FIGURES[name](request.getfixturevalue).figure)
+def test_labels_do_not_overlap_nor_leave_the_figure(name, request, fits):
+    fits(FIGURES[name](request.getfixturevalue))
 
 
 @pytest.mark.shared
-def test_figures_of_mlperf(shared_data):
+def test_figures_of_mlperf(shared_data, fits):
     """Rounds as versions, series calibrated at different ones, no repeats, clusters of series."""
     import polars as pl
 
@@ -193,11 +164,11 @@ def test_figures_of_mlperf(shared_data):
     )  # fmt: skip
     found = ec.half_life(table, by="scenario", cluster="submitter")
     heat = draw.FIGURES["heat"](found)
-    check_labels(heat.figure)
+    fits(heat)
     assert [text for text in texts(heat) if text.startswith("n=")] == ["n=142", "n=53"]
     offline = replace(found, groups=found.groups[:1])
     for name in ("errors", "survival", "variogram"):
-        check_labels(draw.FIGURES[name](offline).figure)
+        fits(draw.FIGURES[name](offline))
 
 
 @pytest.mark.parametrize("name", ["errors", "survival", "variogram", "heat"])

@@ -70,7 +70,7 @@ def neusight() -> Any:
 def test_one_run_of_the_embedded_table(neusight: Any) -> None:
     outcomes, budget, shared = texts(neusight, "dataset neusight-kernels")
     assert outcomes.splitlines()[0] == (
-        "Time of run H100/gpt3_27/inference/2048/2 of dataset neusight-kernels"
+        "Sum of kernel times of H100/gpt3_27/inference/2048/2 of dataset neusight-kernels"
     )
     for name in ("estimated", "independent", "comonotonic", "unknown"):
         assert re.search(rf"^{name} ", outcomes, re.M)
@@ -246,7 +246,7 @@ def test_several_runs_have_a_line_each() -> None:
         kernels(3, measured=[1.0] * 6), errors=given_errors(0.1), correlation=["comonotonic"]
     )
     (text,) = texts(found)
-    assert text.splitlines()[0] == "Time of 3 runs of kernels.csv"
+    assert text.splitlines()[0] == "Sum of kernel times of 3 runs of kernels.csv"
     assert re.search(r"^run1 +[\d.]+ +[\d.]+ +[\d.]+ … [\d.]+ +6$", text, re.M)
     assert 'Times in ms. Median and band under "comonotonic"' in text
 

@@ -122,14 +122,14 @@ def test_forecast_draws_what_can_be_told_and_counts_the_rest() -> None:
         draw.forecast(outlook(groups=()))
 
 
-def checked(shift: list[float], blamed: list[int]) -> Any:
+def checked(shift: list[float], blamed: list[int], names: tuple[str, ...] = ()) -> Any:
     values = np.array(shift)
     result = SimpleNamespace(
         version="1.2",
         shift=values,
         low=values - 0.1,
         high=values + 0.1,
-        names=tuple(f"s{i}" for i in range(len(shift))),
+        names=names or tuple(f"s{i}" for i in range(len(shift))),
         n_baseline=np.full(len(shift), 3),
         blamed=lambda: np.array(blamed, int),
     )
@@ -184,12 +184,112 @@ def test_contrasts_need_something_to_compare() -> None:
 
 
 @pytest.mark.slow
-def test_cells_stack_to_the_number_of_each_table() -> None:
+def test_cells_stack_to_the_number_of_each_table(fits, readable) -> None:
     from errcomp.claims.replicate import replicate_survey
 
     found = replicate_survey()
     ax = draw.cells(found)
+    fits(ax)
+    readable(ax)
     counts = found.counts()
     widths = sum(patch.get_width() for patch in ax.patches)
     assert widths == sum(sum(row.values()) for name, row in counts.items() if name != "all")
     assert "all" not in [label.get_text() for label in ax.get_yticklabels()]
+
+
+# What holds for all ------------------------------------------------------------------------------
+
+
+def predicted_runs(names: list[str], unit: str | None = "ms") -> Any:
+    times = np.geomspace(1e-3, 1e6, len(names))
+    return SimpleNamespace(
+        run=np.array(names),
+        predicted=times,
+        calibrated=np.arange(len(names)) % 3 > 0,
+        estimator="linear",
+        unit=unit,
+        band=lambda _: (0.8 * times, 1.3 * times),
+    )
+
+
+def groups_of(names: list[str]) -> Any:
+    (one, _) = outlook().groups
+    return outlook(groups=tuple(SimpleNamespace(**{**vars(one), "key": {"kernel": name}})
+                                for name in names))  # fmt: skip
+
+
+def found_matches(n: int) -> Any:
+    text = "mean, relative to the smaller, device other than A100-40G-SXM, n=143"
+    return SimpleNamespace(
+        matches=[SimpleNamespace(expected_by_chance=10.0**-i, description=text) for i in range(n)],
+        figures={f"tool{i}": SimpleNamespace(text="12.3%") for i in range(6)},
+        conclusion="",
+    )
+
+
+def drawn_with(name: str, names: list[str]) -> Any:
+    """Draw a figure of these groups, runs or series."""
+    n = len(names)
+    if name in ("mape", "bias", "rmse"):
+        error = np.geomspace(0.01, 100.0, 4 * n)
+        table = {
+            "predicted": 100 * (1 + error),
+            "measured": np.full(4 * n, 100.0),
+            "device": [one for one in names for _ in range(4)],
+        }
+        return draw.summary(summarize(table, by="device", figures=[name]))
+    if name == "shifts":
+        return draw.shifts(checked(list(np.linspace(-1.0, 5.0, n)), [0], tuple(names)))
+    if name == "contrasts":
+        effect = SimpleNamespace(value=1.5, low=0.5, high=4.0, format=lambda: "1.5 [0.5, 4]")
+        rows = [SimpleNamespace(name=one, effect=effect, n_pairs=12) for one in names]
+        return draw.contrasts(SimpleNamespace(contrasts=rows))  # type: ignore[arg-type]
+    if name == "matches":
+        return draw.matches(found_matches(n))
+    if name == "forecast":
+        return draw.forecast(groups_of(names))
+    return draw.predictions(predicted_runs(names))
+
+
+@pytest.mark.parametrize("n", [1, 40])
+@pytest.mark.parametrize(
+    "name",
+    ["mape", "bias", "rmse", "shifts", "contrasts", "matches", "forecast", "predictions"],
+)
+def test_labels_do_not_overlap_nor_leave_the_figure(name, n, fits, long_names, readable) -> None:
+    ax = drawn_with(name, long_names(n))
+    fits(ax)
+    readable(ax)
+    if name == "matches":
+        return
+    written = [label.get_text() for label in ax.get_yticklabels()]
+    written = [text for text in texts(ax) if "n=7" in text] if name == "forecast" else written
+    assert len(set(written)) == len(written) >= min(n, 12)
+
+
+def test_a_summary_of_errors_far_apart_has_a_log_axis_and_signed_ones_have_a_zero() -> None:
+    names = [f"d{i}" for i in range(8)]
+    assert drawn_with("mape", names).get_xscale() == "log"
+    ax = drawn_with("bias", names)
+    assert ax.get_xscale() == "linear"
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [0.0]
+    assert drawn_with("rmse", names).get_xlabel() == "RMSE (unit not stated)"
+
+
+def test_equal_values_leave_room_and_errors_start_at_zero() -> None:
+    for value in (38.0, 0.0):
+        same = [Row(f"row {i}", value * (1 + 1e-15 * i), None, None, "x") for i in range(4)]
+        left, right = forest(None, same, **plain()).get_xlim()
+        assert left == 0.0
+        assert right > 1.01 * value
+    ends = [Row("a", 0.0, -18.0, 21.0, "x"), Row("b", 0.0, -17.0, math.inf, "x")]
+    left, right = forest(None, ends, **plain(reference=(0.0, "predicted"))).get_xlim()
+    assert (left < -18, right > 21) == (True, True)
+
+
+def test_of_many_forecasts_those_least_likely_to_hold_are_drawn() -> None:
+    found = groups_of([f"g{i}" for i in range(15)])
+    ax = draw.forecast(found)
+    assert sum("n=7" in text for text in texts(ax)) == 12
+    assert any("3 groups more likely to hold not drawn" in text for text in texts(ax))
+    assert "asked for: when it drops below 90 %" in {str(line.get_label()) for line in ax.lines}

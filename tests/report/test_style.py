@@ -38,6 +38,16 @@ def test_text_is_darkened_no_further_than_it_must():
 
 
 @pytest.mark.extras
+def test_text_on_any_tint_can_be_read(contrast):
+    pytest.importorskip("matplotlib")
+    for share in np.linspace(0, 1, 101):
+        ground = _style.blend(_style.BLUE, share)
+        over_white, of_text = contrast(ground), contrast(_style.on(ground))
+        assert max(over_white, of_text) / min(over_white, of_text) >= 4.5, share
+        assert contrast(_style.interval(_style.MUTED)) >= 3
+
+
+@pytest.mark.extras
 def test_lines_can_be_told_apart_in_grey(lightness):
     """By their marks: eight colours of enough contrast cannot all differ enough in lightness."""
     pytest.importorskip("matplotlib")
