@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from errcomp._files import check_target, replacing
+from errcomp._files import check_target, replacing, together
 from errcomp.errors import InputError
 
 
@@ -65,3 +65,39 @@ def test_what_must_not_be_replaced_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             write(tmp_path / name)
     assert (tmp_path / "fixed").read_text() == "old"
+
+
+def test_files_that_belong_together_take_their_places_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old")
+    with together():
+        write(tmp_path / "a.txt")
+        write(tmp_path / "b.txt")
+        assert (tmp_path / "a.txt").read_text() == "old"
+        assert not (tmp_path / "b.txt").exists()
+    assert [(tmp_path / name).read_text() for name in ("a.txt", "b.txt")] == ["new", "new"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("failing", [KeyboardInterrupt, InputError])
+def test_files_that_belong_together_are_all_given_up(
+    tmp_path: Path, failing: type[BaseException]
+) -> None:
+    (tmp_path / "a.txt").write_text("old")
+
+    def fail_between() -> None:
+        with together():
+            write(tmp_path / "a.txt")
+            raise failing
+
+    with pytest.raises(failing):
+        fail_between()
+    assert (tmp_path / "a.txt").read_text() == "old"
+    write(tmp_path / "a.txt")  # by itself again
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_link_into_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "no" / "a.txt")
+    with pytest.raises(InputError, match="there is no folder .*no. Make it"):
+        check_target(tmp_path / "link")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errcomp.errors import InputError
+from errcomp._files import replacing
+from errcomp.cli._targets import beside
 
 if TYPE_CHECKING:
     from errcomp.report.checks._report import CheckReport
 
-__all__ = ["add_check_arguments", "check_targets", "finish", "write_checks"]
-
-_FILES = ("junit", "markdown")
+__all__ = ["add_check_arguments", "add_checks", "finish"]
 
 
 def add_check_arguments(
@@ -57,45 +55,19 @@ def add_check_arguments(
     )
 
 
-def check_targets(args: argparse.Namespace, inputs: Iterable[Path | str | None]) -> None:
-    """Refuse files that cannot be written, or must not be, before any work is done."""
-    given = [Path(name) for name in inputs if name is not None]
-    taken = {} if getattr(args, "output", None) is None else {args.output.resolve(): "-o"}
-    for name in _FILES:
-        target: Path | None = getattr(args, name)
-        if target is None:
-            continue
-        option = f"--{name} {target}"
-        if not target.name:
-            raise InputError(f"--{name} needs the name of a file, got {str(target)!r}")
-        if not target.parent.is_dir():
-            raise InputError(f"{option}: there is no folder {target.parent}. Make it.")
-        if target.exists() and not target.is_file():
-            raise InputError(f"{option}: that is no file. Name a file.")
-        for path in given:
-            if path.exists() and target.exists() and target.samefile(path):
-                raise InputError(f"{option} would overwrite a file that is read; name another file")
-        other = taken.setdefault(target.resolve(), f"--{name}")
-        if other != f"--{name}":
-            raise InputError(f"{option}: {other} writes that file too. Name two files.")
-
-
-def write_checks(args: argparse.Namespace, report: CheckReport) -> None:
-    """Write the files that were asked for: all of them whole, or none."""
-    from errcomp._files import replacing
-
-    content = {"junit": report.junit(), "markdown": report.markdown.encode()}
-    targets = [(getattr(args, name), content[name]) for name in _FILES]
-    with ExitStack() as stack:
-        for target, text in targets:
-            if target is not None:
-                stack.enter_context(replacing(target)).write_bytes(text)
-    for target, _ in targets:
+def add_checks(args: argparse.Namespace, report: CheckReport) -> None:
+    """Have the files that were asked for written beside the result."""
+    for target, text in ((args.junit, report.junit()), (args.markdown, report.markdown.encode())):
         if target is not None:
-            print(f"wrote {target}", file=sys.stderr)
+            beside(args, target, partial(_write, text))
+
+
+def _write(text: bytes, path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(text)
 
 
 def finish(args: argparse.Namespace, report: CheckReport) -> None:
-    """Write the files, and set the exit code where failures are to decide it."""
-    write_checks(args, report)
+    """Have the files written, and set the exit code where failures are to decide it."""
+    add_checks(args, report)
     args.exit_code = 1 if args.fail_on and report.failed else 0

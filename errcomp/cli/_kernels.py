@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_where, no_such_table, parse_where
+from errcomp.cli._input import add_where, no_such_table, select
+from errcomp.cli._targets import beside
 from errcomp.errors import InputError, MissingExtraError, did_you_mean
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
-__all__ = ["add_reading_arguments", "load_kernels", "parse_figures", "save_figures", "spare_inputs"]
+__all__ = ["add_figures", "add_reading_arguments", "load_kernels", "parse_figures"]
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -52,7 +53,7 @@ def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
             if given
         }
         found = reader.read(name, columns=columns or None, unit=args.unit, tool=args.tool)
-    return found.where(parse_where(args.where)) if args.where else found
+    return select(found, args.where)
 
 
 def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path]]:
@@ -69,27 +70,17 @@ def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str,
             raise InputError(
                 f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
             )
-        if not Path(path).parent.is_dir():
-            raise InputError(f"--figure {item}: there is no folder {Path(path).parent}. Make it.")
         found.append((name, Path(path)))
     if found and find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "figures", "drawing figures")
     return found
 
 
-def spare_inputs(output: Path | None, given: Iterable[Path | str | None]) -> None:
-    """Refuse to write over a file that is read."""
-    if output is None or not output.exists():
-        return
-    for name in given:
-        if name is not None and Path(name).exists() and output.samefile(name):
-            raise InputError(f"{name}: -o would overwrite a file that is read; name another file")
-
-
-def save_figures(drawn: Iterable[Any], figures: Iterable[tuple[str, Path]]) -> None:
-    """Write what --figure asked for, and say so."""
+def add_figures(
+    args: argparse.Namespace, drawn: Iterable[Any], figures: Iterable[tuple[str, Path]]
+) -> None:
+    """Have what --figure asked for written beside the result."""
     from errcomp.report.figures import save
 
     for axes, (_, path) in zip(drawn, figures, strict=True):
-        save(axes, path)
-        print(f"wrote {path}", file=sys.stderr)
+        beside(args, path, partial(save, axes))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp._files import check_target
+from errcomp.cli._streams import say
+from errcomp.cli._targets import beside, write_files
 from errcomp.errors import InputError
 from errcomp.report.tables import Table
 from errcomp.report.tables.plain import plain
@@ -70,29 +71,33 @@ def emit(
     inputs: Sequence[str | Path | None] = (),
     flat: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
-    """Print for machines or for people, and write the file that was asked for.
+    """Write all files that were asked for, or none; then print for machines or for people.
 
     ``section`` makes what a page shows; without it a page shows the tables. ``inputs`` are what
     the result was made from: a page names their checksums. ``flat`` are plain columns for csv and
     parquet where the rows of the document are nested.
     """
     columns = document if flat is None else {"rows": flat}
-    if args.output and args.output.suffix.lower() == PAGE:
-        from errcomp.report.sections import with_basis
-        from errcomp.report.sections.general import section_of_tables
 
-        made = section() if section else section_of_tables(tables)
-        write_page(args.output, [with_basis(made, inputs)])
-    elif args.output:
-        wanted = args.output.suffix.lower() in (".csv", ".parquet")
-        write(args.output, columns if wanted else document, tables)
+    def write_result(path: Path) -> None:
+        if path.suffix.lower() == PAGE:
+            from errcomp.report.sections import with_basis
+            from errcomp.report.sections.general import section_of_tables
+
+            made = section() if section else section_of_tables(tables)
+            write_page(path, [with_basis(made, inputs)])
+        else:
+            wanted = path.suffix.lower() in (".csv", ".parquet")
+            write(path, columns if wanted else document, tables)
+
     if args.output:
-        print(f"wrote {args.output}", file=sys.stderr)
+        beside(args, args.output, write_result)
+    write_files(args.beside)
     if args.json:
-        print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+        say(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         # Commands whose own files are what they are for take no --format.
-        print(rendered(getattr(args, "format", FORMATS[0]), columns, tables))
+        say(rendered(getattr(args, "format", FORMATS[0]), columns, tables))
 
 
 def write_page(path: Path, sections: Sequence[Section], title: str | None = None) -> None:

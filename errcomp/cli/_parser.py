@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-from errcomp.errors import did_you_mean, nearest
+from errcomp.cli._streams import complain, say
+from errcomp.errors import InputError, did_you_mean, nearest
 
-__all__ = ["Parser", "commands_of", "complain", "leaves"]
+__all__ = ["Parser", "commands_of", "leaves", "refuse_mistyped"]
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -43,11 +44,20 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one line and leave with 2, as for every other bad input."""
-        commands = commands_of(self)
-        if commands is not None and message.endswith(f"required: {commands.metavar}"):
-            message = f"{commands.metavar} is missing: {', '.join(commands.choices)}"
+        missing = message.partition("arguments are required: ")[2]
+        for action in self._actions:
+            if action.choices and missing == (action.metavar or action.dest):
+                choices = ", ".join(map(str, action.choices))
+                message = f"{missing.upper()} is missing: {choices}"
         complain(f"{message} (see: {self.prog} --help)")
         raise SystemExit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help so that a full disk is told: argparse passes over it."""
+        if file is sys.stdout:
+            say(message, end="")
+        else:
+            super()._print_message(message, file)
 
     def parse_known_args(  # type: ignore[override]  # the namespace is always a plain one here
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -82,11 +92,17 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-def complain(message: str) -> None:
-    """Print one line, whatever a file name or a value in it holds."""
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-    with contextlib.suppress(OSError):  # there is nobody to tell
-        print(f"errcomp: {line}", file=sys.stderr)
+def refuse_mistyped(command: str, word: str, actions: Sequence[str], tables: Iterable[str]) -> None:
+    """Refuse what stands where a table may stand but was meant as one of these actions.
+
+    Raises
+    ------
+    InputError
+        It is no file, and an action is the nearest of all names.
+    """
+    near = nearest(word, [*actions, *tables])
+    if near in actions and word != near and not Path(word).exists():
+        raise InputError(f"{word}: no such file. Did you mean `errcomp {command} {near}`?")
 
 
 def commands_of(

@@ -13,17 +13,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._checks import add_check_arguments, check_targets, finish
-from errcomp.cli._input import parse_keys, parse_where, seed
+from errcomp.cli._checks import add_check_arguments, finish
+from errcomp.cli._input import parse_keys, seed, select
 from errcomp.cli._kernels import (
+    add_figures,
     add_reading_arguments,
     load_kernels,
     parse_figures,
-    save_figures,
-    spare_inputs,
 )
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import beside, check_targets
 from errcomp.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _fit(args: argparse.Namespace) -> None:
     if any(named) and not {"bayesian", "stack"} & set(estimators):
         raise InputError("--figure draws the Bayesian fit: add bayesian to --estimator")
     figures = parse_figures(args.figure, _FIGURES["fit"])
-    spare_inputs(args.target, [args.table, args.runs])
+    check_targets(args, [args.table, args.runs], figures)
     check_target(args.target)
     kernels = _load(args)
     with _warnings_told(), progress("fitting", quiet=args.json) as report:
@@ -189,9 +189,8 @@ def _fit(args: argparse.Namespace) -> None:
         "diagnostics": _diagnostics(fitted),
     }
     drawn = [_drawn_fit(name, fitted, kernels, args.seed) for name, _ in figures]
-    save_model(stored, args.target, created=stored.created)
-    print(f"wrote {args.target}", file=sys.stderr)
-    save_figures(drawn, figures)
+    beside(args, args.target, lambda path: save_model(stored, path, created=stored.created))
+    add_figures(args, drawn, figures)
     emit(args, document, fit_tables(document))
 
 
@@ -210,8 +209,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     for name in splits:
         check_split(name)
     figures = parse_figures(args.figure, _FIGURES["evaluate"])
-    spare_inputs(args.output, [args.table, args.runs])
-    check_targets(args, [args.table, args.runs])
+    check_targets(args, [args.table, args.runs], figures)
     kernels = _load(args)
     with _warnings_told(), progress("evaluating", quiet=args.json) as report:
         found = evaluate_composition(
@@ -230,7 +228,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         **found.to_dict(),
     }
     drawn = [draw(name, found, found.rows[0].split) for name, _ in figures]
-    save_figures(drawn, figures)
+    add_figures(args, drawn, figures)
     judged = report_evaluation(found, estimators=estimators, fail_on=args.fail_on or _CONDITIONS)
     finish(args, judged)
     emit(
@@ -246,7 +244,7 @@ def _show(args: argparse.Namespace) -> None:
     from errcomp.calibration.storing import load_model
     from errcomp.report.tables.calibration import model_document, model_tables
 
-    spare_inputs(args.output, [args.model])
+    check_targets(args, [args.model])
     known = model_document(load_model(args.model))
     document = {"schema": "errcomp.model/1", "model": str(args.model), **known}
     emit(args, document, model_tables(document))
@@ -282,7 +280,7 @@ def _load(args: argparse.Namespace) -> Kernels:
     frame, line_offset = read_frame(Path(args.runs), {}, NAMES | {"run"}, ("predicted", "measured"))
     runs = Runs(frame, unit=args.unit, source=args.runs, line_offset=line_offset)
     joined = with_runs(kernels, runs)
-    return joined.where(parse_where(args.where)) if args.where else joined
+    return select(joined, args.where)
 
 
 @contextmanager

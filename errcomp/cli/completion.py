@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from errcomp.cli._parser import leaves
+from errcomp.cli._streams import say
 
 __all__ = ["add_parser", "script"]
 
@@ -64,7 +65,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    print(script(args.shell))
+    say(script(args.shell))
 
 
 def script(shell: str) -> str:

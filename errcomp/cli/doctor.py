@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
+from errcomp.cli._streams import say
 from errcomp.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def run(args: argparse.Namespace) -> None:
         emit(args, document, _tables(findings, last))
         return
     for one in findings:
-        print(" ".join(filter(None, (f"{one.name}:", one.found, one.state, one.note))))
-    print(last)
+        say(" ".join(filter(None, (f"{one.name}:", one.found, one.state, one.note))))
+    say(last)
 
 
 def _can_draw() -> bool:

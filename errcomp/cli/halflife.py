@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._checks import add_check_arguments, check_targets, write_checks
-from errcomp.cli._input import fraction, no_such_table, parse_keys, parse_where, seed
-from errcomp.cli._kernels import parse_figures, save_figures, spare_inputs
+from errcomp.cli._checks import add_check_arguments, add_checks
+from errcomp.cli._input import fraction, no_such_table, parse_keys, seed, select
+from errcomp.cli._kernels import add_figures, parse_figures
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import check_targets
 from errcomp.cli.history import add_reading_arguments, read_history
 from errcomp.errors import InputError
 
@@ -176,13 +177,18 @@ def _load(args: argparse.Namespace, name: str) -> History:
             )
         with HistoryStore(name) as store:
             found = store.load(name=args.name, order=parse_keys(args.order) or None)
-        return found.where(parse_where(args.where)) if args.where else found
+        return select(found, args.where)
     if not path.exists() and name in datasets.histories():
         found = datasets.load_history(name)
-        return found.where(parse_where(args.where)) if args.where else found
+        return select(found, args.where)
     if not path.exists():
         raise no_such_table(name, "history", datasets.histories())
     return read_history(args, name)
+
+
+def _files(names: Sequence[str]) -> list[str]:
+    """Leave out stores on a server."""
+    return [name for name in names if "://" not in name]
 
 
 def _is_store(path: Path) -> bool:
@@ -196,9 +202,7 @@ def _fit(args: argparse.Namespace) -> None:
     from errcomp.report.tables.halflife import fit_tables
 
     figures = parse_figures(args.figure, _FIGURES)
-    if "://" not in args.history:
-        for target in (args.output, *(path for _, path in figures)):
-            spare_inputs(target, [args.history])
+    check_targets(args, _files([args.history]), figures)
     history = _load(args, args.history)
     with progress("fitting half-lives", quiet=args.json) as report:
         found = half_life(
@@ -210,7 +214,7 @@ def _fit(args: argparse.Namespace) -> None:
             seed=args.seed,
             progress=report,
         )
-    _draw(found, figures)
+    _draw(args, found, figures)
     emit(
         args,
         {"schema": "errcomp.half-lives/1", **found.to_dict()},
@@ -220,11 +224,11 @@ def _fit(args: argparse.Namespace) -> None:
     )
 
 
-def _draw(found: HalfLives, figures: Sequence[tuple[str, Path]]) -> None:
+def _draw(args: argparse.Namespace, found: HalfLives, figures: Sequence[tuple[str, Path]]) -> None:
     if figures:
         from errcomp.report.halflife_figures import draw
 
-        save_figures([draw(found, name) for name, _ in figures], figures)
+        add_figures(args, [draw(found, name) for name, _ in figures], figures)
 
 
 def _forecast(args: argparse.Namespace) -> None:
@@ -232,8 +236,7 @@ def _forecast(args: argparse.Namespace) -> None:
     from errcomp.report.sections import section
     from errcomp.report.tables.forecast import forecast_tables
 
-    if "://" not in args.history:
-        spare_inputs(args.output, [args.history])
+    check_targets(args, _files([args.history]))
     history = _load(args, args.history)
     with progress("forecasting", quiet=args.json) as report:
         found = outlook(
@@ -261,9 +264,7 @@ def _check(args: argparse.Namespace) -> None:
     from errcomp.report.sections import section
     from errcomp.report.tables.check import check_tables
 
-    inputs = [name for name in (args.history, args.new) if "://" not in name]
-    spare_inputs(args.output, inputs)
-    check_targets(args, inputs)
+    check_targets(args, _files([args.history, args.new]))
     history = _load(args, args.history)
     with progress("checking", quiet=args.json):
         found = check_validation(
@@ -275,7 +276,7 @@ def _check(args: argparse.Namespace) -> None:
             alpha=args.alpha,
             recalibrated=args.recalibrate,
         )
-    write_checks(args, report_halflife(found.result))
+    add_checks(args, report_halflife(found.result))
     # Set before anything is printed: the reader of it may leave.
     args.exit_code = 1 if found.result.outcome == "regression" else 0
     document = {
@@ -302,4 +303,6 @@ def _show(args: argparse.Namespace) -> None:
     with progress("fitting half-lives", quiet=args.json) as report:
         found = release_study(history, progress=report)
     document = {"schema": "errcomp.half-life-study/1", **found.to_dict()}
-    emit(args, document, study_tables(found))
+    parts = ("modelled", "looked_up", "classes", "networks")
+    flat = [{"part": part, **row} for part in parts for row in document[part]["rows"]]
+    emit(args, document, study_tables(found), flat=flat)

@@ -7,10 +7,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_where, parse_keys, parse_where
-from errcomp.cli._kernels import spare_inputs
+from errcomp.cli._input import (
+    add_column,
+    add_where,
+    parse_columns,
+    parse_keys,
+    parse_where,
+    select,
+)
 from errcomp.cli._output import add_output_arguments, emit
-from errcomp.errors import InputError
+from errcomp.cli._targets import check_targets
 from errcomp.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -90,14 +96,7 @@ def _add_name(parser: argparse.ArgumentParser) -> None:
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """Add how to read a table of validations."""
     group = parser.add_argument_group("reading the table")
-    group.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="NAME=COLUMN",
-        help="column of the table that holds version, measured, predicted, date, released, series, "
-        "…; may be repeated",
-    )
+    add_column(group, "version, measured, predicted, date, released, series, …")
     group.add_argument(
         "--series",
         metavar="KEYS",
@@ -118,7 +117,7 @@ def read_history(args: argparse.Namespace, name: str) -> History:
     from errcomp.readers import history as reader
     from errcomp.readers import is_output
 
-    columns = _columns(args.column)
+    columns = parse_columns(args.column)
     if is_output(name, columns):
         from errcomp.readers.ingesting import ingest
 
@@ -135,25 +134,13 @@ def read_history(args: argparse.Namespace, name: str) -> History:
         order=parse_keys(args.order) or None,
         unit=args.unit,
     )
-    return found.where(parse_where(args.where)) if args.where else found
-
-
-def _columns(items: list[str]) -> dict[str, str]:
-    """Turn ``["version=round"]`` into name → column of the table."""
-    found: dict[str, str] = {}
-    for item in items:
-        name, sign, column = item.partition("=")
-        if not sign or not name or not column:
-            raise InputError(f"--column takes NAME=COLUMN, got {item!r}")
-        if name in found:
-            raise InputError(f"--column names {name} twice: {found[name]!r} and {column!r}")
-        found[name] = column
-    return found
+    return select(found, args.where)
 
 
 def _add(args: argparse.Namespace) -> None:
     from errcomp.halflife.store import HistoryStore
 
+    check_targets(args, [name for name in (args.store, args.table) if "://" not in name])
     with HistoryStore(args.store) as store:
         history = read_history(args, args.table)
         added = store.add(history, name=args.name, skip_known=args.skip_known)
@@ -179,8 +166,7 @@ def _add(args: argparse.Namespace) -> None:
 def _list(args: argparse.Namespace) -> None:
     from errcomp.halflife.store import HistoryStore
 
-    if "://" not in args.store:
-        spare_inputs(args.output, [args.store])
+    check_targets(args, [] if "://" in args.store else [args.store])
     with HistoryStore(args.store) as store:
         rows = [one.to_dict() for one in store.list()]
         shown = store.shown

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import add_where, parse_where
+from errcomp.cli._input import add_where, parse_where, select
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import check_targets
 from errcomp.errors import InputError
 from errcomp.report.tables.writing import write_frame
 
@@ -68,6 +70,7 @@ def run(args: argparse.Namespace) -> None:
     *chosen, name = args.path
     if len(chosen) > 1:
         raise InputError("one format and one path, please: errcomp ingest [FORMAT] PATH -o FILE")
+    check_targets(args, [name])
     if chosen == ["neusight"] or (not chosen and is_artifact(name)):
         frame, report = _artifact(args, name)
     else:
@@ -88,8 +91,32 @@ def _read(name: str, chosen: list[str]) -> Output:
     from errcomp.readers.registry import formats_of
 
     among = formats_of(chosen[0]) if chosen else None
-    with progress("reading") as report:
-        return ingest(name, among=among, progress=report)
+    try:
+        with progress("reading") as report:
+            return ingest(name, among=among, progress=report)
+    except InputError as error:
+        hint = "" if chosen else _meant(name)
+        if not hint:
+            raise
+        raise InputError(f"{error} {hint}") from error
+
+
+def _meant(name: str) -> str:
+    """Say what was probably meant by what cannot be ingested; nothing where that is not clear."""
+    from errcomp.readers.registry import formats
+    from errcomp.readers.source import Source
+
+    path, word = Path(name), name.lower()
+    if not path.exists():
+        tools = {one.tool.lower() for one in formats()}
+        tools |= {one.name.partition("-")[0] for one in formats()}
+        if word in tools:
+            return f"{name} is the name of a tool: `errcomp readers --tool {name}` lists its files."
+    elif path.is_file():
+        source = Source(path)
+        if {"predicted", "measured"} <= {*source.header, *source.json_names}:
+            return f"It is a table of pairs already: errcomp audit {shlex.quote(name)}"
+    return ""
 
 
 def _frame(found: Output, args: argparse.Namespace) -> pl.DataFrame:
@@ -137,6 +164,4 @@ def _artifact(args: argparse.Namespace, name: str) -> tuple[pl.DataFrame, str]:
     with progress("reading configurations") as report:
         found = neusight.read(name, progress=report)
     table: Table = found.kernels_of("all") if wanted == "kernels" else found.pairs
-    if args.where:
-        table = table.where(parse_where(args.where))
-    return _rows_in_use(table), str(found.report)
+    return _rows_in_use(select(table, args.where)), str(found.report)

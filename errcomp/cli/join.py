@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_where, fraction, parse_where
+from errcomp.cli._targets import check_targets
 from errcomp.errors import InputError
 from errcomp.report.tables.writing import write_frame
 
@@ -94,6 +95,7 @@ def run(args: argparse.Namespace) -> None:
         if not mine.strip():
             raise InputError(f"--on {args.on}: a key has no name. Write --on run,kernel.")
         keys[mine.strip()] = other.strip() or mine.strip()
+    check_targets(args, [args.predicted, args.measured, args.aliases])
     found = join(
         _rows(args, args.predicted, "predicted"),
         _rows(args, args.measured, "measured"),

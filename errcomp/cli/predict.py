@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from errcomp.cli._input import parse_where
-from errcomp.cli._kernels import add_reading_arguments, load_kernels, spare_inputs
+from errcomp.cli._kernels import add_reading_arguments, load_kernels
 from errcomp.cli._output import add_output_arguments, emit
+from errcomp.cli._targets import check_targets
 
 __all__ = ["add_parser"]
 
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     from errcomp.report.sections.general import section_of_result
     from errcomp.report.tables.predictions import flat_predictions, prediction_tables
 
-    spare_inputs(args.output, [args.table, args.model])
+    check_targets(args, [args.table, args.model])
     model = load_model(args.model)
     kernels = load_kernels(args, args.table)
     unused: dict[str, str] = {}

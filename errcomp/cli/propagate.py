@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._checks import add_check_arguments, check_targets, finish
+from errcomp.cli._checks import add_check_arguments, finish
 from errcomp.cli._input import fraction, parse_keys, seed
 from errcomp.cli._kernels import (
+    add_figures,
     add_reading_arguments,
     load_kernels,
     parse_figures,
-    save_figures,
-    spare_inputs,
 )
 from errcomp.cli._output import add_output_arguments, emit
+from errcomp.cli._parser import refuse_mistyped
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import check_targets
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
@@ -130,13 +132,14 @@ def _amount(text: str) -> tuple[float, bool]:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``propagate`` or ``propagate validate``."""
+    from errcomp import datasets
+
     read = ("table", "rest", "train", "test", "errors", "graph", "matrix")
     inputs = [getattr(args, name) for name in read]
-    spare_inputs(args.output, inputs)
-    check_targets(args, inputs)
     if args.table == "validate":
-        _validate(args)
+        _validate(args, inputs)
         return
+    refuse_mistyped("propagate", args.table, ["validate"], datasets.kernel_tables())
     if args.rest:
         raise InputError(f"propagate takes one table, got {args.table} and {args.rest}")
     for name in ("leave_out", "test", "junit", "markdown", "fail_on"):
@@ -150,6 +153,7 @@ def run(args: argparse.Namespace) -> None:
     from errcomp.report.tables.propagation import flat_outcomes, propagation_tables
 
     figures = parse_figures(args.figure, ("bands", "budget"))
+    check_targets(args, inputs, figures)
     assumptions = _assumptions(args)
     kernels = load_kernels(args, args.table)
     errors = _errors(args)
@@ -182,7 +186,7 @@ def run(args: argparse.Namespace) -> None:
         from errcomp.report import figures as draw
 
         drawn = [draw.bands(found) if n == "bands" else draw.budget(found.of()) for n, _ in figures]
-        save_figures(drawn, figures)
+        add_figures(args, drawn, figures)
     emit(
         args,
         document,
@@ -193,7 +197,7 @@ def run(args: argparse.Namespace) -> None:
     )
 
 
-def _validate(args: argparse.Namespace) -> None:
+def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> None:
     for name, option in (
         *((n, n) for n in ("errors", "spread", "bias", "graph", "matrix", "draws", "precision")),
         ("only", "run"),
@@ -210,6 +214,7 @@ def _validate(args: argparse.Namespace) -> None:
     from errcomp.report.tables.propagation import validation_tables
 
     figures = parse_figures(args.figure, ("coverage", "pit"))
+    check_targets(args, inputs, figures)
     if "matrix" in parse_keys(args.assume):
         raise InputError(
             "propagate validate does not take the assumption matrix: it is that of one run"
@@ -240,7 +245,7 @@ def _validate(args: argparse.Namespace) -> None:
             draw.calibration(found) if n == "coverage" else draw.pit(found, first)
             for n, _ in figures
         ]
-        save_figures(drawn, figures)
+        add_figures(args, drawn, figures)
     finish(args, report_validation(found))
     emit(
         args,

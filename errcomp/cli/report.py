@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp._files import check_target
 from errcomp.cli._input import load_table
 from errcomp.cli._output import PAGE, write_page
 from errcomp.cli._progress import progress
+from errcomp.cli._targets import check_targets
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
     from errcomp.report.page import Section
 
 __all__ = ["add_parser"]
+
+_STDIN = Path("/dev/stdin")
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
@@ -34,8 +37,8 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         nargs="*",
         default=["neusight"],
         metavar="RESULT",
-        help="JSON document of a command, or a table of pairs: file, folder of an artifact, or "
-        "name of an embedded table (default: neusight)",
+        help="JSON document of a command (- reads it from standard input), or a table of pairs: "
+        "file, folder of an artifact, or name of an embedded table (default: neusight)",
     )
     parser.add_argument(
         "--title", help="of the page (default: that of the only result, or how many there are)"
@@ -55,17 +58,34 @@ def run(args: argparse.Namespace) -> None:
     """Make a section of each result and write the page."""
     if args.output.suffix.lower() != PAGE:
         raise InputError(f"{args.output}: a report is a page; name a file that ends in {PAGE}")
-    from errcomp.cli._kernels import spare_inputs
     from errcomp.report.sections import with_basis
 
-    spare_inputs(args.output, args.results)
     if "" in args.results:
         raise InputError("a RESULT is empty; name a file, a folder or an embedded table")
-    check_target(args.output)
+    if "-" in args.results and not _STDIN.exists():
+        raise InputError("-: standard input is closed; name a file")
+    results = [str(_STDIN) if name == "-" else name for name in args.results]
+    check_targets(args, results)
+    _refuse_streams_read_twice(results)
     with progress("making the page"):
-        sections = [with_basis(_section(name), [name]) for name in args.results]
+        sections = [with_basis(_section(name), [name]) for name in results]
         write_page(args.output, sections, args.title)
     print(f"wrote {args.output}", file=sys.stderr)
+
+
+def _is_stream(path: Path) -> bool:
+    """Say whether this is a pipe or the like, whose content is there once."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _refuse_streams_read_twice(names: Sequence[str]) -> None:
+    streams = [path for path in map(Path, names) if _is_stream(path)]
+    for i, path in enumerate(streams):
+        if any(path.samefile(other) for other in streams[:i]):
+            raise InputError(
+                f"{path} is named twice, but what comes through a pipe can be read once. Write it "
+                "to a file (-o FILE.json) and name that."
+            )
 
 
 def _section(name: str) -> Section:
@@ -74,6 +94,14 @@ def _section(name: str) -> Section:
     from errcomp.report.sections import section
     from errcomp.report.sections.reading import section_of_file
 
+    if _is_stream(Path(name)):
+        try:
+            return section_of_file(name)
+        except InputError as error:
+            raise InputError(
+                f"{error} Through a pipe comes what a command prints with --json; a table is "
+                "given as a file."
+            ) from error
     if is_document(name):
         return section_of_file(name)
     from errcomp.claims.auditing import audit

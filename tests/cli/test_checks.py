@@ -66,7 +66,7 @@ def test_audit(
     argv = ("audit", pairs, "--claim", claim, "--aggregation", "mean", *options)
     ran = run(*argv, "--junit", junit, "--markdown", summary)
     assert ran.code == code
-    assert outcomes(junit)[f"all pairs, claim {claim}"] == word
+    assert outcomes(junit)[f"all pairs, claim {claim.replace('%', ' %')}"] == word
     assert ran.err.splitlines() == [f"wrote {junit}", f"wrote {summary}"]
     assert summary.read_text(encoding="utf-8").startswith("## Accuracy audit: ")
     # What is printed is the same with and without the files.
@@ -183,16 +183,17 @@ COMMANDS = {
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--junit", "no/a.xml"), "--junit no/a.xml: there is no folder no. Make it."),
-        (("--markdown", "no/a.md"), "--markdown no/a.md: there is no folder no. Make it."),
-        (("--junit", "IN"), "--junit in.csv would overwrite a file that is read"),
-        (("--markdown", "./IN"), "--markdown in.csv would overwrite a file that is read"),
-        (("--markdown", "link"), "--markdown link would overwrite a file that is read"),
-        (("--junit", "folder"), "--junit folder: that is no file. Name a file."),
-        (("--junit", ""), "--junit needs the name of a file, got '.'"),
-        (("--junit", "pipe"), "--junit pipe: that is no file. Name a file."),
-        (("--junit", "a", "--markdown", "a"), "--markdown a: --junit writes that file too."),
-        (("-o", "a.csv", "--junit", "a.csv"), "--junit a.csv: -o writes that file too."),
+        (("--junit", "no/a.xml"), "--junit: no/a.xml: cannot be written: there is no folder"),
+        (("--markdown", "no/a.md"), "--markdown: no/a.md: cannot be written: there is no f"),
+        (("--junit", "IN"), "--junit: in.csv would overwrite a file that is read"),
+        (("--markdown", "./IN"), "--markdown: in.csv would overwrite a file that is read"),
+        (("--markdown", "link"), "--markdown: link would overwrite a file that is read"),
+        (("--junit", "folder"), "--junit: folder is a folder; name a file"),
+        (("--junit", ""), "--junit: . is a folder; name a file"),
+        (("--junit", "/dev/full"), "--junit: /dev/full is no ordinary file; name a file"),
+        (("--junit", "pipe"), "--junit: pipe is no ordinary file; name a file"),
+        (("--junit", "a", "--markdown", "a"), "--markdown: a is written by --junit too; name two"),
+        (("-o", "a.csv", "--junit", "a.csv"), "--junit: a.csv is written by -o too; name two"),
     ],
 )
 def test_files_are_refused_before_the_work(

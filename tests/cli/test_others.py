@@ -200,7 +200,7 @@ def test_the_input_is_never_overwritten(run: Run, pairs_csv: Path) -> None:
     ran = run(
         "metrics", pairs_csv, "--predicted", "estimate", "--measured", "latency", "-o", pairs_csv
     )
-    assert (ran.code, "would overwrite the table" in ran.err) == (2, True)
+    assert (ran.code, "would overwrite a file that is read" in ran.err) == (2, True)
     assert pairs_csv.read_bytes() == before
 
 

@@ -216,7 +216,7 @@ BAD = [
     (("k", "--model", "m", "--estimator", "oracle"), "estimator 'oracle' is not in this model"),
     (("k", "--model", "m", "--estimator", "stack"), "estimator 'stack' is not in this model"),
     (("k", "--model", "m", "--where", "run=z"), "no row has run=z"),
-    (("k", "--model", "m", "-o", "k"), "-o would overwrite a file that is read"),
+    (("k", "--model", "m", "-o", "k"), "would overwrite a file that is read"),
     (("k", "--model", "m", "-o", "out.xlsx"), "cannot tell the format"),
     (("unitless.csv", "--model", "m"), "the times have no unit"),
     (("unmeasured.csv", "--model", "m"), "that were not measured"),

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +51,7 @@ def test_documents_and_tables_share_a_page(run: Run, table: Path, tmp_path: Path
     text = target.read_text(encoding="utf-8")
     assert text.count("<section") == 6
     assert '<h1 id="title">All of it</h1>' in text
-    assert "5% claimed" in text
+    assert "5\xa0% claimed" in text
     assert run("report", *names, table, "-o", tmp_path / "again.html").code == 0
 
 
@@ -136,7 +139,7 @@ def test_a_unit_that_cannot_be_printed_is_shown_as_what_it_is(
 def test_two_spellings_of_one_file_are_one(run: Run, table: Path) -> None:
     other = table.parent / "." / ".." / table.parent.name / "x.html"
     ran = run("audit", table, "--claim", "5%", "--markdown", table.parent / "x.html", "-o", other)
-    assert (ran.code, "writes that file too" in ran.err) == (2, True)
+    assert (ran.code, "x.html is written by -o too; name two files" in ran.err) == (2, True)
     assert not (table.parent / "x.html").exists()
 
 
@@ -156,3 +159,70 @@ def test_a_table_with_names_of_its_own_is_sent_to_the_audit(run: Run, tmp_path: 
     ran = run("report", path, "-o", tmp_path / "x.html")
     assert (ran.code, f"errcomp audit {path} --predicted … -o FILE.html" in ran.err) == (2, True)
     assert "errcomp audit" not in run("report", "none.csv", "-o", tmp_path / "x.html").err
+
+
+@pytest.fixture
+def document(run: Run, table: Path) -> bytes:
+    return run("metrics", table, "--json").out.encode()
+
+
+def _piped(argv: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "errcomp", "report", *argv],
+        input=data,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_a_document_may_come_through_standard_input(
+    document: bytes, tmp_path: Path, name: str
+) -> None:
+    done = _piped([name, "-o", str(tmp_path / "x.html")], document)
+    assert (done.returncode, done.stderr.decode()) == (0, f"wrote {tmp_path / 'x.html'}\n")
+    assert "Error figures of " in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_a_document_may_come_through_a_named_pipe(
+    run: Run, document: bytes, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(document,))
+    writer.start()
+    ran = run("report", pipe, "-o", tmp_path / "x.html")
+    writer.join(10)
+    assert (ran.code, ran.err) == (0, f"wrote {tmp_path / 'x.html'}\n")
+    assert "Error figures of " in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("argv", "data", "message"),
+    [
+        (["-"], b"", "/dev/stdin: is empty. "),
+        (["-"], b"device,predicted,measured\nA,1,2\n", "a table is given as a file."),
+        (["-", "/dev/stdin"], b"{}", "/dev/stdin is named twice, but what comes through a pipe "),
+    ],
+)
+def test_what_cannot_come_through_a_pipe_is_refused(
+    tmp_path: Path, argv: list[str], data: bytes, message: str
+) -> None:
+    done = _piped([*argv, "-o", str(tmp_path / "x.html")], data)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert message in done.stderr.decode()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_closed_standard_input_is_told(tmp_path: Path) -> None:
+    target = tmp_path / "x.html"
+    done = subprocess.run(
+        f"{sys.executable} -m errcomp report - -o {target} <&-",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "errcomp: -: standard input is closed; name a file\n"
+    assert (done.returncode, done.stderr) == (2, said)

@@ -33,6 +33,76 @@ def test_bad_usage_is_exit_2_even_if_nobody_can_be_told() -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "--version", "audit --help", "calibrate fit --help", "completion zsh", "readers"],
+)
+def test_a_full_disk_is_told(command: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    done = subprocess.run(
+        f"{sys.executable} -m errcomp {command} >/dev/full",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "errcomp: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+@pytest.mark.parametrize("command", ["--help", "audit --help"])
+def test_a_reader_of_help_may_leave(command: str) -> None:
+    script = f"{sys.executable} -m errcomp {command} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("usage: errcomp")
+    assert done.stdout.endswith("\n0\n")
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["errcomp.cli._running", "argparse", "errcomp.cli.halflife", "errcomp.errors", "polars"],
+)
+def test_an_interrupt_while_it_starts_is_one_line(module: str) -> None:
+    """A signal that comes when a module is looked for, from the first of them on."""
+    code = (
+        "import signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "from errcomp.cli import main\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "sys.exit(main(['metrics', 'neusight']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "errcomp: interrupted\n"
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.4])
+def test_an_interrupt_is_one_line_whenever_it_comes(delay: float) -> None:
+    """From where errcomp is entered; before that the interpreter answers."""
+    code = (
+        "import sys\n"
+        "from errcomp.cli import main\n"
+        "print('entered', flush=True)\n"
+        "sys.exit(main(['propagate', 'validate', '--json']))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "entered\n"
+    time.sleep(delay + 0.005)  # for the call itself
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "errcomp: interrupted\n")
+
+
 def test_a_terminated_command_leaves_nothing_behind(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"

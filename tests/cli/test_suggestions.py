@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -18,6 +19,13 @@ Run = Callable[..., Any]
     [
         (("adit",), "invalid choice: 'adit'. Did you mean 'audit'? Choices: audit, report, "),
         (("halflife", "chek", "a"), "'chek'. Did you mean 'check'? Choices: fit, forecast, "),
+        (("propagate", "validat"), "no such file. Did you mean `errcomp propagate validate`?"),
+        (("propagate", "vaildate", "k.csv"), "Did you mean `errcomp propagate validate`?"),
+        (("completion",), "errcomp: SHELL is missing: bash, zsh (see: errcomp completion --help)"),
+        (("completion", "bsh"), "Did you mean 'bash'? Choices: bash, zsh"),
+        (("halflife", "show"), "errcomp: NAME is missing: ort (see: errcomp halflife show --help)"),
+        (("ingest", "kineto", "-o", "x.csv"), "`errcomp readers --tool kineto` lists its files."),
+        (("ingest", "Vidur", "-o", "x.csv"), "Vidur is the name of a tool: `errcomp readers --to"),
         (("audit", "--bye", "x"), "no option '--bye'. Did you mean '--by'? (see: errcomp audit -"),
         (("audit", "--jsn=1"), "no option '--jsn'. Did you mean '--json'?"),
         (("audit", "--zzz"), "errcomp: no option '--zzz'. (see: errcomp audit --help)\n"),
@@ -55,6 +63,22 @@ def test_the_nearest_name_is_suggested(
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_pairs_need_no_ingest(run: Run, pairs_csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pairs_csv.parent)
+    for name, text in (
+        ("my pairs.csv", "device,predicted,measured\nA,1,2\n"),
+        ("pairs.json", '[{"predicted": 1, "measured": 2}]'),
+    ):
+        Path(name).write_text(text, encoding="utf-8")
+        ran = run("ingest", name, "-o", "x.csv")
+        assert ran.code == 2
+        assert ran.err.endswith(f" It is a table of pairs already: errcomp audit {quote(name)}\n")
+    for argv in (("pairs.csv",), ("kineto", "pairs.json"), ("none.csv",)):
+        ran = run("ingest", *argv, "-o", "x.csv")
+        assert (ran.code, "audit" in ran.err, "readers --tool" in ran.err) == (2, False, False)
+    assert not Path("x.csv").exists()
 
 
 def test_a_series_that_is_misspelt(run: Run, tmp_path: Path) -> None:

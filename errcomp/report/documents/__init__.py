@@ -102,11 +102,11 @@ def read(path: str | Path) -> tuple[str, Mapping[str, Any], Any]:
     """
     try:
         document = parse(read_text(Path(path)))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    try:
         name = _name(document)
-        return document["schema"], document, load(document) if name in _KINDS else None
+        if name in _KINDS:
+            return document["schema"], document, load(document)
+        check_values(document)
+        return document["schema"], document, None
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -211,8 +211,8 @@ def _name(document: Any) -> str:
     name, version = found[1], int(found[2])
     if version > _VERSION or name not in (*_KINDS, *_ROWS_ONLY):
         raise InputError(
-            f"written by a newer errcomp: {schema}. This one reads errcomp.NAME/{_VERSION} with "
-            f"the names {', '.join(sorted((*_KINDS, *_ROWS_ONLY)))}. Upgrade errcomp, or write the "
-            "document again with this one."
+            f"its key 'schema' is {schema!r}: written by a newer errcomp. This one reads "
+            f"errcomp.NAME/{_VERSION} with the names {', '.join(sorted((*_KINDS, *_ROWS_ONLY)))}. "
+            "Upgrade errcomp, or write the document again with this one."
         )
     return name

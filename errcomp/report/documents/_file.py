@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from errcomp.errors import InputError
 
@@ -37,23 +37,21 @@ def looks_like_document(path: Path) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """Read a file in UTF-8 (or the UTF-16 that some shells write)."""
+    """Read a file or a pipe in UTF-8 (or the UTF-16 that some shells write)."""
     try:
         if path.is_dir():
             raise InputError("is a folder. Name a file that a command wrote with -o FILE.json.")
         if not path.exists():
             raise InputError("there is no such file.")
-        if not path.is_file():
-            raise InputError("is no ordinary file. Write the document to a file first.")
-        size = path.stat().st_size
-        if size > _LARGEST_BYTES:
-            raise InputError(
-                f"has {size / 2**20:,.0f} MiB, more than the {_LARGEST_BYTES // 2**20} MiB that a "
-                "document may have. Choose fewer rows (--where KEY=VALUE) when writing it."
-            )
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_BYTES + 1)
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror}).") from error
+    if len(data) > _LARGEST_BYTES:
+        raise InputError(
+            f"has more than the {_LARGEST_BYTES // 2**20} MiB that a document may have. Choose "
+            "fewer rows (--where KEY=VALUE) when writing it."
+        )
     try:
         return data.decode(json.detect_encoding(data))
     except UnicodeDecodeError as error:
@@ -71,7 +69,7 @@ def parse(text: str) -> Any:
             object_pairs_hook=_object,
             parse_int=_integer,
             parse_float=_float,
-            parse_constant=_constant,
+            parse_constant=_NoNumber,
         )
     except json.JSONDecodeError as error:
         if not text.strip():
@@ -95,21 +93,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > _LARGEST_DIGITS:
-        raise InputError(f"holds the whole number {digits[:20]}… of {len(digits):,} digits.")
-    return int(digits)
+class _NoNumber(str):
+    """What stands where a number should; kept, so that it can be said where it stands."""
+
+    __slots__ = ()
 
 
-def _float(digits: str) -> float:
+def _integer(digits: str) -> Any:
+    return int(digits) if len(digits) <= _LARGEST_DIGITS else _NoNumber(digits)
+
+
+def _float(digits: str) -> Any:
     found = float(digits)
-    if not math.isfinite(found):
-        raise InputError(f"holds the number {digits[:20]}, which is beyond what a number can be.")
-    return found
-
-
-def _constant(word: str) -> NoReturn:
-    raise InputError(f"holds {word}, which is not JSON: a figure that is not defined is null.")
+    return found if math.isfinite(found) else _NoNumber(digits)
 
 
 def check_values(document: Any) -> None:
@@ -127,10 +123,16 @@ def check_values(document: Any) -> None:
         elif isinstance(value, list | tuple):
             pending += [(one, f"{path}[{i}]", depth + 1) for i, one in enumerate(value)]
         elif not _is_plain(value):
-            seen = "a number of too many digits" if isinstance(value, int) else f"{value!r:.60}"
             raise InputError(
-                f"{path} must be a finite number, text, true, false or null, got {seen}."
+                f"{path} must be a finite number, text, true, false or null (a figure that is not "
+                f"defined), got {_shown(value)}"
             )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) or (isinstance(value, _NoNumber) and value.isdecimal()):
+        return "a number of too many digits"
+    return f"{value:.20}" if isinstance(value, _NoNumber) else f"{value!r:.60}"
 
 
 def _is_plain(value: object) -> bool:
@@ -140,7 +142,7 @@ def _is_plain(value: object) -> bool:
         return bool(abs(value) < 10**_LARGEST_DIGITS)
     if isinstance(value, float):
         return math.isfinite(value)
-    return _is_text(value)
+    return not isinstance(value, _NoNumber) and _is_text(value)
 
 
 def _is_text(value: object) -> bool:

@@ -19,6 +19,12 @@ from errcomp.propagation.sums import Budget
 from errcomp.propagation.tails import Tails
 from errcomp.propagation.terms import KINDS
 from errcomp.propagation.validation import ValidationRow
+from errcomp.report.documents._agreement import (
+    check_model,
+    check_outcome,
+    check_runs,
+    check_shares,
+)
 from errcomp.report.documents._common import caveat
 from errcomp.report.documents._fields import (
     Field,
@@ -61,6 +67,8 @@ def read_propagation(field: Field) -> tuple[Propagation, str]:
     for run in found.runs:
         for assumption in found.assumptions:
             found.of(run, assumption)
+    check_runs(field.at("rows"), found)
+    check_model(field, found)
     return found, field("source", text)
 
 
@@ -73,7 +81,7 @@ def propagation_again(result: tuple[Propagation, str]) -> Mapping[str, Any]:
 
 def _outcome(field: Field) -> Outcome:
     bounds = field("assumption", text) == _BOUNDS
-    return field.make(
+    found = field.make(
         Outcome,
         run=text,
         assumption=text,
@@ -96,6 +104,8 @@ def _outcome(field: Field) -> Outcome:
         measured=maybe(number),
         caveats=many(caveat),
     )
+    check_outcome(field, found)
+    return found
 
 
 def _band(field: Field) -> Band:
@@ -192,6 +202,7 @@ def read_validation(field: Field) -> Validation:
             field.at("rows").refuse("rows of every assumption at the same levels")
     if _SHOWN not in levels:
         field.at("rows").refuse(f"rows of the level {_SHOWN}")
+    check_shares(field.at("rows"), found.rows, len(found.runs))
     for name, places in found.pit.items():
         if len(places) != len(found.runs):
             field.at("pit").at(name).refuse(f"one place for each of the {len(found.runs)} runs")
