@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._input import add_where, no_such_table, select
 from errcomp.cli._targets import beside
-from errcomp.errors import InputError, MissingExtraError, did_you_mean
+from errcomp.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
@@ -71,8 +70,6 @@ def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str,
                 f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
             )
         found.append((name, Path(path)))
-    if found and find_spec("matplotlib") is None:
-        raise MissingExtraError("matplotlib", "figures", "drawing figures")
     return found
 
 

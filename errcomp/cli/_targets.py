@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from errcomp._files import check_target, together
-from errcomp.errors import InputError
+from errcomp.errors import InputError, MissingExtraError
 
 __all__ = ["beside", "check_targets", "write_files"]
 
@@ -19,7 +20,7 @@ _OPTIONS = {"output": "-o", "target": "-o", "junit": "--junit", "markdown": "--m
 def check_targets(
     args: argparse.Namespace,
     inputs: Iterable[Path | str | None],
-    figures: Iterable[tuple[str, Path]] = (),
+    figures: Sequence[tuple[str, Path]] = (),
 ) -> None:
     """Refuse files that cannot be written, or must not be, before any work is done.
 
@@ -29,13 +30,15 @@ def check_targets(
         Its -o, --junit and --markdown, as far as the command has them.
     inputs : iterable of path
         What the command reads; None and what is no file count as nothing.
-    figures : iterable of (str, Path)
+    figures : sequence of (str, Path)
         What --figure asks for.
 
     Raises
     ------
     InputError
         A file cannot be written, is one that is read, or is named twice.
+    MissingExtraError
+        Figures are asked for, and matplotlib is not installed.
     """
     read = [Path(name) for name in inputs if name is not None and Path(name).exists()]
     taken: dict[Path, str] = {}
@@ -51,6 +54,8 @@ def check_targets(
         other = taken.setdefault(target.resolve(), option)
         if other is not option:
             raise InputError(f"{option}: {target} is written by {other} too; name two files")
+    if figures and find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "figures", "drawing figures")
 
 
 def _targets(
