@@ -170,7 +170,8 @@ CHECKS: tuple[Check, ...] = (
         "Fires when at least 2 of 3 errors have one sign (twice as many as the other) and a "
         "binomial test says that this is no chance. What a single factor would remove is measured "
         "on pairs left out of its fit, one at a time.",
-        "Multiply predictions by a factor fitted on other measurements.",
+        "Where one factor helps, multiply predictions by one fitted on other measurements; where "
+        "none does, look for what the errors have in common.",
     ),
     Check(
         "aggregation-not-stated",
@@ -179,7 +180,8 @@ CHECKS: tuple[Check, ...] = (
         "claim",
         "Fires when the claim's aggregation is not stated, the four averages of these pairs are "
         "1.25 times apart or more, and the mean does not print as the claim. A fact, no test.",
-        "Ask the source; until then a small figure may be a median or a geometric mean.",
+        "Say which average a figure of your own is (--aggregation mean); ask the source of one of "
+        "theirs. Until then a small figure may be a median or a geometric mean.",
     ),
     Check(
         "aggregation-matters",

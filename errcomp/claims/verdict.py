@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
     from errcomp.tables import Pairs
 
-__all__ = ["AGGREGATIONS", "Verdict", "Word", "could_hold_as", "judge", "spoken", "word_of"]
+__all__ = [
+    "AGGREGATIONS",
+    "Verdict",
+    "Word",
+    "could_hold_as",
+    "judge",
+    "lacks_aggregation",
+    "spoken",
+    "word_of",
+]
 
 #: What can be said of a claim.
 Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
@@ -31,6 +40,11 @@ _BY_AGGREGATION: Mapping[str, str] = {**AGGREGATIONS, "total": "total_error"}
 #: Metrics whose name fixes the figure, whatever the aggregation of the others.
 _BY_METRIC = {"share within 10%": "within_10"}
 _ERROR_METRICS = ("MAPE", "error", "accuracy", "alignment")
+#: What follows from an average that is not named: in a source, and in a claim of the user's own.
+_UNSAID = (
+    ", and the source does not say which it is",
+    ": say which it is with --aggregation mean (or median, geometric mean, weighted)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +165,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
             reason = (
                 f"{word.capitalize()} as a mean ({recomputed.format()}), but the "
                 f"{spoken(names)} of the same {recomputed.n} pairs could be "
-                f"{claim.shown}, and the source does not say which it is."
+                f"{claim.shown}{_UNSAID[claim.claimed_by == 'the user']}."
             )
             word = "not verifiable"
     return Verdict(word, reason, claim, recomputed, ratio, aggregations, agreeing)
@@ -170,6 +184,15 @@ def could_hold_as(verdict: Verdict, figures: Mapping[str, Estimate]) -> tuple[st
     return tuple(
         name for name, key in AGGREGATIONS.items() if word_of(claim, figures[key]) == "consistent"
     )
+
+
+def lacks_aggregation(verdict: Verdict) -> bool:
+    """Say whether a claim of the user's own is undecided only because it names no average."""
+    claim, found = verdict.claim, verdict.recomputed
+    if claim is None or found is None or found.low is None:
+        return False
+    by_user = claim.claimed_by == "the user"
+    return by_user and verdict.word == "not verifiable" and _is_open(claim)
 
 
 def spoken(aggregations: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "": ("errcomp audit neusight", "errcomp report neusight -o report.html", "errcomp doctor"),
     "audit": (
         "errcomp audit neusight --where device=H100",
-        "errcomp audit pairs.csv --predicted estimate --measured latency --claim 5%",
+        "errcomp audit pairs.csv --predicted estimate --measured latency --claim 5% "
+        "--aggregation mean",
     ),
     "report": ("errcomp report neusight -o report.html",),
     "propagate": (

@@ -55,8 +55,9 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--aggregation",
         choices=("mean", "median", "geometric mean", "weighted", "total"),
-        help="of --claim, where its source states it (total: of a sum, or of a difference of "
-        "means)",
+        help="how --claim was averaged: mean for a MAPE (total: the error of a sum, or of a "
+        "difference of means). Leave it out where a source does not say: the claim then counts as "
+        "wrong only where it would as any average",
     )
     parser.add_argument(
         "--metric",
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
     if args.fail_on and not report.cases:
         raise InputError(
             f"--fail-on {args.fail_on[0]} has nothing to judge: no claim is known of these pairs. "
-            'Give one, e.g. --claim "5%"'
+            'Give one, e.g. --claim "5%" --aggregation mean'
         )
     finish(args, report)
     emit(
@@ -113,4 +114,5 @@ def run(args: argparse.Namespace) -> None:
         audit_tables(result),
         section=lambda: section(result, pairs),
         inputs=[args.table],
+        flat=[row.to_dict() for row in (*(result.rows if result.by else ()), *result.overall)],
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from errcomp.claims.registry import Claim, user_claim
-from errcomp.claims.verdict import Verdict, Word, judge
+from errcomp.claims.verdict import Verdict, Word, judge, lacks_aggregation
 from errcomp.errors import InputError
 from errcomp.results import Estimate
 from errcomp.tables import Pairs
@@ -101,6 +101,23 @@ def test_what_the_pairs_cannot_decide_is_not_verifiable(
     verdict = judge(replace(user_claim("2.3%"), **changes), figures(), PAIRS)
     assert verdict.word == "not verifiable"
     assert reason in verdict.reason
+
+
+def test_a_claim_of_ones_own_is_told_how_to_say_its_average() -> None:
+    found = {**figures(), "gmape": Estimate("gmape", 0.02, low=0.01, high=0.03, n=16)}
+    own = judge(claim("2.3%"), found, PAIRS)
+    assert own.word == "not verifiable"
+    assert "geometric mean of the same 16 pairs could be 2.3 %: say which it is" in own.reason
+    assert "with --aggregation mean (or" in own.reason
+    assert lacks_aggregation(own)
+    other = judge(claim("2.3%", claimed_by="the authors"), found, PAIRS)
+    assert other.word == "not verifiable"
+    assert other.reason.endswith("2.3 %, and the source does not say which it is.")
+    assert not lacks_aggregation(other)
+    said = judge(claim("2.3%", aggregation="mean"), found, PAIRS)
+    assert said.word == "overstated"
+    assert not lacks_aggregation(said)
+    assert not lacks_aggregation(judge(claim("2.3%"), figures(None, None), PAIRS))
 
 
 def test_without_an_interval_nothing_is_decided() -> None:

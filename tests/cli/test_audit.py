@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,9 @@ def test_people_get_a_table_of_at_most_a_hundred_columns(run: Run) -> None:
     assert any("H100" in line and "overstated" in line and "[" in line for line in lines)
     assert "What the figure over all 146 pairs hides" in ran.out
     assert "habitat, micro, roofline" in ran.out
-    assert "%  overstated  Mismatch" in ran.out
+    assert "%  (overstated)  Mismatch" in ran.out
     assert "9 claims are judged" in ran.out
-    assert "all of them together, overstated:\nall." in ran.out
+    assert "In brackets: not so at the level that holds for all 9 claims\ntogether." in ran.out
     assert lines[0].endswith(": dataset neusight, tool neusight")
     assert "52.0]‡" in ran.out
     assert "H100 training: the median of these pairs prints as 4.1 %." in ran.out
@@ -88,6 +89,18 @@ def test_columns_of_odd_names(run: Run, tmp_path: Path) -> None:
     assert "Dependence was not checked" not in run("audit", path, *named).out
     figures = run("metrics", path, *named, "--by", "model", "--json")
     assert [row["model"] for row in figures.json["rows"]] == ["net0", "net1", "net2"]
+
+
+@pytest.mark.parametrize("by", ["gpu", ""])
+def test_flat_rows_have_all_pairs_too(run: Run, pairs_csv: Path, by: str) -> None:
+    argv = ("audit", pairs_csv, *COLUMNS, "--claim", "0.1%", *(("--by", by) if by else ()))
+    rows = list(csv.DictReader(run(*argv, "--format", "csv").out.splitlines()))
+    assert [row["n"] for row in rows] == (["6", "6", "12"] if by else ["12"])
+    assert [row.get("gpu") for row in rows] == (["A", "B", ""] if by else [None])
+    assert rows[-1]["verdict"] == "overstated"
+    written = pairs_csv.with_name("t.csv")
+    run(*argv, "-o", written)
+    assert list(csv.DictReader(written.read_text().splitlines())) == rows
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("overstated", 1), ("understated", 0)])

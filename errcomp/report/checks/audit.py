@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from errcomp.claims.verdict import lacks_aggregation
 from errcomp.errors import InputError
 from errcomp.report.checks._caveats import remedies
 from errcomp.report.checks._report import CheckReport
 from errcomp.report.checks.junit import Case
 from errcomp.report.checks.markdown import head, items, line, paragraph, table
+from errcomp.report.tables.audit import AS_IF_INDEPENDENT, brackets_note, verdict_word
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit
@@ -183,10 +185,9 @@ def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
     parts = []
     for word in dict.fromkeys(one.word for one in failed):
         names = [one.name for one in failed if one.word == word]
-        listed = "; ".join(names[:_NAMED]) + ("; …" if len(names) > _NAMED else "")
         parts.append(
             f"{len(names)} of {n} {'is' if len(names) == 1 else 'are'} {word}"
-            f"{_MEANING[word]} ({listed})"
+            f"{_MEANING[word]} ({_listed(names)})"
         )
     return "; ".join(parts) + "."
 
@@ -202,31 +203,31 @@ def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     rows = []
     # What failed or was decided comes first, whatever was found: a long table is cut.
     order = {"overstated": 0, "understated": 1, "consistent": 2, "not verifiable": 3}
-    for one in sorted(judged, key=lambda one: order[one.word]):
+    for one in sorted(judged, key=lambda one: (order[one.word], order[one.verdict.word])):
         claim, figure = one.verdict.claim, one.verdict.recomputed
-        alone = one.verdict.word
         rows.append(
             (
                 one.name,
                 "" if one.n is None else str(one.n),
                 "" if claim is None else claim.shown,
                 "" if figure is None else figure.format(),
-                one.word,
-                "" if alone == one.word else alone,
+                verdict_word(one.verdict, one.independent),
             )
         )
     names = ["claim about", "n", "claimed", f"recomputed [{100 * result.level:g} %]", "verdict"]
-    if any(row[-1] for row in rows):
-        return table([*names, "judged alone"], rows, right=(1, 2, 3))
-    return table(names, [row[:-1] for row in rows], right=(1, 2, 3)) if rows else []
+    if not rows:
+        return []
+    brackets = brackets_note(result, (one.verdict for one in judged))
+    signs = [f"*: {AS_IF_INDEPENDENT}."] if any("*" in row[-1] for row in rows) else []
+    notes = [*([brackets] if brackets else []), *signs]
+    told = [text for note in notes for text in paragraph(note)]
+    return [*table(names, rows, right=(1, 2, 3)), *told]
 
 
 def _do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
-    """Say what to do: about what failed; where nothing did, about nothing."""
+    """Say what to do: about what failed, and about what could not be decided."""
     if not judged:
-        return paragraph("What to do: give a figure to judge, e.g. --claim 5%.")
-    if not failed:
-        return paragraph("What to do: nothing.")
+        return paragraph("What to do: give a figure to judge, e.g. --claim 5% --aggregation mean.")
     words = {one.word for one in failed}
     lines = []
     if "overstated" in words:
@@ -236,9 +237,33 @@ def _do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
         )
     if "understated" in words:
         lines.append("Understated: the predictor is better than claimed. Quote the new figure.")
-    if "not verifiable" in words:
-        lines.append("Not verifiable: measure more configurations, or state what is claimed.")
-    return items("What to do:", [*lines, *remedies({one.name: one.caveats for one in failed})])
+    lines += [*_undecided(judged), *remedies({one.name: one.caveats for one in failed})]
+    return items("What to do:", lines) if lines else paragraph("What to do: nothing.")
+
+
+def _undecided(judged: Sequence[_Judged]) -> list[str]:
+    """Say what would decide the claims that the pairs do not: they did not fail, nor pass."""
+    remedy: dict[str, list[str]] = {}
+    for one in judged:
+        if one.word != "not verifiable":
+            continue
+        figure = one.verdict.recomputed
+        if lacks_aggregation(one.verdict):
+            what = (
+                "The claim does not say how it was averaged: say which it is with "
+                "--aggregation mean (or another average)."
+            )
+        elif figure is not None and figure.low is None:
+            what = "Measure more configurations: there are too few for an interval."
+        else:
+            what = one.verdict.reason
+        remedy.setdefault(what, []).append(one.name)
+    lines = [f"Not verifiable ({_listed(names)}): {what}" for what, names in remedy.items()]
+    return lines[:_NAMED]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "; ".join(names[:_NAMED]) + ("; …" if len(names) > _NAMED else "")
 
 
 def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:

@@ -13,13 +13,18 @@ from errcomp.report.page._parts import Tone
 from errcomp.report.sections._common import Drawing, pictures
 from errcomp.report.tables import caveat_text, heading_of, key_text
 from errcomp.report.tables.audit import (
+    AS_IF_INDEPENDENT,
+    brackets_note,
     claimed,
     claimed_by,
+    interval_sign,
     is_reported,
     name_of,
+    not_used,
     subject,
     survey_word,
     unchecked,
+    verdict_word,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ _TONES: dict[str, Tone] = {
     "no claim": "plain",
 }
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+_ALONE = " if judged alone, not so if judged together"
 #: Rows that are named where a method is told.
 _NAMED = 3
 #: Figures in a table of their own.
@@ -61,7 +67,7 @@ def audit_section(audit: Audit, pairs: Pairs | None = None) -> Section:
     if pairs is None:
         notes.append("Figures of single pairs need the table itself: errcomp report TABLE.")
     notes += unchecked(audit)
-    notes += [f"Not used: {one.n} rows, {one.reason}." for one in audit.dropped]
+    notes += [f"Not used: {not_used(one)}." for one in audit.dropped]
     if audit.others:
         notes.append(f"Also in the table, audited with --tool NAME: {', '.join(audit.others)}.")
     return Section(
@@ -76,7 +82,7 @@ def audit_section(audit: Audit, pairs: Pairs | None = None) -> Section:
 
 
 def _verdicts(audit: Audit) -> list[Verdict]:
-    found = [Verdict(_spoken(_word(one)), f"— {_claim(one)}", _tone(one)) for one in audit.claims]
+    found = [Verdict(_spoken(one), f"— {_claim(one)}", _tone(one)) for one in audit.claims]
     found += [_of_overall(row) for row in audit.overall if row.verdict.claim is None]
     found += [
         _of_overall(row)
@@ -84,25 +90,20 @@ def _verdicts(audit: Audit) -> list[Verdict]:
         if row.verdict.claim is not None and row.verdict.claim not in _claims(audit.claims)
     ]
     judged = [row for row in audit.rows if row.key and row.verdict.claim is not None]
-    for word in dict.fromkeys(_word(row.verdict) for row in judged):
-        rows = [row for row in judged if _word(row.verdict) == word]
-        found.append(Verdict(_spoken(word), _of_groups(rows, len(judged)), _tone(rows[0].verdict)))
+    for word in dict.fromkeys(verdict_word(row.verdict) for row in judged):
+        rows = [row for row in judged if verdict_word(row.verdict) == word]
+        one = rows[0].verdict
+        found.append(Verdict(_spoken(one), _of_groups(rows, len(judged)), _tone(one)))
     return found
-
-
-def _word(verdict: Judged) -> str:
-    """Return the verdict, in brackets where it does not hold for all claims together."""
-    return verdict.word if verdict.together == verdict.word else f"({verdict.word})"
 
 
 def _tone(verdict: Judged) -> Tone:
     return _TONES[verdict.word] if verdict.together == verdict.word else "doubt"
 
 
-def _spoken(word: str) -> str:
-    if word.startswith("("):
-        return f"{word.strip('()').capitalize()} if judged alone, not so if judged together"
-    return word.capitalize()
+def _spoken(verdict: Judged) -> str:
+    alone = "" if verdict.together == verdict.word else _ALONE
+    return f"{verdict.word.capitalize()}{alone}"
 
 
 def _claims(verdicts: Sequence[Judged]) -> list[object]:
@@ -111,7 +112,7 @@ def _claims(verdicts: Sequence[Judged]) -> list[object]:
 
 def _of_overall(row: AuditRow) -> Verdict:
     if row.verdict.claim is not None:
-        return Verdict(_spoken(_word(row.verdict)), f"— {_claim(row.verdict)}", _tone(row.verdict))
+        return Verdict(_spoken(row.verdict), f"— {_claim(row.verdict)}", _tone(row.verdict))
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
@@ -179,15 +180,14 @@ def _groups(audit: Audit) -> Grid:
             _claimed(row),
             _figure(row, "mape"),
             _figure(row, "max_ape"),
-            Cell(_word(row.verdict), None, _tone(row.verdict)),
+            Cell(verdict_word(row.verdict, row.independent), None, _tone(row.verdict)),
             *([Cell(survey_word(row))] if survey else []),
             _caveats(row),
         ]
         for row in rows
     ]
-    notes = list(_signs(rows))
-    if any(row.verdict.word != row.verdict.together for row in rows):
-        notes.append("In brackets: not so at the level that holds for all claims together.")
+    brackets = brackets_note(audit, (row.verdict for row in rows))
+    notes = [*_signs(rows), *([brackets] if brackets else [])]
     title = f"Groups by {' and '.join(audit.by)}" if audit.by else "All pairs"
     return Grid(title, heads, cells, notes)
 
@@ -198,11 +198,11 @@ def _caveats(row: AuditRow) -> Cell:
     if row.verdict.claim is not None:
         averages = could_hold_as(row.verdict, row.figures)
         also = f" As the {spoken(averages)} of the same pairs it could hold." if averages else ""
-        more.insert(0, Advice(_spoken(_word(row.verdict)), f"{row.verdict.reason}{also}"))
+        more.insert(0, Advice(_spoken(row.verdict), f"{row.verdict.reason}{also}"))
     n = len(row.caveats)
     about = f"{n} caveat{'' if n == 1 else 's'}"
     if row.verdict.claim is not None:
-        about = f"{_word(row.verdict)}, {about}"
+        about = f"{verdict_word(row.verdict)}, {about}"
     return Cell(str(n), float(n), more=more, about=f"{name_of(row) or 'all'}: {about}")
 
 
@@ -250,6 +250,8 @@ def _signs(rows: Sequence[AuditRow]) -> Iterator[str]:
         yield "† Attributed to the tool by the survey, which does not say where it stands."
     if clusters := sorted({row.cluster for row in rows} - {""}):
         yield f"‡ Interval by whole clusters ({' or '.join(clusters)}), not by single pairs."
+    if "*" in map(interval_sign, rows):
+        yield f"* {AS_IF_INDEPENDENT}."
 
 
 def _claimed(row: AuditRow) -> Cell:
@@ -261,7 +263,7 @@ def _claimed(row: AuditRow) -> Cell:
 
 def _figure(row: AuditRow, name: str) -> Cell:
     found = row.figures[name]
-    mark = "‡" if row.cluster and found.low is not None else ""
+    mark = "" if found.low is None else interval_sign(row)
     return Cell(found.format() + mark, None if found.value != found.value else found.value)
 
 

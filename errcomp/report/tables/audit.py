@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -13,20 +13,28 @@ if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit, AuditRow
     from errcomp.claims.registry import Claim
     from errcomp.claims.verdict import Verdict
+    from errcomp.results import Dropped
 
 __all__ = [
+    "AS_IF_INDEPENDENT",
     "audit_tables",
+    "brackets_note",
     "claim_line",
     "claimed",
     "claimed_by",
+    "interval_sign",
     "is_reported",
     "name_of",
+    "not_used",
     "subject",
     "survey_word",
     "unchecked",
+    "verdict_word",
 ]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+#: What a star at an interval, or at a verdict that rests on it, means.
+AS_IF_INDEPENDENT = "As if pairs were independent, which they are not (too few clusters)"
 
 
 def audit_tables(result: Audit) -> list[Table]:
@@ -38,20 +46,20 @@ def audit_tables(result: Audit) -> list[Table]:
         *([Column("Tool", lambda r: r["row"].tool, key=True)] if several else []),
         *(_key_column(name) for name in result.by),
         Column("n", lambda r: str(r["row"].n), right=True, key=True),
-        Column("Claimed", lambda r: claimed(r["row"].verdict) or "—", right=True),
+        Column("Claim", lambda r: claimed(r["row"].verdict) or "—", right=True),
         Column(
             f"MAPE [{100 * result.level:g} %]",
-            lambda r: r["row"].figures["mape"].format() + ("‡" if r["row"].cluster else ""),
+            lambda r: r["row"].figures["mape"].format() + interval_sign(r["row"]),
             right=True,
         ),
         Column("Max APE", lambda r: r["row"].figures["max_ape"].format(), right=True),
-        Column("Verdict", lambda r: _word(r["row"])),
+        Column("Verdict", lambda r: verdict_word(r["row"].verdict, r["row"].independent)),
         *(
             [Column("Survey", lambda r: survey_word(r["row"]))]
             if any(map(survey_word, shown))
             else []
         ),
-        Column("Caveats", lambda r: "".join(letters[c.code] for c in r["row"].caveats)),
+        Column("Caveat", lambda r: "".join(letters[c.code] for c in r["row"].caveats)),
     ]
     title = f"Claimed and recomputed accuracy: {subject(result, 'the table given')}"
     return [Table(title, columns, [{"row": row} for row in shown], _notes(result, shown, letters))]
@@ -79,9 +87,31 @@ def is_reported(claim: Claim) -> bool:
     return claim.claimed_by.startswith("the survey")
 
 
-def _word(row: AuditRow) -> str:
-    decided = row.verdict.word in ("overstated", "understated")
-    return row.verdict.word + ("*" if decided and not row.independent else "")
+def verdict_word(verdict: Verdict, independent: bool = True) -> str:
+    """Return the verdict: in brackets where it does not hold for all claims together.
+
+    A star says that it rests on an independence which the pairs do not have.
+    """
+    decided = verdict.word in ("overstated", "understated")
+    text = verdict.word + ("*" if decided and not independent else "")
+    return text if verdict.together == verdict.word else f"({text})"
+
+
+def brackets_note(result: Audit, verdicts: Iterable[Verdict]) -> str:
+    """Say what brackets around verdicts mean; empty where none of them has any."""
+    if all(verdict.together == verdict.word for verdict in verdicts):
+        return ""
+    return (
+        "In brackets: not so at the level that holds for all "
+        f"{result.judged_together} claims together."
+    )
+
+
+def interval_sign(row: AuditRow) -> str:
+    """Return the sign of an interval that draws whole clusters, or would if there were enough."""
+    if row.cluster:
+        return "‡"
+    return "" if row.independent or row.figures["mape"].low is None else "*"
 
 
 def survey_word(row: AuditRow) -> str:
@@ -113,7 +143,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
         notes += ["", "Other claims:", *(f" · {claim_line(v)}" for v in result.claims)]
     if result.caveats:
         notes += ["", "Comparing these tools:", *(f" · {c.message}" for c in result.caveats)]
-    notes += [f"Not used: {d.n} rows, {d.reason}" for d in result.dropped]
+    notes += [f"Not used: {not_used(d)}" for d in result.dropped]
     if result.others:
         notes += ["", f"Also in the table, audited with --tool NAME: {', '.join(result.others)}"]
     return notes
@@ -124,8 +154,8 @@ def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
     notes = []
     if any(row.verdict.claim and is_reported(row.verdict.claim) for row in shown):
         notes.append(" †  Attributed to the tool by the survey, which does not say where it stands")
-    if any(_word(row).endswith("*") for row in shown):
-        notes.append(" *  If the pairs were independent, which they are not (see the caveats)")
+    if "*" in map(interval_sign, shown):
+        notes.append(f" *  {AS_IF_INDEPENDENT}")
     clusters = sorted({row.cluster for row in shown} - {""})
     if clusters:
         notes.append(
@@ -134,6 +164,11 @@ def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
     if any(row.verdict.word == "overstated" for row in shown):
         notes.append("Overstated: the accuracy is, so the error is larger than claimed.")
     return notes
+
+
+def not_used(dropped: Dropped) -> str:
+    """Say how many rows were left out, and why."""
+    return f"{dropped.n:,} row{'' if dropped.n == 1 else 's'}, {dropped.reason}"
 
 
 def unchecked(result: Audit) -> list[str]:
@@ -148,39 +183,28 @@ def unchecked(result: Audit) -> list[str]:
 
 
 def _together(result: Audit) -> list[str]:
-    """Say which verdicts hold for all claims together."""
-    several = len({row.tool for row in result.rows}) > 1
-    verdicts = [
-        (f"{row.tool} {name_of(row)}" if several else name_of(row), row.verdict)
-        for row in result.rows
-        if row.key
-    ]
-    verdicts += [(_about(verdict), verdict) for verdict in result.claims]
-    if not any(verdict.jointly for _, verdict in verdicts):
+    """Say how many claims are judged, and which verdicts hold for all of them together."""
+    verdicts = [*(row.verdict for row in result.rows if row.key), *result.claims]
+    if not any(verdict.jointly for verdict in verdicts):
         return []
-    told = []
-    for word in ("overstated", "understated"):
-        alone = [name for name, verdict in verdicts if verdict.word == word]
-        kept = [name for name, verdict in verdicts if verdict.word == word == verdict.together]
-        if alone or word == "overstated":
-            told.append(f"{word}: {', '.join(dict.fromkeys(kept)) or 'none'}")
-    return [
-        f"{result.judged_together} claims are judged, each at {100 * result.level:g} %. At the "
-        f"level that holds for all of them together, {'; '.join(told)}."
-    ]
-
-
-def _about(verdict: Verdict) -> str:
-    """Return what a claim is about that is not about one of the groups."""
-    subset = verdict.claim.subset if verdict.claim else {}
-    return " ".join(subset.values()) or "all"
+    note = f"{result.judged_together} claims are judged, each at {100 * result.level:g} %."
+    brackets = brackets_note(result, verdicts)
+    if not brackets and any(one.word in ("overstated", "understated") for one in verdicts):
+        brackets = "What is over- or understated is so at the level that holds for all of them too."
+    return [f"{note} {brackets}".rstrip()]
 
 
 def _about_rows(result: Audit) -> list[str]:
     """Say which claims another average would print, and how to read a row's caveats."""
-    from errcomp.claims.verdict import could_hold_as, spoken
+    from errcomp.claims.verdict import could_hold_as, lacks_aggregation, spoken
 
     notes = []
+    undecided = [name_of(row) for row in result.rows if row.key and lacks_aggregation(row.verdict)]
+    if undecided:
+        notes.append(
+            f"{', '.join(undecided)}: not verifiable because the claim does not say how it was "
+            "averaged. Say which it is with --aggregation mean (or another average)."
+        )
     named = dict.fromkeys(
         name_of(row) if row.key else "all"
         for row in [*result.rows, *result.overall]
@@ -194,8 +218,10 @@ def _about_rows(result: Audit) -> list[str]:
     for row in result.rows:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
         if claim and averages:
+            verb = "prints" if len(averages) == 1 else "print"
             notes.append(
-                f"{name_of(row)}: the {spoken(averages)} of these pairs prints as {claim.shown}."
+                f"{name_of(row) or 'all'}: the {spoken(averages)} of these pairs {verb} as "
+                f"{claim.shown}."
             )
     if any(row.caveats for row in result.rows) and result.by:
         example = next(row for row in result.rows if row.caveats)
@@ -215,8 +241,7 @@ def _of(tool: str) -> str:
 
 def claim_line(verdict: Verdict) -> str:
     """Say what was claimed, by whom and where, and what the pairs say of it."""
-    alone = "" if verdict.together == verdict.word else " if judged alone"
-    return f"{claimed_by(verdict)}: {verdict.word}{alone}. {verdict.reason}"
+    return f"{claimed_by(verdict)}: {verdict_word(verdict)}. {verdict.reason}"
 
 
 def claimed_by(verdict: Verdict) -> str:

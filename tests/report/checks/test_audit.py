@@ -92,9 +92,13 @@ def test_groups_fail_only_where_the_claim_fails_for_all_together(mixed):
     report = report_audit(replace(mixed, rows=tuple(rows)))
     assert outcomes(report)["device=B"] == "passed"
     assert "| device=B | 12 | 5 % |" in report.markdown
-    assert "| consistent | overstated |" in report.markdown
-    assert "judged alone" in report.markdown
-    assert "judged alone" not in report_audit(mixed).markdown
+    assert "| (overstated) |" in report.markdown
+    note = "In brackets: not so at the level that holds for all 4 claims together."
+    assert note in report.markdown.splitlines()
+    assert "n brackets" not in report_audit(mixed).markdown
+    # It stands between what failed and what is consistent by itself.
+    words = [line.split(" | ")[-1] for line in report.markdown.splitlines()[6:10]]
+    assert words == [r"overstated\* |", "(overstated) |", "consistent |", "not verifiable |"]
 
 
 def test_so_do_claims_about_all_pairs(mixed):
@@ -141,7 +145,9 @@ def test_summary(mixed):
         "| device=B", "| all pairs, claim 5 %", "| device=A", "| device=C",
     ]  # fmt: skip
     assert "- Overstated: look for what changed in the predictor" in text
-    assert "Multiply predictions by a factor fitted on other measurements" in text
+    assert "Where one factor helps, multiply predictions by one fitted on other" in text
+    few = "- Not verifiable (device=C): Measure more configurations: there are too few for an int"
+    assert few in text
     assert len(lines) < 60
     assert "4 claims are judged at 98.75 % each, so that 95 % hold for all of them" in text
     assert "If all claims were true, this would fail in at most 5 % of audits." in text
@@ -157,6 +163,26 @@ def test_summary_of_a_pass():
     )
 
 
+def test_a_pass_with_undecided_claims_says_what_would_decide_them():
+    """The mean of A is 15 %, its median 4 %: without an average 4 % is neither right nor wrong."""
+    two_kinds = (0.03, 0.04, 0.04, 0.05, 0.4, 0.04, 0.45, 0.04, 0.35, 0.04, 0.04, 0.4)
+    table = pairs({"A": two_kinds, "B": SMALL})
+    open_claim = report_audit(audit(table, claims=[user_claim("4%")], resamples=999))
+    assert not open_claim.failed
+    assert outcomes(open_claim)["device=A"] == "skipped"
+    assert "say which it is with --aggregation mean" in open_claim.cases[0].message
+    assert "What to do: nothing" not in open_claim.markdown
+    assert "- Not verifiable (device=A" in open_claim.markdown
+    assert "say which it is with --aggregation mean" in open_claim.markdown
+    said = audit(table, claims=[user_claim("4%", aggregation="mean")], resamples=999)
+    assert outcomes(report_audit(said))["device=A"] == "failure"
+
+
+def test_what_else_cannot_be_decided_is_told_with_its_reason():
+    told = report_audit(audit(ec.datasets.load("neusight"), by=["mode"], resamples=999)).markdown
+    assert "- Not verifiable (all pairs, claim 2.3 %): The claim is about" in told
+
+
 def test_pairs_that_are_not_independent_are_said():
     rng = np.random.default_rng(0)
     model = np.repeat(np.arange(3), 20)
@@ -168,6 +194,8 @@ def test_pairs_that_are_not_independent_are_said():
         report.cases[0].message
     )
     assert "clusters too few, it may fail more often" in report.markdown
+    assert "| overstated* |" in report.markdown.replace("\\", "")
+    assert "As if pairs were independent, which they are not (too few clusters)." in report.markdown
 
 
 def test_several_tools_are_told_apart():

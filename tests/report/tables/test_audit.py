@@ -10,6 +10,7 @@ import errcomp as ec
 from errcomp.claims.auditing import Audit
 from errcomp.claims.registry import user_claim
 from errcomp.claims.verdict import Word
+from errcomp.report.sections import section
 from errcomp.report.tables.audit import audit_tables, claim_line
 
 
@@ -28,6 +29,12 @@ def said(audit: Audit) -> str:
     return next(note for note in table.notes if "claims are judged" in note)
 
 
+def words(audit: Audit) -> list[str]:
+    (table,) = audit_tables(audit)
+    column = next(column for column in table.columns if column.header == "Verdict")
+    return [column.show(row) for row in table.rows]
+
+
 def with_words(audit: Audit, word: Word, jointly: Word) -> Audit:
     row = audit.rows[0]
     changed = replace(row, verdict=replace(row.verdict, word=word, jointly=jointly))
@@ -36,27 +43,83 @@ def with_words(audit: Audit, word: Word, jointly: Word) -> Audit:
 
 def test_groups_and_claims_about_all_pairs_are_counted_and_named(judged: Audit) -> None:
     assert said(judged) == (
-        "3 claims are judged, each at 95 %. At the level that holds for all of them together, "
-        "overstated: A, B, all."
+        "3 claims are judged, each at 95 %. What is over- or understated is so at the level that "
+        "holds for all of them too."
     )
-    assert "overstated: B, all." in said(with_words(judged, "overstated", "consistent"))
+    assert words(judged) == ["overstated"] * 3
 
 
-def test_understated_claims_are_named_where_there_are_any(judged: Audit) -> None:
-    kept = with_words(judged, "understated", "understated")
-    assert said(kept).endswith("overstated: B, all; understated: A.")
-    lost = with_words(judged, "understated", "consistent")
-    assert said(lost).endswith("overstated: B, all; understated: none.")
+@pytest.mark.parametrize("word", ["overstated", "understated"])
+def test_verdicts_that_hold_only_alone_stand_in_brackets(judged: Audit, word: Word) -> None:
+    lost = with_words(judged, word, "consistent")
+    assert words(lost) == [f"({word})", "overstated", "overstated"]
+    assert said(lost) == (
+        "3 claims are judged, each at 95 %. In brackets: not so at the level that holds for all "
+        "3 claims together."
+    )
+    assert words(with_words(judged, word, word))[0] == word
+
+
+def test_no_claim_that_is_decided_needs_no_word_of_all_together(judged: Audit) -> None:
+    verdict = replace(judged.claims[0], word="consistent", jointly="consistent")
+    rows = tuple(replace(row, verdict=verdict) for row in judged.rows)
+    even = replace(judged, rows=rows, claims=(verdict,))
+    assert said(even) == "3 claims are judged, each at 95 %."
 
 
 def test_a_claim_that_is_wrong_only_alone_is_told_so(judged: Audit) -> None:
     (verdict,) = judged.claims
     assert "<5 % (given by the user): overstated. " in claim_line(verdict)
     alone = replace(verdict, jointly="consistent")
-    assert "<5 % (given by the user): overstated if judged alone. " in claim_line(alone)
+    assert "<5 % (given by the user): (overstated). " in claim_line(alone)
 
 
 def test_a_single_claim_is_judged_by_itself() -> None:
     data = {"predicted": [1.2, 1.3, 1.4], "measured": [1.0] * 3}
     (table,) = audit_tables(ec.audit(data, claims=[user_claim("5%")]))
     assert not any("claims are judged" in note for note in table.notes)
+
+
+def test_an_undecided_group_is_told_what_would_decide_it(judged: Audit) -> None:
+    own = replace(user_claim("5%"), aggregation="not stated")
+    row = judged.rows[0]
+    row = replace(row, verdict=replace(row.verdict, word="not verifiable", claim=own))
+    (table,) = audit_tables(replace(judged, rows=(row, *judged.rows[1:])))
+    (note,) = [note for note in table.notes if "--aggregation" in note]
+    assert note.startswith("A: not verifiable because the claim does not say how it was averaged")
+
+
+def test_an_interval_as_if_pairs_were_independent_has_a_sign_of_its_own() -> None:
+    """Three models that err alike are too few clusters to draw."""
+    error = [0.1 + 0.1 * (i // 20) + 0.0005 * (i % 20) for i in range(60)]
+    data = {
+        "predicted": [1 + e for e in error],
+        "measured": [1.0] * 60,
+        "model": [f"m{i // 20}" for i in range(60)],
+    }
+    found = ec.audit(data, by=[], claims=[user_claim("20%", aggregation="mean")], resamples=999)
+    (row,) = found.overall
+    assert (row.independent, row.verdict.word) == (False, "consistent")
+    (table,) = audit_tables(found)
+    shown = [column.show(table.rows[0]) for column in table.columns]
+    assert f"{row.figures['mape'].format()}*" in shown
+    key = " *  As if pairs were independent, which they are not (too few clusters)"
+    assert key in table.notes
+    assert "all: the median and the weighted mean of these pairs print as 20 %." in table.notes
+    grid = section(found).grids[0]
+    assert f"{row.figures['mape'].format()}*" in [cell.text for cell in grid.rows[0]]
+    assert f"{key.strip().replace('  ', ' ')}." in grid.notes
+
+
+@pytest.mark.parametrize(("n", "told"), [(1, "1 row, "), (2, "2 rows, ")])
+def test_rows_that_are_not_used_are_counted(n: int, told: str) -> None:
+    data = {
+        "predicted": [1.0, 1.1, 1.2, 1.3, 1.4],
+        "measured": [1.0] * 5,
+        "status": ["ok"] * (5 - n) + ["out of memory"] * n,
+    }
+    found = ec.audit(data)
+    assert [one.n for one in found.dropped] == [n]
+    (table,) = audit_tables(found)
+    assert any(note.startswith(f"Not used: {told}") for note in table.notes)
+    assert any(note.startswith(f"Not used: {told}") for note in section(found).notes)
