@@ -120,7 +120,9 @@ class HalfLife:
     n_series : int
         Series behind it.
     censored_share : float
-        Share of the series that had not expired when last seen.
+        Share of those series that had not expired when last seen, as the method counts them: not
+        surely beyond the threshold at any version (of times of expiry), not beyond it at face value
+        (``"trajectory"``), or never moved by √3 times the calibrated error (``"variogram"``).
     refused : str
         Why ``half_life`` is None; empty otherwise.
     assumptions : tuple of str

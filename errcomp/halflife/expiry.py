@@ -64,7 +64,7 @@ _COLUMNS = (
     "last_seen",
 )
 #: Why a series has no time of expiry: it was never valid.
-AT_START = "beyond the threshold at its first version"
+AT_START = "surely beyond the threshold at its first version"
 #: Why a series has no time of expiry: its noise hides it.
 TOO_NOISY = "noise too large for the threshold: no row could be told to be valid"
 _PERSISTS = "A series does not expire and return between two successive rows, nor within the noise."
@@ -177,7 +177,7 @@ class Expiry:
 
     @property
     def censored_share(self) -> float:
-        """Share of them that had not surely expired when last seen."""
+        """Share of the series judged that were not surely beyond the threshold at any row."""
         return float(np.mean(np.isinf(self.right))) if self.n else float("nan")
 
 

@@ -139,7 +139,11 @@ def half_life(
                 variogram=drift_variogram(panel, level=level, fit=fits["releases"]),
                 notes=(
                     *threshold.notes,
-                    *(f"{one.n} series left out: {one.reason}" for one in left_out),
+                    *(
+                        f"{one.n} of {panel.n_series} series not counted in when half expire: "
+                        f"{one.reason}"
+                        for one in left_out
+                    ),
                 ),
             )
         )

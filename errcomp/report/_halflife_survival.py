@@ -40,13 +40,14 @@ def draw_survival(
 ) -> Axes:
     """Draw the share of series still within twice the calibrated error, by time since calibration.
 
-    The line is Turnbull's estimate, of errors at face value. Where it falls between two looks a box
-    shows the range within which it may fall anywhere; on the clock of releases a series that was
-    looked at at each release falls at one of them. Ticks are series that were last seen there and
-    had not expired. The band holds each share by itself at its level; it goes from the earliest to
-    the latest expiries that noise of the measurement allows, as the half-life's interval does. The
-    dotted line is the law with the best held-out score. Below the axis stands how many series were
-    at risk: still looked at, and not expired.
+    The line is Turnbull's estimate, of errors at face value: more series may have doubled so than
+    surely have, noise allowed for, and the note counts both. Where the line falls between two looks
+    a box shows the range within which it may fall anywhere; on the clock of releases a series that
+    was looked at at each release falls at one of them. Ticks are series that were last seen there
+    and had not expired at face value. The band holds each share by itself at its level; it goes
+    from the earliest to the latest expiries that noise of the measurement allows, as the
+    half-life's interval does. The dotted line is the law with the best held-out score. Below the
+    axis stands how many series were at risk: still looked at, and not expired.
 
     Misleads at the right end, where a few series decide, and where series are no longer looked at
     because they have drifted.
@@ -229,7 +230,7 @@ def _censored(ax: Axes, curve: Turnbull, expiry: Expiry) -> list[Artist]:
     least, most = curve.survival(at)
     return list(
         ax.plot(at, 50 * (least + most), ls="", marker="|", ms=9, mew=1.4, color=_style.INK,
-                zorder=6, clip_on=False, label=f"last seen, valid ({len(seen):,})")
+                zorder=6, clip_on=False, label=f"last seen, not doubled ({len(seen):,})")
     )  # fmt: skip
 
 
@@ -270,12 +271,15 @@ def _ticks(ax: Axes, expiry: Expiry, last: float) -> None:
 
 def _notes(expiry: Expiry, curve: Turnbull, median: HalfLife | None) -> list[str]:
     notes = [
-        f"doubled: an error of {_text.share(math.expm1(expiry.threshold))} or more; seen in "
-        f"{curve.n_events} of {curve.n}"
+        f"doubled: an error of {_text.share(math.expm1(expiry.threshold))} or more; of {curve.n} "
+        f"series {curve.n_events} at face value, {int(np.isfinite(expiry.right).sum())} surely "
+        f"({100 * expiry.level:g} %, noise allowed for)"
     ]
     if median is not None:
         told = parts.half_life_text(median)
         notes.append(f"half-life, until the error of half of them has doubled: {told}")
     if curve.n_clusters < 2:
         notes.append("no band: all series are in one cluster, which shares what happens to it")
-    return notes + [f"{one.n} series left out: {one.reason}" for one in expiry.dropped]
+    return notes + [
+        f"{one.n} of {expiry.n_panel} series left out: {one.reason}" for one in expiry.dropped
+    ]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from errcomp.errors import InputError
 from errcomp.report import _halflife_parts as parts
-from errcomp.report import _style
+from errcomp.report import _style, _text
 from errcomp.report._hover import tell
 
 if TYPE_CHECKING:
@@ -196,6 +196,10 @@ def _notes(group: GroupHalfLife, drift: Variogram, estimate: HalfLife | None) ->
         notes.append(f"half-life cannot be told: {group.threshold.refused}")
     else:
         notes.append(f"half-life, if drift goes on so: {parts.half_life_text(estimate)}")
+        calibrated = _text.share(math.expm1(group.threshold.error))
+        notes.append(f"doubles: a drift of √3 times the error at calibration, {calibrated}")
     if drift.noise == 0:
         notes.append("the noise is not known, and counts as drift")
+    else:
+        notes.append("noise: of the difference of two versions, root mean square over series")
     return notes

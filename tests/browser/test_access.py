@@ -51,6 +51,34 @@ def test_a_figure_that_scrolls_says_so_and_scrolls_by_the_keyboard(opened: Open)
     assert wide.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+def test_a_table_that_scrolls_says_so_only_where_it_does(opened: Open, broad: Path) -> None:
+    page = opened(broad, viewport={"width": 1200, "height": 800})
+    cue = "e => getComputedStyle(e, '::before').content"
+
+    def holder(n: int) -> Any:
+        return page.locator(".wide", has=page.get_by_role("table", name=f"With {n} figures"))
+
+    assert (holder(3).evaluate(cue), "scroll" in holder(30).evaluate(cue)) == ("none", True)
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.wait_for_function("document.querySelectorAll('.scrolls').length === 4")
+    assert "scroll sideways" in holder(3).evaluate(cue)
+    page.emulate_media(media="print")
+    assert holder(3).evaluate(cue) == "none"
+
+
+def test_heads_of_narrow_pages_are_not_towers(opened: Open, tmp_path: Path) -> None:
+    from errcomp.report.page import Cell, Grid, Head, Section, page
+
+    heads = [Head(text, right=True) for text in ("Half of the series expired", "n") * 4]
+    grid = Grid("Half-lives", heads, [[Cell("1", 1.0)] * len(heads)])
+    path = tmp_path / "heads.html"
+    text = page([Section("Tables", grids=[grid])], title="Tables", made_by="errcomp")
+    path.write_text(text, encoding="utf-8")
+    head = opened(path, viewport={"width": 400, "height": 800}).locator("thead tr")
+    size = head.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
+    assert head.bounding_box()["height"] < 5.5 * size  # three lines and their padding
+
+
 def test_a_shade_says_that_there_is_more_only_where_there_is(opened: Open, broad: Path) -> None:
     page = opened(broad, viewport={"width": 1200, "height": 800}, color_scheme="light")
 

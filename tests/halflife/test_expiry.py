@@ -86,7 +86,7 @@ def test_expired_at_the_start_is_left_out_and_counted():
     assert found.at_start.tolist() == [0, 2]
     [dropped] = found.dropped
     assert (dropped.reason, dropped.n, dropped.rows) == (
-        "beyond the threshold at its first version",
+        "surely beyond the threshold at its first version",
         2,
         (1, 3),
     )
@@ -239,7 +239,7 @@ def test_half_life_of_each_series():
     assert (valid.half_life, valid.low, valid.high) == (np.inf, 2.0, np.inf)
     assert valid.censored_share == 1.0
     assert gone.half_life is None
-    assert gone.refused == "beyond the threshold at its first version."
+    assert gone.refused == "surely beyond the threshold at its first version."
     assert back.details == {"series": "s3", "returned": True}
     assert {x.method for x in (step, valid, gone, back)} == {"expiry"}
 

@@ -197,3 +197,18 @@ def test_what_was_left_out_is_counted_once() -> None:
     rows["measured"][3] = None
     found = half_life(History(rows), by="kernel_class", error=0.1)
     assert [(d.n, d.reason) for d in found.dropped] == [(1, "no measurement")]
+
+
+def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
+    rows = [(f"1.{i}", op) for op in ("Gelu", "Conv", "Add") for i in range(4)]
+    found = half_life(
+        {
+            "version": [version for version, _ in rows],
+            "op": [op for _, op in rows],
+            "predicted": [1.5 if op == "Add" else 1.0 for _, op in rows],
+            "measured": [1.0 for _ in rows],
+        },
+        error=0.1,
+    )
+    told = "1 of 3 series not counted in when half expire: surely beyond the threshold"
+    assert any(note.startswith(told) for note in found.groups[0].notes)

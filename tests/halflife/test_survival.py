@@ -119,7 +119,7 @@ def test_no_series_that_can_be_judged():
     found = survival_half_lives(panel(np.ones((3, M))), 0.1, "releases")
     assert [h.method for h in found] == ["turnbull", "exponential", "weibull", "log-normal"]
     for h in found:
-        why = "3 series left out: beyond the threshold at its first version"
+        why = "3 series left out: surely beyond the threshold at its first version"
         assert h.refused == f"no series can be judged ({why})."
         assert (h.half_life, h.n_series) == (None, 0)
         assert h.details["dropped"][0]["n"] == 3

@@ -309,8 +309,12 @@ def test_survival_is_that_of_turnbull(few):
     late = turnbull(*expiry.intervals("late"), clusters=expiry.cluster).surviving(11.0)
     last = band[band[:, 0] == 11][:, 1]
     np.testing.assert_allclose([last.min(), last.max()], [100 * early.low, 100 * late.high])
-    assert "last seen, valid (3)" in legend(ax)
-    np.testing.assert_allclose(line(ax, "last seen, valid (3)").get_xydata(), [[11, 25]])
+    assert "last seen, not doubled (3)" in legend(ax)
+    np.testing.assert_allclose(line(ax, "last seen, not doubled (3)").get_xydata(), [[11, 25]])
+    # What is counted beside the curve is what the curve shows, and apart from it what is sure.
+    sure = round(len(expiry.right) * (1 - expiry.censored_share))
+    told = f"of 12 series {curve.n_events} at face value, {sure} surely (95 %, noise allowed for)"
+    assert told in " ".join(reversed(texts(ax)))
     assert line(ax, "half-life").get_xdata()[0] == 6
     assert any("has doubled: 6 releases [6," in text for text in texts(ax))
     labels = [label.get_text() for label in ax.get_xticklabels()]
@@ -417,6 +421,9 @@ def test_variogram_with_what_is_read_off(few):
     )
     target = 100 * np.expm1(np.sqrt(3) * group.threshold.error)
     assert line(ax, "doubles").get_ydata()[0] == pytest.approx(target)
+    told = "\n".join(texts(ax))
+    assert "doubles: a drift of √3 times the error at calibration" in told
+    assert "noise: of the difference of two versions" in told
     assert line(ax, "noise").get_ydata()[0] == pytest.approx(
         100 * np.expm1(np.sqrt(2 * drift.noise))
     )
@@ -450,6 +457,7 @@ def test_variogram_where_nothing_was_measured_twice(mixed):
     assert "drift, with noise" in legend(ax)
     assert any("the noise is not known" in text for text in texts(ax))
     assert not [one for one in ax.lines if one.get_label() == "noise"]
+    assert not any("noise: of the difference" in text for text in texts(ax))
 
 
 def test_variogram_without_a_threshold(few):

@@ -42,9 +42,10 @@ def half_lives_section(found: HalfLives) -> Section:
              "has doubled: the root mean square over the series of a group (above), or the error "
              "of a single series."),
             ("Expired", "A series is, from the release on at which its error is beyond twice that "
-             "at calibration, noise allowed for."),
+             "at calibration: surely where that is more than noise explains, at face value where "
+             "it is so as measured."),
             ("Releases", f"{len(found.versions)}, in the order of {found.order_by}"),
-            ("Noise of one validation", f"{found.noise.source}"),
+            ("Noise of one validation", _noise(found)),
             ("Coverage of the intervals", f"{100 * found.level:g} %"),
             ("False alarms of steps per series", f"{100 * found.alpha:g} %"),
             ("Seed", str(found.seed)),
@@ -61,10 +62,17 @@ def _drawings(found: HalfLives) -> list[Drawing]:
         return [("heat", caption, partial(draw.draw_releases_heat, found, note=found.source))]
     captions = {
         "errors": "The error of the frozen model, release by release; steps are marked.",
-        "survival": "The share of the series that is still valid.",
+        "survival": "The share of the series whose error has not doubled, at face value.",
         "variogram": "How far errors drift apart with the releases between them.",
     }
     return [(name, text, partial(draw.draw, found, name)) for name, text in captions.items()]
+
+
+def _noise(found: HalfLives) -> str:
+    known = found.noise
+    if not math.isfinite(known.sd):
+        return "not known"
+    return f"{format_fraction(known.sd)} (median series), from {known.source.replace('_', ' ')}"
 
 
 def _of_group(found: HalfLives, group: GroupHalfLife) -> Verdict:
@@ -111,7 +119,7 @@ def _at(group: GroupHalfLife, one: HalfLife) -> str:
 
 def _half(answers: Sequence[HalfLife]) -> tuple[str, str]:
     """Say when half of the series have expired, or that they have not in the record."""
-    kept = f"({100 * answers[0].censored_share:.0f} % had not when last seen)"
+    kept = f"({100 * answers[0].censored_share:.0f} % had not surely expired when last seen)"
     if _endless(answers[0]):
         return (
             f"More than {_least(answers)}",

@@ -106,7 +106,7 @@ def _half_lives(found: HalfLives, clock: Clock) -> Table:
     # Beside the half-life that counts the series.
     columns.insert(
         4 if single else 5,
-        Column("Not expired", lambda row: row["censored"], right=True),
+        Column("Not surely expired", lambda row: row["censored"], right=True),
     )
     rows = []
     for group in found.groups:
@@ -168,7 +168,8 @@ def _notes(found: HalfLives) -> list[str]:
         notes.append(
             "RMS error doubled: until the root mean square error over all series has, which a few "
             "that jump far can do. Half of the series expired: until half of them are beyond twice "
-            "the error at calibration. Not expired: when last seen."
+            "the error at calibration, at face value. Not surely expired: share of the series "
+            f"that were at no version beyond it by more than noise explains ({level})."
         )
     if any(_too_few(group, found.clocks[0]) for group in found.groups):
         notes.append("3 of 8, after 2 to 5: so many surely have, too few for an interval.")

@@ -66,7 +66,7 @@ def _table(
         Column("RMS doubled: releases", lambda row: row["releases"], right=True),
         Column("months", lambda row: row["months"], right=True),
         Column("Half expired: months", lambda row: row["half"], right=True),
-        Column("Not expired", lambda row: row["censored"], right=True),
+        Column("Not surely expired", lambda row: row["censored"], right=True),
     ]
     return Table(title, columns, rows, notes)
 
@@ -147,7 +147,8 @@ def _notes(study: ReleaseStudy) -> list[str]:
     noise = study.modelled.noise
     return [
         "RMS doubled: until the root mean square error over all series has doubled. Half expired: "
-        "until half of the series are beyond twice the error. [low, high]: 95 % interval, given "
+        "until half of the series are beyond twice the error. Not surely expired: not beyond it by "
+        "more than noise explains (95 %) at any release. [low, high]: 95 % interval, given "
         "these releases; > x: more than x, "
         "where the interval begins; not doubled, or less than half expired, in the record.",
         "The whole model and its composition term start with the error they have on networks that "

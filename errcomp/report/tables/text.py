@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 import sys
@@ -38,7 +39,7 @@ def render(table: Table) -> str:
     console.print(Text(table.title, style="bold"))
     for columns in fitting(table, width) if table.rows else ():
         console.print()
-        console.print(_grid(columns, table.rows))
+        console.print(_grid(columns, table.rows, width))
     drawn = re.sub(r"\n\n+", "\n\n", re.sub(r" +$", "", stream.getvalue(), flags=re.M))
     lines = drawn.rstrip("\n").splitlines()
     if table.rows and table.notes:
@@ -46,7 +47,7 @@ def render(table: Table) -> str:
     return "\n".join([*lines, *(_wrap(note, width) for note in table.notes)])
 
 
-def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichTable:
+def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -58,12 +59,13 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> RichT
         padding=(0, 1, 0, 0),
         show_header=any(column.header for column in columns),
     )
+    whole = _unbroken(columns, rows, width)
     for column in columns:
         drawn.add_column(
             Text(column.header),
             justify="right" if column.right else "left",
             # Without a fixed width Rich takes from figures what a long header would like to have.
-            width=_width(column, rows) - _GAP if column.right else None,
+            width=_width(column, rows) - _GAP if column.right or column in whole else None,
             overflow="fold",
         )
     for row in rows:
@@ -97,6 +99,54 @@ def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
         words += [word for cell in cells for word in cell.split()]
         cells = []
     return max(map(len, [*words, *cells])) + _GAP
+
+
+def _unbroken(
+    columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int
+) -> list[Column]:
+    """Return the columns of text in which words would be broken though others have room.
+
+    Rich narrows the widest columns to one width, however long their words are: a name that is
+    broken cannot be copied.
+    """
+    texts = [column for column in columns if not column.right]
+    least = {id(column): _width(column, rows) for column in texts}
+    room = width + _GAP - sum(_width(column, rows) for column in columns if column.right)
+    if sum(least.values()) > room:
+        return []
+    natural = {
+        id(column): _GAP + max(len(column.header), *(len(column.show(row)) for row in rows))
+        for column in texts
+    }
+    held: list[Column] = []
+    while texts:
+        level = _level([natural[id(column)] for column in texts], room)
+        tight = [column for column in texts if least[id(column)] > level]
+        if not tight:
+            break
+        held += tight
+        room -= sum(least[id(column)] for column in tight)
+        texts = [column for column in texts if column not in tight]
+    return held
+
+
+def _level(widths: Sequence[int], room: int) -> float:
+    """Return the width to which the widest are narrowed so that all have room.
+
+    Examples
+    --------
+    >>> _level([10, 30, 50], 70), _level([10, 20], 70)
+    (30.0, inf)
+    """
+    if sum(widths) <= room:
+        return math.inf
+    left = room
+    for i, one in enumerate(sorted(widths)):
+        share = left / (len(widths) - i)
+        if one > share:
+            return share
+        left -= one
+    return math.inf
 
 
 def _wrap(note: str, width: int) -> str:

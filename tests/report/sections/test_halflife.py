@@ -70,8 +70,8 @@ def test_half_of_the_series_come_second_and_in_words(found: HalfLives) -> None:
     assert turnbull is not None
     assert f"More than {turnbull.low:g} releases or " in verdict(found, conv).text
     assert "less than half of the series have expired in the record" in verdict(found, conv).text
-    assert "(100 % had not when last seen)" in verdict(found, conv).text
-    assert "then half of the series have expired (12 % had not" in verdict(found, gelu).text
+    assert "(100 % had not surely expired when last seen)" in verdict(found, conv).text
+    assert "then half of the series have expired (12 % had not surely" in verdict(found, gelu).text
     alone = verdict(found, without(conv, "trajectory"))
     assert alone.head.startswith(f"More than {turnbull.low:g} releases or ")
     assert alone.text.startswith("— Conv: less than half of the series have expired")

@@ -54,7 +54,7 @@ def test_one_of_a_unit_is_singular() -> None:
 def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(found: HalfLives) -> None:
     (table,) = fit_tables(found)[:1]
     heads = [column.header for column in table.columns]
-    assert heads[3:6] == ["RMS error doubled", "Half of the series expired", "Not expired"]
+    assert heads[3:6] == ["RMS error doubled", "Half of the series expired", "Not surely expired"]
     shown = {row["group"]: [column.show(row) for column in table.columns] for row in table.rows}
     for group in found.groups:
         trajectory, turnbull = (group.estimate(m, "releases") for m in ("trajectory", "turnbull"))

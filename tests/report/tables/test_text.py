@@ -25,6 +25,23 @@ def test_figures_are_never_broken_but_continue_below() -> None:
     assert text.count("\nKey ") > 1
 
 
+def test_a_name_is_not_broken_where_others_have_room() -> None:
+    name = "A100-40G/bert_large/inference/512/16"
+    columns = [
+        Column("Run", lambda r: name, key=True),
+        Column("Measured", lambda r: "12.5 " * 6, right=True),
+        Column("Known of it", lambda r: "kernels are slower than in other runs"),
+    ]
+    text = render(Table("Worst", columns, [{}]))
+    assert name in text
+    assert max(map(len, text.splitlines())) <= 100
+    # Where two names have no room beside each other both are broken, and all of them is there.
+    columns[2] = Column("Known of it", lambda r: "x" * 90)
+    text = render(Table("Worst", columns, [{}]))
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.count("x") == 90
+
+
 def test_notes_wrap_and_keep_a_figure_with_its_percent_sign() -> None:
     note = " · " + "word " * 17 + "and then 12.34 % of it"
     columns: list[Any] = [Column("Name", lambda r: r["name"])]

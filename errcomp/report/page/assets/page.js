@@ -102,6 +102,18 @@
     addFilters(table, table.parentElement);
   }
 
+  /* A table that is wider than its place says that it scrolls. */
+  const fit = new ResizeObserver((changes) => {
+    for (const { target } of changes) {
+      const holder = target.closest(".wide");
+      holder.classList.toggle("scrolls", holder.scrollWidth > holder.clientWidth);
+    }
+  });
+  for (const holder of document.querySelectorAll(".wide")) {
+    fit.observe(holder);
+    fit.observe(holder.firstElementChild);
+  }
+
   /* What unfolds of a row opens when its link is followed. */
   for (const link of document.querySelectorAll("table.grid a")) {
     link.addEventListener("click", () => {
