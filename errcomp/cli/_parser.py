@@ -41,6 +41,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         options.setdefault("formatter_class", _Formatter)
         super().__init__(*args, **options)
+        #: Option of another command that is likely to be looked for here → where it is.
+        self.elsewhere: dict[str, str] = {}
 
     def error(self, message: str) -> NoReturn:
         """Print one line and leave with 2, as for every other bad input."""
@@ -78,7 +80,10 @@ class Parser(argparse.ArgumentParser):
         # Without the dashes, which would make any two options look alike.
         names = {name.lstrip("-"): name for name in self._option_string_actions}
         near = nearest(option.lstrip("-"), names)
-        return f"no option {option!r}.{f' Did you mean {names[near]!r}?' if near else ''}"
+        refusal = f"no option {option!r}"
+        if option in self.elsewhere:
+            return f"{refusal}. {self.elsewhere[option]}"
+        return f"{refusal}. Did you mean {names[near]!r}?" if near else refusal
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Say which of the choices is near."""

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 _STDIN = Path("/dev/stdin")
+#: Options that say how a table is read, which a page of several results has no place for.
+_OF_A_TABLE = ("--predicted", "--measured", "--column", "--unit", "--zeros", "--where", "--by")
+_ASK_AUDIT = (
+    "How a table is read is said to its audit, which writes the page, too: errcomp audit TABLE "
+    f"--predicted COLUMN --measured COLUMN -o FILE{PAGE}"
+)
 
 
 def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
@@ -51,6 +57,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         default=Path(f"report{PAGE}"),
         help=f"the page to write (default: report{PAGE})",
     )
+    parser.elsewhere = dict.fromkeys(_OF_A_TABLE, _ASK_AUDIT)
     parser.set_defaults(run=run)
 
 

@@ -86,6 +86,8 @@ class Table(ABC):
     rows: NDArray[np.int64]
     _columns: Mapping[str, NDArray[Any]]
     _native: Any
+    #: Name here → column of the data, where the user said so.
+    _renamed: Mapping[str, str] = {}
 
     @abstractmethod
     def take(self, index: NDArray[Any]) -> Self:
@@ -118,8 +120,10 @@ class Table(ABC):
             There is no such column; the message lists those that exist.
         """
         if name not in self._columns:
+            now = [new for new, old in self._renamed.items() if old == name]
+            called = f"It is called {now[0]!r} now. " if now else ""
             raise InputError(
-                f"{self.source + ': ' if self.source else ''}no column {name!r}. "
+                f"{self.source + ': ' if self.source else ''}no column {name!r}. {called}"
                 f"{offer('Columns to group by', self.keys, wanted=str(name))}"
             )
         return self._columns[name]

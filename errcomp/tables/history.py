@@ -167,6 +167,7 @@ class History(Table):
         )
         origin = Origin.of_table(source, len(frame), line_offset)
         self._native = frame.to_native()
+        self._renamed = dict(columns or {})
         frame = without_empty(frame)
         ok, self.dropped = used_rows(frame, origin)
         self.source, self.subject, self.selection = source, None, {}

@@ -158,6 +158,7 @@ class Pairs(Table):
         self.measured: NDArray[np.float64] = m[keep]
         self.rows = origin.rows[keep]
         self._native = frame.to_native()
+        self._renamed = dict(columns or {})
         self._columns = {
             name: column_values(frame, name)[keep]
             for name in frame.columns
@@ -174,7 +175,7 @@ class Pairs(Table):
         part.dropped, part.selection = (), self.selection
         part.predicted, part.measured = self.predicted[index], self.measured[index]
         part.rows = self.rows[index]
-        part._native = self._native
+        part._native, part._renamed = self._native, self._renamed
         part._columns = {name: values[index] for name, values in self._columns.items()}
         return part
 

@@ -28,7 +28,11 @@ Run = Callable[..., Any]
         (("ingest", "Vidur", "-o", "x.csv"), "Vidur is the name of a tool: `errcomp readers --to"),
         (("audit", "--bye", "x"), "no option '--bye'. Did you mean '--by'? (see: errcomp audit -"),
         (("audit", "--jsn=1"), "no option '--jsn'. Did you mean '--json'?"),
-        (("audit", "--zzz"), "errcomp: no option '--zzz'. (see: errcomp audit --help)\n"),
+        (("audit", "--zzz"), "errcomp: no option '--zzz' (see: errcomp audit --help)\n"),
+        (("report", "t.csv", "--predicted", "x"), "no option '--predicted'. How a table is read is "
+         "said to its audit, which writes the page, too: errcomp audit TABLE --predicted COLUMN"),
+        (("metrics", "pairs.csv", "--predicted=estimate", "--measured=latency",
+          "--column=device=gpu", "--by=gpu"), "no column 'gpu'. It is called 'device' now. Col"),
         (("--json", "audit"), "errcomp: --json stands after its command, as in: errcomp audit "),
         (("datasets", "list", "x"), "errcomp: one argument too many: 'x' (see: errcomp datasets l"),
         (("audit", "--fail-on", "overstatd"), "Did you mean 'overstated'? Choices: overstated, "),
