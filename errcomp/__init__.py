@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from errcomp.readers import read as read
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
+    from errcomp.scale.scanning import scan as scan
     from errcomp.summary import summarize as summarize
     from errcomp.tables import History as History
     from errcomp.tables import Kernels as Kernels
@@ -46,6 +47,7 @@ _HOMES = {
     "propagate": "errcomp.propagation.propagating",
     "read": "errcomp.readers",
     "replicate_survey": "errcomp.claims.replicate",
+    "scan": "errcomp.scale.scanning",
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
 }

@@ -16,6 +16,7 @@ from errcomp.errors import InputError, describe_rows, offer
 
 if TYPE_CHECKING:
     import narwhals as nw
+    from narwhals.typing import FrameT
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
@@ -80,12 +81,12 @@ class Origin:
 
 
 def rename(
-    frame: nw.DataFrame[Any],
+    frame: FrameT,
     columns: Mapping[str, str],
     source: str,
     required: Sequence[str] = ("predicted", "measured"),
     options: str = "--predicted COLUMN --measured COLUMN",
-) -> nw.DataFrame[Any]:
+) -> FrameT:
     """Give the user's columns their names here, and insist on those that must be there.
 
     `options` are those of the command line that name them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "EngineError",
     "ErrcompError",
     "InputError",
     "MissingExtraError",
@@ -33,6 +34,10 @@ class InputError(ErrcompError, ValueError):
 
 class NotDefinedError(InputError):
     """The figure is not defined for these pairs, although nothing is wrong with them."""
+
+
+class EngineError(ErrcompError, RuntimeError):
+    """The engine that holds the rows failed; the message has its own words."""
 
 
 class MissingExtraError(ErrcompError, ImportError):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from errcomp._frames import frame_from_columns
+from errcomp._frames import frame_from_columns, in_engine
 from errcomp._showing import Shown
-from errcomp.errors import NotDefinedError
+from errcomp.errors import InputError, NotDefinedError
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals import check_options, estimate
+from errcomp.metrics.intervals._kinds import Request
 from errcomp.results import Dropped, Estimate
+from errcomp.scale.pairs import PairRows
 from errcomp.tables import Pairs, check_keys
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ __all__ = ["DEFAULT_FIGURES", "Summary", "SummaryRow", "summarize"]
 
 #: Figures computed where none are named.
 DEFAULT_FIGURES = ("mape", "median_ape", "gmape", "wape", "bias", "max_ape")
+#: The same of rows that stay in an engine, which has no exact median of many groups.
+FIGURES_AT_SCALE = ("mape", "median_ape_approx", "gmape", "wape", "bias", "max_ape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,14 @@ class SummaryRow:
         return row
 
 
+@runtime_checkable
+class InColumns(Protocol):
+    """Rows kept as columns, which make a frame without making each row."""
+
+    def columns(self) -> Mapping[str, Any]:
+        """Return the columns of all rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary(Shown):
     """Figures by group, for all pairs together (pooled) and as the mean over groups (macro).
@@ -65,7 +77,7 @@ class Summary(Shown):
     ----------
     by : tuple of str
         The grouping keys.
-    rows : tuple of SummaryRow
+    rows : sequence of SummaryRow
         One for each group.
     pooled : SummaryRow
         All pairs together: large groups weigh more.
@@ -76,7 +88,7 @@ class Summary(Shown):
     """
 
     by: tuple[str, ...]
-    rows: tuple[SummaryRow, ...]
+    rows: Sequence[SummaryRow]
     pooled: SummaryRow
     macro: Mapping[str, float]
     dropped: tuple[Dropped, ...]
@@ -97,6 +109,8 @@ class Summary(Shown):
 
     def to_frame(self) -> Any:
         """Return the rows as a frame of the same library as the table that went in."""
+        if isinstance(self.rows, InColumns):
+            return frame_from_columns(self.rows.columns(), like=self._like)
         rows = [row.to_dict() for row in self.rows]
         names = dict.fromkeys(name for row in rows for name in row)
         return frame_from_columns({k: [r.get(k) for r in rows] for k in names}, like=self._like)
@@ -107,7 +121,7 @@ def summarize(
     *,
     by: str | Sequence[str] = (),
     figures: str | Sequence[str] = DEFAULT_FIGURES,
-    level: float = 0.95,
+    level: float | None = 0.95,
     method: str = "default",
     cluster: str | Sequence[str] | None = None,
     resamples: int = 9999,
@@ -118,13 +132,14 @@ def summarize(
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
-        Predictions and measurements (see `errcomp.tables.Pairs`).
+        Predictions and measurements (see `errcomp.tables.Pairs`). Rows of a Polars LazyFrame, a
+        DuckDB relation, a Dask or a Spark dataframe are not fetched: only sums over them are.
     by : str or sequence of str
         Keys to group by; none gives one row.
     figures : str or sequence of str
         Names from `errcomp.metrics.FIGURES`.
-    level : float
-        Nominal coverage of the intervals.
+    level : float, optional
+        Nominal coverage of the intervals; None for figures without intervals.
     method : str
         How intervals are made; ``"default"`` is the tested choice for each figure. Another must
         be for at least one of the figures.
@@ -159,12 +174,27 @@ def summarize(
     >>> round(s.pooled.figures["mape"].value, 3), round(s.macro["mape"], 3)
     (0.167, 0.2)
     """
-    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    at_scale = isinstance(pairs, PairRows) or (not isinstance(pairs, Pairs) and in_engine(pairs))
+    if at_scale and figures is DEFAULT_FIGURES:
+        figures = FIGURES_AT_SCALE
     figures = (figures,) if isinstance(figures, str) else tuple(figures)
-    check_options(figures, level=level, method=method, resamples=resamples, seed=seed)
+    check_options(
+        figures,
+        level=0.95 if level is None else level,
+        method=method,
+        resamples=resamples,
+        seed=seed,
+    )
     suffixes = ("", "_low", "_high", "_reason")
     by = check_keys(by, ["n", *(name + suffix for name in figures for suffix in suffixes)])
-    names = [cluster] if isinstance(cluster, str) else list(cluster or ())
+    names = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
+    if at_scale:
+        from errcomp.scale.summary import summarize_rows
+
+        rows = pairs if isinstance(pairs, PairRows) else PairRows(pairs)
+        ask = None if level is None else Request(method, level, resamples, seed, None)
+        return summarize_rows(rows, by=by, figures=figures, clusters=names, ask=ask)
+    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
     clusters = [table.column(name) for name in names]
 
     def row(key: Mapping[str, Any], index: NDArray[np.int64]) -> SummaryRow:
@@ -175,22 +205,24 @@ def summarize(
         }
         return SummaryRow(key, len(index), estimates)
 
-    rows = tuple(row(g.key, g.index) for g in table.groups(by))
-    pooled = rows[0] if not by else row({}, np.arange(table.n))
-    macro = {n: float(np.mean([r.figures[n].value for r in rows])) for n in figures}
-    return Summary(by, rows, pooled, macro, table.dropped, table.native)
+    found = tuple(row(g.key, g.index) for g in table.groups(by))
+    pooled = found[0] if not by else row({}, np.arange(table.n))
+    macro = {n: float(np.mean([r.figures[n].value for r in found])) for n in figures}
+    return Summary(by, found, pooled, macro, table.dropped, table.native)
 
 
 def _one(
     name: str,
     table: Pairs,
     index: NDArray[np.int64],
-    level: float,
+    level: float | None,
     method: str,
     clusters: list[NDArray[Any]],
     resamples: int,
     seed: int,
 ) -> Estimate:
+    if level is None:
+        return _alone(name, table, index)
     try:
         found = estimate(
             name,
@@ -205,13 +237,30 @@ def _one(
         # Arrays know no unit; the table does.
         return replace(found, unit=table.unit or "measured") if found.unit == "measured" else found
     except NotDefinedError as error:
-        spec = figure(name)
-        counted = " (rows counted among these pairs)" if "row" in str(error) else ""
-        return Estimate(
-            name,
-            float("nan"),
-            method=f"not defined here{counted}: {error}",
-            n=len(index),
-            unit=spec.unit,
-            definition=spec.definition,
-        )
+        return _undefined(name, error, len(index))
+
+
+def _alone(name: str, table: Pairs, index: NDArray[np.int64]) -> Estimate:
+    """Compute a figure without an interval."""
+    spec = figure(name)
+    p, m = table.predicted[index], table.measured[index]
+    try:
+        value = spec.function(predicted=p, measured=m)
+    except InputError as error:  # the pairs were checked: the figure is what they lack
+        return _undefined(name, error, len(index))
+    unit = table.unit or "measured" if spec.unit == "measured" else spec.unit
+    text = "no interval was asked for"
+    return Estimate(name, value, method=text, n=len(index), unit=unit, definition=spec.definition)
+
+
+def _undefined(name: str, error: InputError, n: int) -> Estimate:
+    spec = figure(name)
+    counted = " (rows counted among these pairs)" if "row" in str(error) else ""
+    return Estimate(
+        name,
+        float("nan"),
+        method=f"not defined here{counted}: {error}",
+        n=n,
+        unit=spec.unit,
+        definition=spec.definition,
+    )

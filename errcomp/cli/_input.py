@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from errcomp.errors import InputError
+    from errcomp.scale.pairs import PairRows
     from errcomp.tables import Pairs
     from errcomp.tables._table import Table
 
@@ -25,6 +26,7 @@ __all__ = [
     "add_where",
     "count",
     "fraction",
+    "load_pairs",
     "load_table",
     "no_such_table",
     "parse_columns",
@@ -178,6 +180,17 @@ def load_table(args: argparse.Namespace) -> Pairs:
     else:
         raise no_such_table(args.table, "table", datasets.names())
     return select(pairs, args.where)
+
+
+def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
+    """Read the table that the arguments name, or leave it where it lies if it is large."""
+    from errcomp.scale.scanning import is_large, scan
+
+    if not is_large(args.table):
+        return load_table(args)
+    columns = _columns_of(args) or None
+    rows = scan(args.table, columns=columns, unit=args.unit, zeros=args.zeros)
+    return rows.where(parse_where(args.where)) if args.where else rows
 
 
 def _columns_of(args: argparse.Namespace) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from errcomp.cli._input import (
     add_interval_arguments,
     add_table_arguments,
-    load_table,
+    load_pairs,
     parse_keys,
 )
 from errcomp.cli._output import add_output_arguments, emit
@@ -20,6 +20,7 @@ from errcomp.errors import InputError
 from errcomp.report.tables import Column, Table
 
 if TYPE_CHECKING:
+    from errcomp.scale.pairs import PairRows
     from errcomp.tables import Pairs
 
 __all__ = ["add_parser"]
@@ -73,16 +74,18 @@ def run(args: argparse.Namespace) -> None:
     from errcomp import datasets
     from errcomp.report.sections.general import section_of_result
     from errcomp.report.tables.summary import summary_table
-    from errcomp.summary import DEFAULT_FIGURES, summarize
+    from errcomp.scale.pairs import PairRows
+    from errcomp.summary import DEFAULT_FIGURES, FIGURES_AT_SCALE, summarize
 
     refuse_mistyped("metrics", args.table, ["drivers", "list"], datasets.names())
     check_targets(args, [args.table])
-    table = load_table(args)
+    table = load_pairs(args)
     pairs = table.of_tool(args.tool)
     by = parse_keys(args.by)
     if len(pairs.tools) > 1 and "tool" not in by:
         by = ("tool", *by)  # errors of different tools are never pooled
-    figures = parse_keys(args.figures) or DEFAULT_FIGURES
+    large = isinstance(table, PairRows)
+    figures = parse_keys(args.figures) or (FIGURES_AT_SCALE if large else DEFAULT_FIGURES)
     with progress("computing", quiet=args.json):
         summary = summarize(
             pairs,
@@ -93,18 +96,19 @@ def run(args: argparse.Namespace) -> None:
             cluster=parse_keys(args.cluster) or None,
             seed=args.seed,
         )
+    unused = 0 if pairs is table else table.n - pairs.n
     document = {
         "schema": "errcomp.metrics/1",
         "source": pairs.source,
         "tool": pairs.tools[0] if len(pairs.tools) == 1 else None,
-        "not_used": table.n - pairs.n,
+        "not_used": unused,
         **summary.to_dict(),
     }
     if len(pairs.tools) > 1:  # the errors of all tools together are nobody's
         document["pooled"] = document["macro"] = None
-    unused = [f"{table.n - pairs.n} pairs of other tools not used"] if pairs.n < table.n else []
     shown = summary_table(summary, figures, args.level, _title(pairs), len(pairs.tools) > 1)
-    tables = [replace(shown, notes=[*shown.notes, *unused])]
+    notes = [f"{unused} pairs of other tools not used"] if unused else []
+    tables = [replace(shown, notes=[*shown.notes, *notes])]
     emit(
         args,
         document,
@@ -121,7 +125,7 @@ def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> N
         raise InputError(f"{command} does not take {', '.join(given)}")
 
 
-def _title(pairs: Pairs) -> str:
+def _title(pairs: Pairs | PairRows) -> str:
     tools = f", tool {pairs.tools[0]}" if len(pairs.tools) == 1 else ""
     return f"Error figures of {pairs.source or 'the table'}{tools}"
 

@@ -30,7 +30,13 @@ from errcomp.metrics.pointwise import (
     log_accuracy_ratio,
     signed_percentage_error,
 )
-from errcomp.metrics.ranked import ape_quantile, max_ape, median_ape, share_within
+from errcomp.metrics.ranked import (
+    ape_quantile,
+    approximate_ape_quantile,
+    max_ape,
+    median_ape,
+    share_within,
+)
 from errcomp.metrics.signed import bias, total_error
 from errcomp.metrics.squared import rmse, rmsle, rmspe
 
@@ -41,6 +47,7 @@ __all__ = [
     "absolute_error",
     "ape",
     "ape_quantile",
+    "approximate_ape_quantile",
     "bias",
     "exact_predictions",
     "figure",

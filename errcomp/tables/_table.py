@@ -17,7 +17,7 @@ from errcomp.results import Dropped
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Group", "Table", "check_keys", "dropped_rows", "one_of"]
+__all__ = ["Group", "Table", "check_keys", "dropped_rows", "one_of", "sort_key"]
 
 
 def check_keys(by: str | Sequence[str], reserved: Sequence[str]) -> tuple[str, ...]:
@@ -247,7 +247,7 @@ class Table(ABC):
         for name in names:
             columns[name] = values = _hashable(name, self.column(name))
             found = dict.fromkeys(values)
-            ranks = {value: rank for rank, value in enumerate(sorted(found, key=_sort_key))}
+            ranks = {value: rank for rank, value in enumerate(sorted(found, key=sort_key))}
             column = np.fromiter(map(ranks.__getitem__, values), np.int64, len(values))
             # Renumbered without gaps, so that the product stays below n² and cannot overflow.
             numbers = np.unique(numbers * len(ranks) + column, return_inverse=True)[1]
@@ -278,7 +278,8 @@ def _hashable(name: str, values: NDArray[Any]) -> list[Any]:
     return plain
 
 
-def _sort_key(value: Any) -> tuple[int, Any, str]:
+def sort_key(value: Any) -> tuple[int, Any, str]:
+    """Order values of any kind: numbers, then texts, then what is missing."""
     if value is None:
         return (2, 0.0, "")
     if isinstance(value, Real):

@@ -95,8 +95,10 @@ def quantile_needs(q: float, level: float) -> int:
     return _round_up(math.log((1 - level) / 2) / math.log(max(q, 1 - q)))
 
 
-def effective_n(inside: NDArray[np.float64], cluster: NDArray[np.int64], level: float) -> float:
+def effective_n(inside: NDArray[np.float64], size: NDArray[np.float64], level: float) -> float:
     """Return the number of independent pairs that know a share as precisely as these clusters do.
+
+    ``inside`` and ``size`` are the pairs inside, and all pairs, of each cluster.
 
     The share's variance between clusters against that of independent pairs, not above the number
     of pairs, and reduced for the degrees of freedom that few clusters leave. Where all pairs are on
@@ -107,15 +109,15 @@ def effective_n(inside: NDArray[np.float64], cluster: NDArray[np.int64], level: 
     Korn and Graubard (1998), "Confidence intervals for proportions with small expected number of
     positive counts estimated from survey data", Survey Methodology 24(2), 193-201.
     """
-    size = np.bincount(cluster).astype(np.float64)
-    n, share = len(inside), float(inside.mean())
-    residual = add_up(inside, cluster, len(size)) - share * size
+    n = float(size.sum())
+    share = float(inside.sum()) / n
+    residual = inside - share * size
     variance = float((residual**2).sum()) * len(size) / (len(size) - 1) / n**2
     independent = share * (1 - share) / variance if variance > 0 else float(len(size))
     freedom = n - 1, n**2 / float((size**2).sum()) - 1
     wide = [float(special.stdtrit(df, (1 + level) / 2)) for df in freedom]
     # One cluster that outweighs all others leaves no degrees of freedom: nothing is known then.
-    return max(min(independent, float(n)) * (wide[0] / wide[1]) ** 2, 1e-6)
+    return max(min(independent, n) * (wide[0] / wide[1]) ** 2, 1e-6)
 
 
 def quantile_in_clusters(
@@ -132,7 +134,8 @@ def quantile_in_clusters(
     """
     n = len(values)
     below = (values <= np.quantile(values, q)).astype(np.float64)
-    n_eff = effective_n(below, cluster, level)
+    count = int(cluster.max()) + 1
+    n_eff = effective_n(add_up(below, cluster, count), add_up(np.ones(n), cluster, count), level)
     shares = clopper_pearson(q * n_eff, n_eff, level)
     low, high = math.floor(n * shares[0]), math.ceil(n * shares[1])
     if low < 1 or high >= n:

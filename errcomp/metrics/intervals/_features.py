@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["SMOOTH", "Form", "NoSpreadError", "smooth"]
+__all__ = ["SMOOTH", "Form", "NoSpreadError", "of_units", "smooth"]
 
 
 class NoSpreadError(Exception):
@@ -115,12 +115,24 @@ def smooth(
         x = x / np.abs(x).max()
     if form.weighted:
         y = data.measured / data.measured.max()
-    nesting = None
-    if clusters is not None:
-        code, nesting = clusters
-        count = int(code.max()) + 1
-        y = add_up(np.ones_like(x) if y is None else y, code, count)
-        x = add_up(x, code, count)
+    if clusters is None:
+        return of_units(form, point, x, y, None)
+    code, nesting = clusters
+    count = int(code.max()) + 1
+    y = add_up(np.ones_like(x) if y is None else y, code, count)
+    return of_units(form, point, add_up(x, code, count), y, nesting)
+
+
+def of_units(
+    form: Form, point: float, x: Floats, y: Floats | None, nesting: Nesting | None
+) -> Smooth:
+    """Prepare a figure from the sums of x and y over each cluster; of pairs without ``nesting``.
+
+    Raises
+    ------
+    NoSpreadError
+        As in `smooth`.
+    """
     if y is not None:
         x = x / y.mean()
         y = None if np.ptp(y) == 0 else y / y.mean()
@@ -136,7 +148,7 @@ def smooth(
     if np.abs(r).max() < _EQUAL:
         raise NoSpreadError(
             "no interval: all errors are equal"
-            if clusters is None
+            if nesting is None
             else "no interval: all clusters have the same error"
         )
     inner = nesting if nesting is not None and nesting.children else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,12 +13,26 @@ from errcomp.metrics._registry import Figure
 from errcomp.metrics.intervals import _counts, _smooth
 from errcomp.metrics.intervals._coverage import COVERAGE, IN_CLUSTERS, WILSON, Sample, is_offered
 from errcomp.metrics.intervals._features import SMOOTH, NoSpreadError, smooth
-from errcomp.metrics.intervals._resample import Nesting, deviations
+from errcomp.metrics.intervals._resample import Nesting, add_up, deviations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BOOTSTRAPS", "SHARES", "Interval", "Request", "interval", "sample_of"]
+__all__ = [
+    "BOOTSTRAPS",
+    "FEWEST_PAIRS",
+    "SHARES",
+    "Interval",
+    "Request",
+    "interval",
+    "maximum",
+    "not_offered",
+    "of_means",
+    "refused",
+    "sample_of",
+    "share_in_clusters",
+    "too_few",
+]
 
 BOOTSTRAPS = {
     "bootstrap-t": _smooth.bootstrap_t,
@@ -35,7 +50,7 @@ _BOOTSTRAP_FROM = 10
 _LOG_T_FROM = 5_000
 
 #: No method is offered for fewer.
-_FEWEST_PAIRS = 3
+FEWEST_PAIRS = 3
 _FEWEST_CLUSTERS = 5
 
 
@@ -84,35 +99,52 @@ def sample_of(data: Checked, ask: Request) -> Sample:
 
 def interval(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
     """Make the interval of one figure."""
+    if (refusal := refused(figure, ask.method)) is not None:
+        return refusal
     if figure.name in SMOOTH:
-        return _of_means(figure.name, value, data, ask)
+        form = SMOOTH[figure.name]
+        return of_means(
+            figure.name, ask, sample_of(data, ask), lambda: smooth(form, value, data, ask.clusters)
+        )
     if figure.kind == "share":
         return _of_share(figure, value, data, ask)
     if figure.kind == "quantile":
         return _of_quantile(figure, value, data, ask)
     if figure.kind == "maximum":
-        return _of_maximum(data, ask)
+        return maximum(sample_of(data, ask), ask.level)
     return Interval(f"no tested interval for {figure.label}")
 
 
-def _does_not_apply(ask: Request, what: str, use: str) -> Interval:
-    return Interval(f"no interval: {ask.method} is not for {what}; use {use}")
+def refused(figure: Figure, method: str) -> Interval | None:
+    """Say that a method is not for a figure of this kind, if it is not."""
+    if figure.name in SMOOTH:
+        what, use = "a mean", ("default", "log-t", *BOOTSTRAPS)
+    elif figure.kind == "share":
+        what, use = "a share", tuple(SHARES)
+    elif figure.kind == "quantile":
+        what, use = "a quantile", ("order-statistics",)
+    else:
+        return None
+    if method in ("default", *use):
+        return None
+    named = " or ".join(filter(None, (", ".join(use[:-1]), use[-1])))
+    return Interval(f"no interval: {method} is not for {what}; use {named}")
 
 
-def _of_means(name: str, value: float, data: Checked, ask: Request) -> Interval:
-    if ask.method not in ("default", "log-t", *BOOTSTRAPS):
-        return _does_not_apply(ask, "a mean", "default, log-t, bootstrap-t, percentile or bca")
-    sample = sample_of(data, ask)
-    fewest = _FEWEST_CLUSTERS if sample.clustered else _FEWEST_PAIRS
+def of_means(
+    name: str, ask: Request, sample: Sample, prepare: Callable[[], _smooth.Smooth]
+) -> Interval:
+    """Make the interval of a mean or a smooth function of means, which ``prepare`` prepares."""
+    fewest = _FEWEST_CLUSTERS if sample.clustered else FEWEST_PAIRS
     if sample.units < fewest:
-        return _too_few(sample, fewest)
+        return too_few(sample, fewest)
     row = IN_CLUSTERS[name] if sample.clustered else COVERAGE[ask.method][name]
     try:
-        figure = smooth(SMOOTH[name], value, data, ask.clusters)
+        figure = prepare()
     except NoSpreadError as reason:
         return Interval(str(reason))
     if ask.method == "default" and not is_offered(row, sample):
-        return _not_offered(sample)
+        return not_offered(sample)
     resampled = ask.method in BOOTSTRAPS or (ask.method == "default" and _needs_resampling(sample))
     if resampled:
         bounds, words = _resampled(figure, ask)
@@ -148,28 +180,32 @@ def _resampled(figure: _smooth.Smooth, ask: Request) -> tuple[_smooth.Bounds, st
 
 def _of_share(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
     method = "wilson" if ask.method == "default" else ask.method
-    if method not in SHARES:
-        return _does_not_apply(ask, "a share", "wilson or clopper-pearson")
     n = len(data.predicted)
     if ask.clusters is None:
         bounds = SHARES[method](round(value * n), n, ask.level)
         return Interval(method, *bounds, coverage=WILSON if method == "wilson" else ())
-    sample, cluster = sample_of(data, ask), _outermost(ask.clusters)
-    if sample.units < _FEWEST_CLUSTERS:
-        return _too_few(sample, _FEWEST_CLUSTERS)
-    if not is_offered(IN_CLUSTERS["share"], sample):
-        return _not_offered(sample)
+    cluster = _outermost(ask.clusters)
     inside = np.zeros(n)
     inside[np.argsort(_ape(data))[: round(value * n)]] = 1
-    n_eff = _counts.effective_n(inside, cluster, ask.level)
-    low, high = SHARES[method](value * n_eff, n_eff, ask.level)
+    return share_in_clusters(*_by_cluster(inside, cluster), method, ask.level)
+
+
+def share_in_clusters(
+    inside: NDArray[np.float64], size: NDArray[np.float64], method: str, level: float
+) -> Interval:
+    """Make the interval of a share from the pairs inside and all pairs of each cluster."""
+    sample = Sample(len(size), True)
+    if sample.units < _FEWEST_CLUSTERS:
+        return too_few(sample, _FEWEST_CLUSTERS)
+    if not is_offered(IN_CLUSTERS["share"], sample):
+        return not_offered(sample)
+    n_eff = _counts.effective_n(inside, size, level)
+    low, high = SHARES[method](float(inside.sum() / size.sum()) * n_eff, n_eff, level)
     words = f"{method} with {n_eff:.3g} effective pairs{_in_clusters(sample)}"
     return Interval(words, low, high, coverage=IN_CLUSTERS["share"])
 
 
 def _of_quantile(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
-    if ask.method not in ("default", "order-statistics"):
-        return _does_not_apply(ask, "a quantile", "order-statistics")
     # The median is a function of its own; other quantiles are one function with q filled in.
     q = float(getattr(figure.function, "keywords", {}).get("q", 0.5))
     errors = _ape(data)
@@ -195,9 +231,9 @@ def _of_quantile_in_clusters(
 ) -> Interval:
     sample, row = Sample(int(cluster.max()) + 1, True), IN_CLUSTERS.get(name, ())
     if sample.units < _FEWEST_CLUSTERS:
-        return _too_few(sample, _FEWEST_CLUSTERS)
+        return too_few(sample, _FEWEST_CLUSTERS)
     if not is_offered(row, sample):
-        return _not_offered(sample)
+        return not_offered(sample)
     bounds = _counts.quantile_in_clusters(errors, q, cluster, ask.level)
     if bounds is None:
         return Interval(
@@ -207,14 +243,22 @@ def _of_quantile_in_clusters(
     return Interval(words, min(bounds[0], value), max(bounds[1], value), coverage=row)
 
 
-def _of_maximum(data: Checked, ask: Request) -> Interval:
-    sample = sample_of(data, ask)
+def maximum(sample: Sample, level: float) -> Interval:
+    """Say what there is instead of an interval of a maximum."""
     what = "clusters" if sample.clustered else "configurations"
-    share = _counts.tolerance_share(sample.units, ask.level)
+    share = _counts.tolerance_share(sample.units, level)
     return Interval(
-        f"no interval for a maximum; with {ask.percent} confidence at least "
+        f"no interval for a maximum; with {100 * level:.6g} % confidence at least "
         f"{100 * share:.1f} % of {what} like these stay below it"
     )
+
+
+def _by_cluster(
+    inside: NDArray[np.float64], cluster: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the pairs inside, and all pairs, of each cluster."""
+    count = int(cluster.max()) + 1
+    return add_up(inside, cluster, count), add_up(np.ones(len(inside)), cluster, count)
 
 
 def _outermost(clusters: tuple[NDArray[np.int64], Nesting]) -> NDArray[np.int64]:
@@ -226,12 +270,14 @@ def _in_clusters(sample: Sample) -> str:
     return f", {sample.units} clusters" if sample.clustered else ""
 
 
-def _too_few(sample: Sample, fewest: int) -> Interval:
+def too_few(sample: Sample, fewest: int) -> Interval:
+    """Say that there are too few for any interval."""
     word = sample.word if sample.units > 1 else sample.word.removesuffix("s")
     return Interval(f"no interval from {sample.units} {word}: at least {fewest} are needed")
 
 
-def _not_offered(sample: Sample) -> Interval:
+def not_offered(sample: Sample) -> Interval:
+    """Say that no interval covers well enough with so few."""
     return Interval(
         f"no interval: none that was tested covers in even 90 % of samples of {sample.units} "
         f"{sample.word}"

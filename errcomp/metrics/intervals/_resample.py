@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from errcomp.tables._table import sort_key
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -78,9 +80,10 @@ def nest(labels: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], Nesting]:
 
 
 def _number(label: NDArray[Any]) -> NDArray[np.int64]:
-    # A dictionary, not np.unique: labels of mixed kinds cannot be sorted.
-    seen: dict[Hashable, int] = {}
-    return np.asarray([seen.setdefault(v, len(seen)) for v in label.tolist()], dtype=np.int64)
+    # In the order of the labels, not of the rows: the same draws however a table is ordered.
+    labels: list[Hashable] = label.tolist()
+    rank = {v: i for i, v in enumerate(sorted(dict.fromkeys(labels), key=sort_key))}
+    return np.asarray([rank[v] for v in labels], dtype=np.int64)
 
 
 def add_up(values: Floats, code: NDArray[np.int64], count: int) -> Floats:

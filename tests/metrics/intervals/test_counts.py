@@ -118,18 +118,18 @@ class TestClusters:
     def test_independent_pairs_count_in_full(self):
         """Clusters of one pair: only the division by n - 1 instead of n remains."""
         inside = np.asarray([1.0, 0, 0, 1, 1, 0, 1, 1, 0, 1])
-        found = effective_n(inside, np.arange(10), 0.95)
+        found = effective_n(inside, np.ones(10), 0.95)
         assert found == pytest.approx(9.0)
 
     def test_pairs_that_agree_within_clusters_count_once(self):
         """Ten copies of each of 8 clusters know as much as 8 pairs do, less for 7 degrees."""
-        inside, cluster = np.repeat([1.0, 0, 1, 1, 0, 1, 0, 1], 10), np.repeat(np.arange(8), 10)
+        inside, size = 10 * np.asarray([1.0, 0, 1, 1, 0, 1, 0, 1]), np.full(8, 10)
         widening = (stats.t.ppf(0.975, 79) / stats.t.ppf(0.975, 7)) ** 2
-        assert effective_n(inside, cluster, 0.95) == pytest.approx(7 * widening)
+        assert effective_n(inside, size, 0.95) == pytest.approx(7 * widening)
 
     def test_all_on_one_side_counts_clusters(self):
         widening = (stats.t.ppf(0.975, 39) / stats.t.ppf(0.975, 4)) ** 2
-        found = effective_n(np.ones(40), np.repeat(np.arange(5), 8), 0.95)
+        found = effective_n(np.full(5, 8.0), np.full(5, 8), 0.95)
         assert found == pytest.approx(5 * widening)
 
     def test_quantile_contains_the_sample_quantile(self):

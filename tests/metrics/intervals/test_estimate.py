@@ -197,7 +197,7 @@ class TestNoInterval:
 class TestClusters:
     def test_clusters_of_one_pair_are_pairs(self):
         data = pairs(24)
-        one = estimate("mape", **data, clusters=[f"c{i}" for i in range(24)])
+        one = estimate("mape", **data, clusters=[f"c{i:02}" for i in range(24)])
         plain = estimate("mape", **data)
         assert (one.low, one.high) == pytest.approx((plain.low, plain.high), rel=1e-12)
         assert one.method.endswith("24 clusters")

@@ -86,8 +86,14 @@ class TestDeviations:
 class TestNest:
     def test_single_level(self):
         code, nesting = nest([np.asarray(["b", "a", "b", None, "a"], dtype=object)])
-        assert code.tolist() == [0, 1, 0, 2, 1]
+        assert code.tolist() == [1, 0, 1, 2, 0]
         assert (nesting.outer, nesting.children) == (3, ())
+
+    def test_the_order_of_the_rows_does_not_matter(self):
+        labels = np.asarray(["b", 10, 2, None, "a", 2.5], dtype=object)
+        code, _ = nest([labels])
+        assert code.tolist() == [4, 2, 0, 5, 3, 1]
+        assert nest([labels[::-1]])[0].tolist() == code[::-1].tolist()
 
     def test_an_inner_label_belongs_to_its_outer_one(self):
         outer = np.asarray(["x", "x", "y", "y", "x"], dtype=object)

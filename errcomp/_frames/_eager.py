@@ -1,8 +1,8 @@
-"""The one file that knows Narwhals: the user's own frame in, arrays and native frames out."""
+"""Frames in memory: columns as arrays, arrays as native frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -122,12 +122,24 @@ def _in_64_bits(values: Iterable[Any]) -> list[Any]:
 
 
 def frame_from_columns(columns: Mapping[str, Iterable[Any]], like: Any = None) -> Any:
-    """Build a native frame of the same library as ``like`` (Polars when there is none)."""
+    """Build a native frame of the same library as ``like`` (Polars when there is none).
+
+    NaN is missing in a column that is an array of floats.
+    """
     import polars as pl
 
-    data: dict[str, Sequence[Any]] = {name: _in_64_bits(v) for name, v in columns.items()}
+    data: dict[str, Any] = {
+        name: pl.Series(name, v, nan_to_null=True) if isinstance(v, np.ndarray) else _in_64_bits(v)
+        for name, v in columns.items()
+    }
     if like is None:
         return pl.DataFrame(data, strict=False)
     import narwhals as nw
 
-    return nw.from_dict(data, backend=nw.get_native_namespace(like)).to_native()
+    implementation = nw.from_native(like).implementation
+    if implementation.is_dask() or implementation.is_pyspark():
+        implementation = nw.Implementation.PANDAS  # what users of these have for small tables
+    elif not (implementation.is_pandas_like() or implementation.is_pyarrow()):
+        return pl.DataFrame(data, strict=False)
+    plain = {name: v.to_list() if isinstance(v, pl.Series) else v for name, v in data.items()}
+    return nw.from_dict(plain, backend=implementation).to_native()

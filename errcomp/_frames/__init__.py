@@ -1,0 +1,19 @@
+"""The one folder that knows Narwhals: the user's own frame in, arrays and native frames out.
+
+Frames in memory become arrays. Rows in an engine (a lazy frame, a DuckDB relation, Dask, Spark)
+stay there, and only sums over them are fetched.
+"""
+
+from errcomp._frames._eager import column_values, frame_from_columns, is_missing, to_eager
+from errcomp._frames._rows import Rows, in_engine
+from errcomp._frames._terms import Sum
+
+__all__ = [
+    "Rows",
+    "Sum",
+    "column_values",
+    "frame_from_columns",
+    "in_engine",
+    "is_missing",
+    "to_eager",
+]

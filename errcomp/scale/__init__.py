@@ -1,0 +1,1 @@
+"""Figures from sums over rows that stay in their engine."""

@@ -1,0 +1,100 @@
+"""Quantiles of APE from histograms on a logarithmic scale, which add up over parts of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp._frames import is_missing
+from errcomp.metrics.intervals._counts import quantile_needs
+from errcomp.metrics.ranked import BUCKET
+from errcomp.scale._totals import Totals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Histogram", "quantile_bounds", "quantiles"]
+
+#: Stands for the logarithm of an exact prediction's error.
+_EXACT = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many pairs of each group have an APE in each bucket, buckets in ascending order.
+
+    Attributes
+    ----------
+    bucket, count : sequence of ndarray of int
+        For each group the buckets that hold pairs, and how many.
+    n : ndarray of int, shape (groups,)
+    """
+
+    bucket: Sequence[NDArray[np.int64]]
+    count: Sequence[NDArray[np.int64]]
+    n: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], by: Sequence[str]) -> Histogram:
+        """Order what an engine has sent by group and bucket."""
+        buckets = [_EXACT if is_missing(b) else int(b) for b in found["bucket"]]
+        keys = {name: [None if is_missing(v) else v for v in found[name]] for name in by}
+        cells = Totals({**keys, "bucket": buckets}, found["n"], {}).merged((*by, "bucket"))
+        group, _ = cells.numbered(by)
+        starts = np.flatnonzero(np.diff(group)) + 1
+        bucket = np.split(np.asarray(cells.keys["bucket"], dtype=np.int64), starts)
+        count = np.split(cells.n, starts)
+        return cls(bucket, count, np.asarray([c.sum() for c in count], dtype=np.int64))
+
+    def pooled(self) -> Histogram:
+        """Return the histogram of all groups together."""
+        bucket, where = np.unique(np.concatenate(self.bucket), return_inverse=True)
+        count = np.zeros(len(bucket), dtype=np.int64)
+        np.add.at(count, where, np.concatenate(self.count))
+        return Histogram([bucket], [count], np.asarray([self.n.sum()]))
+
+    def at(self, i: int, rank: int) -> int:
+        """Return the bucket of the rank-th smallest error of a group, from 1."""
+        return int(self.bucket[i][np.searchsorted(np.cumsum(self.count[i]), rank)])
+
+
+def quantiles(histogram: Histogram, q: float) -> Floats:
+    """Return a quantile of each group: the middle of the bucket that it lies in."""
+    ranks = 1 + np.floor(q * (histogram.n - 1)).astype(np.int64)
+    middles = [_value(histogram.at(i, int(rank)), 0.5) for i, rank in enumerate(ranks)]
+    return np.asarray(middles, dtype=np.float64)
+
+
+def quantile_bounds(histogram: Histogram, q: float, level: float) -> tuple[Floats, Floats, int]:
+    """Return the bounds of each group, NaN where it is too small, and the pairs that are needed.
+
+    The ranks are those of `errcomp.metrics.intervals._counts.order_statistics`; the bounds are the
+    outer edges of their buckets.
+    """
+    needed = quantile_needs(q, level)
+    low, high = np.full(len(histogram.n), np.nan), np.full(len(histogram.n), np.nan)
+    for i, n in enumerate(histogram.n.tolist()):
+        if n < needed:
+            continue
+        first, last = _ranks(n, q, (1 - level) / 2)
+        low[i] = _value(histogram.at(i, first), 0.0)
+        high[i] = _value(histogram.at(i, last), 1.0)
+    return low, high, needed
+
+
+def _ranks(n: int, q: float, tail: float) -> tuple[int, int]:
+    """Return the largest rank below and the smallest above with at most this probability beyond."""
+    from scipy import stats
+
+    law = stats.binom(n, q)
+    first = int(law.ppf(tail))
+    return first + int(law.cdf(first) <= tail), int(law.ppf(1 - tail)) + 1
+
+
+def _value(bucket: int, where: float) -> float:
+    return 0.0 if bucket == _EXACT else float(np.exp((bucket + where) * BUCKET))

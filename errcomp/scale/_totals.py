@@ -1,0 +1,102 @@
+"""Sums over rows by group, fetched from an engine: checked, ordered, and added up further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp._frames import Sum, is_missing
+from errcomp.tables._table import sort_key
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Totals"]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums by group, ordered by key.
+
+    Attributes
+    ----------
+    keys : mapping of str to list
+        Values of each key, one per group; missing is None.
+    n : ndarray of int, shape (groups,)
+        Rows in each group.
+    sums : mapping of Sum to ndarray, shape (groups,)
+    """
+
+    keys: Mapping[str, list[Any]]
+    n: NDArray[np.int64]
+    sums: Mapping[Sum, Floats]
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], by: Sequence[str], sums: Sequence[Sum]) -> Totals:
+        """Order what an engine has sent, which may come in any order and in parts."""
+        raw = cls(
+            {name: [None if is_missing(v) else v for v in found[name]] for name in by},
+            found["n"],
+            {one: found[one.name] for one in sums},
+        )
+        return raw.merged(by)
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def key(self, i: int) -> dict[str, Any]:
+        """Return the key of one group."""
+        return {name: values[i] for name, values in self.keys.items()}
+
+    def merged(self, by: Sequence[str]) -> Totals:
+        """Add up the groups that share these keys; ordered by them."""
+        numbers, count = self.numbered(by)
+        first = np.full(count, len(self), dtype=np.int64)
+        np.minimum.at(first, numbers, np.arange(len(self)))
+        return Totals(
+            {name: [self.keys[name][i] for i in first] for name in by},
+            np.bincount(numbers, weights=self.n, minlength=count).astype(np.int64),
+            {one: _added(one, values, numbers, count) for one, values in self.sums.items()},
+        )
+
+    def numbered(self, by: Sequence[str]) -> tuple[NDArray[np.int64], int]:
+        """Return the number of each group in the order of these keys, and how many there are."""
+        numbers = np.zeros(len(self), dtype=np.int64)
+        for name in by:
+            column, count = _ranked(self.keys[name])
+            # Renumbered without gaps, so that the product cannot overflow.
+            numbers = np.unique(numbers * count + column, return_inverse=True)[1]
+        return numbers, int(numbers.max()) + 1 if len(numbers) else 0
+
+    def select(self, index: NDArray[Any]) -> Totals:
+        """Return some of the groups."""
+        chosen = np.arange(len(self))[index]
+        return Totals(
+            {name: [values[i] for i in chosen] for name, values in self.keys.items()},
+            self.n[index],
+            {one: values[index] for one, values in self.sums.items()},
+        )
+
+
+def _ranked(values: list[Any]) -> tuple[NDArray[np.int64], int]:
+    """Return the rank of each value among the different ones, and how many these are."""
+    if set(map(type, values)) in ({int}, {str}):  # which NumPy orders alike, and faster
+        different, ranks = np.unique(np.asarray(values), return_inverse=True)
+        return ranks.astype(np.int64, copy=False), len(different)
+    order = {v: rank for rank, v in enumerate(sorted(dict.fromkeys(values), key=sort_key))}
+    return np.fromiter(map(order.__getitem__, values), np.int64, len(values)), len(order)
+
+
+def _added(one: Sum, values: Floats, numbers: NDArray[np.int64], count: int) -> Floats:
+    if one.how == "max":
+        out = np.full(count, -np.inf)
+        np.fmax.at(out, numbers, values)
+        return out
+    # Missing: a sum over no row where the term exists.
+    known = np.where(np.isnan(values), 0.0, values) if one.how != "sum" else values
+    return np.bincount(numbers, weights=known, minlength=count).astype(np.float64, copy=False)

@@ -1,0 +1,90 @@
+"""Figures and intervals from sums over rows, for all groups at once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from errcomp._frames import Sum
+from errcomp.metrics._registry import figure
+from errcomp.scale._forms import FORMS, FromSums, within
+from errcomp.scale._totals import Totals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Bounds", "log_t_bounds", "undefined", "values"]
+
+#: A relative variance below this is what rounding leaves of zero in a difference of sums.
+_ROUNDING = 1e-13
+
+
+class Bounds(NamedTuple):
+    """Bounds of each group, NaN where there are none."""
+
+    low: Floats
+    high: Floats
+
+
+def values(name: str, totals: Totals) -> Floats:
+    """Return a figure for each group; NaN where it is not defined."""
+    kind, n = figure(name).kind, totals.n.astype(np.float64)
+    if kind == "share":
+        return totals.sums[within(name)] / n
+    if kind == "maximum":
+        return totals.sums[Sum(("ape",), "max")]
+    form = FORMS[name]
+    mean = _mean(form, totals)
+    return mean**form.root if form.log else np.exp(mean)
+
+
+def undefined(name: str, totals: Totals) -> NDArray[np.int64]:
+    """Count in each group the pairs whose logarithm a figure needs and which have none."""
+    form = FORMS.get(name)
+    if form is None or not form.x[0].startswith("log_"):
+        return np.zeros(len(totals), dtype=np.int64)
+    return totals.n - totals.sums[Sum((form.x[0],), "count")].astype(np.int64)
+
+
+def _mean(form: FromSums, totals: Totals) -> Floats:
+    """Return sum x / sum y, and what an undefined logarithm makes of it."""
+    x = totals.sums[Sum(form.x)]
+    if not form.x[0].startswith("log_"):
+        return x / (totals.sums[Sum(("m",))] if form.weighted else totals.n)
+    missing = totals.n - totals.sums[Sum((form.x[0],), "count")]
+    # An exact prediction makes the geometric mean of APE zero; one that is not positive has none.
+    nothing = -math.inf if form.x[0] == "log_ape" else math.nan
+    return np.where(missing > 0, nothing, x / totals.n)
+
+
+def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
+    """Return the log-t interval of a mean or smooth function of means (see `_smooth.log_t`)."""
+    form, n = FORMS[name], totals.n.astype(np.float64)
+    mean = _mean(form, totals)
+    xx = totals.sums[Sum((*form.x, *form.x))]
+    if form.weighted:
+        y, xy, yy = (totals.sums[Sum(t)] for t in (("m",), (*form.x, "m"), ("m", "m")))
+    else:
+        y, xy, yy = n, mean * n, n
+    with np.errstate(all="ignore"):
+        squares = xx - 2 * mean * xy + mean * mean * yy
+        s = np.sqrt(np.maximum(squares, 0) * n / (n - 1)) / y
+        s = s / (form.shift + mean) if form.log else s
+        t = special.stdtrit(y * y / yy - 1, (1 + level) / 2)
+        skew = s * s * (t * t + 2) / 6 if form.log else 0.0
+        point = form.shift + mean if form.log else np.exp(mean)
+        ends = (np.exp(-form.root * t * s), np.exp(form.root * (t * s + skew)))
+        low, high = (point**form.root * end - form.shift for end in ends)
+        if not form.log:
+            low, high = (point * end for end in ends)
+    # Rounding of equal errors is no spread; a mean of 0 or less has no logarithm.
+    usable = (n > 1) & (squares > _ROUNDING * xx) & (~form.log | (form.shift + mean > 0))
+    good = usable & np.isfinite(low) & np.isfinite(high)
+    return Bounds(
+        np.where(good, low, np.nan), np.where(good, np.minimum(high, form.largest), np.nan)
+    )

@@ -1,0 +1,256 @@
+"""Pairs whose rows stay in an engine: what `errcomp.tables.Pairs` is for rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp._columns import rename
+from errcomp._frames import Rows, Sum
+from errcomp.errors import InputError, offer
+from errcomp.metrics.ranked import BUCKET
+from errcomp.results import Dropped
+from errcomp.scale._quantiles import Histogram
+from errcomp.scale._totals import Totals
+from errcomp.tables import Zeros
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["PLACE", "PairRows"]
+
+#: Column that names the file of each row, and how messages call it.
+PLACE = "_errcomp_file"
+_PLAIN = {PLACE: "file"}
+
+#: Different values of a column that are looked at, at most.
+_MOST = 10_000
+_NOT_KEYS = ("predicted", "measured", "status", "unit")
+#: Sums that tell whether every row could be used: missing values are not counted, and what is not
+#: finite makes a sum that is not finite.
+CHECKS = (Sum(("p",)), Sum(("m",)), Sum(("p",), "count"), Sum(("m",), "count"))
+
+
+class PairRows:
+    """Rows of pairs in an engine, checked while they are added up.
+
+    Parameters
+    ----------
+    data : lazy frame
+        Polars LazyFrame, DuckDB relation, Dask or Spark dataframe, … with columns ``predicted`` and
+        ``measured``; every other column is a key, except ``status`` and ``unit``.
+    columns, unit, source, zeros
+        As in `errcomp.tables.Pairs`.
+    place : str, optional
+        Column that says where each row is, e.g. its file: no key, but named in messages.
+
+    Attributes
+    ----------
+    native
+        The frame that went in.
+    engine : str
+        What people call the engine.
+    dropped : tuple of Dropped
+        Rows that are left out.
+    selection : dict of str to tuple of str
+        Conditions by which rows were chosen (see `where`).
+    unit : str or None
+
+    Raises
+    ------
+    InputError
+        Columns are missing or hold no numbers, or units are mixed.
+    EngineError
+        The engine failed, in its own words.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = PairRows(pl.LazyFrame({"predicted": [11.0], "measured": [10.0], "device": ["A"]}))
+    >>> rows.engine, rows.keys
+    ('Polars', ('device',))
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+        zeros: Zeros = "raise",
+        place: str | None = None,
+    ) -> None:
+        if zeros not in ("raise", "exclude"):
+            raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
+        rows = Rows(data)
+        self._rows = Rows(rename(rows.frame, columns or {}, source))
+        self.native, self.engine, self.source, self._place = data, rows.engine, source, place
+        self.selection: dict[str, tuple[str, ...]] = {}
+        for name in ("predicted", "measured"):
+            if not self._rows.is_number(name):
+                raise InputError(
+                    f"{self.prefix}{name} must be a number, but the column holds "
+                    f"{self._rows.schema[name]}. Cast it in {self.engine} first."
+                )
+        self.dropped: tuple[Dropped, ...] = ()
+        if "status" in self._rows.schema:
+            self._leave_out(self._rows.ok(), "the prediction failed (status)")
+        if zeros == "exclude":
+            self._leave_out(self._rows.positive("measured"), "measured is not positive")
+        self.unit = self._one_unit(unit)
+
+    @property
+    def prefix(self) -> str:
+        """Return what a message begins with."""
+        return f"{self.source}: " if self.source else ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the columns to group by."""
+        others = (*_NOT_KEYS, self._place)
+        return tuple(name for name in self._rows.schema if name not in others)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names in the column ``tool``; empty when there is no such column."""
+        if "tool" not in self.keys:
+            return ()
+        return tuple(sorted({str(name) for name in self._rows.distinct("tool", _MOST)}))
+
+    @property
+    def n(self) -> int:
+        """Number of rows in use: the engine counts them."""
+        return self._rows.count()
+
+    def of_tool(self, name: str | None = None) -> PairRows:
+        """Return the rows of one tool; all of them when no name or ``"all"`` is given.
+
+        Raises
+        ------
+        InputError
+            There is no such tool.
+        """
+        if name is None or (name == "all" and "all" not in self.tools):
+            return self
+        if not self.tools:
+            raise InputError(f"{self.prefix}no tool {name!r}. There is no column tool.")
+        return self.where({"tool": name})
+
+    def where(self, conditions: Mapping[str, Any]) -> PairRows:
+        """Keep the rows whose key has the value given, or one of the values given.
+
+        Raises
+        ------
+        InputError
+            A key or a value does not occur; the message lists those that do.
+        """
+        chosen = {
+            name: tuple(map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted]))
+            for name, wanted in conditions.items()
+        }
+        self.check_columns(tuple(chosen))
+        for name, options in chosen.items():
+            there = {str(value) for value in self._rows.distinct(name, _MOST)}
+            lost = [option for option in options if option not in there]
+            if lost and len(there) < _MOST:
+                known = offer(f"Values of {name}", sorted(there), wanted=lost[0])
+                raise InputError(f"no row has {name}={lost[0]}. {known}")
+        part = copy(self)
+        part._rows = self._rows.where(chosen)
+        part.selection = {**self.selection, **chosen}
+        return part
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise if there is no such key."""
+        for name in names:
+            if name not in self.keys:
+                raise InputError(
+                    f"{self.prefix}no column {name!r}. "
+                    f"{offer('Columns to group by', self.keys, wanted=name)}"
+                )
+
+    def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
+        """Add up by group, ordered by key; raise if a row cannot be used."""
+        sums = list(dict.fromkeys((*CHECKS, *sums)))
+        found = Totals.of(self._rows.totals(by, sums), by, sums)
+        self._check(found)
+        return found
+
+    def histogram(self, by: Sequence[str]) -> Histogram:
+        """Count pairs by group and by bucket of their APE, of rows that `totals` has checked."""
+        return Histogram.of(self._rows.histogram(by, "log_ape", BUCKET), by)
+
+    def _leave_out(self, kept: Rows, reason: str) -> None:
+        n = self._rows.count() - kept.count()
+        self._rows = kept
+        if n:
+            self.dropped = (*self.dropped, Dropped(reason, n))
+
+    def _one_unit(self, unit: str | None) -> str | None:
+        if "unit" not in self._rows.schema:
+            return unit
+        found = {"" if v is None else str(v).strip() for v in self._rows.distinct("unit", 10)}
+        expected = unit if unit is not None else min(found, default="")
+        if found - {expected}:
+            names = " and ".join(repr(name) if name else "no unit" for name in sorted(found)[:2])
+            raise InputError(
+                f"{self.prefix}mixed units: {names}. Convert all rows to one unit first."
+            )
+        return expected or None
+
+    def _check(self, found: Totals) -> None:
+        p, m, known_p, known_m = (found.sums[one] for one in CHECKS)
+        if not found.n.sum():
+            dropped = "; ".join(f"{d.n} dropped: {d.reason}" for d in self.dropped)
+            raise InputError(
+                f"{self.prefix}no pairs to work on ({dropped or 'the table is empty'})"
+            )
+        if np.isfinite(p + m).all() and (known_p == found.n).all() and (known_m == found.n).all():
+            return
+        for what, bad, remedy in _REASONS:
+            n, rows = self._rows.examples(bad)
+            if n:
+                raise InputError(f"{self.prefix}{what}, {self._described(n, rows, what)}. {remedy}")
+        raise InputError(
+            f"{self.prefix}a sum over these rows is beyond the largest number a float64 can hold "
+            "(1.8e308). Check that predicted and measured have the same unit."
+        )
+
+    def _described(self, n: int, rows: list[dict[str, Any]], what: str) -> str:
+        """Name three of the rows by their keys: rows in an engine have no numbers."""
+        name = what.split(" ", 1)[0]
+        keys = ((self._place,) if self._place else ()) + self.keys
+        named = [", ".join(f"{_PLAIN.get(k, k)}={row[k]}" for k in keys) for row in rows]
+        more = f" (and {n - len(rows):,} more)" if n > len(rows) else ""
+        which = f": {'; '.join(named)}{more}" if keys else ""
+        return f"got {rows[0][name]} in {n:,} row{'s' if n > 1 else ''}{which}"
+
+
+Condition = Callable[[Callable[[str], "nw.Expr"]], "nw.Expr"]
+
+
+def _missing(name: str) -> Condition:
+    return lambda column: column(name).is_null()
+
+
+def _not_finite(name: str) -> Condition:
+    return lambda column: ~(column(name) * 1.0).is_finite()
+
+
+_STATUS = "or give the rows a status if the predictions failed."
+_REASONS: tuple[tuple[str, Condition, str], ...] = (
+    ("predicted is missing", _missing("predicted"), f"Fill it in, {_STATUS}"),
+    ("measured is missing", _missing("measured"), f"Fill it in, {_STATUS}"),
+    ("predicted must be finite", _not_finite("predicted"), f"Remove the rows, {_STATUS}"),
+    ("measured must be finite", _not_finite("measured"), f"Remove the rows, {_STATUS}"),
+    (
+        "measured must be positive",
+        lambda column: column("measured") <= 0,
+        'Exclude such rows with zeros="exclude" (--zeros exclude; they will be counted), or fix '
+        "the measurement.",
+    ),
+)

@@ -1,0 +1,142 @@
+"""Tables of pairs too large for memory: Parquet files, read where they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from glob import glob, has_magic
+from pathlib import Path
+
+import polars as pl
+
+from errcomp.errors import InputError, describe_names
+from errcomp.scale.pairs import PLACE, PairRows
+from errcomp.tables import Zeros
+
+__all__ = ["is_large", "parquet_files", "scan"]
+
+#: From this many rows on a single file stays on disk: sums over it are then faster than its pairs.
+LARGE = 1_000_000
+
+
+def parquet_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the Parquet files that a path means: a file, a pattern, or a folder of them.
+
+    Empty where it means none of these.
+
+    Examples
+    --------
+    >>> parquet_files("no-such-folder/*.parquet")
+    []
+    """
+    given = Path(path)
+    if given.is_dir():
+        found = [file for file in sorted(given.rglob("*")) if file.is_file()]
+        return found if found and all(map(_is_parquet, found)) else []
+    if not given.exists() and has_magic(str(path)):
+        # Path.glob takes no absolute pattern.
+        names = sorted(glob(str(path), recursive=True))  # noqa: PTH207
+        return [file for name in names for file in parquet_files(name)]
+    return [given] if given.is_file() and _is_parquet(given) else []
+
+
+def _is_parquet(file: Path) -> bool:
+    return file.suffix.lower() in (".parquet", ".pq")
+
+
+def is_large(path: str | os.PathLike[str]) -> bool:
+    """Say whether a path means several Parquet files, or one of a million rows or more."""
+    files = parquet_files(path)
+    if len(files) == 1 and Path(path).is_file():
+        try:
+            rows = pl.scan_parquet(files[0]).select(pl.len()).collect().item()
+        except pl.exceptions.PolarsError:
+            return False  # whoever reads it says what is wrong
+        return int(rows) >= LARGE
+    return bool(files)
+
+
+def scan(
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    zeros: Zeros = "raise",
+) -> PairRows:
+    """Take Parquet files as one table of pairs whose rows are never all in memory.
+
+    Sums over them are made by Polars' streaming engine, in memory that depends on the number of
+    groups and not on that of rows.
+
+    Parameters
+    ----------
+    path : path
+        A file, a folder (with all that is in it), or a pattern such as ``"logs/**/*.parquet"``.
+    columns, unit, zeros
+        As in `errcomp.Pairs`.
+
+    Returns
+    -------
+    PairRows
+        For `errcomp.summarize`.
+
+    Raises
+    ------
+    InputError
+        There is no such file, one cannot be read, or the files have different columns.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import errcomp as ec
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for i, predicted in enumerate([11.0, 12.0]):
+    ...     part = pl.DataFrame({"predicted": [predicted], "measured": [10.0]})
+    ...     part.write_parquet(folder / f"part-{i}.parquet")
+    >>> rows = scan(folder)
+    >>> round(ec.summarize(rows, figures="mape").pooled.figures["mape"].value, 3)
+    0.15
+    """
+    files = parquet_files(path)
+    if not files:
+        raise InputError(
+            f"{path}: no Parquet file. Name a file, a folder of them, or a pattern in quotes such "
+            'as "logs/*.parquet".'
+        )
+    _check_columns(files)
+    rows = pl.scan_parquet(files, include_file_paths=PLACE, glob=False)
+    return PairRows(rows, columns=columns, unit=unit, source=str(path), zeros=zeros, place=PLACE)
+
+
+def _check_columns(files: Sequence[Path]) -> None:
+    """Raise if a file is none, or has other columns than the first."""
+    first: Mapping[str, pl.DataType] | None = None
+    for file in files:
+        try:
+            schema = pl.read_parquet_schema(file)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            reason = str(error).split("\n", maxsplit=1)[0][:120]
+            raise InputError(f"{file}: no Parquet file that can be read ({reason}).") from error
+        if first is None:
+            first = schema
+        elif schema != first:
+            raise InputError(
+                f"{file}: its columns are not those of {files[0]}: {_difference(first, schema)}. "
+                "Name files of one kind, or write this one again with the same columns."
+            )
+
+
+def _difference(one: Mapping[str, pl.DataType], other: Mapping[str, pl.DataType]) -> str:
+    lost = [name for name in one if name not in other]
+    more = [name for name in other if name not in one]
+    kinds = [
+        f"{name} is {other[name]} instead of {one[name]}"
+        for name in one
+        if name in other and one[name] != other[name]
+    ]
+    parts = [
+        f"it lacks {describe_names(lost)}" if lost else "",
+        f"it has {describe_names(more)} besides" if more else "",
+        *kinds[:3],
+    ]
+    return "; ".join(part for part in parts if part) or "they stand in another order"

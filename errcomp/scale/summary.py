@@ -1,0 +1,131 @@
+"""Grouped figures with intervals from sums over rows that stay in their engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.metrics._registry import figure
+from errcomp.metrics.intervals._kinds import SHARES, Request
+from errcomp.scale._clusters import check_clusters
+from errcomp.scale._columns import FigureColumn, column
+from errcomp.scale._forms import sums_for
+from errcomp.scale._quantiles import Histogram
+from errcomp.scale._totals import Totals
+from errcomp.scale.pairs import PairRows
+from errcomp.summary import Summary, SummaryRow
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["GroupRows", "summarize_rows"]
+
+#: Intervals that need no more than sums over pairs.
+_METHODS = ("default", "log-t", *SHARES, "order-statistics")
+
+
+class GroupRows(Sequence[SummaryRow]):
+    """Rows of a summary kept as columns; a row is made when it is looked at."""
+
+    def __init__(self, totals: Totals, figures: Sequence[FigureColumn], unit: str | None) -> None:
+        self._totals, self.figures, self._unit = totals, tuple(figures), unit
+
+    def __len__(self) -> int:
+        return len(self._totals)
+
+    @overload
+    def __getitem__(self, index: int) -> SummaryRow: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[SummaryRow, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> SummaryRow | tuple[SummaryRow, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        i = range(len(self))[index]
+        n = int(self._totals.n[i])
+        found = {one.name: one.estimate(i, n, self._unit) for one in self.figures}
+        return SummaryRow(self._totals.key(i), n, found)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of `SummaryRow.to_dict` for all rows at once; NaN is missing."""
+        found: dict[str, Any] = {**self._totals.keys, "n": self._totals.n}
+        for one in self.figures:
+            parts = {"": one.value, "_low": one.low, "_high": one.high}
+            found.update({f"{one.name}{end}": column for end, column in parts.items()})
+            reasons = [one.say(i).method for i in np.flatnonzero(np.isnan(one.value)).tolist()]
+            if reasons:
+                told = iter(reasons)
+                found[f"{one.name}_reason"] = [next(told) if isnan(v) else None for v in one.value]
+        return found
+
+
+def summarize_rows(
+    pairs: PairRows,
+    *,
+    by: tuple[str, ...],
+    figures: tuple[str, ...],
+    clusters: tuple[str, ...],
+    ask: Request | None,
+) -> Summary:
+    """Compute figures of each group and of all rows together; see `errcomp.summarize`.
+
+    Parameters
+    ----------
+    pairs : PairRows
+    by, figures, clusters : tuple of str
+        Keys to group by, figures, and keys whose values are drawn whole, outermost first.
+    ask : Request, optional
+        How intervals are made; None for none.
+
+    Raises
+    ------
+    InputError
+        A figure or method needs every pair in memory, a key does not exist, or a row cannot be
+        used.
+    """
+    if ask is not None and not clusters and ask.method not in _METHODS:
+        raise InputError(
+            f"method {ask.method!r} draws single pairs, and these stay in {pairs.engine}. Use one "
+            f"of: {', '.join(_METHODS)}; name clusters to draw; or collect the table first."
+        )
+    sums = sums_for(figures, intervals=ask is not None)
+    pairs.check_columns((*by, *clusters))
+    fine = pairs.totals(list(dict.fromkeys((*by, *clusters))), sums)
+    check_clusters(fine, clusters)
+    fine_histogram = None
+    if any(figure(name).kind == "quantile" for name in figures):
+        fine_histogram = pairs.histogram(by)
+    rows = _rows(fine, by, figures, clusters, ask, fine_histogram, pairs.unit)
+    histogram = None if fine_histogram is None else fine_histogram.pooled()
+    whole = _rows(fine, (), figures, clusters, ask, histogram, pairs.unit)
+    macro = {one.name: float(np.mean(one.value)) for one in rows.figures}
+    return Summary(by, rows, whole[0], macro, pairs.dropped, pairs.native)
+
+
+def _rows(
+    fine: Totals,
+    by: Sequence[str],
+    figures: Sequence[str],
+    clusters: Sequence[str],
+    ask: Request | None,
+    histogram: Histogram | None,
+    unit: str | None,
+) -> GroupRows:
+    totals = fine.merged(by) if clusters or not by else fine
+    parts: list[Totals] = []
+    if clusters:
+        # A cluster that lies in several groups is one where groups are pooled.
+        cells = fine.merged(list(dict.fromkeys((*by, *clusters))))
+        group, _ = cells.numbered(by)
+        starts: NDArray[np.int64] = np.flatnonzero(np.diff(group)) + 1
+        parts = [cells.select(index) for index in np.split(np.arange(len(cells)), starts)]
+    columns = [
+        column(name, totals, ask, parts=parts, clusters=clusters, histogram=histogram)
+        for name in figures
+    ]
+    return GroupRows(totals, columns, unit)

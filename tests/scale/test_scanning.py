@@ -1,0 +1,152 @@
+"""Folders of Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from errcomp.errors import EngineError, InputError
+from errcomp.scale import scanning
+from errcomp.scale.scanning import is_large, parquet_files, scan
+from errcomp.summary import summarize
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(table: pl.DataFrame, tmp_path: Path) -> Path:
+    """Write the pairs in parts of a folder with a folder in it."""
+    (tmp_path / "logs" / "more").mkdir(parents=True)
+    for i in range(6):
+        part = tmp_path / "logs" / ("more" if i % 2 else ".") / f"part-{i}.parquet"
+        table[i * 1000 : (i + 1) * 1000].write_parquet(part)
+    return tmp_path / "logs"
+
+
+def test_a_folder_a_pattern_and_a_file(folder: Path) -> None:
+    assert [p.name for p in parquet_files(folder / "part-0.parquet")] == ["part-0.parquet"]
+    assert len(parquet_files(folder)) == 6
+    assert len(parquet_files(f"{folder}/*.parquet")) == 3
+    assert len(parquet_files(f"{folder}/**/*.parquet")) == 6
+    assert parquet_files(folder / "nothing") == []
+    (folder / "README.txt").write_text("mine", encoding="utf-8")
+    assert parquet_files(folder) == []  # a folder of something else, perhaps a tool's output
+
+
+def test_what_stays_where_it_lies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = folder / "part-0.parquet"
+    assert is_large(folder)
+    assert not is_large(one)
+    monkeypatch.setattr(scanning, "LARGE", 1000)
+    assert is_large(one)
+    one.write_bytes(b"no parquet")
+    assert not is_large(one)
+    assert not is_large("neusight")
+
+
+def test_the_rows_are_those_of_the_table(folder: Path, table: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"by": "device", "figures": ("mape", "max_ape"), "method": "log-t"}
+    found, expected = summarize(scan(folder), **options), summarize(table, **options)
+    assert [row.n for row in found.rows] == [row.n for row in expected.rows]
+    assert found.pooled.figures["max_ape"].value == expected.pooled.figures["max_ape"].value
+    assert found.macro["mape"] == pytest.approx(expected.macro["mape"], rel=1e-12)
+
+
+def test_rows_can_be_chosen(folder: Path, table: pl.DataFrame) -> None:
+    rows = scan(folder).where({"device": 1, "model": ["net3", "net4"]})
+    kept = table.filter(
+        pl.col("device") == 1, pl.col("model").is_in(["net3", "net4"]), pl.col("status") == "OK"
+    )
+    assert rows.n == len(kept)
+    assert rows.selection == {"device": ("1",), "model": ("net3", "net4")}
+    with pytest.raises(InputError, match=r"no row has model=net33\. Did you mean 'net3'\?"):
+        scan(folder).where({"model": "net33"})
+    with pytest.raises(InputError, match="no column 'modle'. Did you mean 'model'"):
+        scan(folder).where({"modle": "net3"})
+
+
+def test_the_file_of_a_bad_row_is_named(folder: Path) -> None:
+    path = folder / "more" / "part-3.parquet"
+    part = pl.read_parquet(path).with_columns(status=pl.lit("ok"))
+    spoilt = pl.when(pl.int_range(pl.len()) == 7).then(float("nan"))
+    part.with_columns(measured=spoilt.otherwise(pl.col("measured"))).write_parquet(path)
+    with pytest.raises(InputError, match=r"got nan in 1 row: file=\S*part-3\.parquet, device="):
+        summarize(scan(folder), figures="mape")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "net"}, "it lacks model; it has net besides"),
+        ({}, "model is Int64 instead of String"),
+    ],
+)
+def test_a_file_with_other_columns_is_named(
+    change: dict[str, str], message: str, folder: Path
+) -> None:
+    path = folder / "part-4.parquet"
+    part = pl.read_parquet(path).rename(change)
+    if not change:
+        part = part.with_columns(model=pl.lit(1, dtype=pl.Int64))
+    part.write_parquet(path)
+    with pytest.raises(
+        InputError, match=rf"part-4\.parquet: its columns are not those of .*{message}"
+    ):
+        scan(folder)
+
+
+def test_a_file_that_is_none_is_named(folder: Path) -> None:
+    (folder / "part-2.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(InputError, match=r"part-2\.parquet: no Parquet file that can be read"):
+        scan(folder)
+    with pytest.raises(InputError, match=r"nothing/\*\.parquet: no Parquet file. Name a file"):
+        scan("nothing/*.parquet")
+
+
+def test_a_file_that_is_cut_off_later_is_the_engines_error(folder: Path) -> None:
+    rows = scan(folder)
+    for path in parquet_files(folder):
+        path.unlink()
+    with pytest.raises(EngineError, match="Polars failed: "):
+        summarize(rows, figures="mape")
+
+
+def test_columns_of_other_names(folder: Path, tmp_path: Path, table: pl.DataFrame) -> None:
+    other = table.rename({"measured": "wall_ms", "predicted": "model_ms"})
+    other.write_parquet(tmp_path / "other.parquet")
+    names = {"measured": "wall_ms", "predicted": "model_ms"}
+    rows = scan(tmp_path / "other.parquet", columns=names, unit="ms")
+    assert (rows.unit, rows.keys) == ("ms", ("device", "model", "run"))
+    with pytest.raises(InputError, match="missing columns predicted, measured"):
+        scan(tmp_path / "other.parquet")
+    text = other.with_columns(wall_ms=pl.col("wall_ms").cast(pl.String))
+    text.write_parquet(tmp_path / "text.parquet")
+    with pytest.raises(InputError, match="measured must be a number, but the column holds String"):
+        scan(tmp_path / "text.parquet", columns=names)
+
+
+def test_units_must_agree(table: pl.DataFrame, tmp_path: Path) -> None:
+    for i, unit in enumerate(("ms", "us")):
+        table.with_columns(unit=pl.lit(unit)).write_parquet(tmp_path / f"{i}.parquet")
+    assert scan(tmp_path / "0.parquet").unit == "ms"
+    with pytest.raises(InputError, match="mixed units: 'ms' and 'us'"):
+        scan(tmp_path)
+
+
+def test_the_command_reads_a_pattern(folder: Path, run: Run) -> None:
+    ran = run("metrics", f"{folder}/**/*.parquet", "--by", "device", "--json")
+    assert ran.code == 0
+    document = ran.json
+    assert [row["device"] for row in document["rows"]] == [0, 1, 2]
+    assert document["dropped"][0]["reason"] == "the prediction failed (status)"
+    assert "median_ape_approx" in document["pooled"]
+    refused = run("metrics", folder, "--figures", "median_ape")
+    assert (refused.code, "Ask for median_ape_approx" in refused.err) == (2, True)
+    assert (
+        "draws single pairs, and these stay in Polars"
+        in run("metrics", folder, "--method", "bca").err
+    )
