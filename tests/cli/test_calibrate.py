@@ -497,7 +497,7 @@ def test_figures_of_a_fit(run: Run, kernels_csv: Path, tmp_path: Path, sampled: 
 def test_without_matplotlib_nothing_is_computed(
     run: Run, kernels_csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("errcomp.cli._kernels.find_spec", lambda _: None)
+    monkeypatch.setattr("errcomp.cli._targets.find_spec", lambda _: None)
     ran = run("calibrate", "evaluate", kernels_csv, *FAST, "--figure", "coverage=a.svg")
     assert ran.code == 2
     assert "errcomp[figures]" in ran.err

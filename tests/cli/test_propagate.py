@@ -555,7 +555,7 @@ def test_a_figure_that_cannot_be_drawn_leaves_nothing(
 def test_without_matplotlib_nothing_is_computed(
     run: Run, kernels_csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("errcomp.cli._kernels.find_spec", lambda _: None)
+    monkeypatch.setattr("errcomp.cli._targets.find_spec", lambda _: None)
     ran = run("propagate", kernels_csv, "--figure", "bands=a.svg")
     assert ran.code == 2
     assert "errcomp[figures]" in ran.err
