@@ -42,6 +42,8 @@ public_modules = (
     "errcomp.metrics",
     "errcomp.metrics.bands",
     "errcomp.metrics.intervals",
+    "errcomp.scale.pairs",
+    "errcomp.scale.scanning",
     "errcomp.claims",
     "errcomp.claims.auditing",
     "errcomp.claims.registry",

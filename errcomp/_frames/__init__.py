@@ -5,10 +5,13 @@ stay there, and only sums over them are fetched.
 """
 
 from errcomp._frames._eager import column_values, frame_from_columns, is_missing, to_eager
-from errcomp._frames._rows import Rows, in_engine
+from errcomp._frames._places import PARTITION
+from errcomp._frames._rows import Added, Rows, in_engine
 from errcomp._frames._terms import Sum
 
 __all__ = [
+    "PARTITION",
+    "Added",
     "Rows",
     "Sum",
     "column_values",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["column_values", "frame_from_columns", "is_missing", "to_eager"]
+__all__ = [
+    "check_names",
+    "column_values",
+    "frame_from_columns",
+    "is_missing",
+    "to_eager",
+    "wrapped",
+]
 
 
 def to_eager(native: Any) -> nw.DataFrame[Any]:
@@ -24,19 +31,48 @@ def to_eager(native: Any) -> nw.DataFrame[Any]:
 
     if isinstance(native, Mapping):
         native = _from_mapping(native)
+    frame = wrapped(native)
     try:
-        frame = nw.from_native(native)
         frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
         names: list[Any] = frame.columns
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(_TWICE) from error
+    _check_names(names)
+    return frame
+
+
+def wrapped(native: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """Wrap a dataframe of any supported library, in memory or not."""
+    import narwhals as nw
+
+    try:
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
     except TypeError as error:
         raise InputError(
             f"expected a dataframe (pandas, Polars, PyArrow, …) or a mapping of columns, "
             f"got {type(native).__name__}"
         ) from error
     except nw.exceptions.DuplicateError as error:
-        raise InputError("the table has two columns of one name. Rename one.") from error
-    _check_names(names)
+        raise InputError(_TWICE) from error
     return frame
+
+
+def check_names(names: Sequence[Any], engine: str) -> None:
+    """Raise if an engine that says nothing of its names cannot tell columns apart by them."""
+    _check_names(names)
+    # Spark does not tell upper from lower case, and takes a point for access to a part.
+    same = [name.lower() if engine == "Spark" else name for name in names]
+    if len(set(same)) < len(same):
+        raise InputError(_TWICE)
+    for name in names:
+        if engine == "Spark" and ("." in name or "`" in name):
+            raise InputError(
+                f"column {name!r}: Spark takes what follows a point for a part of a column. Rename "
+                "the column."
+            )
+
+
+_TWICE = "the table has two columns of one name. Rename one."
 
 
 def _check_names(names: Iterable[Any]) -> None:

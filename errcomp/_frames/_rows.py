@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from errcomp._frames._eager import column_values
+from errcomp._frames._eager import check_names, column_values, wrapped
+from errcomp._frames._places import with_partition
 from errcomp._frames._terms import MARK, Sum, base_terms, bucket_of, product_of, sum_of
 from errcomp.errors import EngineError, ErrcompError, MissingExtraError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     #: A condition on rows, from the expressions of their columns.
     Condition = Callable[[Callable[[str], nw.Expr]], nw.Expr]
 
-__all__ = ["Rows", "in_engine"]
+__all__ = ["Added", "Rows", "in_engine"]
 
 #: What people call an engine, by Narwhals' name of its implementation.
 _NAMES = {
@@ -40,7 +41,27 @@ def in_engine(native: Any) -> bool:
     """Say whether this is a frame whose rows are not in memory: lazy, distributed, a relation."""
     import narwhals as nw
 
-    return isinstance(nw.from_native(native, pass_through=True), nw.LazyFrame)
+    try:
+        return isinstance(nw.from_native(native, pass_through=True), nw.LazyFrame)
+    except nw.exceptions.DuplicateError:
+        return False  # whoever collects it says what is wrong
+
+
+class Added(NamedTuple):
+    """What an engine sends: groups in no particular order, one of them perhaps in parts.
+
+    Attributes
+    ----------
+    keys : dict
+        For each key the values of the groups.
+    n : ndarray of int
+        Rows of each group.
+    sums : dict of Sum to ndarray
+    """
+
+    keys: dict[str, list[Any]]
+    n: NDArray[np.int64]
+    sums: dict[Sum, NDArray[np.float64]]
 
 
 class Rows:
@@ -62,12 +83,12 @@ class Rows:
     """
 
     def __init__(self, frame: Any) -> None:
-        import narwhals as nw
 
-        wrapped = nw.from_native(frame, pass_through=False)
-        self.frame: nw.LazyFrame[Any] = wrapped.lazy()
+        self.frame: nw.LazyFrame[Any] = wrapped(frame).lazy()
         name = self.frame.implementation.value
         self.engine = _NAMES.get(name, name)
+        if self.engine in ("Dask", "Spark"):
+            check_names(list(self.frame.to_native().columns), self.engine)
         self.schema: dict[str, Any] = dict(self.asked(self.frame.collect_schema))
 
     def is_number(self, name: str) -> bool:
@@ -79,85 +100,110 @@ class Rows:
         import narwhals as nw
 
         status = nw.col("status").cast(nw.String).str.strip_chars().str.to_lowercase()
-        return Rows(self.frame.filter(status.is_null() | status.is_in(_TEXT_OK)))
+        missing = ("nan",) if self.schema["status"].is_float() else ()
+        return self.filtered(status.is_null() | status.is_in((*_TEXT_OK, *missing)))
 
-    def positive(self, name: str) -> Rows:
-        """Return the rows in which a column is positive or missing."""
+    def positive_or_bad(self, name: str, other: str) -> Rows:
+        """Leave rows out in which a column is not positive; keep those that hold no number."""
         import narwhals as nw
 
-        return Rows(self.frame.filter((nw.col(name) > 0) | nw.col(name).is_null()))
+        bad = nw.lit(False)
+        for one in (name, other):
+            value = nw.col(one).cast(nw.Float64)
+            bad = bad | value.is_null() | ~value.is_finite()
+        return self.filtered((nw.col(name) > 0) | bad)
 
-    def where(self, conditions: Mapping[str, Sequence[Any]]) -> Rows:
-        """Keep rows whose columns have one of the values given for each, compared as text."""
+    def where(self, name: str, texts: Sequence[str | None]) -> Rows:
+        """Keep rows whose column has one of these values, as `distinct_texts` writes them."""
         import narwhals as nw
 
-        chosen = self.frame
-        for name, values in conditions.items():
-            chosen = chosen.filter(nw.col(name).cast(nw.String).is_in([str(v) for v in values]))
-        return Rows(chosen)
+        text = nw.col(name).cast(nw.String)
+        chosen = text.is_in([one for one in texts if one is not None])
+        return self.filtered(chosen | text.is_null() if None in texts else chosen)
+
+    def filtered(self, condition: nw.Expr) -> Rows:
+        """Return the rows for which this holds."""
+        return Rows(self.asked(lambda: self.frame.filter(condition)))
 
     def count(self) -> int:
         """Count the rows."""
         import narwhals as nw
 
-        found = self._fetched(self.frame.select(nw.len().alias(f"{MARK}n")))
+        found = self._fetched(lambda: self.frame.select(nw.len().alias(f"{MARK}n")))
         return int(found[f"{MARK}n"].to_list()[0])
 
     def distinct(self, name: str, most: int) -> list[Any]:
         """Return the different values of a column, up to so many of them."""
-        table = self._fetched(self.frame.select(name).unique().head(most))
+        table = self._fetched(lambda: self.frame.select(name).unique().head(most))
         return list(column_values(table, name).tolist())
 
-    def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> dict[str, Any]:
-        """Add up over the rows of each group, inside the engine.
-
-        Returns
-        -------
-        dict
-            For each key the values of the groups, for each sum an array of floats by its name, and
-            the number of rows as ``"n"``; groups in no particular order.
-        """
+    def distinct_texts(self, name: str, most: int) -> list[tuple[Any, str | None]]:
+        """Return the different values of a column, each with the engine's text for it."""
         import narwhals as nw
 
-        frame = self._with_terms(by, {term for one in sums for term in one.terms})
-        frame = frame.with_columns(*(product_of(one) for one in sums))
-        wanted = [nw.len().alias(f"{MARK}n"), *(sum_of(one) for one in sums)]
-        found = frame.group_by(*by).agg(*wanted) if by else frame.select(*wanted)
-        table = self._fetched(found)
-        keys = {name: column_values(table, name).tolist() for name in by}
-        return {**keys, **{s.name: _floats(table, s.name) for s in sums}, "n": _counts(table)}
+        value, text = nw.col(name).alias(f"{MARK}v"), nw.col(name).cast(nw.String).alias(f"{MARK}t")
+        table = self._fetched(lambda: self.frame.select(value, text).unique().head(most))
+        return list(zip(*(column_values(table, f"{MARK}{one}") for one in "vt"), strict=True))
 
-    def histogram(self, by: Sequence[str], log_term: str, width: float) -> dict[str, Any]:
+    def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Added:
+        """Add up over the rows of each group, inside the engine."""
+        import narwhals as nw
+
+        wanted = [nw.len().alias(f"{MARK}n"), *(sum_of(one) for one in sums)]
+
+        def added() -> nw.LazyFrame[Any]:
+            frame = self._with_terms(by, {term for one in sums for term in one.terms})
+            frame = frame.with_columns(*(product_of(one) for one in sums))
+            return frame.group_by(*_numbered(by)).agg(*wanted) if by else frame.select(*wanted)
+
+        table = self._fetched(added)
+        return Added(_keys(table, by), _counts(table), {s: _floats(table, s.name) for s in sums})
+
+    def histogram(
+        self, by: Sequence[str], log_term: str, width: float
+    ) -> tuple[Added, list[float | None]]:
         """Count rows by group and by bucket of a logarithm, inside the engine.
 
         Returns
         -------
-        dict
-            For each key its values, ``"bucket"`` (None where the logarithm does not exist) and the
-            number of rows as ``"n"``, in no particular order.
+        counts : Added
+        bucket : list of float
+            Of each count; missing where the logarithm does not exist.
         """
         import narwhals as nw
 
-        frame = self._with_terms(by, {log_term}).select(*by, bucket_of(log_term, width))
-        found = frame.group_by(*by, f"{MARK}bucket").agg(nw.len().alias(f"{MARK}n"))
-        table = self._fetched(found)
-        keys = {name: column_values(table, name).tolist() for name in by}
-        return {**keys, "bucket": table[f"{MARK}bucket"].to_list(), "n": _counts(table)}
+        keys, bucket = _numbered(by), f"{MARK}bucket"
+
+        def counted() -> nw.LazyFrame[Any]:
+            frame = self._with_terms(by, {log_term}).select(*keys, bucket_of(log_term, width))
+            return frame.group_by(*keys, bucket).agg(nw.len().alias(f"{MARK}n"))
+
+        table = self._fetched(counted)
+        return Added(_keys(table, by), _counts(table), {}), table[bucket].to_list()
 
     def examples(self, bad: Condition) -> tuple[int, list[dict[str, Any]]]:
         """Count the rows that are bad, and fetch three of them."""
         import narwhals as nw
 
-        chosen = self.frame.filter(bad(nw.col))
-        n = Rows(chosen).count()
-        return n, self._fetched(chosen.head(3)).rows(named=True) if n else []
+        chosen = self.filtered(bad(nw.col))
+        n = chosen.count()
+        if not n:
+            return 0, []
+
+        def placed() -> nw.LazyFrame[Any]:
+            native = with_partition(chosen.frame.to_native(), self.engine)
+            frame: nw.LazyFrame[Any] = nw.from_native(native).lazy()
+            return frame.head(3)
+
+        return n, self._fetched(placed).rows(named=True)
 
     def _with_terms(self, by: Sequence[str], terms: set[str]) -> nw.LazyFrame[Any]:
         import narwhals as nw
 
         measured = nw.col("measured").cast(nw.Float64)
         frame = self.frame.select(
-            *by,
+            # Names such as "a.b" or "_errcomp_n" mean something else to an engine, or here.
+            *(nw.col(name).alias(key) for name, key in zip(by, _numbered(by), strict=True)),
             nw.col("predicted").cast(nw.Float64).alias(f"{MARK}p"),
             nw.when(measured > 0).then(measured).alias(f"{MARK}m"),
         )
@@ -165,10 +211,10 @@ class Rows:
             frame = frame.with_columns(*step)
         return frame
 
-    def _fetched(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    def _fetched(self, make: Callable[[], nw.LazyFrame[Any]]) -> nw.DataFrame[Any]:
         # Polars' streaming engine is the one that holds no more than it needs.
         options: Any = {"engine": "streaming"} if self.engine == "Polars" else {}
-        return self.asked(lambda: frame.collect(**options))
+        return self.asked(lambda: make().collect(**options))
 
     def asked(self, work: Callable[[], T]) -> T:
         """Run what makes the engine work, and name the engine if it fails."""
@@ -184,6 +230,15 @@ class Rows:
             # Engines raise what they like: a worker that died, a file that is none, a full disk.
             first = (str(error).strip() or type(error).__name__).split("\n", maxsplit=1)[0]
             raise EngineError(f"{self.engine} failed: {first[:300]}") from error
+
+
+def _numbered(by: Sequence[str]) -> list[str]:
+    return [f"{MARK}key_{i}" for i in range(len(by))]
+
+
+def _keys(table: nw.DataFrame[Any], by: Sequence[str]) -> dict[str, list[Any]]:
+    numbered = zip(by, _numbered(by), strict=True)
+    return {name: column_values(table, key).tolist() for name, key in numbered}
 
 
 def _counts(table: nw.DataFrame[Any]) -> NDArray[np.int64]:

@@ -12,6 +12,8 @@ __all__ = ["MARK", "Sum", "base_terms", "bucket_of", "product_of", "sum_of"]
 
 #: What the names of columns made here begin with, so that they meet none of the user's.
 MARK = "_errcomp_"
+#: A larger logarithm is that of no float64.
+_LARGEST_LOG = 710.0
 
 
 class Sum(NamedTuple):
@@ -107,7 +109,9 @@ def sum_of(one: Sum) -> nw.Expr:
 
 
 def bucket_of(log_term: str, width: float) -> nw.Expr:
-    """Return the number of the bucket in which the logarithm of a value lies."""
+    """Return the number of the bucket in which the logarithm of a value lies, as a float."""
     import narwhals as nw
 
-    return (_column(log_term) / width).floor().cast(nw.Int64).alias(f"{MARK}bucket")
+    # Spark cannot round what is infinite.
+    log = nw.when(_column(log_term) > _LARGEST_LOG).then(nw.lit(1e6)).otherwise(_column(log_term))
+    return (log / width).floor().alias(f"{MARK}bucket")

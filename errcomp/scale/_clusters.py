@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from errcomp._frames import Sum
-from errcomp.errors import InputError
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals._coverage import Sample
 from errcomp.metrics.intervals._features import SMOOTH, of_units
@@ -23,7 +22,7 @@ from errcomp.metrics.intervals._smooth import Smooth
 from errcomp.scale._forms import FORMS, within
 from errcomp.scale._totals import Totals
 
-__all__ = ["check_clusters", "cluster_intervals"]
+__all__ = ["cluster_intervals", "without_cluster"]
 
 
 def cluster_intervals(
@@ -66,13 +65,13 @@ def _prepared(name: str, value: float, part: Totals, nesting: Nesting) -> Smooth
     return of_units(SMOOTH[name], value, x, y, nesting)
 
 
-def check_clusters(totals: Totals, clusters: Sequence[str]) -> None:
-    """Raise if rows belong to no cluster."""
+def without_cluster(part: Totals, clusters: Sequence[str]) -> str:
+    """Say that rows of a group belong to no cluster; nothing if all do."""
     for key in clusters:
-        missing = [i for i, label in enumerate(totals.keys[key]) if label is None]
+        missing = [i for i, label in enumerate(part.keys[key]) if label is None]
         if missing:
-            n = int(totals.n[missing].sum())
-            raise InputError(
-                f"clusters must not be missing, but {key} is in {n:,} rows. Give these rows a "
-                "cluster of their own."
+            return (
+                f"clusters must not be missing, but {key} is in {int(part.n[missing].sum()):,} "
+                "rows. Give these rows a cluster of their own."
             )
+    return ""

@@ -27,11 +27,11 @@ from errcomp.metrics.intervals._kinds import (
     too_few,
 )
 from errcomp.results import Caveat, Estimate
-from errcomp.scale._clusters import cluster_intervals
+from errcomp.scale._clusters import cluster_intervals, without_cluster
 from errcomp.scale._forms import within
 from errcomp.scale._quantiles import Histogram, quantile_bounds, quantiles
 from errcomp.scale._totals import Totals
-from errcomp.scale._values import log_t_bounds, undefined, values
+from errcomp.scale._values import log_t_bounds, no_bounds, undefined, values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = ["FigureColumn", "column"]
+
+_LARGEST = "the largest number a float64 can hold (1.8e308)"
 
 
 class _Said(NamedTuple):
@@ -118,13 +120,14 @@ def column(
         none, said = np.full(len(totals), np.nan), _Said(refusal.method)
         alone = column(name, totals, None, histogram=histogram)
         return FigureColumn(name, alone.value, none, none, ask.level, lambda i: said)
-    if figure(name).kind == "quantile":
-        assert histogram is not None  # fetched for every quantile
-        return _from_histogram(name, histogram, ask, clustered=bool(clusters))
-    value, missing = values(name, totals), undefined(name, totals)
+    value, missing = _values(name, totals, histogram), undefined(name, totals)
+    lost = [without_cluster(part, clusters) for part in parts] if ask is not None else []
+    value[[i for i, text in enumerate(lost) if text]] = np.nan
     say: Callable[[int], _Said]
     if ask is None:
         low, high, say = _nothing(len(totals)), _nothing(len(totals)), _not_asked
+    elif histogram is not None and figure(name).kind == "quantile":
+        low, high, say = _from_histogram(name, histogram, ask, clustered=bool(clusters))
     elif clusters:
         low, high, say = _by_clusters(name, value, parts, clusters, ask)
     else:
@@ -133,12 +136,34 @@ def column(
     def words(i: int) -> _Said:
         if not np.isnan(value[i]):
             return say(i)
+        if lost and lost[i]:
+            return _Said(f"not defined here: {lost[i]}")
+        if missing[i]:
+            return _Said(
+                f"not defined here: {missing[i]} prediction{_are(missing[i])} not positive, and "
+                f"{figure(name).label} needs the logarithm"
+            )
         return _Said(
-            f"not defined here: {missing[i]} predictions are not positive, and "
-            f"{figure(name).label} needs their logarithm"
+            f"not defined here: an error, or a sum of errors, is beyond {_LARGEST}. Check that "
+            "predicted and measured have the same unit."
         )
 
+    none = np.isnan(value)
+    low, high = np.where(none, np.nan, low), np.where(none, np.nan, high)
     return FigureColumn(name, value, low, high, None if ask is None else ask.level, words)
+
+
+def _values(name: str, totals: Totals, histogram: Histogram | None) -> Floats:
+    if figure(name).kind != "quantile":
+        found = values(name, totals)
+    else:
+        assert histogram is not None  # fetched for every quantile
+        found = quantiles(histogram, _quantile_of(name))
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _are(n: int) -> str:
+    return "s are" if n > 1 else " is"
 
 
 def _nothing(groups: int) -> Floats:
@@ -174,7 +199,7 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
             lambda i: _Said(maximum(Sample(int(totals.n[i]), False), ask.level).method),
         )
     row = COVERAGE["log-t"][name]
-    low, high = log_t_bounds(name, totals, ask.level)
+    low, high, spread = log_t_bounds(name, totals, ask.level)
     sizes = {n: n >= FEWEST_PAIRS and _is_offered(row, n, ask) for n in set(totals.n.tolist())}
     offered = np.fromiter(map(sizes.__getitem__, totals.n.tolist()), bool, len(totals))
     low, high = np.where(offered, low, np.nan), np.where(offered, high, np.nan)
@@ -190,10 +215,10 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
             return _Said(not_offered(sample).method)
         if missing[i]:
             return _Said(
-                f"no interval: {missing[i]} predictions are exact, which makes the geometric mean "
-                "zero whatever the other errors are"
+                f"no interval: {missing[i]} prediction{_are(missing[i])} exact, which makes the "
+                "geometric mean zero whatever the other errors are"
             )
-        return _Said("no interval: all errors are equal, or their mean is not positive")
+        return _Said(f"no interval: {no_bounds(name, totals, spread, i)}")
 
     return low, high, say
 
@@ -224,19 +249,18 @@ def _floats(ends: Sequence[float | None]) -> Floats:
     return np.asarray([np.nan if end is None else end for end in ends], dtype=np.float64)
 
 
-def _from_histogram(
-    name: str, histogram: Histogram, ask: Request | None, *, clustered: bool
-) -> FigureColumn:
-    """Read quantiles off histograms; their bounds are order statistics, as far as buckets tell."""
+def _quantile_of(name: str) -> float:
     q: float = getattr(figure(name).function, "keywords", {})["q"]
-    value = quantiles(histogram, q)
-    none = _nothing(len(value))
-    if ask is None:
-        return FigureColumn(name, value, none, none, None, _not_asked)
+    return q
+
+
+def _from_histogram(name: str, histogram: Histogram, ask: Request, *, clustered: bool) -> Bounds:
+    """Take order statistics as bounds of a quantile, as far as buckets tell."""
     if clustered:
         text = "no interval: order statistics of whole clusters need every pair in memory"
-        return FigureColumn(name, value, none, none, ask.level, lambda i: _Said(text))
-    low, high, needed = quantile_bounds(histogram, q, ask.level)
+        none = _nothing(len(histogram.n))
+        return none, none, lambda i: _Said(text)
+    low, high, needed = quantile_bounds(histogram, _quantile_of(name), ask.level)
 
     def say(i: int) -> _Said:
         if not np.isnan(low[i]):
@@ -246,4 +270,4 @@ def _from_histogram(
             f"{histogram.n[i]}"
         )
 
-    return FigureColumn(name, value, low, high, ask.level, say)
+    return low, high, say

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._frames import is_missing
+from errcomp._frames import Added, is_missing
 from errcomp.metrics.intervals._counts import quantile_needs
 from errcomp.metrics.ranked import BUCKET
 from errcomp.scale._totals import Totals
@@ -22,6 +22,8 @@ __all__ = ["Histogram", "quantile_bounds", "quantiles"]
 
 #: Stands for the logarithm of an exact prediction's error.
 _EXACT = np.iinfo(np.int64).min
+#: Stands for that of an error beyond the largest float64.
+_BEYOND = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +42,16 @@ class Histogram:
     n: NDArray[np.int64]
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], by: Sequence[str]) -> Histogram:
+    def of(cls, found: Added, buckets: Sequence[float | None]) -> Histogram:
         """Order what an engine has sent by group and bucket."""
-        buckets = [_EXACT if is_missing(b) else int(b) for b in found["bucket"]]
-        keys = {name: [None if is_missing(v) else v for v in found[name]] for name in by}
-        cells = Totals({**keys, "bucket": buckets}, found["n"], {}).merged((*by, "bucket"))
-        group, _ = cells.numbered(by)
-        starts = np.flatnonzero(np.diff(group)) + 1
-        bucket = np.split(np.asarray(cells.keys["bucket"], dtype=np.int64), starts)
-        count = np.split(cells.n, starts)
+        numbers = np.asarray(
+            [_EXACT if is_missing(b) else _number(b) for b in buckets], dtype=np.int64
+        )
+        group, _ = Totals.of(found).numbered(tuple(found.keys))
+        order = np.lexsort((numbers, group))
+        starts = np.flatnonzero(np.diff(group[order])) + 1
+        bucket = np.split(numbers[order], starts)
+        count = np.split(found.n[order], starts)
         return cls(bucket, count, np.asarray([c.sum() for c in count], dtype=np.int64))
 
     def pooled(self) -> Histogram:
@@ -96,5 +99,11 @@ def _ranks(n: int, q: float, tail: float) -> tuple[int, int]:
     return first + int(law.cdf(first) <= tail), int(law.ppf(1 - tail)) + 1
 
 
+def _number(bucket: Any) -> int:
+    return int(bucket) if bucket < _BEYOND else _BEYOND
+
+
 def _value(bucket: int, where: float) -> float:
+    if bucket == _BEYOND:
+        return np.inf
     return 0.0 if bucket == _EXACT else float(np.exp((bucket + where) * BUCKET))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._frames import Sum, is_missing
+from errcomp._frames import Added, Sum, is_missing
+from errcomp.errors import InputError
 from errcomp.tables._table import sort_key
 
 if TYPE_CHECKING:
@@ -37,14 +38,13 @@ class Totals:
     sums: Mapping[Sum, Floats]
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], by: Sequence[str], sums: Sequence[Sum]) -> Totals:
-        """Order what an engine has sent, which may come in any order and in parts."""
-        raw = cls(
-            {name: [None if is_missing(v) else v for v in found[name]] for name in by},
-            found["n"],
-            {one: found[one.name] for one in sums},
-        )
-        return raw.merged(by)
+    def of(cls, found: Added) -> Totals:
+        """Take what an engine has sent; `merged` orders it and puts parts together."""
+        keys = {
+            name: [None if is_missing(v) else v for v in column]
+            for name, column in found.keys.items()
+        }
+        return cls(keys, found.n, found.sums)
 
     def __len__(self) -> int:
         return len(self.n)
@@ -68,7 +68,13 @@ class Totals:
         """Return the number of each group in the order of these keys, and how many there are."""
         numbers = np.zeros(len(self), dtype=np.int64)
         for name in by:
-            column, count = _ranked(self.keys[name])
+            try:
+                column, count = _ranked(self.keys[name])
+            except TypeError as error:
+                raise InputError(
+                    f"cannot group by {name!r}: its values are lists or the like. Give each part "
+                    "a column."
+                ) from error
             # Renumbered without gaps, so that the product cannot overflow.
             numbers = np.unique(numbers * count + column, return_inverse=True)[1]
         return numbers, int(numbers.max()) + 1 if len(numbers) else 0

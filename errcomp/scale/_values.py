@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Bounds", "log_t_bounds", "undefined", "values"]
+__all__ = ["Bounds", "log_t_bounds", "no_bounds", "undefined", "values"]
 
 #: A relative variance below this is what rounding leaves of zero in a difference of sums.
 _ROUNDING = 1e-13
+#: Relative errors that differ by less are equal, as in `errcomp.metrics.intervals._features`.
+_EQUAL = 1e-12
 
 
 class Bounds(NamedTuple):
-    """Bounds of each group, NaN where there are none."""
+    """Bounds of each group, NaN where there are none; whether its errors differ at all."""
 
     low: Floats
     high: Floats
+    spread: NDArray[np.bool_]
 
 
 def values(name: str, totals: Totals) -> Floats:
@@ -82,9 +85,26 @@ def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
         low, high = (point**form.root * end - form.shift for end in ends)
         if not form.log:
             low, high = (point * end for end in ends)
-    # Rounding of equal errors is no spread; a mean of 0 or less has no logarithm.
-    usable = (n > 1) & (squares > _ROUNDING * xx) & (~form.log | (form.shift + mean > 0))
+        # Rounding of equal errors is no spread; a mean of 0 or less has no logarithm.
+        scale = point if form.log else 1.0
+        spread = (squares > _ROUNDING * xx) & (squares > (_EQUAL * scale) ** 2 * yy)
+    usable = (n > 1) & spread & (~form.log | (form.shift + mean > 0))
     good = usable & np.isfinite(low) & np.isfinite(high)
     return Bounds(
-        np.where(good, low, np.nan), np.where(good, np.minimum(high, form.largest), np.nan)
+        np.where(good, low, np.nan), np.where(good, np.minimum(high, form.largest), np.nan), spread
     )
+
+
+def no_bounds(name: str, totals: Totals, spread: NDArray[np.bool_], i: int) -> str:
+    """Say why `log_t_bounds` has none for a group."""
+    form = FORMS[name]
+    mean = float(_mean(form, totals)[i])
+    if not np.isfinite(totals.sums[Sum((*form.x, *form.x))][i]):
+        return "a sum of squares is beyond the largest number a float64 can hold"
+    if form.log and form.shift and form.shift + mean <= 0:
+        return "the mean ratio of predicted to measured is not positive"
+    if form.log and not form.shift and mean == 0:
+        return "every prediction is exact"
+    if spread[i]:
+        return "too few pairs differ (log-t gives no finite bound)"
+    return "all errors are equal"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp._columns import rename
-from errcomp._frames import Rows, Sum
-from errcomp.errors import InputError, offer
+from errcomp._frames import PARTITION, Rows, Sum
+from errcomp.errors import InputError, describe_names, offer
 from errcomp.metrics.ranked import BUCKET
 from errcomp.results import Dropped
 from errcomp.scale._quantiles import Histogram
@@ -20,11 +20,11 @@ from errcomp.tables import Zeros
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["PLACE", "PairRows"]
+__all__ = ["PairRows"]
 
 #: Column that names the file of each row, and how messages call it.
 PLACE = "_errcomp_file"
-_PLAIN = {PLACE: "file"}
+_PLAIN = {PLACE: "file", PARTITION: "partition"}
 
 #: Different values of a column that are looked at, at most.
 _MOST = 10_000
@@ -87,7 +87,8 @@ class PairRows:
         if zeros not in ("raise", "exclude"):
             raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
         rows = Rows(data)
-        self._rows = Rows(rename(rows.frame, columns or {}, source))
+        renamed = rows.asked(lambda: rename(rows.frame, columns or {}, source))
+        self._rows, self._renamed = Rows(renamed), dict(columns or {})
         self.native, self.engine, self.source, self._place = data, rows.engine, source, place
         self.selection: dict[str, tuple[str, ...]] = {}
         for name in ("predicted", "measured"):
@@ -100,7 +101,8 @@ class PairRows:
         if "status" in self._rows.schema:
             self._leave_out(self._rows.ok(), "the prediction failed (status)")
         if zeros == "exclude":
-            self._leave_out(self._rows.positive("measured"), "measured is not positive")
+            kept = self._rows.positive_or_bad("measured", "predicted")
+            self._leave_out(kept, "measured is not positive")
         self.unit = self._one_unit(unit)
 
     @property
@@ -129,16 +131,28 @@ class PairRows:
     def of_tool(self, name: str | None = None) -> PairRows:
         """Return the rows of one tool; all of them when no name or ``"all"`` is given.
 
+        Upper and lower case need not be right where only one tool can be meant.
+
         Raises
         ------
         InputError
-            There is no such tool.
+            There is no such tool, or several differ from the name by case only.
         """
-        if name is None or (name == "all" and "all" not in self.tools):
+        tools = self.tools
+        if name is None or (name == "all" and "all" not in tools):
             return self
-        if not self.tools:
+        if not tools:
             raise InputError(f"{self.prefix}no tool {name!r}. There is no column tool.")
-        return self.where({"tool": name})
+        alike = [tool for tool in tools if tool.lower() == name.lower()]
+        if name not in tools and len(alike) > 1:
+            raise InputError(
+                f"{self.prefix}several tools may be {name!r}. "
+                f"Tools in the table: {describe_names(tools)}"
+            )
+        if name not in tools and not alike:
+            there = offer("Tools in the table", tools, wanted=name)
+            raise InputError(f"{self.prefix}no tool {name!r}. {there}")
+        return self.where({"tool": name if name in tools else alike[0]})
 
     def where(self, conditions: Mapping[str, Any]) -> PairRows:
         """Keep the rows whose key has the value given, or one of the values given.
@@ -149,18 +163,30 @@ class PairRows:
             A key or a value does not occur; the message lists those that do.
         """
         chosen = {
-            name: tuple(map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted]))
+            name: tuple(
+                dict.fromkeys(
+                    map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted])
+                )
+            )
             for name, wanted in conditions.items()
         }
         self.check_columns(tuple(chosen))
+        rows = self._rows
         for name, options in chosen.items():
-            there = {str(value) for value in self._rows.distinct(name, _MOST)}
+            found = self._rows.distinct_texts(name, _MOST)
+            there = {str(value) for value, _ in found}
+            whole = ",".join(options)
+            if whole in there and not there.issuperset(options):
+                # One value with commas in it, which a command line cannot tell from several.
+                options = chosen[name] = (whole,)
             lost = [option for option in options if option not in there]
-            if lost and len(there) < _MOST:
+            if lost and len(found) < _MOST:
                 known = offer(f"Values of {name}", sorted(there), wanted=lost[0])
                 raise InputError(f"no row has {name}={lost[0]}. {known}")
+            # Engines write True, times and decimals in ways of their own.
+            rows = rows.where(name, [*lost, *(t for v, t in found if str(v) in options)])
         part = copy(self)
-        part._rows = self._rows.where(chosen)
+        part._rows = rows
         part.selection = {**self.selection, **chosen}
         return part
 
@@ -168,21 +194,23 @@ class PairRows:
         """Raise if there is no such key."""
         for name in names:
             if name not in self.keys:
+                now = [new for new, old in self._renamed.items() if old == name]
+                called = f"It is called {now[0]!r} now. " if now else ""
                 raise InputError(
-                    f"{self.prefix}no column {name!r}. "
+                    f"{self.prefix}no column {name!r}. {called}"
                     f"{offer('Columns to group by', self.keys, wanted=name)}"
                 )
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
         """Add up by group, ordered by key; raise if a row cannot be used."""
         sums = list(dict.fromkeys((*CHECKS, *sums)))
-        found = Totals.of(self._rows.totals(by, sums), by, sums)
+        found = Totals.of(self._rows.totals(by, sums)).merged(by)
         self._check(found)
         return found
 
     def histogram(self, by: Sequence[str]) -> Histogram:
         """Count pairs by group and by bucket of their APE, of rows that `totals` has checked."""
-        return Histogram.of(self._rows.histogram(by, "log_ape", BUCKET), by)
+        return Histogram.of(*self._rows.histogram(by, "log_ape", BUCKET))
 
     def _leave_out(self, kept: Rows, reason: str) -> None:
         n = self._rows.count() - kept.count()
@@ -195,8 +223,8 @@ class PairRows:
             return unit
         found = {"" if v is None else str(v).strip() for v in self._rows.distinct("unit", 10)}
         expected = unit if unit is not None else min(found, default="")
-        if found - {expected}:
-            names = " and ".join(repr(name) if name else "no unit" for name in sorted(found)[:2])
+        if other := sorted(found - {expected}):
+            names = " and ".join(repr(v) if v else "no unit" for v in (expected, other[0]))
             raise InputError(
                 f"{self.prefix}mixed units: {names}. Convert all rows to one unit first."
             )
@@ -205,6 +233,9 @@ class PairRows:
     def _check(self, found: Totals) -> None:
         p, m, known_p, known_m = (found.sums[one] for one in CHECKS)
         if not found.n.sum():
+            if self.selection:
+                asked = ", ".join(f"{k}={','.join(v)}" for k, v in self.selection.items())
+                raise InputError(f"no row satisfies all of: {asked}")
             dropped = "; ".join(f"{d.n} dropped: {d.reason}" for d in self.dropped)
             raise InputError(
                 f"{self.prefix}no pairs to work on ({dropped or 'the table is empty'})"
@@ -223,7 +254,7 @@ class PairRows:
     def _described(self, n: int, rows: list[dict[str, Any]], what: str) -> str:
         """Name three of the rows by their keys: rows in an engine have no numbers."""
         name = what.split(" ", 1)[0]
-        keys = ((self._place,) if self._place else ()) + self.keys
+        keys = (*(part for part in (self._place, PARTITION) if part in rows[0]), *self.keys)
         named = [", ".join(f"{_PLAIN.get(k, k)}={row[k]}" for k in keys) for row in rows]
         more = f" (and {n - len(rows):,} more)" if n > len(rows) else ""
         which = f": {'; '.join(named)}{more}" if keys else ""

@@ -11,7 +11,6 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals._kinds import SHARES, Request
-from errcomp.scale._clusters import check_clusters
 from errcomp.scale._columns import FigureColumn, column
 from errcomp.scale._forms import sums_for
 from errcomp.scale._quantiles import Histogram
@@ -96,7 +95,6 @@ def summarize_rows(
     sums = sums_for(figures, intervals=ask is not None)
     pairs.check_columns((*by, *clusters))
     fine = pairs.totals(list(dict.fromkeys((*by, *clusters))), sums)
-    check_clusters(fine, clusters)
     fine_histogram = None
     if any(figure(name).kind == "quantile" for name in figures):
         fine_histogram = pairs.histogram(by)

@@ -146,7 +146,8 @@ def _packages() -> Iterator[str]:
     for init in sorted((ROOT / "errcomp").rglob("__init__.py")):
         parts = init.parent.relative_to(ROOT).parts
         module = ".".join(parts)
-        if parts[-1] in inner and parts != ("errcomp", "tables"):
+        private = parts[-1].startswith("_") or parts[-1] in inner
+        if private and parts != ("errcomp", "tables"):
             continue
         if hasattr(importlib.import_module(module), "__all__"):
             yield module

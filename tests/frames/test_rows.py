@@ -21,17 +21,17 @@ def test_which_frames_stay() -> None:
 def test_sums_by_group() -> None:
     sums = [Sum(("ape",)), Sum(("p", "m")), Sum(("ape",), "max"), Sum(("ape",), "within", 0.1)]
     found = Rows(FRAME).totals([], sums)
-    assert found["n"].tolist() == [2]
-    assert [found[one.name].tolist() for one in sums] == [[0.2], [9110.0], [0.1], [2.0]]
+    assert found.n.tolist() == [2]
+    assert [found.sums[one].tolist() for one in sums] == [[0.2], [9110.0], [0.1], [2.0]]
     by_key = Rows(FRAME).totals(["k"], sums[:1])
-    assert sorted(map(str, by_key["k"])) == ["None", "a"]
+    assert sorted(map(str, by_key.keys["k"])) == ["None", "a"]
 
 
 def test_a_logarithm_that_does_not_exist_is_not_counted() -> None:
     frame = pl.LazyFrame({"predicted": [10.0, -3.0, 0.0], "measured": [10.0, 5.0, 5.0]})
     sums = [Sum(("log_ape",), "count"), Sum(("log_ratio",), "count"), Sum(("p",), "count")]
     found = Rows(frame).totals([], sums)
-    assert [found[one.name].tolist() for one in sums] == [[2.0], [1.0], [3.0]]
+    assert [found.sums[one].tolist() for one in sums] == [[2.0], [1.0], [3.0]]
 
 
 def test_names_of_sums_have_no_point() -> None:

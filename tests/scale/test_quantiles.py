@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from errcomp._frames import Added
 from errcomp.metrics import approximate_ape_quantile
 from errcomp.metrics.intervals._counts import order_statistics
 from errcomp.metrics.ranked import BUCKET
@@ -13,9 +14,7 @@ from errcomp.scale._quantiles import Histogram, _ranks, quantile_bounds, quantil
 
 def histogram(errors: np.ndarray, group: np.ndarray) -> Histogram:
     bucket = [None if e == 0 else int(np.floor(np.log(e) / BUCKET)) for e in errors]
-    return Histogram.of(
-        {"g": group.tolist(), "bucket": bucket, "n": np.ones(len(errors), int)}, ["g"]
-    )
+    return Histogram.of(Added({"g": group.tolist()}, np.ones(len(errors), int), {}), bucket)
 
 
 def test_quantiles_of_groups_and_of_all() -> None:

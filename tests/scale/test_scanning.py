@@ -137,6 +137,66 @@ def test_units_must_agree(table: pl.DataFrame, tmp_path: Path) -> None:
         scan(tmp_path)
 
 
+def test_folders_as_spark_and_hive_write_them(folder: Path, table: pl.DataFrame) -> None:
+    for key in (0, 1, 2):
+        part = folder / "table" / f"device={key}" / "mode=some%20mode"
+        part.mkdir(parents=True)
+        rows = table.filter(pl.col("device") == key).drop("device")
+        rows.write_parquet(part / "part-00000.snappy.parquet")
+        (part / ".part-00000.snappy.parquet.crc").write_bytes(b"crc")
+    (folder / "table" / "_SUCCESS").touch()
+    (folder / "table" / "_temporary").mkdir()
+    (folder / "table" / "_temporary" / "part-0.parquet").write_bytes(b"half")
+    expected = summarize(table, by="device", figures="mape", method="log-t")
+    for path in (folder / "table", f"{folder}/table/**", f"{folder}/table/*/*/*.parquet"):
+        found = summarize(scan(path), by=["device", "mode"], figures="mape", method="log-t")
+        assert [r.key["device"] for r in found.rows] == [0, 1, 2]
+        assert [r.n for r in found.rows] == [r.n for r in expected.rows]
+        assert found.rows[0].key["mode"] == "some mode"
+        assert found.macro["mape"] == pytest.approx(expected.macro["mape"], rel=1e-12)
+    table.write_parquet(folder / "table" / "device=0" / "more.parquet")
+    with pytest.raises(InputError, match="keys in the names of its folders"):
+        scan(folder / "table")
+
+
+def test_a_key_that_is_a_column_as_well(tmp_path: Path, table: pl.DataFrame) -> None:
+    part = tmp_path / "device=9"
+    part.mkdir()
+    table.write_parquet(part / "part-0.parquet")
+    assert scan(part).where({"device": 1}).n  # the file knows better
+    (part / "mode=train").mkdir()
+    (part / "part-0.parquet").rename(part / "mode=train" / "part-0.parquet")
+    with pytest.raises(InputError, match="device is in the names of its folders and a column"):
+        scan(part)
+
+
+def test_columns_may_stand_in_another_order(folder: Path, table: pl.DataFrame) -> None:
+    path = folder / "part-4.parquet"
+    part = pl.read_parquet(path)
+    part.select(reversed(part.columns)).write_parquet(path)
+    found, expected = (summarize(t, figures="bias", level=None) for t in (scan(folder), table))
+    assert found.pooled.figures["bias"].value == pytest.approx(
+        expected.pooled.figures["bias"].value, rel=1e-12
+    )
+
+
+def test_a_pattern_counts_each_file_once(folder: Path, table: pl.DataFrame) -> None:
+    kept = int((table["status"] == "OK").sum())
+    assert scan(f"{folder}/**").n == kept
+    assert scan(f"{folder}/*").n == kept
+
+
+def test_names_with_brackets_and_links_that_lead_nowhere(
+    tmp_path: Path, table: pl.DataFrame
+) -> None:
+    path = tmp_path / "run[1].parquet"
+    table.write_parquet(path)
+    assert scan(path).n == scan(tmp_path).n
+    (tmp_path / "lost.parquet").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"lost\.parquet: no Parquet file that can be read"):
+        scan(tmp_path)
+
+
 def test_the_command_reads_a_pattern(folder: Path, run: Run) -> None:
     ran = run("metrics", f"{folder}/**/*.parquet", "--by", "device", "--json")
     assert ran.code == 0
