@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["build_parser", "main"]
 
@@ -20,6 +22,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 1 a requested check failed, 2 bad usage or input."""
+    before = sys.unraisablehook
+    sys.unraisablehook = partial(_hear_again, before)
     try:
         # Imported here: whoever presses Ctrl-C meanwhile is answered as later on.
         from errcomp.cli._running import run
@@ -30,3 +34,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         complain("interrupted")
         return 130
+    finally:
+        sys.unraisablehook = before
+
+
+def _hear_again(
+    otherwise: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
+) -> None:
+    """Interrupt once more where Python drops it: it cannot raise in a callback of its own."""
+    if dropped.exc_type is KeyboardInterrupt:
+        from _thread import interrupt_main
+        from threading import Timer
+
+        Timer(0.01, interrupt_main).start()  # when the callback has ended
+    else:
+        otherwise(dropped)

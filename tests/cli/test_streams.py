@@ -83,6 +83,25 @@ def test_an_interrupt_while_it_starts_is_one_line(module: str) -> None:
     assert done.stderr == "errcomp: interrupted\n"
 
 
+def test_an_interrupt_that_python_drops_is_heard() -> None:
+    """As it drops one that comes while a callback of a weak reference runs."""
+    code = (
+        "import signal, sys, weakref\n"
+        "from errcomp.cli import main\n"
+        "class Drop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'errcomp.cli.halflife':\n"
+        "            kept = type('Kept', (), {})()\n"
+        "            self.ref = weakref.ref(kept, lambda _: signal.raise_signal(signal.SIGINT))\n"
+        "            del kept\n"
+        "sys.meta_path.insert(0, Drop())\n"
+        "sys.exit(main(['propagate', 'validate', '--json']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "errcomp: interrupted\n"
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.4])
 def test_an_interrupt_is_one_line_whenever_it_comes(delay: float) -> None:
     """From where errcomp is entered; before that the interpreter answers."""
