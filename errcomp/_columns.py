@@ -25,6 +25,7 @@ __all__ = [
     "Zeros",
     "as_float",
     "check_values",
+    "check_zeros",
     "nothing_left",
     "numeric",
     "one_unit",
@@ -266,6 +267,12 @@ def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
+def check_zeros(zeros: str) -> None:
+    """Raise if this says nothing of what to do with measurements that are not positive."""
+    if zeros not in ("raise", "exclude"):
+        raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
+
+
 def check_values(
     predicted: NDArray[np.float64],
     measured: NDArray[np.float64],
@@ -274,8 +281,7 @@ def check_values(
     origin: Origin,
 ) -> NDArray[np.bool_]:
     """Raise on values that cannot be used; return which rows to keep."""
-    if zeros not in ("raise", "exclude"):
-        raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
+    check_zeros(zeros)
     for name, values in (("predicted", predicted), ("measured", measured)):
         bad = ~np.isfinite(values)
         if bad.any():

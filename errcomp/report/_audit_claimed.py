@@ -13,6 +13,7 @@ from errcomp.errors import NotDefinedError
 from errcomp.report import _audit_parts as parts
 from errcomp.report import _style, _text
 from errcomp.report._hover import tell
+from errcomp.report.tables.audit import verdict_word
 from errcomp.results import format_fraction
 
 if TYPE_CHECKING:
@@ -139,12 +140,9 @@ def _claim_text(claim: Claim | None) -> str:
 
 def _word(row: AuditRow) -> str:
     """Return the verdict, and what weakens it."""
-    verdict = row.verdict
-    if verdict.word == "no claim":
+    if row.verdict.word == "no claim":
         return ""
-    decided = verdict.word in ("overstated", "understated")
-    text = f"{verdict.word}{'*' if decided and not row.independent else ''}"
-    return text if verdict.together == verdict.word else f"({text})"
+    return verdict_word(row.verdict, row.independent)
 
 
 def _drawable(row: AuditRow) -> tuple[float, float] | None:

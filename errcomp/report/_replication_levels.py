@@ -60,7 +60,7 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     _style.names_on_y(ax, [name for name, _ in drawn])
     ax.set_yticks(range(len(drawn)), ["\n".join(wrap(name, _NAME)) for name, _ in drawn])
     ax.set_xlim(left=0)
-    _style.name_axes(ax, x="error, %")
+    _style.name_axes(ax, x="error (%)")
     without = len(ends) - len(drawn)
     notes = ["recomputed: from what the surveyed tools claim; NeuSight: from its pairs"]
     notes += [f"{without} more without data, or not of an error"] if without else []

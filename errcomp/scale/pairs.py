@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import rename
+from errcomp._columns import check_zeros, rename
 from errcomp._frames import PARTITION, Rows, Sum
-from errcomp.errors import InputError, describe_names, offer
+from errcomp.errors import InputError, offer
 from errcomp.metrics.ranked import BUCKET
 from errcomp.results import Dropped
 from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
 from errcomp.tables import Zeros
+from errcomp.tables._table import as_options, check_options_occur, meant, tool_called
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -84,8 +85,7 @@ class PairRows:
         zeros: Zeros = "raise",
         place: str | None = None,
     ) -> None:
-        if zeros not in ("raise", "exclude"):
-            raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
+        check_zeros(zeros)
         rows = Rows(data)
         renamed = rows.asked(lambda: rename(rows.frame, columns or {}, source))
         self._rows, self._renamed = Rows(renamed), dict(columns or {})
@@ -141,18 +141,7 @@ class PairRows:
         tools = self.tools
         if name is None or (name == "all" and "all" not in tools):
             return self
-        if not tools:
-            raise InputError(f"{self.prefix}no tool {name!r}. There is no column tool.")
-        alike = [tool for tool in tools if tool.lower() == name.lower()]
-        if name not in tools and len(alike) > 1:
-            raise InputError(
-                f"{self.prefix}several tools may be {name!r}. "
-                f"Tools in the table: {describe_names(tools)}"
-            )
-        if name not in tools and not alike:
-            there = offer("Tools in the table", tools, wanted=name)
-            raise InputError(f"{self.prefix}no tool {name!r}. {there}")
-        return self.where({"tool": name if name in tools else alike[0]})
+        return self.where({"tool": tool_called(name, tools, self.source)})
 
     def where(self, conditions: Mapping[str, Any]) -> PairRows:
         """Keep the rows whose key has the value given, or one of the values given.
@@ -162,27 +151,16 @@ class PairRows:
         InputError
             A key or a value does not occur; the message lists those that do.
         """
-        chosen = {
-            name: tuple(
-                dict.fromkeys(
-                    map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted])
-                )
-            )
-            for name, wanted in conditions.items()
-        }
+        chosen = as_options(conditions)
         self.check_columns(tuple(chosen))
         rows = self._rows
         for name, options in chosen.items():
             found = self._rows.distinct_texts(name, _MOST)
             there = {str(value) for value, _ in found}
-            whole = ",".join(options)
-            if whole in there and not there.issuperset(options):
-                # One value with commas in it, which a command line cannot tell from several.
-                options = chosen[name] = (whole,)
+            options = chosen[name] = meant(options, there)
+            if len(found) < _MOST:  # else there may be more values than were looked at
+                check_options_occur(name, options, there)
             lost = [option for option in options if option not in there]
-            if lost and len(found) < _MOST:
-                known = offer(f"Values of {name}", sorted(there), wanted=lost[0])
-                raise InputError(f"no row has {name}={lost[0]}. {known}")
             # Engines write True, times and decimals in ways of their own.
             rows = rows.where(name, [*lost, *(t for v, t in found if str(v) in options)])
         part = copy(self)

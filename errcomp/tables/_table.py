@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
@@ -173,26 +173,13 @@ class Table(ABC):
         InputError
             A key or a value does not occur; the message lists those that do.
         """
-        chosen = {
-            name: tuple(
-                dict.fromkeys(
-                    map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted])
-                )
-            )
-            for name, wanted in conditions.items()
-        }
+        chosen = as_options(conditions)
         mask = np.ones(len(self), dtype=bool)
         for name, options in chosen.items():
             texts = list(map(str, self.column(name)))
             there = set(texts)
-            whole = ",".join(options)
-            if whole in there and not there.issuperset(options):
-                # One value with commas in it, which a command line cannot tell from several.
-                options = chosen[name] = (whole,)
-            for option in options:
-                if option not in there:
-                    known = offer(f"Values of {name}", sorted(there), wanted=option)
-                    raise InputError(f"no row has {name}={option}. {known}")
+            options = chosen[name] = meant(options, there)
+            check_options_occur(name, options, there)
             mask &= one_of(texts, options)
         if not mask.any():
             asked = ", ".join(f"{name}={','.join(options)}" for name, options in chosen.items())
@@ -225,20 +212,8 @@ class Table(ABC):
         wanted = self.subject if name is None else str(name)
         if wanted is None or (wanted == "all" and "all" not in tools):
             return self
-        found = [tool for tool in tools if tool == wanted]
-        found = found or [tool for tool in tools if tool.lower() == wanted.lower()]
-        if len(found) != 1:
-            prefix = f"{self.source}: " if self.source else ""
-            if found:
-                raise InputError(
-                    f"{prefix}several tools may be {wanted!r}. "
-                    f"Tools in the table: {describe_names(tools)}"
-                )
-            there = offer("Tools in the table", tools, wanted=wanted)
-            raise InputError(
-                f"{prefix}no tool {wanted!r}. {there if tools else 'There is no column tool.'}"
-            )
-        return self if len(tools) == 1 else self.where({"tool": found[0]})
+        found = tool_called(wanted, tools, self.source)
+        return self if len(tools) == 1 else self.where({"tool": found})
 
     def _numbered(self, names: Sequence[str]) -> tuple[NDArray[np.int64], dict[str, list[Any]]]:
         """Return the group of each row, in the order of their keys, and the values of each key."""
@@ -257,6 +232,47 @@ class Table(ABC):
 def dropped_rows(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
     """Count rows that are not used, if there are any."""
     return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
+
+
+def as_options(conditions: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the values asked for of each key, as text, each once."""
+    return {
+        name: tuple(
+            dict.fromkeys(map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted]))
+        )
+        for name, wanted in conditions.items()
+    }
+
+
+def meant(options: tuple[str, ...], there: Collection[str]) -> tuple[str, ...]:
+    """Return the values that are meant: one with commas looks like several on a command line."""
+    whole = ",".join(options)
+    return (whole,) if whole in there and not set(there).issuperset(options) else options
+
+
+def check_options_occur(name: str, options: Sequence[str], there: Collection[str]) -> None:
+    """Raise if a key has not one of the values asked for; the message lists those it has."""
+    for option in options:
+        if option not in there:
+            known = offer(f"Values of {name}", sorted(there), wanted=option)
+            raise InputError(f"no row has {name}={option}. {known}")
+
+
+def tool_called(wanted: str, tools: Sequence[str], source: str) -> str:
+    """Return the tool of this name, in upper or lower case; raise if it is none or several."""
+    found = [tool for tool in tools if tool == wanted]
+    found = found or [tool for tool in tools if tool.lower() == wanted.lower()]
+    if len(found) == 1:
+        return found[0]
+    prefix = f"{source}: " if source else ""
+    if found:
+        raise InputError(
+            f"{prefix}several tools may be {wanted!r}. Tools in the table: {describe_names(tools)}"
+        )
+    there = offer("Tools in the table", tools, wanted=wanted)
+    raise InputError(
+        f"{prefix}no tool {wanted!r}. {there if tools else 'There is no column tool.'}"
+    )
 
 
 def one_of(texts: Sequence[str], options: Sequence[str]) -> NDArray[np.bool_]:

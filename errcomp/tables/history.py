@@ -157,9 +157,8 @@ class History(Table):
         source: str = "",
         line_offset: int | None = None,
     ) -> None:
-        frame = to_eager(data)
         frame = rename(
-            frame,
+            to_eager(data),
             columns or {},
             source,
             ("version", "measured"),
