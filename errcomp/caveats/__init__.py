@@ -95,15 +95,21 @@ about 36 tell the MAPE to within a quarter.
     by = (by,) if isinstance(by, str) else by
     for key in by:
         table.column(key)
-    case = Case(table, claim, by, level, seed)
     scopes = ("pairs",) if claim is None else ("pairs", "claim")
-    found = [one.function(case) for one in CHECKS if one.scope in scopes]
-    kept = _report([f for f in found if f is not None], level)
+    return check_case(
+        Case(table, claim, by, level, seed), [one for one in CHECKS if one.scope in scopes]
+    )
+
+
+def check_case(case: Case, checks: Sequence[Check]) -> tuple[Caveat, ...]:
+    """Make these checks of one set of pairs, and correct their tests together."""
+    found = [one.function(case) for one in checks]
+    kept = _report([f for f in found if f is not None], case.level)
     alike = next((c.evidence for c in kept if c.code == "clustered"), None)
     if alike is None:
         return kept
     return tuple(
-        in_clusters(c, alike["key"], alike["groups"], level) if c.code == "tail" else c
+        in_clusters(c, alike["key"], alike["groups"], case.level) if c.code == "tail" else c
         for c in kept
     )
 

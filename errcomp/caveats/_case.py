@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from errcomp.caveats._sums import (
+    ROUNDING,
+    Moments,
+    Totals,
+    added,
+    factor_errors,
+    out_of_sample_factor,
+)
 from errcomp.errors import InputError
-from errcomp.metrics import ape, gmape, mape, median_ape, wape
+from errcomp.metrics import ape, figure, gmape, mape, median_ape, total_error, wape
 from errcomp.results import Caveat, format_fraction
 from errcomp.tables import RESERVED_KEYS, Pairs
 
@@ -109,7 +117,6 @@ class Case:
         self.pairs, self.claim, self.by = pairs, claim, tuple(by)
         self.level, self.seed = level, seed
         self.n = pairs.n
-        self.predicted, self.measured = pairs.predicted, pairs.measured
         self._codes: dict[str, tuple[Ints, list[Any]]] = {}
 
     def said(self, name: str) -> str:
@@ -121,6 +128,21 @@ class Case:
     def claimed(self) -> str:
         """The claimed figure as messages write it."""
         return self.said("shown") or self.said("printed")
+
+    @property
+    def predicted(self) -> Floats:
+        """Predictions, shape (n,)."""
+        return self.pairs.predicted
+
+    @property
+    def measured(self) -> Floats:
+        """Measurements, shape (n,)."""
+        return self.pairs.measured
+
+    @property
+    def simulates(self) -> bool:
+        """Whether null distributions are drawn from these pairs: above, their limits hold."""
+        return self.n <= SIMULATED
 
     @cached_property
     def ape(self) -> Floats:
@@ -164,10 +186,85 @@ class Case:
 
     def cells(self, keys: Sequence[str]) -> Ints:
         """Return numbers from 0 for the combinations of these keys that occur, shape (n,)."""
-        cell = np.zeros(self.n, dtype=np.int64)
+        cell = np.zeros(len(self.pairs), dtype=np.int64)
         for key in keys:
             cell = refine(cell, self.codes(key)[0])
         return cell
+
+    def sizes(self, codes: Ints) -> Ints:
+        """Count the pairs of each group."""
+        return np.bincount(codes)
+
+    def moments(self, codes: Ints) -> Moments:
+        """Return means and squares of the errors of each group."""
+        sizes = np.bincount(codes)
+        means = added(codes, self.scaled) / np.maximum(sizes, 1)
+        off = (self.scaled - means[codes]) ** 2
+        off[off < (ROUNDING * means[codes]) ** 2] = 0.0
+        return Moments(means, added(codes, off), sizes)
+
+    def totals(self, codes: Ints) -> Totals:
+        """Return the error of the sum of each group, and how its errors scatter around it."""
+        measured = self.measured / self.measured.max()
+        # In shares of the largest error, whose square cannot overflow.
+        error = self.predicted / self.measured.max() - measured
+        unit = float(np.abs(error).max()) or 1.0
+        error /= unit
+        of_group = added(codes, measured)
+        slope = added(codes, error) / of_group
+        squares = added(codes, (error - slope[codes] * measured) ** 2)
+        return Totals(of_group, unit * slope, unit * np.sqrt(squares))
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest absolute percentage error."""
+        return float(self.ape.max())
+
+    @cached_property
+    def total_error(self) -> float:
+        """Error of the sum of all predictions."""
+        return total_error(predicted=self.predicted, measured=self.measured)
+
+    def value(self, name: str) -> float:
+        """Return a figure of these pairs; NaN where it is not defined."""
+        try:
+            return figure(name).function(predicted=self.predicted, measured=self.measured)
+        except InputError:  # a correlation of constants, a log ratio of zero
+            return float("nan")
+
+    def share_of_worst(self, worst: int) -> float:
+        """Return the share of so many largest errors in the sum of all."""
+        errors = self.scaled
+        return float(np.partition(errors, self.n - worst)[self.n - worst :].sum() / errors.sum())
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Predictions that are too high, and that are too low."""
+        high = int(np.count_nonzero(self.predicted > self.measured))
+        return high, int(np.count_nonzero(self.predicted < self.measured))
+
+    def out_of_sample_factor(self) -> tuple[float, float] | tuple[None, None] | None:
+        """Return what one factor would do to pairs it was not fitted to; None if unknown."""
+        return out_of_sample_factor(self.predicted, self.measured)
+
+    @property
+    def weights_spread(self) -> float:
+        """Sum of squares of the measurements' shares of all, less 1/n each."""
+        relative = self.measured / self.measured.max()
+        return float(((relative / relative.sum() - 1 / self.n) ** 2).sum())
+
+    @cached_property
+    def not_positive(self) -> int:
+        """Predictions that no factor could make right."""
+        return int(np.count_nonzero(np.isinf(factor_errors(self.predicted, self.measured))))
+
+    @cached_property
+    def symmetric(self) -> float:
+        """Mean error counted as factors either way; see `factor_errors`."""
+        # Shares of the largest: the sum of factors near the largest float would overflow.
+        factors = factor_errors(self.predicted, self.measured)
+        largest = float(factors.max())
+        return largest * float((factors / largest).mean()) if largest > 0 else 0.0
 
     @cached_property
     def permutations(self) -> NDArray[np.int16]:

@@ -35,6 +35,8 @@ class Check:
         When it fires and why the threshold is what it is.
     remedy : str
         What to do about it.
+    needs_pairs : bool
+        Whether it looks at single pairs, which are not at hand where they stay in an engine.
     """
 
     code: str
@@ -43,6 +45,7 @@ class Check:
     scope: Scope
     why: str
     remedy: str
+    needs_pairs: bool = False
 
 
 #: All checks, the gravest first: what makes a figure unusable, then what it stands for, then its
@@ -99,6 +102,7 @@ CHECKS: tuple[Check, ...] = (
         "rounding does not explain. A fact, no test: repetitions count as one in any interval.",
         "Average repeated measurements first, or name the repetition in a column and resample "
         "whole configurations.",
+        needs_pairs=True,
     ),
     Check(
         "failures",
@@ -119,6 +123,7 @@ CHECKS: tuple[Check, ...] = (
         "where there are six (fewer cannot reach p < 0.05), else Mann and Whitney's test, Holm "
         "over all of them. Fires when significant and one figure is at least 1.25 times the other.",
         "Quote the variants apart. Unmatched variants may also differ in model or device.",
+        needs_pairs=True,
     ),
     Check(
         "in-vs-out-of-distribution",
@@ -201,6 +206,7 @@ CHECKS: tuple[Check, ...] = (
         "Fires when small measurements have larger relative errors (rank correlation, one-sided "
         "permutation test) and the MAPE is at least 1.25 times the error weighted by size.",
         "Quote the weighted error (WAPE) for totals, and the MAPE for single cases.",
+        needs_pairs=True,
     ),
     Check(
         "under-over-asymmetry",
@@ -243,6 +249,7 @@ CHECKS: tuple[Check, ...] = (
         "Fires when the mean of the errors, each rounded to the decimals of the claim, prints as "
         "the claim and the exact mean does not. A fact, no test.",
         "Round once, at the end.",
+        needs_pairs=True,
     ),
     Check(
         "p99-few-samples",
@@ -252,6 +259,7 @@ CHECKS: tuple[Check, ...] = (
         "Fires when the claim is a quantile and there are fewer pairs than a distribution-free "
         "bound for it needs: 299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
         "Say which of the nine sample quantiles it is, or quote a lower quantile.",
+        needs_pairs=True,
     ),
     Check(
         "level-mismatch",
@@ -260,6 +268,7 @@ CHECKS: tuple[Check, ...] = (
         "tools",
         "Fires between tools when their pairs are not at the same levels. A fact, no test.",
         "Rank tools of one level only.",
+        needs_pairs=True,
     ),
     Check(
         "reference-mismatch",
@@ -269,6 +278,7 @@ CHECKS: tuple[Check, ...] = (
         "Fires between tools when their pairs (column `reference`) have different references. A "
         "fact, no test.",
         "Rank tools with one reference only.",
+        needs_pairs=True,
     ),
     Check(
         "coverage-differs",
@@ -279,6 +289,7 @@ CHECKS: tuple[Check, ...] = (
         "those that all tools share differs from its own by a factor of 1.25 or more. A fact, no "
         "test.",
         "Compare on the configurations that all share, and report the coverage as a figure.",
+        needs_pairs=True,
     ),
     Check(
         "simpsons-paradox",
@@ -289,6 +300,7 @@ CHECKS: tuple[Check, ...] = (
         "kernel_class) that two tools share, and the higher one over these groups together. A "
         "fact, no test; it cannot happen when both have the same configurations.",
         "Compare within groups, or by the mean over groups.",
+        needs_pairs=True,
     ),
     Check(
         "under-over-asymmetry",
@@ -299,6 +311,7 @@ CHECKS: tuple[Check, ...] = (
         "max(p/m, m/p) - 1, on the configurations they share, both differences significant (paired "
         "t-tests, Holm over pairs of tools).",
         "Rank by the log ratio of prediction to measurement, or give both rankings.",
+        needs_pairs=True,
     ),
     Check(
         "cancelling-errors",
@@ -309,6 +322,7 @@ CHECKS: tuple[Check, ...] = (
         "error of its total is 1.25 times that of the other or more, on the configurations they "
         "share. Says of the totals whether their difference could be chance.",
         "Rank at the level at which the tool is used, and set a constant beside it.",
+        needs_pairs=True,
     ),
     Check(
         "other-base",
@@ -319,6 +333,7 @@ CHECKS: tuple[Check, ...] = (
         "other, differs by a point or more: 10 % below is 11 % above. Not above a factor of two, "
         "which people quote as a factor. A fact, no test.",
         "Name the base, or quote both figures.",
+        needs_pairs=True,
     ),
 )
 

@@ -15,7 +15,6 @@ import numpy as np
 from errcomp.caveats._case import MATERIAL, Finding, percent, plural
 from errcomp.caveats.sample import quantile_caveat
 from errcomp.caveats.shape import agreeing
-from errcomp.errors import InputError
 from errcomp.metrics import figure
 from errcomp.results import Caveat, format_fraction, format_number
 
@@ -55,7 +54,7 @@ def level_mismatch(case: Case) -> Finding | None:
     if "level" not in case.pairs.keys:
         return None
     codes, values = case.codes("level")
-    counts = {str(v): int(c) for v, c in zip(values, np.bincount(codes), strict=True)}
+    counts = {str(v): int(c) for v, c in zip(values, case.sizes(codes), strict=True)}
     if len(counts) > 1:
         parts = " and ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
         message = f"These pairs mix levels: {parts}. One figure over them means neither."
@@ -113,10 +112,7 @@ def metric_mismatch(case: Case) -> Finding | None:
     if not name:
         return None
     spec = figure(name)
-    try:
-        value = spec.function(predicted=case.predicted, measured=case.measured)
-    except InputError:  # a correlation of constants, a log ratio of zero: not defined here
-        value = float("nan")
+    value = case.value(name)
     written = format_fraction(value) if spec.unit == "fraction" else format_number(value, 3)
     if spec.unit == "measured" and case.pairs.unit:
         written += f" {case.pairs.unit}"

@@ -11,7 +11,6 @@ import numpy as np
 from errcomp.caveats._case import (
     MATERIAL,
     NOTHING,
-    SIMULATED,
     VARIANT_KEYS,
     Finding,
     percent,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from errcomp.caveats._case import Case, Ints
+    from errcomp.caveats._sums import Moments
 
 __all__ = ["groupings", "in_vs_out_of_distribution", "pooled_variants", "unbalanced_groups"]
 
@@ -116,46 +116,61 @@ def _single_or_distributed(codes: Ints, values: list[Any]) -> tuple[Ints, list[A
 
 def in_vs_out_of_distribution(case: Case) -> Finding | None:
     """Find a figure that mixes what the predictor was trained on with what it was not."""
-    from scipy.stats import ttest_ind
-
     if "in_training" not in case.pairs.keys:
         return None
     codes, values = case.codes("in_training")
-    meaning = np.asarray([_truth(v) for v in values])[codes]
-    inside, outside = case.scaled[meaning == 1], case.scaled[meaning == 0]
-    if min(len(inside), len(outside)) < LEAST_PER_SIDE:
+    moments = case.moments(np.asarray([_truth(v) for v in values])[codes])
+    # The last of the three may be missing.
+    n_out, n_in, n_unknown = np.pad(moments.sizes, (0, 2))[:3].tolist()
+    if min(n_out, n_in) < LEAST_PER_SIDE:
         return None
-    if np.ptp(inside) == 0 and np.ptp(outside) == 0:  # nothing varies: Welch's test is undefined
+    if not moments.squares[:2].any():  # nothing varies: Welch's test is undefined
         return None
-    largest = float(case.ape.max())
-    a, b = largest * float(outside.mean()), largest * float(inside.mean())
-    result = ttest_ind(outside, inside, equal_var=False)
+    a, b = (case.largest * moments.means[:2]).tolist()
+    p, low, high = _welch(moments, case)
     if max(a, b) < MATERIAL * min(a, b):
         return NOTHING
-    interval = result.confidence_interval(case.level)
-    low, high = largest * float(interval.low), largest * float(interval.high)
     message = (
-        f"Outside the training set the MAPE is {percent(a)} ({plural(len(outside), 'pair')}), "
-        f"inside {percent(b)} ({len(inside):,}): {100 * (a - b):+.1f} points "
+        f"Outside the training set the MAPE is {percent(a)} ({plural(n_out, 'pair')}), "
+        f"inside {percent(b)} ({n_in:,}): {100 * (a - b):+.1f} points "
         f"[{100 * low:.1f}, {100 * high:.1f}]."
     )
     evidence = {
         "mape_out": a,
         "mape_in": b,
-        "n_out": len(outside),
-        "n_in": len(inside),
-        "n_unknown": int(np.count_nonzero(meaning == -1)),
+        "n_out": n_out,
+        "n_in": n_in,
+        "n_unknown": n_unknown,
         "difference": a - b,
         "difference_low": low,
         "difference_high": high,
         "level": case.level,
     }
-    return Finding(Caveat("in-vs-out-of-distribution", message, evidence), float(result.pvalue))
+    return Finding(Caveat("in-vs-out-of-distribution", message, evidence), p)
+
+
+def _welch(moments: Moments, case: Case) -> tuple[float, float, float]:
+    """Welch's t-test of the first two groups: p-value, and interval of the difference.
+
+    Welch (1947), "The generalization of 'Student's' problem when several different population
+    variances are involved", Biometrika 34, 28-35.
+    """
+    from scipy.stats import t
+
+    df = moments.sizes[:2] - 1
+    variances = moments.squares[:2] / df / moments.sizes[:2]
+    deviation = float(np.sqrt(variances.sum()))
+    freedom = float(variances.sum() ** 2 / (variances**2 / df).sum())
+    difference = float(moments.means[0] - moments.means[1])
+    reach = float(t.ppf(0.5 + case.level / 2, freedom)) * deviation
+    low, high = (case.largest * (difference + side * reach) for side in (-1, 1))
+    return 2 * float(t.sf(abs(difference) / deviation, freedom)), low, high
 
 
 def _truth(value: Any) -> int:
+    """Return 0 for no, 1 for yes, and 2 for anything else."""
     text = str(value).strip().lower()
-    return 1 if text in ("true", "1", "1.0", "yes") else 0 if text in _FALSE else -1
+    return 1 if text in ("true", "1", "1.0", "yes") else 0 if text in _FALSE else 2
 
 
 _FALSE = ("false", "0", "0.0", "no")
@@ -166,18 +181,18 @@ def unbalanced_groups(case: Case) -> Finding | None:
     tried = []
     for keys in groupings(case):
         codes = case.cells(keys)
-        sizes = np.bincount(codes)
-        if sizes.min() < sizes.max() and case.mape > 0:
-            tried.append((keys, codes, _macro_p(case, codes, len(sizes))))
+        moments = case.moments(codes)
+        if moments.sizes.min() < moments.sizes.max() and case.mape > 0:
+            tried.append((keys, codes, moments, _macro_p(case, codes, moments)))
     if not tried:
         return None
     adjusted = holm([p for *_, p in tried])
     best = None
-    for p, (keys, codes, _) in zip(adjusted, tried, strict=True):
-        means, sizes = grouped_means(case.ape, codes, int(codes.max()) + 1)
+    for p, (keys, codes, moments, _) in zip(adjusted, tried, strict=True):
+        means = case.largest * moments.means
         ratio = max(means.mean(), case.mape) / min(means.mean(), case.mape)
         if ratio >= MATERIAL and (best is None or p < best[0]):
-            best = p, keys, codes, means, sizes
+            best = p, keys, codes, means, moments.sizes
     if best is None:
         return NOTHING
     p, keys, codes, means, sizes = best
@@ -209,15 +224,15 @@ def groupings(case: Case) -> list[tuple[str, ...]]:
     return [(key,) for key in case.varying(GROUP_KEYS)]
 
 
-def _macro_p(case: Case, codes: Ints, groups: int) -> float:
+def _macro_p(case: Case, codes: Ints, moments: Moments) -> float:
     """P-value of the gap between pooled and macro figure if group labels meant nothing."""
-    errors = case.scaled
-    means, sizes = grouped_means(errors, codes, groups)
-    gap = abs(float(means.mean() - errors.mean()))
-    if case.n <= SIMULATED:
-        shuffled, _ = grouped_means(errors[case.permutations], codes, groups)
-        return simulated_p(gap, np.abs(shuffled.mean(axis=1) - errors.mean()))
+    sizes, groups = moments.sizes, len(moments.sizes)
+    gap = abs(float(moments.means.mean()) - moments.mean)
+    if case.simulates:
+        shuffled, _ = grouped_means(case.scaled[case.permutations], codes, groups)
+        return simulated_p(gap, np.abs(shuffled.mean(axis=1) - moments.mean))
     # The gap is a contrast sum(c_i APE_i), sum(c_i) = 0; its permutation variance is exact.
-    weights = 1 / (groups * sizes[codes]) - 1 / case.n
-    deviation = float(errors.std(ddof=1) * np.sqrt((weights**2).sum()))
+    weights = 1 / (groups * sizes) - 1 / case.n
+    variance = (moments.within + moments.between) / (case.n - 1)
+    deviation = float(np.sqrt(variance * (sizes * weights**2).sum()))
     return math.erfc(gap / deviation / math.sqrt(2)) if deviation > 0 else 1.0

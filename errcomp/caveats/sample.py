@@ -11,7 +11,6 @@ from errcomp.caveats._case import (
     GAUSS_CV,
     MATERIAL,
     NOTHING,
-    SIMULATED,
     Finding,
     percent,
     plural,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from errcomp.caveats._case import Case, Ints
+    from errcomp.caveats._sums import Moments
 
 __all__ = [
     "clustered",
@@ -89,8 +89,8 @@ def clustered(case: Case) -> Finding | None:
     for key in case.varying(CLUSTER_KEYS):
         codes = case.codes(key)[0]
         groups = int(codes.max()) + 1
-        if groups < case.n and np.ptp(case.ape) > 0:
-            tried.append((key, *_one_way(case, codes, groups)))
+        if groups < case.n and (moments := case.moments(codes)).differ:
+            tried.append((key, *_one_way(case, codes, moments)))
     if not tried:
         return None
     adjusted = holm([p for *_, p in tried])
@@ -120,7 +120,7 @@ def clustered(case: Case) -> Finding | None:
     return Finding(Caveat("clustered", message, evidence), p)
 
 
-def _one_way(case: Case, codes: Ints, groups: int) -> tuple[int, float, float, float]:
+def _one_way(case: Case, codes: Ints, moments: Moments) -> tuple[int, float, float, float]:
     """One-way random effects: groups, intraclass correlation, design effect of the mean, p.
 
     Analysis-of-variance estimator with n0 = (n - sum(n_j^2) / n) / (k - 1) (Donner 1986); the
@@ -128,20 +128,16 @@ def _one_way(case: Case, codes: Ints, groups: int) -> tuple[int, float, float, f
     """
     from scipy.stats import f as f_distribution
 
-    n, values = case.n, case.scaled
-    means, sizes = grouped_means(values, codes, groups)
-    total = float(((values - values.mean()) ** 2).sum())
-    between = float((sizes * (means - values.mean()) ** 2).sum())
-    within = max(total - between, 0.0)
-    b, w = between / (groups - 1), within / (n - groups)
+    n, sizes, groups = case.n, moments.sizes, len(moments.sizes)
+    b, w = moments.between / (groups - 1), moments.within / (n - groups)
     balance = float((sizes.astype(np.float64) ** 2).sum() / n)
     n0 = (n - balance) / (groups - 1)
     icc = (b - w) / (b + (n0 - 1) * w)
     effect = max(1.0, 1 + (balance - 1) * icc)
-    if n <= SIMULATED:
-        shuffled, _ = grouped_means(values[case.permutations], codes, groups)
-        null = (sizes * (shuffled - values.mean()) ** 2).sum(axis=1)
-        return groups, icc, effect, simulated_p(between, null)
+    if case.simulates:
+        shuffled, _ = grouped_means(case.scaled[case.permutations], codes, groups)
+        null = (sizes * (shuffled - moments.mean) ** 2).sum(axis=1)
+        return groups, icc, effect, simulated_p(moments.between, null)
     p = float(f_distribution.sf(b / w, groups - 1, n - groups)) if w > 0 else 0.0
     return groups, icc, effect, p
 

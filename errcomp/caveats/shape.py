@@ -27,9 +27,7 @@ __all__ = [
     "aggregation_matters",
     "agreeing",
     "asymmetric_error",
-    "factor_errors",
     "one_sided",
-    "out_of_sample_factor",
     "small_quantities",
     "tail",
 ]
@@ -81,20 +79,28 @@ def _spread(figures: list[float]) -> float:
 
 def _spread_p(case: Case, factor: float) -> float:
     """P-value of the largest ratio of averages if errors were Gaussian with one scale."""
-    relative = case.measured / case.measured.max()
-    weights = relative / relative.sum()
-    if case.n <= SIMULATED:
+    if case.simulates:
         errors = case.gaussian_errors
-        means = errors.mean(axis=1)
-        others = [np.median(errors, axis=1), np.exp(np.log(errors).mean(axis=1)), errors @ weights]
-        every = np.stack([means, *others])
+        weighted = errors @ (case.measured / case.measured.max())
+        weighted /= (case.measured / case.measured.max()).sum()
+        every = np.stack([*_unweighted(errors), weighted])
         return simulated_p(factor, every.max(axis=0) / every.min(axis=0))
     unweighted = _spread([v for name, v in case.averages.items() if name != "weighted mean"])
-    if unweighted >= FACTOR:  # more than five standard deviations from 1.51 at this size
-        return 0.0
-    deviation = GAUSS_CV * math.sqrt(((weights - 1 / case.n) ** 2).sum())
+    deviation = GAUSS_CV * math.sqrt(case.weights_spread)
     gap = abs(math.log(case.averages["weighted mean"] / case.mape))
-    return math.erfc(gap / deviation / math.sqrt(2)) if deviation > 0 else 1.0
+    p = math.erfc(gap / deviation / math.sqrt(2)) if deviation > 0 else 1.0
+    if case.n > SIMULATED:
+        # Twice is more than five standard deviations from 1.51 at this size.
+        return 0.0 if unweighted >= FACTOR else p
+    # The pairs, and with them their weights, are not at hand: two tests, each at half the level.
+    every = _unweighted(case.gaussian_errors)
+    return min(1.0, 2 * min(p, simulated_p(unweighted, every.max(axis=0) / every.min(axis=0))))
+
+
+def _unweighted(errors: Floats) -> Floats:
+    """Return mean, median and geometric mean of each sample of errors."""
+    averages = [errors.mean(axis=1), np.median(errors, axis=1), np.exp(np.log(errors).mean(axis=1))]
+    return np.stack(averages)
 
 
 def tail(case: Case) -> Finding | None:
@@ -102,10 +108,9 @@ def tail(case: Case) -> Finding | None:
     if case.n < 3 or case.mape == 0:
         return None
     worst = math.ceil(case.n / 10)
-    largest = float(case.ape.max())
+    largest = case.largest
     ratio = largest / case.mape
-    errors = case.scaled
-    share = float(np.partition(errors, case.n - worst)[case.n - worst :].sum() / errors.sum())
+    share = case.share_of_worst(worst)
     usual, p = _gaussian_maximum(case, ratio)
     if ratio < MATERIAL * usual:
         return NOTHING
@@ -177,15 +182,15 @@ def one_sided(case: Case) -> Finding | None:
     """Find errors of one sign, and say what one factor would remove from cases it has not seen."""
     from scipy.stats import binomtest
 
-    high = int(np.count_nonzero(case.predicted > case.measured))
-    low = int(np.count_nonzero(case.predicted < case.measured))
+    high, low = case.sides
     if high + low == 0:
         return None
     if max(high, low) < ONE_SIDE * case.n:
         return NOTHING
     p = float(binomtest(high, high + low).pvalue)
     side = "high" if high > low else "low"
-    factor, after = out_of_sample_factor(case.predicted, case.measured)
+    tried = case.out_of_sample_factor()
+    factor, after = tried or (None, None)
     evidence = {
         "share": max(high, low) / case.n,
         "side": side,
@@ -195,7 +200,9 @@ def one_sided(case: Case) -> Finding | None:
         "mape_after": after,
     }
     message = f"{max(high, low):,} of {case.n:,} predictions are too {side}; "
-    if factor is None or after is None:
+    if tried is None:
+        message += "whether one factor would help takes single pairs."
+    elif factor is None or after is None:
         message += "most are zero or negative, so that no factor can correct them."
     elif case.mape - after >= WORTH_POINTS:
         message += (
@@ -208,43 +215,6 @@ def one_sided(case: Case) -> Finding | None:
             f"{percent(case.mape)} to {percent(after)}."
         )
     return Finding(Caveat("one-sided", message, evidence), p)
-
-
-def out_of_sample_factor(
-    predicted: Floats, measured: Floats
-) -> tuple[float, float] | tuple[None, None]:
-    """Fit one factor to all pairs but one and apply it to that one, for each pair in turn.
-
-    The factor is one over the median of predicted / measured. Returns the factor of all pairs and
-    the MAPE of the pairs left out; None where there is only one pair or a median is not positive.
-    """
-    # Predictions of next to nothing, or of next to everything, have a factor no float can hold.
-    with np.errstate(over="ignore", invalid="ignore"):
-        ratio = predicted / measured
-        middle = float(np.median(ratio))
-        if len(ratio) < 2 or not 0 < middle < math.inf:
-            return None, None
-        medians = _medians_without_each(ratio)
-        if (medians <= 0).any():
-            return None, None
-        after = float(np.abs(ratio / medians - 1).mean())
-        return (1 / middle, after) if math.isfinite(after + 1 / middle) else (None, None)
-
-
-def _medians_without_each(ratio: Floats) -> Floats:
-    n = len(ratio)
-    order = np.argsort(ratio, kind="stable")
-    ranks = np.empty(n, dtype=np.int64)
-    ranks[order] = np.arange(n)
-    ascending = ratio[order]
-
-    def without(position: int) -> Floats:
-        """Value at a position of the sorted ratios once each pair in turn is left out."""
-        above = ascending[min(position + 1, n - 1)]
-        result: Floats = np.where(position < ranks, ascending[position], above)
-        return result
-
-    return (without((n - 2) // 2) + without((n - 1) // 2)) / 2
 
 
 def small_quantities(case: Case) -> Finding | None:
@@ -283,34 +253,19 @@ def small_quantities(case: Case) -> Finding | None:
 
 def asymmetric_error(case: Case) -> Finding | None:
     """Find a MAPE that looks small because under-prediction cannot cost more than 100 %."""
-    factors = factor_errors(case.predicted, case.measured)
-    bad = int(np.count_nonzero(np.isinf(factors)))
-    if bad:
+    if bad := case.not_positive:
         message = (
             f"{plural(bad, 'prediction')} of {case.n:,} {'is' if bad == 1 else 'are'} zero or "
             "negative; a zero counts as 100 % wrong in the MAPE, as no factor could make it right."
         )
         return Finding(Caveat("under-over-asymmetry", message, {"n_not_positive": bad}))
-    # Shares of the largest: the sum of factors near the largest float would overflow.
-    largest = float(factors.max())
-    symmetric = largest * float((factors / largest).mean()) if largest > 0 else 0.0
+    symmetric = case.symmetric
     if case.mape == 0 or symmetric < MATERIAL * case.mape:
         return None
-    under = float((case.predicted < case.measured).mean())
+    under = case.sides[1] / case.n
     message = (
         f"{100 * under:.0f} % of the predictions are too low, which APE caps at 100 %: counted as "
         f"factors either way, the mean error is {percent(symmetric)}, not {percent(case.mape)}."
     )
     evidence = {"mape": case.mape, "symmetric": symmetric, "share_under": under}
     return Finding(Caveat("under-over-asymmetry", message, evidence))
-
-
-def factor_errors(predicted: Floats, measured: Floats) -> Floats:
-    """Return exp(abs(ln(p / m))) - 1: twice too high and twice too low are both 1.
-
-    Infinite where a prediction is not positive, or so small that no float is its factor.
-    """
-    with np.errstate(over="ignore", divide="ignore"):
-        factors = np.maximum(predicted / measured, measured / predicted) - 1
-    result: Floats = np.where(predicted > 0, factors, np.inf)
-    return result

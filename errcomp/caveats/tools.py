@@ -11,9 +11,9 @@ import numpy as np
 
 from errcomp.caveats._case import MATERIAL, NOTHING, Case, Finding, percent
 from errcomp.caveats._statistics import holm, paired_p
+from errcomp.caveats._sums import factor_errors
 from errcomp.caveats.claim import kind_of_reference
 from errcomp.caveats.comparisons import GROUP_KEYS
-from errcomp.caveats.shape import factor_errors
 from errcomp.errors import InputError
 from errcomp.results import Caveat
 

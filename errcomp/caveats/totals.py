@@ -10,7 +10,6 @@ import numpy as np
 from errcomp.caveats._case import MATERIAL, NOTHING, Finding, percent
 from errcomp.caveats._statistics import holm, paired_p
 from errcomp.caveats.comparisons import groupings
-from errcomp.metrics import total_error
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def claimed_total(case: Case) -> Finding | None:
     # A bound or a range is met by many figures: that one of them is the total says nothing.
     if low is None or high is None or getattr(claim, "kind", "error") != "error":
         return None
-    total = total_error(predicted=case.predicted, measured=case.measured)
+    total = case.total_error
     averages = case.averages
     said = getattr(claim, "aggregation", None) == "total"
     if not said and not (
@@ -147,26 +146,18 @@ def groups_that_cancel(case: Case) -> Finding | None:
 
 def _groups(case: Case, keys: tuple[str, ...]) -> _Groups:
     codes = case.cells(keys)
-    size = np.bincount(codes)
-    measured = case.measured / case.measured.max()
-    # In shares of the largest error, whose square cannot overflow.
-    error = case.predicted / case.measured.max() - measured
-    unit = float(np.abs(error).max()) or 1.0
-    error /= unit
-    of_group = np.bincount(codes, weights=measured)
-    slope = np.bincount(codes, weights=error) / of_group
-    squares = np.bincount(codes, weights=(error - slope[codes] * measured) ** 2)
+    size = case.sizes(codes)
+    measured, off, scatter = case.totals(codes)
     # One pair alone has no standard error, and is never sure.
-    variance = np.where(size > 1, size / np.maximum(size - 1, 1) * squares, np.inf)
-    total = of_group.sum()
+    scatter = np.where(size > 1, np.sqrt(size / np.maximum(size - 1, 1)) * scatter, np.inf)
     return _Groups(
         keys=keys,
         codes=codes,
         size=size,
-        off=unit * slope,
-        deviation=unit * (np.sqrt(variance) / of_group),
-        share=of_group / total,
-        together=unit * float(error.sum() / total),
+        off=off,
+        deviation=scatter / measured,
+        share=measured / measured.sum(),
+        together=case.total_error,
     )
 
 

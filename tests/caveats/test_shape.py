@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from errcomp.caveats._case import NOTHING, Case
+from errcomp.caveats._sums import factor_errors, out_of_sample_factor
 from errcomp.caveats.shape import (
     aggregation_matters,
     agreeing,
     asymmetric_error,
-    factor_errors,
     one_sided,
-    out_of_sample_factor,
     small_quantities,
     tail,
 )

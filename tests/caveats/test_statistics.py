@@ -9,9 +9,10 @@ from scipy.stats import f_oneway, false_discovery_control, mannwhitneyu, quantil
 from errcomp.caveats import quantile_caveat
 from errcomp.caveats._case import GAUSS_CV, Case
 from errcomp.caveats._statistics import contrast, discoveries, grouped_means, holm, simulated_p
+from errcomp.caveats._sums import out_of_sample_factor
 from errcomp.caveats.comparisons import _macro_p
 from errcomp.caveats.sample import _one_way
-from errcomp.caveats.shape import _gaussian_maximum, _spread_p, out_of_sample_factor
+from errcomp.caveats.shape import _gaussian_maximum, _spread_p
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
 
@@ -65,7 +66,8 @@ RATINGS = np.array(
 def test_intraclass_correlation_of_the_published_example() -> None:
     errors = RATINGS.ravel().astype(float)
     codes = np.repeat(np.arange(6), 4)
-    groups, icc, effect, p = _one_way(case_of(errors), codes, 6)
+    case = case_of(errors)
+    groups, icc, effect, p = _one_way(case, codes, case.moments(codes))
     assert groups == 6
     assert icc == pytest.approx((11.24 - 6.26) / (11.24 + 3 * 6.26), abs=5e-4)
     assert icc == pytest.approx(0.17, abs=0.005)
@@ -78,12 +80,16 @@ def test_one_way_p_value_of_a_large_table_is_that_of_the_f_distribution() -> Non
     rng = np.random.default_rng(3)
     errors, codes = rng.random(900), rng.integers(0, 7, 900)
     expected = f_oneway(*(errors[codes == g] for g in range(7)))
-    assert _one_way(case_of(errors), codes, 7)[3] == pytest.approx(float(expected.pvalue), rel=1e-9)
+    case = case_of(errors)
+    found = _one_way(case, codes, case.moments(codes))
+    assert found[3] == pytest.approx(float(expected.pvalue), rel=1e-9)
 
 
 def test_groups_without_spread_inside_are_perfectly_clustered() -> None:
     codes = np.repeat([0, 1, 2], 300)
-    assert _one_way(case_of(codes / 10 + 0.1), codes, 3)[1:] == pytest.approx((1.0, 300.0, 0.0))
+    case = case_of(codes / 10 + 0.1)
+    found = _one_way(case, codes, case.moments(codes))
+    assert found[1:] == pytest.approx((1.0, 300.0, 0.0))
 
 
 def test_macro_gap_of_a_large_table_has_the_p_value_of_a_permutation_test() -> None:
@@ -94,7 +100,9 @@ def test_macro_gap_of_a_large_table_has_the_p_value_of_a_permutation_test() -> N
     observed = abs(grouped_means(errors, codes, 4)[0].mean() - errors.mean())
     shuffled = np.array([rng.permutation(errors) for _ in range(4000)])
     null = np.abs(grouped_means(shuffled, codes, 4)[0].mean(axis=1) - errors.mean())
-    assert _macro_p(case, codes, 4) == pytest.approx(simulated_p(observed, null), abs=0.03)
+    assert _macro_p(case, codes, case.moments(codes)) == pytest.approx(
+        simulated_p(observed, null), abs=0.03
+    )
 
 
 def test_largest_of_many_gaussian_errors_has_the_p_value_of_a_simulation() -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from errcomp.caveats import CHECKS, _report, check, check_table, quantile_caveat
 from errcomp.caveats._case import Case
+from errcomp.caveats._sums import out_of_sample_factor
 from errcomp.caveats.comparisons import in_vs_out_of_distribution
 from errcomp.caveats.sample import _one_way
-from errcomp.caveats.shape import out_of_sample_factor
 from errcomp.tables import Pairs
 
 pytestmark = pytest.mark.slow
@@ -316,7 +316,7 @@ def test_the_effective_number_is_that_of_the_variance_of_the_mean() -> None:
         case = Case(Pairs({"predicted": 1 + errors, "measured": np.ones(60)}))
         if seed < 300:
             case.permutations = np.arange(60, dtype=np.int16)[None, :]  # no test is needed here
-            effects.append(_one_way(case, codes, 10)[2])
+            effects.append(_one_way(case, codes, case.moments(codes))[2])
     expected = np.var(means) / (2 / 60)
     assert np.mean(effects) == pytest.approx(expected, rel=0.15)
 
