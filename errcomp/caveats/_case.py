@@ -15,6 +15,7 @@ from errcomp.caveats._sums import (
     Totals,
     added,
     factor_errors,
+    grouped_means,
     out_of_sample_factor,
 )
 from errcomp.errors import InputError
@@ -39,6 +40,7 @@ __all__ = [
     "Case",
     "Finding",
     "configuration",
+    "orders",
     "percent",
     "plural",
 ]
@@ -141,7 +143,7 @@ class Case:
 
     @property
     def simulates(self) -> bool:
-        """Whether null distributions are drawn from these pairs: above, their limits hold."""
+        """Whether null distributions are simulated: for more pairs, their limits hold."""
         return self.n <= SIMULATED
 
     @cached_property
@@ -191,6 +193,13 @@ class Case:
             cell = refine(cell, self.codes(key)[0])
         return cell
 
+    def shuffled_means(self, codes: Ints) -> Floats:
+        """Return the mean error of each group, as a share of the largest, under random labels.
+
+        Shape (RESAMPLES, groups); only up to SIMULATED pairs.
+        """
+        return grouped_means(self.scaled[self.permutations], codes, int(codes.max()) + 1)[0]
+
     def sizes(self, codes: Ints) -> Ints:
         """Count the pairs of each group."""
         return np.bincount(codes)
@@ -202,6 +211,14 @@ class Case:
         off = (self.scaled - means[codes]) ** 2
         off[off < (ROUNDING * means[codes]) ** 2] = 0.0
         return Moments(means, added(codes, off), sizes)
+
+    def log_moments(self, codes: Ints) -> Moments:
+        """Return means and squares of the logarithms of the errors; exact predictions have none."""
+        some = self.ape > 0
+        groups, codes = np.unique(codes[some], return_inverse=True)
+        sizes, logs = np.bincount(codes, minlength=len(groups)), np.log(self.ape[some])
+        means = added(codes, logs) / sizes
+        return Moments(means, added(codes, (logs - means[codes]) ** 2), sizes)
 
     def totals(self, codes: Ints) -> Totals:
         """Return the error of the sum of each group, and how its errors scatter around it."""
@@ -248,10 +265,17 @@ class Case:
         return out_of_sample_factor(self.predicted, self.measured)
 
     @property
+    def weights(self) -> Floats | None:
+        """Share of each measurement in all, shape (n,); None where only sums are known."""
+        relative = self.measured / self.measured.max()
+        shares: Floats = relative / relative.sum()
+        return shares
+
+    @property
     def weights_spread(self) -> float:
         """Sum of squares of the measurements' shares of all, less 1/n each."""
-        relative = self.measured / self.measured.max()
-        return float(((relative / relative.sum() - 1 / self.n) ** 2).sum())
+        assert self.weights is not None
+        return float(((self.weights - 1 / self.n) ** 2).sum())
 
     @cached_property
     def not_positive(self) -> int:
@@ -269,8 +293,7 @@ class Case:
     @cached_property
     def permutations(self) -> NDArray[np.int16]:
         """Random orders of the pairs, shape (RESAMPLES, n); only up to SIMULATED pairs."""
-        rows = np.tile(np.arange(self.n, dtype=np.int16), (RESAMPLES, 1))
-        return np.random.default_rng([self.seed, 1]).permuted(rows, axis=1)
+        return orders(self.n, self.seed)
 
     @cached_property
     def gaussian_errors(self) -> Floats:
@@ -299,6 +322,12 @@ def configuration(case: Case) -> tuple[str, ...]:
             keys.append(name)
             cell = finer
     return tuple(keys)
+
+
+def orders(n: int, seed: int) -> NDArray[np.int16]:
+    """Return random orders of so many pairs, shape (RESAMPLES, n)."""
+    rows = np.tile(np.arange(n, dtype=np.int16), (RESAMPLES, 1))
+    return np.random.default_rng([seed, 1]).permuted(rows, axis=1)
 
 
 def refine(cell: Ints, code: Ints) -> Ints:

@@ -150,8 +150,9 @@ CHECKS: tuple[Check, ...] = (
         sample.clustered,
         "pairs",
         "One-way random effects of the absolute percentage error over model and over device: "
-        "permutation test of the F ratio (its distribution above 500 pairs), Holm over keys. Fires "
-        "when significant and the design effect is 1.56 or more, which makes an interval a quarter "
+        "permutation test of the F ratio (above 500 pairs Fisher's F test of the logarithms of the "
+        "errors, which a heavy tail does not mislead), Holm over keys. Fires when significant and "
+        "the design effect is 1.56 or more, which makes an interval a quarter "
         "wider.",
         "Resample whole clusters: summarize(..., cluster=key), or --cluster on the command line.",
     ),

@@ -18,7 +18,6 @@ __all__ = [
     "Contrast",
     "contrast",
     "discoveries",
-    "grouped_means",
     "holm",
     "paired_p",
     "simulated_p",
@@ -84,16 +83,6 @@ def simulated_p(observed: float, null: Floats) -> float:
     # Equal values may differ in their last digits, as they were summed in another order.
     reached = null >= observed - 1e-9 * abs(observed)
     return float((1 + np.count_nonzero(reached)) / (1 + len(null)))
-
-
-def grouped_means(values: Floats, codes: Ints, groups: int) -> tuple[Floats, Ints]:
-    """Return the mean and the size of each group; each row of a matrix of values on its own."""
-    sizes = np.bincount(codes, minlength=groups)
-    if values.ndim == 1:
-        return np.bincount(codes, weights=values, minlength=groups) / sizes, sizes
-    member = np.zeros((len(codes), groups))
-    member[np.arange(len(codes)), codes] = 1.0
-    return (values @ member) / sizes, sizes
 
 
 class Contrast(NamedTuple):

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-__all__ = ["ROUNDING", "Moments", "Totals", "added", "factor_errors", "out_of_sample_factor"]
+__all__ = [
+    "ROUNDING",
+    "Moments",
+    "Totals",
+    "added",
+    "factor_errors",
+    "grouped_means",
+    "out_of_sample_factor",
+]
 
 #: Errors that differ by less, relative to their mean, are equal.
 ROUNDING = 1e-12
@@ -76,6 +84,16 @@ class Totals(NamedTuple):
 def added(codes: Ints, values: Floats) -> Floats:
     """Add the values of each group up."""
     return np.bincount(codes, weights=values).astype(np.float64, copy=False)
+
+
+def grouped_means(values: Floats, codes: Ints, groups: int) -> tuple[Floats, Ints]:
+    """Return the mean and the size of each group; each row of a matrix of values on its own."""
+    sizes = np.bincount(codes, minlength=groups)
+    if values.ndim == 1:
+        return np.bincount(codes, weights=values, minlength=groups) / sizes, sizes
+    member = np.zeros((len(codes), groups))
+    member[np.arange(len(codes)), codes] = 1.0
+    return (values @ member) / sizes, sizes
 
 
 def factor_errors(predicted: Floats, measured: Floats) -> Floats:

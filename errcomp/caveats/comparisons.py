@@ -20,7 +20,6 @@ from errcomp.caveats._statistics import (
     MATCHED,
     Contrast,
     contrast,
-    grouped_means,
     holm,
     simulated_p,
 )
@@ -229,8 +228,7 @@ def _macro_p(case: Case, codes: Ints, moments: Moments) -> float:
     sizes, groups = moments.sizes, len(moments.sizes)
     gap = abs(float(moments.means.mean()) - moments.mean)
     if case.simulates:
-        shuffled, _ = grouped_means(case.scaled[case.permutations], codes, groups)
-        return simulated_p(gap, np.abs(shuffled.mean(axis=1) - moments.mean))
+        return simulated_p(gap, np.abs(case.shuffled_means(codes).mean(axis=1) - moments.mean))
     # The gap is a contrast sum(c_i APE_i), sum(c_i) = 0; its permutation variance is exact.
     weights = 1 / (groups * sizes) - 1 / case.n
     variance = (moments.within + moments.between) / (case.n - 1)

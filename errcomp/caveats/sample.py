@@ -16,7 +16,7 @@ from errcomp.caveats._case import (
     plural,
     refine,
 )
-from errcomp.caveats._statistics import grouped_means, holm, simulated_p
+from errcomp.caveats._statistics import holm, simulated_p
 from errcomp.errors import InputError
 from errcomp.metrics import mape
 from errcomp.results import Caveat, format_number
@@ -126,8 +126,6 @@ def _one_way(case: Case, codes: Ints, moments: Moments) -> tuple[int, float, flo
     Analysis-of-variance estimator with n0 = (n - sum(n_j^2) / n) / (k - 1) (Donner 1986); the
     design effect of an unweighted mean is 1 + (sum(n_j^2) / n - 1) ICC (Kish 1965).
     """
-    from scipy.stats import f as f_distribution
-
     n, sizes, groups = case.n, moments.sizes, len(moments.sizes)
     b, w = moments.between / (groups - 1), moments.within / (n - groups)
     balance = float((sizes.astype(np.float64) ** 2).sum() / n)
@@ -135,11 +133,26 @@ def _one_way(case: Case, codes: Ints, moments: Moments) -> tuple[int, float, flo
     icc = (b - w) / (b + (n0 - 1) * w)
     effect = max(1.0, 1 + (balance - 1) * icc)
     if case.simulates:
-        shuffled, _ = grouped_means(case.scaled[case.permutations], codes, groups)
-        null = (sizes * (shuffled - moments.mean) ** 2).sum(axis=1)
+        null = (sizes * (case.shuffled_means(codes) - moments.mean) ** 2).sum(axis=1)
         return groups, icc, effect, simulated_p(moments.between, null)
-    p = float(f_distribution.sf(b / w, groups - 1, n - groups)) if w > 0 else 0.0
-    return groups, icc, effect, p
+    return groups, icc, effect, _one_way_p(case.log_moments(codes))
+
+
+def _one_way_p(logs: Moments) -> float:
+    """P-value of Fisher's one-way test of the logarithms of errors.
+
+    Of the errors themselves it would be wrong: one large error in a small group is nothing unusual
+    in errors with a heavy tail, and the F distribution takes it for one.
+    """
+    from scipy.stats import f
+
+    groups, n = len(logs.sizes), int(logs.sizes.sum())
+    if groups < 2 or groups == n or not logs.differ:
+        return 1.0
+    if logs.within == 0:
+        return 0.0
+    ratio = (logs.between / (groups - 1)) / (logs.within / (n - groups))
+    return float(f.sf(ratio, groups - 1, n - groups))
 
 
 def duplicated_configurations(case: Case) -> Finding | None:

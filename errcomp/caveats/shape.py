@@ -79,11 +79,9 @@ def _spread(figures: list[float]) -> float:
 
 def _spread_p(case: Case, factor: float) -> float:
     """P-value of the largest ratio of averages if errors were Gaussian with one scale."""
-    if case.simulates:
+    if case.simulates and case.weights is not None:
         errors = case.gaussian_errors
-        weighted = errors @ (case.measured / case.measured.max())
-        weighted /= (case.measured / case.measured.max()).sum()
-        every = np.stack([*_unweighted(errors), weighted])
+        every = np.stack([*_unweighted(errors), errors @ case.weights])
         return simulated_p(factor, every.max(axis=0) / every.min(axis=0))
     unweighted = _spread([v for name, v in case.averages.items() if name != "weighted mean"])
     deviation = GAUSS_CV * math.sqrt(case.weights_spread)
@@ -92,7 +90,7 @@ def _spread_p(case: Case, factor: float) -> float:
     if case.n > SIMULATED:
         # Twice is more than five standard deviations from 1.51 at this size.
         return 0.0 if unweighted >= FACTOR else p
-    # The pairs, and with them their weights, are not at hand: two tests, each at half the level.
+    # The weights are not at hand: two tests, each at half the level.
     every = _unweighted(case.gaussian_errors)
     return min(1.0, 2 * min(p, simulated_p(unweighted, every.max(axis=0) / every.min(axis=0))))
 
