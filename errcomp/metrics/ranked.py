@@ -157,10 +157,7 @@ def ape_quantile(
     >>> ape_quantile(predicted=p, measured=m, q=0.75, rule="inverted_cdf")
     0.25
     """
-    if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
-        raise InputError(
-            f"q must be a fraction from 0 to 1, got {q!r}. The 95th percentile is 0.95."
-        )
+    _check_quantile(q)
     if rule not in get_args(QuantileRule):
         known = offer("Rules", get_args(QuantileRule), wanted=str(rule))
         raise InputError(f"no quantile rule {rule!r}. {known}")
@@ -176,17 +173,25 @@ def ape_quantile(
     return float(np.quantile(error, q, method=rule))
 
 
+def _check_quantile(q: float) -> None:
+    if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
+        raise InputError(
+            f"q must be a fraction from 0 to 1, got {q!r}. The 95th percentile is 0.95."
+        )
+
+
 def approximate_ape_quantile(
     *, predicted: ArrayLike, measured: ArrayLike, q: float, zeros: Zeros = "raise"
 ) -> float:
     r"""Quantile of the absolute percentage errors to within half a per cent of itself.
 
-    .. math:: 1.01^{k + 1/2}, \quad k = \lfloor \log_{1.01} Q_q(|p_i - m_i| / m_i) \rfloor
+    .. math:: Q_q(b(|p_i - m_i| / m_i)), \quad
+              b(x) = 1.01^{\lfloor \log_{1.01} x \rfloor + 1/2}, \quad b(0) = 0
 
-    Definition: the geometric middle of the bucket, 1 % wide, that holds the error of rank
-    :math:`1 + \lfloor q (n - 1) \rfloor`; 0 if that error is 0. Counts of buckets add up over the
-    parts of a table, so that an engine can make this figure of rows that fit in no memory, where an
-    exact quantile would need all of them in one place.
+    Definition: the quantile (NumPy's default rule, ``"linear"``) of errors that are each put into
+    the geometric middle of a bucket 1 % wide. Counts of buckets add up over the parts of a table,
+    so that an engine can make this figure of rows that fit in no memory, where an exact quantile
+    would need all of them in one place.
     Misleads as an exact figure would, and where two figures closer than 1 % are compared.
 
     Parameters
@@ -221,7 +226,14 @@ def approximate_ape_quantile(
     >>> round(approximate_ape_quantile(**pairs, q=0.5), 4)
     0.0999
     """
-    error = ape_quantile(predicted=predicted, measured=measured, q=q, rule="lower", zeros=zeros)
+    _check_quantile(q)
+    error = np.abs(relative_error(checked(predicted, measured, None, zeros)))
+    low, high = (_middle(float(np.quantile(error, q, method=rule))) for rule in ("lower", "higher"))
+    return low + q * (len(error) - 1) % 1 * (high - low)
+
+
+def _middle(error: float) -> float:
+    """Return the middle of the bucket that an error is in."""
     return math.exp((math.floor(math.log(error) / BUCKET) + 0.5) * BUCKET) if error > 0 else 0.0
 
 

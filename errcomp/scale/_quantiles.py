@@ -67,10 +67,15 @@ class Histogram:
 
 
 def quantiles(histogram: Histogram, q: float) -> Floats:
-    """Return a quantile of each group: the middle of the bucket that it lies in."""
-    ranks = 1 + np.floor(q * (histogram.n - 1)).astype(np.int64)
-    middles = [_value(histogram.at(i, int(rank)), 0.5) for i, rank in enumerate(ranks)]
-    return np.asarray(middles, dtype=np.float64)
+    """Return a quantile of each group, as `errcomp.metrics.ranked.approximate_ape_quantile`."""
+    found = []
+    for i, n in enumerate(histogram.n.tolist()):
+        rank = int(q * (n - 1))
+        share = q * (n - 1) % 1
+        low = _value(histogram.at(i, 1 + rank), 0.5)
+        high = _value(histogram.at(i, 2 + rank), 0.5) if share else low
+        found.append(low + share * (high - low))
+    return np.asarray(found, dtype=np.float64)
 
 
 def quantile_bounds(histogram: Histogram, q: float, level: float) -> tuple[Floats, Floats, int]:
