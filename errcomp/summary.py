@@ -15,6 +15,7 @@ from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals import check_options, estimate
 from errcomp.metrics.intervals._kinds import Request
 from errcomp.results import Dropped, Estimate
+from errcomp.scale.pair_totals import PairTotals
 from errcomp.scale.pairs import PairRows
 from errcomp.tables import Pairs, check_keys
 
@@ -174,7 +175,9 @@ def summarize(
     >>> round(s.pooled.figures["mape"].value, 3), round(s.macro["mape"], 3)
     (0.167, 0.2)
     """
-    at_scale = isinstance(pairs, PairRows) or (not isinstance(pairs, Pairs) and in_engine(pairs))
+    at_scale = isinstance(pairs, PairRows | PairTotals) or (
+        not isinstance(pairs, Pairs) and in_engine(pairs)
+    )
     if at_scale and figures is DEFAULT_FIGURES:
         figures = FIGURES_AT_SCALE
     figures = (figures,) if isinstance(figures, str) else tuple(figures)
@@ -191,7 +194,7 @@ def summarize(
     if at_scale:
         from errcomp.scale.summary import summarize_rows
 
-        rows = pairs if isinstance(pairs, PairRows) else PairRows(pairs)
+        rows = pairs if isinstance(pairs, PairRows | PairTotals) else PairRows(pairs)
         ask = None if level is None else Request(method, level, resamples, seed, None)
         return summarize_rows(rows, by=by, figures=figures, clusters=names, ask=ask)
     table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)

@@ -14,6 +14,8 @@ __all__ = ["MARK", "Sum", "base_terms", "bucket_of", "product_of", "sum_of"]
 MARK = "_errcomp_"
 #: A larger logarithm is that of no float64.
 _LARGEST_LOG = 710.0
+#: The inverse of a smaller ratio is no float64.
+_SMALLEST_RATIO = 1e-307
 
 
 class Sum(NamedTuple):
@@ -55,6 +57,19 @@ def _positive(expression: nw.Expr) -> nw.Expr:
     return nw.when(expression > 0).then(expression)
 
 
+def _one_where(condition: nw.Expr) -> nw.Expr:
+    import narwhals as nw
+
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+
+
+def _factor(ratio: nw.Expr) -> nw.Expr:
+    import narwhals as nw
+
+    able = nw.when(ratio > _SMALLEST_RATIO).then(ratio)  # some engines fail when they divide by 0
+    return nw.when(able > 1.0).then(able).otherwise(1.0 / able) - 1.0
+
+
 #: Missing where it is not defined, so that a count tells; after those that it is made from.
 _TERMS: Mapping[str, _Term] = {
     "signed": _Term(lambda c: c("p") - c("m")),
@@ -63,6 +78,10 @@ _TERMS: Mapping[str, _Term] = {
     "ape": _Term(lambda c: c("error") / c("m"), ("error",)),
     "ratio": _Term(lambda c: c("p") / c("m")),
     "symmetric": _Term(lambda c: c("error") * 2.0 / (c("p").abs() + c("m")), ("error",)),
+    "high": _Term(lambda c: _one_where(c("p") > c("m"))),
+    "low": _Term(lambda c: _one_where(c("p") < c("m"))),
+    # By how much too high or too low as a factor: twice either way is 1.
+    "factor": _Term(lambda c: _factor(c("ratio")), ("ratio",)),
     "log_ape": _Term(lambda c: _positive(c("ape")).log(), ("error", "ape")),
     "log_ratio": _Term(lambda c: _positive(c("ratio")).log(), ("ratio",)),
 }

@@ -10,22 +10,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from errcomp._showing import Shown
-from errcomp.caveats import check, check_table
+from errcomp.caveats import check_table
 from errcomp.caveats.sample import CLUSTER_KEYS
+from errcomp.claims._audit_pairs import (
+    AUDIT_FIGURES,
+    AuditPairs,
+    added_up,
+    caveats_of,
+    engine_of,
+    figures_of_audit,
+    table_of,
+)
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, judge
 from errcomp.metrics.intervals import check_options, fewest_resamples
 from errcomp.results import Caveat, Dropped, Estimate
-from errcomp.summary import Summary, summarize
+from errcomp.scale.pairs import PairRows
 from errcomp.tables import Pairs, check_keys
 
 __all__ = ["AUDIT_FIGURES", "Audit", "AuditRow", "audit"]
-
-#: Recomputed for every group, whatever the claim says of its own definition.
-AUDIT_FIGURES = (
-    *("mape", "median_ape", "gmape", "wape"),
-    *("total_error", "bias", "within_10", "max_ape"),
-)
 
 #: Columns of a row besides its keys: a key of the same name would be lost.
 _COLUMNS = (
@@ -123,6 +126,11 @@ class Audit(Shown):
     cluster_keys : tuple of str
         Columns by which pairs may err alike: those given as clusters, else those of model and
         device that the table has. Where there are none, all pairs count as independent, unchecked.
+    engine : str
+        Where the pairs stayed, of which only sums were fetched; empty where they were at hand. In
+        an engine medians are those of a histogram (see `errcomp.metrics.median_ape_approx`).
+    not_looked_for : tuple of str
+        Caveats that single pairs are needed for, which were not at hand.
     """
 
     source: str
@@ -139,6 +147,8 @@ class Audit(Shown):
     method: str
     others: tuple[str, ...]
     cluster_keys: tuple[str, ...]
+    engine: str = ""
+    not_looked_for: tuple[str, ...] = ()
 
     @property
     def judged_together(self) -> int:
@@ -163,6 +173,8 @@ class Audit(Shown):
             "dropped": [d.to_dict() for d in self.dropped],
             "tools_not_audited": list(self.others),
             "cluster_keys": list(self.cluster_keys),
+            "engine": self.engine or None,
+            "not_looked_for": list(self.not_looked_for),
         }
 
 
@@ -190,6 +202,8 @@ def audit(
     ----------
     pairs : Pairs, dataframe or mapping of columns
         Predictions and measurements. With a column ``tool``, every tool is audited on its own.
+        Rows of a Polars LazyFrame, a DuckDB relation, a Dask or a Spark dataframe, and those that
+        `errcomp.scan` leaves in their files, are not fetched: only sums over them are.
     by : sequence of str, optional
         Keys to group by; by default those of device and mode that the table has.
     tool : str, optional
@@ -209,6 +223,12 @@ def audit(
     InputError
         A key or the tool does not exist.
 
+    Notes
+    -----
+    Where pairs stay in an engine, their medians are read off histograms, intervals of pairs that
+    count as independent are log-t, null distributions are those of large samples, and caveats that
+    single pairs are needed for are not looked for: ``not_looked_for`` names them.
+
     Examples
     --------
     >>> import errcomp as ec
@@ -217,23 +237,24 @@ def audit(
     >>> row.n, round(row.figures["mape"].value, 4), row.verdict.word
     (10, 0.0587, 'consistent')
     """
-    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
-    chosen = table.of_tool(tool)
     check_options(["mape"], level=level, method=method, resamples=resamples, seed=seed)
-    wanted = [k for k in ("device", "mode") if k in table.keys] if by is None else by
-    keys = tuple(k for k in check_keys(wanted, _COLUMNS) if k != "tool" or not table.tools)
+    given = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
+    rows = table_of(pairs)
+    wanted = [k for k in ("device", "mode") if k in rows.keys] if by is None else by
+    keys = check_keys(wanted, _COLUMNS)
+    table = added_up(rows, keys, claims, given) if isinstance(rows, PairRows) else rows
+    chosen = table.of_tool(tool)
+    keys = tuple(k for k in keys if k != "tool" or not table.tools)
     names = chosen.tools or ("",)
     figures_of = partial(
-        summarize,
-        figures=AUDIT_FIGURES,
+        figures_of_audit,
         level=level,
         method=method,
         cluster=cluster,
         resamples=resamples,
         seed=seed,
     )
-    note = partial(check, by=keys, level=level, seed=seed)
-    given = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
+    note = partial(caveats_of, by=keys, level=level, seed=seed)
     row_of = partial(_row, figures_of=figures_of, note=note, given=given)
     parts = []
     for name in names:
@@ -253,7 +274,7 @@ def audit(
         rows=tuple(one.row for part in parts for one in part.groups),
         overall=tuple(part.overall for part in parts),
         claims=tuple(one.row.verdict for part in parts for one in part.others),
-        caveats=check_table(chosen) if len(names) > 1 else (),
+        caveats=check_table(chosen) if len(names) > 1 and isinstance(chosen, Pairs) else (),
         dropped=table.dropped,
         level=level,
         joint_level=joint,
@@ -261,6 +282,7 @@ def audit(
         method=method,
         others=tuple(t for t in table.tools if t not in names),
         cluster_keys=given or tuple(key for key in CLUSTER_KEYS if key in table.keys),
+        **engine_of(table, several_tools=len(names) > 1),
     )
 
 
@@ -268,21 +290,21 @@ class _Found(NamedTuple):
     """A row and the pairs that it is about."""
 
     row: AuditRow
-    pairs: Pairs
+    pairs: AuditPairs
 
     @property
     def test(self) -> tuple[int, bytes]:
         """What is tested: a group may hold all pairs, and is then no test besides theirs."""
         return id(self.row.verdict.claim), self.pairs.rows.tobytes()
 
-    def with_joint_word(self, figures_of: Callable[..., Summary]) -> _Found:
+    def with_joint_word(self, figures_of: Callable[..., Mapping[str, Estimate]]) -> _Found:
         """Judge the claim on other intervals of the same figures, as the joint verdict."""
         row, pairs = self
         if not row.verdict.recomputed:
             return self
         keys = row.cluster.split(",") if row.cluster else None
         again = partial(figures_of, cluster=keys) if keys else figures_of
-        word = judge(row.verdict.claim, again(pairs).pooled.figures, pairs).word
+        word = judge(row.verdict.claim, again(pairs), pairs).word
         return _Found(replace(row, verdict=replace(row.verdict, jointly=word)), pairs)
 
 
@@ -302,7 +324,7 @@ class _Part:
         """All pairs of the tool, with the claim about them where there is one."""
         return self.unclaimed or next(one.row for one in self.others if _is_about_all(one.row))
 
-    def with_joint_words(self, figures_of: Callable[..., Summary]) -> _Part:
+    def with_joint_words(self, figures_of: Callable[..., Mapping[str, Estimate]]) -> _Part:
         """Judge all claims once more, on intervals at the level that holds for all of them."""
         groups = [one.with_joint_word(figures_of) for one in self.groups]
         others = [one.with_joint_word(figures_of) for one in self.others]
@@ -311,7 +333,7 @@ class _Part:
 
 def _part_of(
     name: str,
-    pairs: Pairs,
+    pairs: AuditPairs,
     known: Sequence[Claim],
     keys: Sequence[str],
     row_of: Callable[..., AuditRow],
@@ -334,10 +356,10 @@ def _part_of(
 def _row(
     name: str,
     key: Mapping[str, Any],
-    pairs: Pairs,
+    pairs: AuditPairs,
     claim: Claim | None,
     *,
-    figures_of: Callable[..., Summary],
+    figures_of: Callable[..., Mapping[str, Estimate]],
     note: Callable[..., tuple[Caveat, ...]],
     given: tuple[str, ...],
 ) -> AuditRow:
@@ -345,14 +367,14 @@ def _row(
 
     Clusters that the user has given are never replaced by those found here.
     """
-    figures = figures_of(pairs).pooled.figures
+    figures = figures_of(pairs)
     verdict = judge(claim, figures, pairs)
     caveats = note(pairs, claim=claim if _is_about(verdict) else None)
     if given:
         return AuditRow(name, key, pairs.n, figures, verdict, caveats, ",".join(given))
     cluster = next((str(c.evidence["key"]) for c in caveats if c.code == "clustered"), "")
     if cluster:
-        wider = figures_of(pairs, cluster=cluster).pooled.figures
+        wider = figures_of(pairs, cluster=cluster)
         if wider["mape"].low is None:
             cluster = ""
         else:
@@ -378,7 +400,7 @@ def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
     return next(exact, next((c for c in known if c.claimed_by == "the user"), None))
 
 
-def _applies(claim: Claim, pairs: Pairs) -> bool:
+def _applies(claim: Claim, pairs: AuditPairs) -> bool:
     """Say whether the table has rows of the subset that is claimed about."""
     return all(
         key in pairs.keys and value in {str(v) for v in pairs.column(key)}

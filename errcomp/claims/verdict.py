@@ -11,7 +11,7 @@ from errcomp.results import Estimate
 
 if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
-    from errcomp.tables import Pairs
+    from errcomp.tables._table import Table
 
 __all__ = [
     "AGGREGATIONS",
@@ -115,7 +115,7 @@ class Verdict:
         }
 
 
-def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) -> Verdict:
+def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) -> Verdict:
     """Judge one claim.
 
     Definition: let [L, H] be the interval of the figure that the claim names and [a, b) the
@@ -130,7 +130,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
         None gives "no claim".
     figures : mapping of str to Estimate
         At least those in `AGGREGATIONS`, ``total_error`` and ``within_10``, all of the same pairs.
-    pairs : Pairs
+    pairs : Table
         The pairs behind the figures; their ``level`` must be the claim's.
 
     Returns
@@ -156,7 +156,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
     ratio = _ratio(recomputed.value, low, high, claim)
     reason = _sentence(word, claim, recomputed, ratio, agreeing)
     if word == "not verifiable":
-        reason = f"No interval from {recomputed.n} pairs ({recomputed.method})."
+        reason = f"No interval from {recomputed.n:,} pairs ({recomputed.method})."
     elif word != "consistent" and _is_open(claim):
         same = (word, "not verifiable")
         others = [key for key in AGGREGATIONS.values() if word_of(claim, figures[key]) not in same]
@@ -164,7 +164,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Pairs) ->
             names = [name for name, key in AGGREGATIONS.items() if key in others]
             reason = (
                 f"{word.capitalize()} as a mean ({recomputed.format()}), but the "
-                f"{spoken(names)} of the same {recomputed.n} pairs could be "
+                f"{spoken(names)} of the same {recomputed.n:,} pairs could be "
                 f"{claim.shown}{_UNSAID[claim.claimed_by == 'the user']}."
             )
             word = "not verifiable"
@@ -252,7 +252,7 @@ def _figure_name(claim: Claim) -> str | None:
     return _BY_AGGREGATION.get(claim.aggregation, "mape")
 
 
-def _obstacle(claim: Claim, pairs: Pairs) -> str:
+def _obstacle(claim: Claim, pairs: Table) -> str:
     """Say why these pairs cannot decide this claim; empty when they can."""
     if not claim.printed:
         return "The source gives no figure."
@@ -292,7 +292,7 @@ def _sentence(
     ratio: float | None,
     agreeing: tuple[str, ...],
 ) -> str:
-    figure = f"{recomputed.format()} from {recomputed.n} pairs"
+    figure = f"{recomputed.format()} from {recomputed.n:,} pairs"
     if word == "consistent":
         if parse_printed(claim.printed).kind == "value":
             return f"{figure}: {claim.shown} is within the interval."

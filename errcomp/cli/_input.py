@@ -29,6 +29,7 @@ __all__ = [
     "load_pairs",
     "load_table",
     "no_such_table",
+    "pairs_at_hand",
     "parse_columns",
     "parse_keys",
     "parse_where",
@@ -43,15 +44,16 @@ SEED_HELP = "of the draws that make intervals (default: 0)"
 _FILES_LOOKED_AT = 1000
 
 
-def add_table_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add TABLE and how to read it."""
+def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = False) -> None:
+    """Add TABLE and how to read it; at scale it may be more than memory holds."""
+    files = "folder or pattern of Parquet files, " if at_scale else ""
     parser.add_argument(
         "table",
         nargs="?",
         default="neusight",
         metavar="TABLE",
-        help="file of pairs (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of an "
-        "embedded table (default: neusight)",
+        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), {files}folder of an artifact, or "
+        "name of an embedded table (default: neusight)",
     )
     group = parser.add_argument_group("reading the table")
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
@@ -155,10 +157,16 @@ def load_table(args: argparse.Namespace) -> Pairs:
     from errcomp import datasets, readers
     from errcomp.errors import InputError
     from errcomp.readers.output import Output
+    from errcomp.scale.scanning import parquet_files
     from errcomp.tables import Pairs
 
     columns = _columns_of(args)
     path = Path(args.table)
+    if not path.is_file() and (files := parquet_files(path)):
+        raise InputError(
+            f"{path}: {len(files):,} Parquet files, which may be more than memory holds, and this "
+            "looks at single pairs. Name one file; errcomp audit and errcomp metrics take all."
+        )
     if path.exists():
         options = {"columns": columns or None, "unit": args.unit, "zeros": args.zeros}
         found = readers.read(path, **options)
@@ -191,6 +199,13 @@ def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
     columns = _columns_of(args) or None
     rows = scan(args.table, columns=columns, unit=args.unit, zeros=args.zeros)
     return rows.where(parse_where(args.where)) if args.where else rows
+
+
+def pairs_at_hand(pairs: Pairs | PairRows) -> list[Pairs]:
+    """Return the pairs for figures that draw each of them; none where they stay where they lie."""
+    from errcomp.tables import Pairs
+
+    return [pairs] if isinstance(pairs, Pairs) else []
 
 
 def _columns_of(args: argparse.Namespace) -> dict[str, str]:

@@ -9,7 +9,8 @@ from errcomp.cli._checks import add_check_arguments, finish
 from errcomp.cli._input import (
     add_interval_arguments,
     add_table_arguments,
-    load_table,
+    load_pairs,
+    pairs_at_hand,
     parse_keys,
 )
 from errcomp.cli._output import add_output_arguments, emit
@@ -38,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         description="Compare what a tool claims of itself with what its pairs of prediction and "
         "measurement say.",
     )
-    add_table_arguments(parser)
+    add_table_arguments(parser, at_scale=True)
     parser.add_argument(
         "--by",
         metavar="KEYS",
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
     if args.metric is not None and args.claim is None:
         raise InputError("--metric says what sort of figure --claim is: give the claim as well")
     check_targets(args, [args.table])
-    pairs = load_table(args)
+    pairs = load_pairs(args)
     claims: list[Claim] | None = None
     if args.claim is not None:
         claims = [
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
         args,
         {"schema": "errcomp.audit/1", **result.to_dict()},
         audit_tables(result),
-        section=lambda: section(result, pairs),
+        section=lambda: section(result, *pairs_at_hand(pairs)),
         inputs=[args.table],
         flat=[row.to_dict() for row in (*(result.rows if result.by else ()), *result.overall)],
     )

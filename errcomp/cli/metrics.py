@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "`errcomp metrics drivers [TABLE]` asks which factors move the error; "
         "`errcomp metrics list` explains every figure.",
     )
-    add_table_arguments(parser)
+    add_table_arguments(parser, at_scale=True)
     # `drivers` and `list` stand where TABLE stands; their own table follows.
     parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
     parser.add_argument(

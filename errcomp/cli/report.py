@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli._input import load_table
+from errcomp.cli._input import load_pairs, pairs_at_hand
 from errcomp.cli._output import PAGE, write_page
 from errcomp.cli._progress import progress
 from errcomp.cli._targets import check_targets
@@ -115,7 +115,7 @@ def _section(name: str) -> Section:
 
     plain: dict[str, Any] = {"predicted": None, "measured": None, "unit": None, "zeros": "raise"}
     try:
-        pairs = load_table(argparse.Namespace(table=name, output=None, where=[], **plain))
+        pairs = load_pairs(argparse.Namespace(table=name, output=None, where=[], **plain))
     except InputError as error:
         if not Path(name).is_file():
             raise
@@ -123,4 +123,4 @@ def _section(name: str) -> Section:
             f"{error} To say how a table is read, let its audit write the page: errcomp audit "
             f"{name} --predicted … -o FILE{PAGE}"
         ) from error
-    return section(audit(pairs), pairs)
+    return section(audit(pairs), *pairs_at_hand(pairs))

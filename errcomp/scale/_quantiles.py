@@ -54,12 +54,32 @@ class Histogram:
         count = np.split(found.n[order], starts)
         return cls(bucket, count, np.asarray([c.sum() for c in count], dtype=np.int64))
 
+    def select(self, index: NDArray[np.int64]) -> Histogram:
+        """Return some of the groups."""
+        chosen = index.tolist()
+        return Histogram(
+            [self.bucket[i] for i in chosen], [self.count[i] for i in chosen], self.n[index]
+        )
+
     def pooled(self) -> Histogram:
         """Return the histogram of all groups together."""
         bucket, where = np.unique(np.concatenate(self.bucket), return_inverse=True)
         count = np.zeros(len(bucket), dtype=np.int64)
         np.add.at(count, where, np.concatenate(self.count))
         return Histogram([bucket], [count], np.asarray([self.n.sum()]))
+
+    def errors(self) -> Floats:
+        """Return the errors of the first group in ascending order: the middles of their buckets."""
+        return np.repeat(self._middles(), self.count[0])
+
+    def share_of_largest(self, worst: int) -> float:
+        """Return the share of so many largest errors of the first group in the sum of them all."""
+        middle, down = self._middles(), self.count[0][::-1]
+        taken = np.clip(worst - (down.cumsum() - down), 0, down)[::-1]
+        return float((taken * middle).sum() / (self.count[0] * middle).sum())
+
+    def _middles(self) -> Floats:
+        return np.asarray([_value(bucket, 0.5) for bucket in self.bucket[0].tolist()])
 
     def at(self, i: int, rank: int) -> int:
         """Return the bucket of the rank-th smallest error of a group, from 1."""

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Bounds", "log_t_bounds", "no_bounds", "undefined", "values"]
+__all__ = ["ROUNDING", "Bounds", "log_t_bounds", "no_bounds", "undefined", "values"]
 
 #: A relative variance below this is what rounding leaves of zero in a difference of sums.
-_ROUNDING = 1e-13
+ROUNDING = 1e-13
 #: Relative errors that differ by less are equal, as in `errcomp.metrics.intervals._features`.
 _EQUAL = 1e-12
 
@@ -87,7 +87,7 @@ def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
             low, high = (point * end for end in ends)
         # Rounding of equal errors is no spread; a mean of 0 or less has no logarithm.
         scale = point if form.log else 1.0
-        spread = (squares > _ROUNDING * xx) & (squares > (_EQUAL * scale) ** 2 * yy)
+        spread = (squares > ROUNDING * xx) & (squares > (_EQUAL * scale) ** 2 * yy)
     usable = (n > 1) & spread & (~form.log | (form.shift + mean > 0))
     good = usable & np.isfinite(low) & np.isfinite(high)
     return Bounds(

@@ -15,6 +15,7 @@ from errcomp.scale._columns import FigureColumn, column
 from errcomp.scale._forms import sums_for
 from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
+from errcomp.scale.pair_totals import PairTotals
 from errcomp.scale.pairs import PairRows
 from errcomp.summary import Summary, SummaryRow
 
@@ -64,7 +65,7 @@ class GroupRows(Sequence[SummaryRow]):
 
 
 def summarize_rows(
-    pairs: PairRows,
+    pairs: PairRows | PairTotals,
     *,
     by: tuple[str, ...],
     figures: tuple[str, ...],
@@ -75,7 +76,7 @@ def summarize_rows(
 
     Parameters
     ----------
-    pairs : PairRows
+    pairs : PairRows or PairTotals
     by, figures, clusters : tuple of str
         Keys to group by, figures, and keys whose values are drawn whole, outermost first.
     ask : Request, optional
@@ -99,8 +100,10 @@ def summarize_rows(
     if any(figure(name).kind == "quantile" for name in figures):
         fine_histogram = pairs.histogram(by)
     rows = _rows(fine, by, figures, clusters, ask, fine_histogram, pairs.unit)
-    histogram = None if fine_histogram is None else fine_histogram.pooled()
-    whole = _rows(fine, (), figures, clusters, ask, histogram, pairs.unit)
+    whole = rows
+    if by:
+        histogram = None if fine_histogram is None else fine_histogram.pooled()
+        whole = _rows(fine, (), figures, clusters, ask, histogram, pairs.unit)
     macro = {one.name: float(np.mean(one.value)) for one in rows.figures}
     return Summary(by, rows, whole[0], macro, pairs.dropped, pairs.native)
 

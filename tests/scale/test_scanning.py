@@ -210,3 +210,23 @@ def test_the_command_reads_a_pattern(folder: Path, run: Run) -> None:
         "draws single pairs, and these stay in Polars"
         in run("metrics", folder, "--method", "bca").err
     )
+
+
+def test_an_audit_leaves_a_folder_on_disk(folder: Path, tmp_path: Path, run: Run) -> None:
+    claim = ("--claim", "12%", "--aggregation", "mean")
+    page = tmp_path / "page.html"
+    ran = run("audit", f"{folder}/**/*.parquet", "--by", "device", *claim, "-o", page)
+    assert ran.code == 0
+    assert "The pairs stayed in Polars" in " ".join(ran.out.split())
+    assert "The pairs stayed in Polars" in page.read_text()
+    document = run("audit", folder, "--by", "device", *claim, "--json").json
+    assert document["engine"] == "Polars"
+    assert "duplicated-configurations" in document["not_looked_for"]
+    assert run("report", folder, "-o", page).code == 0
+    assert "Figures of single pairs need the table" not in page.read_text()
+
+
+def test_what_looks_at_single_pairs_refuses_a_folder(folder: Path, run: Run) -> None:
+    ran = run("claims", "search", folder, "--figure", "x=2%")
+    assert ran.code == 2
+    assert "Parquet files, which may be more than memory holds" in ran.err

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from errcomp.caveats import CHECKS
-from errcomp.claims.auditing import AUDIT_FIGURES, Audit, AuditRow
+from errcomp.claims._audit_pairs import AT_SCALE, AUDIT_FIGURES
+from errcomp.claims.auditing import Audit, AuditRow
 from errcomp.claims.registry import VERIFIABLE, Claim, Kind
 from errcomp.claims.verdict import AGGREGATIONS, Verdict, Word, word_of
 from errcomp.errors import InputError
@@ -32,21 +33,24 @@ __all__ = ["read_audit"]
 _WORDS = get_args(Word)
 #: Figures that may be negative, and those that are shares.
 _SIGNED, _SHARES = ("total_error", "bias"), ("within_10",)
+_CODES = tuple(dict.fromkeys(check.code for check in CHECKS))
 _OF_ROWS = tuple(check.code for check in CHECKS if check.scope != "tools")
 
 
 @dataclass(frozen=True, slots=True)
-class _Intervals:
-    """How all intervals of an audit were made."""
+class _How:
+    """How all figures of an audit and their intervals were made."""
 
     level: float
     seed: int
+    engine: str
 
 
 def read_audit(field: Field) -> Audit:
     """Make an audit of its document."""
     by = field("by", many(text))
-    how = _Intervals(field("level", coverage), field("seed", count))
+    engine = field("engine", maybe(text)) if field.has("engine") else None
+    how = _How(field("level", coverage), field("seed", count), engine or "")
     return Audit(
         source=field("source", text),
         unit=field("unit", maybe(text)),
@@ -62,10 +66,13 @@ def read_audit(field: Field) -> Audit:
         method=field("method", text),
         others=field("tools_not_audited", many(text)),
         cluster_keys=field("cluster_keys", many(text)),
+        engine=how.engine,
+        # Documents written before there were engines do not have it.
+        not_looked_for=field("not_looked_for", many(choice(_CODES))) if how.engine else (),
     )
 
 
-def _row(field: Field, by: tuple[str, ...], how: _Intervals) -> AuditRow:
+def _row(field: Field, by: tuple[str, ...], how: _How) -> AuditRow:
     n = field("n", count)
     return AuditRow(
         # The tools of a table that has none are not told apart, but may be grouped by.
@@ -79,16 +86,16 @@ def _row(field: Field, by: tuple[str, ...], how: _Intervals) -> AuditRow:
     )
 
 
-def _figure(field: Field, name: str, n: int, how: _Intervals) -> Estimate:
+def _figure(field: Field, name: str, n: int, how: _How) -> Estimate:
     low, high = (None, None) if name == "max_ape" else ends(field, f"{name}_low", f"{name}_high")
-    spec = figure(name)
+    spec = figure(AT_SCALE.get(name, name) if how.engine else name)
     value = field(name, or_nan(number))
     lowest = -math.inf if name in _SIGNED else 0.0
     highest = 1.0 if name in _SHARES else math.inf
     if value < lowest or value > highest:
         field.at(name).refuse(f"from {lowest:g} to {highest:g}")
     return Estimate(
-        name,
+        spec.name,
         value,
         low,
         high,

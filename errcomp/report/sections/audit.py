@@ -21,6 +21,7 @@ from errcomp.report.tables.audit import (
     is_reported,
     name_of,
     not_used,
+    stayed,
     subject,
     survey_word,
     unchecked,
@@ -64,9 +65,9 @@ def audit_section(audit: Audit, pairs: Pairs | None = None) -> Section:
     Section
     """
     drawn, notes = pictures(_drawings(audit, pairs))
-    if pairs is None:
+    if pairs is None and not audit.engine:
         notes.append("Figures of single pairs need the table itself: errcomp report TABLE.")
-    notes += unchecked(audit)
+    notes += unchecked(audit) + stayed(audit)
     notes += [f"Not used: {not_used(one)}." for one in audit.dropped]
     if audit.others:
         notes.append(f"Also in the table, audited with --tool NAME: {', '.join(audit.others)}.")
@@ -116,7 +117,7 @@ def _of_overall(row: AuditRow) -> Verdict:
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
-        f"over all {row.n} pair{'' if row.n == 1 else 's'}{whose}; no claim about all of them "
+        f"over all {row.n:,} pair{'' if row.n == 1 else 's'}{whose}; no claim about all of them "
         "is known.",
     )
 
@@ -128,7 +129,7 @@ def _claim(verdict: Judged) -> str:
 def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
     each = ", ".join(
         f"{name_of(row)} ({row.verdict.claim.shown if row.verdict.claim else ''} claimed, "
-        f"{row.figures['mape'].format()} found, n={row.n})"
+        f"{row.figures['mape'].format()} found, n={row.n:,})"
         for row in rows
     )
     return f"— {len(rows)} of {n} group{'' if n == 1 else 's'} with a claim: {each}."
