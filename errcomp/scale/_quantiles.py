@@ -119,9 +119,9 @@ def _ranks(n: int, q: float, tail: float) -> tuple[int, int]:
     """Return the largest rank below and the smallest above with at most this probability beyond."""
     from scipy import stats
 
-    law = stats.binom(n, q)
-    first = int(law.ppf(tail))
-    return first + int(law.cdf(first) <= tail), int(law.ppf(1 - tail)) + 1
+    law = stats.binom
+    first = int(law.ppf(tail, n, q))
+    return first + int(law.cdf(first, n, q) <= tail), int(law.ppf(1 - tail, n, q)) + 1
 
 
 def _number(bucket: Any) -> int:
