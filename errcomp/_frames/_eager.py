@@ -152,9 +152,12 @@ def _without_decimals(values: NDArray[Any]) -> NDArray[Any]:
 def _in_64_bits(values: Iterable[Any]) -> list[Any]:
     """Make texts of a column of integers (identifiers) that not every library can hold."""
     column = list(values)
-    if any(isinstance(v, int) and abs(v) >= 2**63 for v in column):
-        return [None if v is None else str(v) for v in column]
-    return column
+    kinds = set(map(type, column))
+    if kinds == {int}:
+        large = max(column) >= 2**63 or min(column) <= -(2**63)
+    else:
+        large = int in kinds and any(isinstance(v, int) and abs(v) >= 2**63 for v in column)
+    return [None if v is None else str(v) for v in column] if large else column
 
 
 def frame_from_columns(columns: Mapping[str, Iterable[Any]], like: Any = None) -> Any:

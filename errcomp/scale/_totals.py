@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Totals"]
 
 
+#: Types whose values are all there; a check of each value costs more than what follows.
+_NEVER_MISSING = {int, str, bool}
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Sums by group, ordered by key.
@@ -41,7 +45,7 @@ class Totals:
     def of(cls, found: Added) -> Totals:
         """Take what an engine has sent; `merged` orders it and puts parts together."""
         keys = {
-            name: [None if is_missing(v) else v for v in column]
+            name: column if set(map(type, column)) <= _NEVER_MISSING else _with_none(column)
             for name, column in found.keys.items()
         }
         return cls(keys, found.n, found.sums)
@@ -58,10 +62,14 @@ class Totals:
         numbers, count = self.numbered(by)
         first = np.full(count, len(self), dtype=np.int64)
         np.minimum.at(first, numbers, np.arange(len(self)))
+        keys = {name: [self.keys[name][i] for i in first] for name in by}
+        known = {one: _known(one, values) for one, values in self.sums.items()}
+        if count == len(self):  # no two share them
+            return Totals(keys, self.n[first], {one: v[first] for one, v in known.items()})
         return Totals(
-            {name: [self.keys[name][i] for i in first] for name in by},
+            keys,
             np.bincount(numbers, weights=self.n, minlength=count).astype(np.int64),
-            {one: _added(one, values, numbers, count) for one, values in self.sums.items()},
+            {one: _added(one, values, numbers, count) for one, values in known.items()},
         )
 
     def numbered(self, by: Sequence[str]) -> tuple[NDArray[np.int64], int]:
@@ -89,6 +97,10 @@ class Totals:
         )
 
 
+def _with_none(values: list[Any]) -> list[Any]:
+    return [None if is_missing(v) else v for v in values]
+
+
 def _ranked(values: list[Any]) -> tuple[NDArray[np.int64], int]:
     """Return the rank of each value among the different ones, and how many these are."""
     if set(map(type, values)) in ({int}, {str}):  # which NumPy orders alike, and faster
@@ -98,11 +110,16 @@ def _ranked(values: list[Any]) -> tuple[NDArray[np.int64], int]:
     return np.fromiter(map(order.__getitem__, values), np.int64, len(values)), len(order)
 
 
+def _known(one: Sum, values: Floats) -> Floats:
+    """Return what a figure over no row is where the term exists."""
+    if one.how == "sum":
+        return values
+    return np.where(np.isnan(values), -np.inf if one.how == "max" else 0.0, values)
+
+
 def _added(one: Sum, values: Floats, numbers: NDArray[np.int64], count: int) -> Floats:
     if one.how == "max":
         out = np.full(count, -np.inf)
-        np.fmax.at(out, numbers, values)
+        np.maximum.at(out, numbers, values)
         return out
-    # Missing: a sum over no row where the term exists.
-    known = np.where(np.isnan(values), 0.0, values) if one.how != "sum" else values
-    return np.bincount(numbers, weights=known, minlength=count).astype(np.float64, copy=False)
+    return np.bincount(numbers, weights=values, minlength=count).astype(np.float64, copy=False)
