@@ -217,8 +217,8 @@ def test_an_audit_leaves_a_folder_on_disk(folder: Path, tmp_path: Path, run: Run
     page = tmp_path / "page.html"
     ran = run("audit", f"{folder}/**/*.parquet", "--by", "device", *claim, "-o", page)
     assert ran.code == 0
-    assert "The pairs stayed in Polars" in " ".join(ran.out.split())
-    assert "The pairs stayed in Polars" in page.read_text()
+    assert "The pairs stayed where they are (Polars)" in " ".join(ran.out.split())
+    assert "The pairs stayed where they are (Polars)" in page.read_text()
     document = run("audit", folder, "--by", "device", *claim, "--json").json
     assert document["engine"] == "Polars"
     assert "duplicated-configurations" in document["not_looked_for"]

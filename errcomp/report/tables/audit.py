@@ -188,9 +188,9 @@ def stayed(result: Audit) -> list[str]:
     if not result.engine:
         return []
     return [
-        f"The pairs stayed in {result.engine}, and only sums and counts of them were read: medians "
-        "are within 0.5 % of the exact ones, and intervals of independent pairs are log-t. Not "
-        f"looked for, as it takes single pairs: {', '.join(result.not_looked_for)}."
+        f"The pairs stayed where they are ({result.engine}), and only sums and counts were read: "
+        "medians are within 0.5 % of the exact ones, and intervals of independent pairs are log-t. "
+        f"Not looked for, as it takes single pairs: {', '.join(result.not_looked_for)}."
     ]
 
 
