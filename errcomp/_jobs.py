@@ -1,0 +1,243 @@
+"""The same work in this process, in several, or on several machines: joblib decides which.
+
+Results come in the order of the items, warnings and errors as if all had happened here, and no
+result depends on how many processes there are: whoever calls gives each item what it needs,
+seeds included.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pickle import PicklingError
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from errcomp.errors import EngineError, ErrcompError, InputError, MissingExtraError
+
+__all__ = ["count_jobs", "map_jobs"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+#: What says that work killed its worker, beside joblib's own processes.
+_DEATHS = (("distributed", "KilledWorker"), ("ray.exceptions", "RayActorError"))
+#: Calls that wait at each core of a cluster: results come in order, and some take longer.
+_AHEAD = 4
+#: Imported anew in each process, but inherited by a fork: the process belongs to the name.
+_NAME = uuid4().hex
+
+
+def count_jobs(n_jobs: int | None) -> int:
+    """Return how many workers `map_jobs` would use.
+
+    As in scikit-learn: None is 1, or what a surrounding ``joblib.parallel_config`` says, -1 all
+    cores; a cluster has as many as it has.
+
+    Raises
+    ------
+    InputError
+        It is no whole number, or 0.
+    MissingExtraError
+        More than one is asked for without joblib.
+
+    Examples
+    --------
+    >>> count_jobs(None), count_jobs(1)
+    (1, 1)
+    """
+    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0):
+        raise InputError(
+            f"n_jobs must be a whole number of processes, -1 for one per core, or None, got "
+            f"{n_jobs!r}"
+        )
+    # Without joblib nobody can have configured it, and the core goes without.
+    if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
+        return 1
+    return int(_import_joblib().effective_n_jobs(n_jobs))
+
+
+def map_jobs(
+    function: Callable[[Item], Result], items: Iterable[Item], *, n_jobs: int | None = None
+) -> Iterator[Result]:
+    """Call a function with each item, in this process or through joblib, and yield the results.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module, or a ``functools.partial`` of one. Its results must depend on its arguments
+        alone.
+    items : iterable
+        As much as each call needs, and no more: it travels.
+    n_jobs : int, optional
+        See `count_jobs`. With 1 nothing of joblib is imported.
+
+    Yields
+    ------
+    object
+        In the order of the items.
+
+    Raises
+    ------
+    ErrcompError
+        That of the first item that raised one; warnings of those before it are given first.
+    EngineError
+        A process was killed.
+
+    Examples
+    --------
+    >>> list(map_jobs(abs, [3, -4]))
+    [3, 4]
+    """
+    if count_jobs(n_jobs) == 1:
+        return map(function, items)
+    return _elsewhere(function, items, n_jobs)
+
+
+def _elsewhere(
+    function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
+) -> Iterator[Result]:
+    call = _Call(function, _here())
+    backend, _ = _import_joblib().parallel.get_active_backend()
+    outcomes: Iterable[_Outcome] = ()
+    try:
+        if hasattr(backend, "client"):
+            outcomes = _on_dask(backend, call, items)
+        else:
+            outcomes = _through_joblib(backend, call, items, n_jobs)
+        for outcome in outcomes:
+            yield outcome.result()
+    except Exception as error:
+        told = _told(error)
+        if told is None:
+            raise
+        raise told from error
+    finally:
+        if isinstance(outcomes, Generator):
+            with warnings.catch_warnings():
+                # That work was in vain is no news to whoever left because of an error.
+                warnings.simplefilter("ignore")
+                outcomes.close()
+
+
+def _through_joblib(
+    backend: Any, call: _Call, items: Iterable[Any], n_jobs: int | None
+) -> Iterable[_Outcome]:
+    joblib = _import_joblib()
+    # Ray has no generator: its results come all at once.
+    lazily = getattr(backend, "supports_return_generator", False)
+    # "c": a function may write into what it was given, as it may here.
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, return_as="generator" if lazily else "list", mmap_mode="c"
+    )
+    delayed = joblib.delayed(call)
+    found: Iterable[_Outcome] = parallel(delayed(item) for item in items)
+    return found
+
+
+def _on_dask(backend: Any, call: _Call, items: Iterable[Any]) -> Iterator[_Outcome]:
+    """Use the client of joblib's backend: joblib 1.6 waits for ever for work that killed workers.
+
+    Data travels with each call, so that what a dead worker had can be done elsewhere.
+    """
+    client, waiting = backend.client, deque[Any]()
+    ahead = _AHEAD * sum(client.ncores().values())
+    try:
+        for item in items:
+            waiting.append(client.submit(call, item, pure=False, **backend.submit_kwargs))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        client.cancel(list(waiting))
+
+
+def _here() -> tuple[str, int]:
+    return _NAME, os.getpid()
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a call came to, elsewhere: its value or its error, and the warnings before it."""
+
+    value: Any
+    error: tuple[type[ErrcompError], tuple[Any, ...], dict[str, Any]] | None
+    warned: tuple[tuple[Warning, type[Warning], str, int], ...]
+
+    def result(self) -> Any:
+        for message, category, filename, line in self.warned:
+            warnings.warn_explicit(message, category, filename, line)
+        if self.error is None:
+            return self.value
+        # Made anew without its constructor, which may want something else than the message.
+        kind, arguments, state = self.error
+        error = kind.__new__(kind, *arguments)
+        error.__dict__.update(state)
+        raise error
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Calls a function, and brings home what it warned of and raised."""
+
+    function: Callable[[Any], Any]
+    home: tuple[str, int]
+
+    def __call__(self, item: Any) -> _Outcome:
+        if _here() == self.home:  # a thread: its warnings are those of the process
+            return self._outcome(item, [])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            return self._outcome(item, caught)
+
+    def _outcome(self, item: Any, caught: list[warnings.WarningMessage]) -> _Outcome:
+        value, raised = None, None
+        try:
+            value = self.function(item)
+        except ErrcompError as error:
+            raised = (type(error), error.args, vars(error))
+        seen = {
+            (str(one.message), one.category, one.filename, one.lineno): one.message
+            for one in caught
+        }
+        # A warning given as text arrives as an instance of its category.
+        warned = tuple((message, *key[1:]) for key, message in seen.items())
+        return _Outcome(value, raised, warned)  # type: ignore[arg-type]
+
+
+def _told(error: Exception) -> ErrcompError | None:
+    """Return what to do where a process did not survive, or was not reached; else None."""
+    here = ((sys.modules.get(module), name) for module, name in _DEATHS)
+    if isinstance(error, (BrokenProcessPool, *(getattr(m, n) for m, n in here if m))):
+        said = re.split(r"\.\s", str(error).strip())[0].rstrip(".")
+        return EngineError(
+            "a process that did part of the work was killed, most likely because memory ran out "
+            f"({said}). Use fewer at a time (n_jobs, --jobs), or machines with more memory."
+        )
+    if isinstance(error, CancelledError):
+        return EngineError(
+            f"the cluster was gone before the work was done ({error}). Start it again, or use "
+            "n_jobs=1."
+        )
+    if isinstance(error, PicklingError):
+        return InputError(
+            f"what was given cannot be sent to another process ({error}). Use n_jobs=1, or define "
+            "its functions in a module."
+        )
+    return None
+
+
+def _import_joblib() -> Any:
+    try:
+        import joblib  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingExtraError("joblib", "jobs", "work in more than one process") from error
+    return joblib
