@@ -4,6 +4,7 @@ Frames in memory become arrays. Rows in an engine (a lazy frame, a DuckDB relati
 stay there, and only sums over them are fetched.
 """
 
+from errcomp._frames._cells import Cells, Logs, cells_of
 from errcomp._frames._eager import column_values, frame_from_columns, is_missing, to_eager
 from errcomp._frames._places import PARTITION
 from errcomp._frames._rows import Added, Rows, in_engine
@@ -12,8 +13,11 @@ from errcomp._frames._terms import Sum
 __all__ = [
     "PARTITION",
     "Added",
+    "Cells",
+    "Logs",
     "Rows",
     "Sum",
+    "cells_of",
     "column_values",
     "frame_from_columns",
     "in_engine",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     #: A condition on rows, from the expressions of their columns.
     Condition = Callable[[Callable[[str], nw.Expr]], nw.Expr]
 
-__all__ = ["Added", "Rows", "in_engine"]
+__all__ = ["Added", "Grouped", "Rows", "in_engine"]
 
 #: What people call an engine, by Narwhals' name of its implementation.
 _NAMES = {
@@ -62,6 +62,23 @@ class Added(NamedTuple):
     keys: dict[str, list[Any]]
     n: NDArray[np.int64]
     sums: dict[Sum, NDArray[np.float64]]
+
+
+class Grouped(NamedTuple):
+    """What an engine sends of groups by expressions, as `Added`.
+
+    Attributes
+    ----------
+    keys : dict
+        For each key the values of the groups.
+    n : ndarray of int
+        Rows of each group.
+    figures : dict of str to ndarray
+    """
+
+    keys: dict[str, list[Any]]
+    n: NDArray[np.int64]
+    figures: dict[str, NDArray[np.float64]]
 
 
 class Rows:
@@ -132,6 +149,20 @@ class Rows:
         found = self._fetched(lambda: self.frame.select(nw.len().alias(f"{MARK}n")))
         return int(found[f"{MARK}n"].to_list()[0])
 
+    def empty(self, names: Sequence[str]) -> set[str]:
+        """Say which of these columns hold nothing; none do where there is no row."""
+        import narwhals as nw
+
+        if not names:
+            return set()
+        counts = [nw.col(name).count().alias(_numbered(names)[i]) for i, name in enumerate(names)]
+        rows = nw.len().alias(f"{MARK}n")
+        found = self._fetched(lambda: self.frame.select(rows, *counts))
+        if not int(found[f"{MARK}n"].to_list()[0]):
+            return set()
+        numbered = zip(names, _numbered(names), strict=True)
+        return {name for name, key in numbered if not found[key].to_list()[0]}
+
     def distinct(self, name: str, most: int) -> list[Any]:
         """Return the different values of a column, up to so many of them."""
         table = self._fetched(lambda: self.frame.select(name).unique().head(most))
@@ -158,6 +189,40 @@ class Rows:
 
         table = self._fetched(added)
         return Added(_keys(table, by), _counts(table), {s: _floats(table, s.name) for s in sums})
+
+    def grouped(
+        self,
+        keys: Mapping[str, nw.Expr],
+        figures: Mapping[str, tuple[str, nw.Expr]],
+        most: int,
+    ) -> Grouped:
+        """Group by expressions inside the engine, and fetch up to so many groups.
+
+        Parameters
+        ----------
+        keys : mapping of str to expression
+        figures : mapping of str to (how, expression)
+            How is ``"sum"``, ``"min"`` or ``"max"``.
+        most : int
+        """
+        import narwhals as nw
+
+        named, values = _numbered(tuple(keys)), [f"{MARK}v{i}" for i in range(len(figures))]
+        hows = zip(values, figures.values(), strict=True)
+        wanted = [nw.len().alias(f"{MARK}n"), *(getattr(nw.col(v), how)() for v, (how, _) in hows)]
+
+        def made() -> nw.LazyFrame[Any]:
+            frame = self.frame.select(
+                *(one.alias(name) for name, one in zip(named, keys.values(), strict=True)),
+                *(one.alias(name) for name, (_, one) in zip(values, figures.values(), strict=True)),
+            )
+            return frame.group_by(*named).agg(*wanted).head(most)
+
+        table = self._fetched(made)
+        floats = (_floats(table, name) for name in values)
+        return Grouped(
+            _keys(table, tuple(keys)), _counts(table), dict(zip(figures, floats, strict=True))
+        )
 
     def histogram(
         self, by: Sequence[str], log_term: str, width: float

@@ -15,6 +15,7 @@ from errcomp.calibration._kernel_pooling import Observed, pool
 from errcomp.calibration.design import Floats, Names
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
+from errcomp.tables._behind import Behind
 
 __all__ = ["Found", "KernelNames", "Part", "names_of"]
 
@@ -114,22 +115,32 @@ class Part:
     pooled: Pooled
 
     @classmethod
-    def fit(cls, y: Floats, size: Floats, weight: Floats, run: Codes, names: KernelNames) -> Part:
+    def fit(
+        cls,
+        y: Floats,
+        size: Floats,
+        weight: Floats,
+        behind: Behind,
+        run: Codes,
+        names: KernelNames,
+    ) -> Part:
         """Pool the logarithms y of measured kernels."""
         kinds, kind = _codes(names.kind)
         devices, device = _codes(names.device)
         families, family = _codes(names.family)
         of_device = np.zeros(len(devices), dtype=np.int64)
         of_device[device] = family
-        pooled = pool(Observed(y, size, weight, run, kind, device, of_device))
+        n, scatter = behind.n, behind.scatter / behind.n
+        pooled = pool(Observed(y, size, weight, n, scatter, run, kind, device, of_device))
         said = pooled.predict(kind, device, family, size)
         off = y - said.mean
         there = names.identity != ""
         identities, identity = _codes(names.identity[there])
-        times = np.bincount(identity, minlength=len(identities)).astype(np.float64)
-        residual = np.bincount(identity, off[there], len(identities)) / np.maximum(times, 1)
-        spread = np.sqrt(pooled.own[kind] + pooled.scale[kind] * pooled.ratios[1])
-        share = _repeated((off / spread)[there], identity, times)
+        n, scatter = n[there], scatter[there]
+        times = np.bincount(identity, n, len(identities)).astype(np.float64)
+        residual = np.bincount(identity, n * off[there], len(identities)) / np.maximum(times, 1)
+        spread = np.sqrt(pooled.own[kind] + pooled.scale[kind] * pooled.ratios[1])[there]
+        share = _repeated(off[there] / spread, n, scatter / spread**2, identity, times)
         return cls(kinds, devices, families, identities, residual, times, share, pooled)
 
     def predict(self, size: Floats, names: KernelNames) -> Found:
@@ -200,13 +211,13 @@ def _insist(fine: bool, name: str) -> None:
         )
 
 
-def _repeated(z: Floats, identity: Codes, times: Floats) -> float:
+def _repeated(z: Floats, n: Codes, scatter: Floats, identity: Codes, times: Floats) -> float:
     """Share of the variance that comes again, from what repetitions leave of it; shrunken.
 
     Not from their correlation: a few kernels far from their class would claim that all are exact.
     """
-    mean = np.bincount(identity, z, len(times)) / np.maximum(times, 1)
-    left = np.minimum((z - mean[identity]) ** 2, 16).sum()
+    mean = np.bincount(identity, n * z, len(times)) / np.maximum(times, 1)
+    left = (n * np.minimum((z - mean[identity]) ** 2 + scatter, 16)).sum()
     known = (times - 1).sum()
     noise = (left + (1 - _REPEATED) * _REPEATED_KERNELS) / (known + _REPEATED_KERNELS)
     return float(np.clip(1 - noise, 0, 1))

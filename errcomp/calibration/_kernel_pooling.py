@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from errcomp.calibration._kernel_effects import CONSISTENCY, NORMAL_90, Codes, Pooled
+from errcomp.calibration._repeated import median, quantile
 from errcomp.calibration.design import Floats
 
 __all__ = ["Observed", "pool"]
@@ -52,7 +53,11 @@ class Observed:
     y, size : ndarray
         Logarithms: of the ratio or time, and of the predicted time.
     weight : ndarray
-        Of the kernel among those of its class in its run, > 0.
+        Of each kernel among those of its class in its run, > 0.
+    n : ndarray of int
+        Kernels behind each value, all of that size and weight; ``y`` is their mean.
+    scatter : ndarray
+        Mean square of their logarithms about it.
     run, kind, device : ndarray of int
     family : ndarray of int, shape (devices,)
     """
@@ -60,6 +65,8 @@ class Observed:
     y: Floats
     size: Floats
     weight: Floats
+    n: Codes
+    scatter: Floats
     run: Codes
     kind: Codes
     device: Codes
@@ -85,7 +92,7 @@ class _Level(NamedTuple):
         return _Level(total, mean, scatter, _sums(parent, self.logdet + np.log(inflation), n))
 
 
-def _sums(group: Codes, value: Floats, n: int = 0) -> Floats:
+def _sums(group: Codes, value: Floats | Codes, n: int = 0) -> Floats:
     """Add the values of each group up."""
     return np.bincount(group, value, n).astype(np.float64, copy=False)
 
@@ -107,10 +114,10 @@ class _Fit:
         self.cell_kind, self.cell_device = cells
         in_family, self.cell_family = _number(self.cell_kind, seen.family[self.cell_device])
         self.family_kind, self.family_family = in_family
-        sums = _sums(self.run, seen.weight)
+        sums = _sums(self.run, seen.n * seen.weight)
         # Kish's effective number, so that weights claim no more kernels than they show.
-        effective = sums**2 / _sums(self.run, seen.weight**2)
-        self.weight = seen.weight * (effective / sums)[self.run]
+        effective = sums**2 / _sums(self.run, seen.n * seen.weight**2)
+        self.weight = seen.n * seen.weight * (effective / sums)[self.run]
         run_kind = self.cell_kind[self.run_cell]
         self.freedom = _sums(run_kind, effective, self.n_kinds) - 1
         self.device = np.zeros(self.n_devices)
@@ -119,21 +126,21 @@ class _Fit:
         self._start()
 
     def _start(self) -> None:
-        y, kind = self.seen.y, self.seen.kind
+        y, kind, times = self.seen.y, self.seen.kind, self.seen.n
         order = np.split(np.argsort(kind, kind="stable"), np.cumsum(np.bincount(kind))[:-1])
-        off = y - np.asarray([np.median(y[i]) for i in order])[kind]
-        mad = 1.4826 * np.asarray([np.median(np.abs(off[i])) for i in order])
-        n = np.bincount(kind)
+        off = y - np.asarray([median(y[i], times[i]) for i in order])[kind]
+        mad = 1.4826 * np.asarray([median(np.abs(off[i]), times[i]) for i in order])
+        n = _sums(kind, times)
         several = mad[n > 2]
         usual = max(float(np.median(several)), _RESOLUTION) if len(several) else _KERNEL
         self.scale: Floats = (4 * usual**2 + n * mad**2) / (4 + n)
-        self.off: Floats = off
+        self.square: Floats = off**2 + self.seen.scatter
 
     def round(self) -> None:
         """Weigh the kernels anew, and estimate everything once."""
         seen, kind = self.seen, self.seen.kind
         run_ratio = np.exp(2 * self.theta[1])
-        weight = (_FREEDOM + 1) / (_FREEDOM + self.off**2 / (self.scale[kind] * (1 + run_ratio)))
+        weight = (_FREEDOM + 1) / (_FREEDOM + self.square / (self.scale[kind] * (1 + run_ratio)))
         weight = weight * self.weight
         total = _sums(self.run, weight)
         size = _sums(self.run, weight * seen.size) / total
@@ -146,13 +153,13 @@ class _Fit:
             np.zeros(len(total)),
             np.zeros(len(total)),
         )
-        within = _sums(self.run, weight * (y - self.level.mean[self.run]) ** 2)
+        within = _sums(self.run, weight * ((y - self.level.mean[self.run]) ** 2 + seen.scatter))
         self.level = self.level._replace(scatter=within)
         self._scales()
         self._kinds()
         self._devices()
         self._cells()
-        self.off = y - self.cell_mean[self.cell]
+        self.square = (y - self.cell_mean[self.cell]) ** 2 + seen.scatter
 
     def _slopes(self, weight: Floats, total: Floats, size: Floats) -> None:
         """Estimate slopes from sizes within runs: between runs they differ by the model too."""
@@ -270,17 +277,17 @@ class _Fit:
 
         `scale` is that of the kernels that make up the time, which err less than small ones.
         """
-        kind = self.seen.kind
-        n, square = np.bincount(kind), self.off**2 / (1 + np.exp(2 * self.theta[1]))
+        kind, times = self.seen.kind, self.seen.n
+        n, square = _sums(kind, times), self.square / (1 + np.exp(2 * self.theta[1]))
         own = self.scale
         for _ in range(_ROUNDS):
             weight = (_FREEDOM + 1) / (_FREEDOM + square / own[kind])
-            own = (self.nu * self.scale + _sums(kind, weight * square)) / (self.nu + n)
+            own = (self.nu * self.scale + _sums(kind, times * weight * square)) / (self.nu + n)
         own = own * CONSISTENCY**2
-        if len(kind) >= _FEWEST:
+        if times.sum() >= _FEWEST:
             # Tails heavier than a t's: 90 % of the kernels of the fit are to be within the band.
-            off = np.quantile(np.sqrt(square / own[kind]), 0.9) / NORMAL_90
-            own = own * max(1.0, float(off)) ** 2
+            off = quantile(np.sqrt(square / own[kind]), times, 0.9) / NORMAL_90
+            own = own * max(1.0, off) ** 2
         return own
 
     def result(self) -> Pooled:

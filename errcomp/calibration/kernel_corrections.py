@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 
 from errcomp.calibration._corrected_kernels import KERNEL_LEVELS, CorrectedKernels, summed
 from errcomp.calibration._kernel_parts import KernelNames, Part, names_of
+from errcomp.calibration._repeated import quantile
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Dropped
+from errcomp.scale.kernels import KernelRows, kernels_of
 from errcomp.tables import Kernels
+from errcomp.tables._behind import Behind
 
 __all__ = ["KERNEL_LEVELS", "CorrectedKernels", "KernelCorrection"]
 
@@ -134,8 +137,14 @@ class KernelCorrection:
     def __init__(self, *, family: str | None = None) -> None:
         self.family = family
 
-    def fit(self, kernels: Kernels) -> Self:
+    def fit(self, kernels: Kernels | KernelRows | Any) -> Self:
         """Learn from kernels that were predicted and measured.
+
+        Parameters
+        ----------
+        kernels : Kernels, KernelRows or dataframe
+            Rows in an engine (a lazy frame, a DuckDB relation, Dask, Spark) stay there; see
+            `errcomp.scale.kernels.KernelRows` for what is exact then.
 
         Raises
         ------
@@ -143,6 +152,7 @@ class KernelCorrection:
             Nothing was predicted, or nothing measured; kernels of several tools; the key of the
             family does not exist, or a device has several.
         """
+        kernels, behind = kernels_of(kernels, self.family)
         _one_tool(kernels)
         if np.isnan(kernels.predicted).all() or np.isnan(kernels.measured).all():
             what = "predicted" if np.isnan(kernels.predicted).all() else "measured"
@@ -153,7 +163,7 @@ class KernelCorrection:
             )
         names = names_of(kernels, self.family)
         self._check_families(kernels, names)
-        usable, self.dropped_ = _usable(kernels)
+        usable, self.dropped_ = _usable(kernels, behind)
         if not usable.any():
             reasons = "; ".join(f"{d.n} {d.reason}" for d in self.dropped_)
             raise InputError(
@@ -161,11 +171,11 @@ class KernelCorrection:
                 "named device."
             )
         p, m = kernels.predicted[usable], kernels.measured[usable]
-        names, run = names.at(usable), kernels.codes("run")[usable]
+        names, run, behind = names.at(usable), kernels.codes("run")[usable], behind.at(usable)
         count = kernels.count[usable].astype(np.float64)
         # Smaller kernels than those seen may simply not have been measured: nothing is taken for
         # such a prediction unless there were some.
-        low = p[p < _BELOW_FLOOR * np.minimum(np.quantile(m, 0.05), m)]
+        low = p[p < _BELOW_FLOOR * np.minimum(quantile(m, behind.n, 0.05), m)]
         self._largest_added = float(low.max()) if len(low) else 0.0
         added = p <= self._largest_added
         self._parts: dict[str, Part] = {}
@@ -177,8 +187,9 @@ class KernelCorrection:
             # Where no time was predicted every kernel counts once.
             weight = count[mask] * p[mask] if ratio else np.ones(len(size))
             y = np.log(m[mask]) - size
-            self._parts[name] = Part.fit(y, size, weight, run[mask], names.at(mask))
-        self.unit_, self.n_ = kernels.unit, int(usable.sum())
+            part = Part.fit(y, size, weight, behind.at(mask), run[mask], names.at(mask))
+            self._parts[name] = part
+        self.unit_, self.n_ = kernels.unit, int(behind.n.sum())
         return self
 
     def _check_families(self, kernels: Kernels, names: KernelNames) -> None:
@@ -324,7 +335,7 @@ def _one_tool(kernels: Kernels) -> None:
         )
 
 
-def _usable(kernels: Kernels) -> tuple[NDArray[np.bool_], tuple[Dropped, ...]]:
+def _usable(kernels: Kernels, behind: Behind) -> tuple[NDArray[np.bool_], tuple[Dropped, ...]]:
     """Say which kernels can be learnt from, and count the others."""
     nameless = (kernels.device == "") & (kernels.device != "").any()
     unmeasured = np.isnan(kernels.measured)
@@ -334,7 +345,7 @@ def _usable(kernels: Kernels) -> tuple[NDArray[np.bool_], tuple[Dropped, ...]]:
         "without a device": nameless & (kernels.measured > 0),
     }
     dropped = tuple(
-        Dropped(reason, int(mask.sum()), tuple(kernels.rows[mask][:3].tolist()))
+        Dropped(reason, int(behind.n[mask].sum()), tuple(kernels.rows[mask][:3].tolist()))
         for reason, mask in reasons.items()
         if mask.any()
     )

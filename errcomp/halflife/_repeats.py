@@ -65,26 +65,24 @@ class BetweenDates:
 def repeats_of(history: History) -> Repeats:
     """Pool the variance of log measurements within series, version and stack."""
     cell = _numbered(_numbered(history.series, history.version), history.stack)
-    log = np.log(history.measured)
-    squares, df = _within(log, cell, history.series, history.n_series)
+    squares, df = _within(history, cell)
     with np.errstate(invalid="ignore"):
         variance = squares / df
     return Repeats(_at_least_rounding(variance, history), df, int(df.sum()), cell)
 
 
 def _within(
-    log: NDArray[np.float64],
-    cell: NDArray[np.int64],
-    series: NDArray[np.int64],
-    n_series: int,
+    history: History, cell: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return sums of squares about the mean of each cell, by series, and degrees of freedom."""
-    counts = np.bincount(cell)
-    squares = (log - (np.bincount(cell, log) / counts)[cell]) ** 2
+    log, n, scatter = np.log(history.measured), history.behind.n, history.behind.scatter
+    series, n_series = history.series, history.n_series
+    counts = np.bincount(cell, n)
+    squares = n * (log - (np.bincount(cell, n * log) / counts)[cell]) ** 2 + scatter
     repeated = counts[cell] > 1
     found = np.bincount(series[repeated], squares[repeated], n_series)
-    # A cell of k repeats has k - 1 degrees of freedom: each row brings 1 - 1/k.
-    df = np.rint(np.bincount(series, 1 - 1 / counts[cell], n_series))
+    # A cell of k repeats has k - 1 degrees of freedom: each of them brings 1 - 1/k.
+    df = np.rint(np.bincount(series, n * (1 - 1 / counts[cell]), n_series))
     return found.astype(np.float64), df
 
 
@@ -102,7 +100,7 @@ def between_dates(history: History, repeats: Repeats) -> BetweenDates:
             np.nan,
             ("no version was validated on two dates: noise between dates is not known",),
         )
-    if sessions == history.n:
+    if sessions == history.behind.n.sum():
         note = "each repeat has a date of its own: noise includes what changes between dates"
         return BetweenDates(None, no, np.nan, (note,))
     return _components(history, repeats, session)
@@ -111,10 +109,9 @@ def between_dates(history: History, repeats: Repeats) -> BetweenDates:
 def _components(history: History, repeats: Repeats, session: NDArray[np.int64]) -> BetweenDates:
     from scipy import stats
 
-    series, cell, n_series = history.series, repeats.cell, history.n_series
-    log = np.log(history.measured)
-    all_squares, all_df = _within(log, cell, series, n_series)
-    within, df_within = _within(log, session, series, n_series)
+    cell, n_series, n = repeats.cell, history.n_series, history.behind.n
+    all_squares, all_df = _within(history, cell)
+    within, df_within = _within(history, session)
     between = np.maximum(all_squares - within, 0.0)
     df_between = all_df - df_within
     # Series are put on one scale first, or the noisiest would decide for all.
@@ -123,9 +120,9 @@ def _components(history: History, repeats: Repeats, session: NDArray[np.int64]) 
     ms_within = (within / scale).sum() / df_within.sum()
     ratio = ms_between / ms_within if ms_within > 0 else np.inf
     p = float(stats.f.sf(ratio, df_between.sum(), df_within.sum()))
-    sizes, total = np.bincount(session), np.bincount(cell)
+    sizes, total = np.bincount(session, n), np.bincount(cell, n)
     # Rows a date has on average, as it weighs in the mean square between dates.
-    squared = np.bincount(cell, sizes[session].astype(float)) / total
+    squared = np.bincount(cell, n * sizes[session]) / total
     n0 = float((total - squared).sum() / df_between.sum())
     variance_between = max(0.0, (ms_between - ms_within) / n0)
     share = float(variance_between / (variance_between + ms_within))
@@ -150,7 +147,7 @@ def from_spread(history: History) -> Repeats | None:
         return None
     series, n_series = history.series[known], history.n_series
     runs = history.runs[known]
-    weight = np.where(np.isnan(runs), 1.0, runs - 1)
+    weight = np.where(np.isnan(runs), 1.0, runs - 1) * history.behind.n[known]
     squares = np.bincount(series, weight * np.log1p(history.spread[known] ** 2), n_series)
     total = np.bincount(series, weight, n_series)
     exact = np.bincount(series, np.isnan(runs), n_series) > 0
@@ -164,10 +161,10 @@ def from_spread(history: History) -> Repeats | None:
     )
 
 
-def rows_on_same_date(history: History, cell: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count for each row the rows of its cell that were validated on the same day, itself too."""
+def rows_on_same_date(history: History, cell: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Count for each row the validations of its cell on the same day, itself too."""
     session = _numbered(cell, _days(history))
-    return np.bincount(session)[session]
+    return np.bincount(session, history.behind.n)[session].astype(np.float64)
 
 
 def _days(history: History) -> NDArray[np.int64]:
@@ -188,9 +185,10 @@ def _at_least_rounding(variance: NDArray[np.float64], history: History) -> NDArr
     if not equal.any():
         return variance
     rows = np.flatnonzero(equal[history.series])
-    values, series = history.measured[rows], history.series[rows]
+    values, series, n = history.measured[rows], history.series[rows], history.behind.n
     most = np.zeros(history.n_series, dtype=np.int64)
     np.maximum.at(most, series, decimals(values))
-    counts = np.bincount(series, minlength=history.n_series)
-    level = np.exp(np.bincount(series, np.log(values), history.n_series) / np.maximum(counts, 1))
+    counts = np.bincount(series, n[rows], history.n_series)
+    logs = np.bincount(series, n[rows] * np.log(values), history.n_series)
+    level = np.exp(logs / np.maximum(counts, 1))
     return np.where(equal, (10.0**-most / level) ** 2 / 12, variance)

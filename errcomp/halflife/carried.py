@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from errcomp.results import Dropped
-from errcomp.tables._table import dropped_rows
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from errcomp.results import Dropped
     from errcomp.tables.history import History
 
 __all__ = ["CarriedOver", "carried_over", "decimals", "enough_digits"]
@@ -92,7 +90,9 @@ def carried_over(history: History) -> CarriedOver:
     was validated anew against a measurement that was not repeated; a note counts that.
 
     Valid where values are written as they were measured. Misleads where copies hide among many
-    values that agree by chance (coarse clocks, thousands of repeats): all are kept then.
+    values that agree by chance (coarse clocks, thousands of repeats): all are kept then. Of
+    validations that an engine has put together no single value is known: they are not looked at,
+    which a note says.
 
     Parameters
     ----------
@@ -110,20 +110,27 @@ def carried_over(history: History) -> CarriedOver:
     >>> found.copy.tolist(), found.dropped[0].n
     ([False, True, False], 1)
     """
+    n, alike = history.behind.n, history.behind.alike
     unit = history.series
     if history.predicted is not None:
         predictions = np.unique(history.predicted, return_inverse=True)[1]
         unit = np.unique(unit * (predictions.max() + 1) + predictions, return_inverse=True)[1]
-    same = _seen_before(unit, history.measured, history.version)
+    same = _seen_before(unit, history.measured, history.version, alike)
     copy = np.zeros(history.n, dtype=bool)
     copy[same] = enough_digits(history.measured[same])
     notes = []
-    if few := int((same & ~copy).sum()):
+    if together := int(n[~alike].sum()):
+        notes.append(
+            f"{together:,} of {n.sum():,} validations were put together by the engine: whether "
+            "they are carried over from an earlier version was not looked at (History of the rows "
+            "in memory does)"
+        )
+    if few := int(n[same & ~copy].sum()):
         notes.append(
             f"{few} measurements equal an earlier version's but have fewer than {_DIGITS} "
             "significant digits: kept, they may be equal by chance"
         )
-    if equal := int(copy.sum()):
+    if equal := int(n[copy].sum()):
         chance = _nearly_seen(history, unit)
         if chance > _CHANCE * equal:
             notes.append(
@@ -133,15 +140,13 @@ def carried_over(history: History) -> CarriedOver:
             )
             copy[:] = False
     if history.predicted is not None:
-        moved = _seen_before(history.series, history.measured, history.version) & ~same
+        moved = _seen_before(history.series, history.measured, history.version, alike) & ~same
         if moved.any():
             notes.append(
-                f"{moved.sum()} predictions are compared with the measurement of an earlier "
+                f"{n[moved].sum()} predictions are compared with the measurement of an earlier "
                 "version: there only the predictor was validated anew"
             )
-    dropped = dropped_rows(
-        "carried over: equal to an earlier version's in all digits", history.rows[copy]
-    )
+    dropped = history.left_out("carried over: equal to an earlier version's in all digits", copy)
     return CarriedOver(copy, dropped, tuple(notes))
 
 
@@ -156,22 +161,30 @@ def _groups(
 
 
 def _seen_before(
-    unit: NDArray[np.int64], values: NDArray[np.float64], version: NDArray[np.int64]
+    unit: NDArray[np.int64],
+    values: NDArray[np.float64],
+    version: NDArray[np.int64],
+    looked_at: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Say which values occur at an earlier version of their unit."""
+    """Say which of the values looked at occur at an earlier version of their unit."""
+    at = np.flatnonzero(looked_at)
+    unit, values, version = unit[at], values[at], version[at]
     order, group, first = _groups(unit, values, version)
-    found = np.empty(len(order), dtype=bool)
-    found[order] = version[order] > version[first][group]
+    found = np.zeros(len(looked_at), dtype=bool)
+    found[at[order]] = version[order] > version[first][group]
     return found
 
 
 def _nearly_seen(history: History, unit: NDArray[np.int64]) -> float:
     """Count values that differ from an earlier version's by k last digits: the mean over k."""
+    at = np.flatnonzero(history.behind.alike)
+    unit, series, values = unit[at], history.series[at], history.measured[at]
     shown = np.zeros(history.n_series, dtype=np.int64)
-    np.maximum.at(shown, history.series, decimals(history.measured))
-    steps = np.rint(history.measured * 10.0 ** shown[history.series])
-    order, group, first = _groups(unit, steps, history.version)
-    version, fine = history.version[order], enough_digits(history.measured[order])
+    np.maximum.at(shown, series, decimals(values))
+    steps = np.rint(values * 10.0 ** shown[series])
+    order, group, first = _groups(unit, steps, history.version[at])
+    version, fine = history.version[at][order], enough_digits(values[order])
+    n = np.where(fine, history.behind.n[at][order], 0)
     of_group, step, earliest = unit[first], steps[first], history.version[first]
     hits = 0
     for shift in range(1, _NEAR + 1):
@@ -184,5 +197,5 @@ def _nearly_seen(history: History, unit: NDArray[np.int64]) -> float:
         for side in (-shift, shift):
             other = np.clip(group + side, 0, len(first) - 1)
             close = near[group + shift if side > 0 else group]
-            hits += int((fine & close & (version > earliest[other])).sum())
+            hits += int(n[close & (version > earliest[other])].sum())
     return hits / (2 * _NEAR)

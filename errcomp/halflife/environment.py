@@ -214,16 +214,29 @@ def attribute_steps_of(
     >>> found.verdict, round(found.step.size, 2)  # the error falls as the measurement rises
     ('environment', -0.78)
     """
-    names = np.asarray(history.series_names, dtype=object)[history.series]
-    versions = np.asarray(history.versions, dtype=object)[history.version]
+    rows, error = _occasions(history)
+    names = np.asarray(history.series_names, dtype=object)[history.series[rows]]
+    versions = np.asarray(history.versions, dtype=object)[history.version[rows]]
     return attribute_steps(
         names.astype(str),
         versions.astype(str),
-        history.date,
-        history.error(),
-        machine=None if machine is None else history.codes(machine),
+        history.date[rows],
+        error,
+        machine=None if machine is None else history.codes(machine)[rows],
         alpha=alpha,
     )
+
+
+def _occasions(history: History) -> tuple[NDArray[np.int64], Floats]:
+    """Return rows and their errors; those of one occasion averaged if they are of unequal size."""
+    error, n = history.error(), history.behind.n
+    if (n == 1).all():
+        return np.arange(history.n), error
+    where = np.stack([history.series, history.version, history.date.view(np.int64)])
+    _, first, code = np.unique(where, axis=1, return_index=True, return_inverse=True)
+    means = np.bincount(code.ravel(), n * error) / np.bincount(code.ravel(), n)
+    order = np.argsort(first)
+    return first[order], means[order]
 
 
 def _values(value: ArrayLike, name: str) -> Floats:

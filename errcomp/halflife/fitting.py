@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from errcomp._jobs import map_jobs
 from errcomp.errors import InputError
 from errcomp.halflife._variogram_fit import Fit, fit_variogram
 from errcomp.halflife.decay import decay_half_lives
@@ -20,9 +22,10 @@ from errcomp.halflife.series_half_life import series_half_lives
 from errcomp.halflife.steps import Steps, find_steps_of
 from errcomp.halflife.survival import half_lives_of
 from errcomp.halflife.threshold import Threshold, check_level, doubling_threshold
-from errcomp.halflife.trajectory import Trajectory, error_trajectory, trajectory_half_life
+from errcomp.halflife.trajectory import error_trajectory, trajectory_half_life
 from errcomp.halflife.variogram import drift_variogram, variogram_half_life
 from errcomp.results import format_fraction
+from errcomp.scale.history import HistoryRows, history_of
 from errcomp.tables import History, check_keys
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ Progress = Callable[[float, float], None]
 
 
 def half_life(
-    history: History | Any,
+    history: History | HistoryRows | Any,
     *,
     by: str | Sequence[str] = (),
     error: float | None = None,
@@ -43,6 +46,7 @@ def half_life(
     level: float = 0.95,
     alpha: float = 0.05,
     seed: int = 0,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> HalfLives:
     r"""Estimate how long a calibrated model stays true while the software moves.
@@ -65,8 +69,9 @@ def half_life(
 
     Parameters
     ----------
-    history : History or dataframe
-        See `errcomp.tables.History`.
+    history : History, HistoryRows or dataframe
+        See `errcomp.tables.History`. Rows in an engine (a lazy frame, a DuckDB relation, Dask,
+        Spark) stay there: see `errcomp.scale.history.HistoryRows`.
     by : str or sequence of str
         Keys to group series by; each must have one value per series.
     error : float, optional
@@ -80,6 +85,8 @@ def half_life(
     alpha : float
         Rate of false alarms per series of the search for steps.
     seed : int
+    n_jobs : int, optional
+        How many processes estimate the groups; see `errcomp.summarize`.
     progress : callable, optional
         Called with what is done and how much there is.
 
@@ -111,44 +118,30 @@ def half_life(
     [('1.8', 0.98)]
     """
     check_level(level)
-    table = history if isinstance(history, History) else History(history)
     keys = check_keys(by, RESERVED)
+    table = history_of(history, keys, cluster)
     found = panel_of(table, cluster=cluster)
     groups = _groups(table, found, keys)
     clocks, about_dates = _clocks(found.panel)
     every = find_steps_of(found.panel, alpha=alpha)
     changes, product = moved(found), products(found.panel)
     results = []
-    for i, (key, which) in enumerate(groups):
-        panel = _with_own_releases(found.panel.take(which), product)
-        threshold = doubling_threshold(panel, error=error, level=level)
-        fits = {clock: fit_variogram(panel, clock) for clock in clocks}
-        expiry, estimates = _estimates(panel, threshold, fits, level=level, seed=seed)
-        steps = tuple(every[i] for i in which.tolist())
-        left_out = expiry["releases"].dropped if expiry else ()
-        results.append(
-            GroupHalfLife(
-                key=key,
-                panel=panel,
-                threshold=threshold,
-                estimates=estimates,
-                steps=_by_release(panel, steps, alpha),
-                series_steps=steps,
-                expiry=expiry,
-                trajectory=_trajectory(panel, changes, found.panel.rows_of(which), level),
-                variogram=drift_variogram(panel, level=level, fit=fits["releases"]),
-                notes=(
-                    *threshold.notes,
-                    *(
-                        f"{one.n} of {panel.n_series} series not counted in when half expire: "
-                        f"{one.reason}"
-                        for one in left_out
-                    ),
-                ),
-            )
+    work = (
+        _Group(
+            key=key,
+            panel=_with_own_releases(found.panel.take(which), product),
+            steps=tuple(every[i] for i in which.tolist()),
+            changes=_changes_at(changes, found.panel.rows_of(which)),
         )
+        for key, which in groups
+    )
+    estimate = partial(
+        _group_half_life, clocks=clocks, error=error, level=level, alpha=alpha, seed=seed
+    )
+    for one in map_jobs(estimate, work, n_jobs=n_jobs):
+        results.append(one)
         if progress is not None:
-            progress(i + 1, len(groups))
+            progress(len(results), len(groups))
     environment = _environment(table, alpha)
     return HalfLives(
         source=table.source,
@@ -168,6 +161,56 @@ def half_life(
         level=level,
         alpha=alpha,
         seed=seed,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A group of series, with what is known of them from all series together."""
+
+    key: dict[str, Any]
+    panel: Panel
+    steps: tuple[Steps, ...]
+    changes: Moved
+
+
+def _group_half_life(
+    group: _Group,
+    *,
+    clocks: Sequence[Clock],
+    error: float | None,
+    level: float,
+    alpha: float,
+    seed: int,
+) -> GroupHalfLife:
+    """Estimate one group by every method."""
+    panel = group.panel
+    threshold = doubling_threshold(panel, error=error, level=level)
+    fits = {clock: fit_variogram(panel, clock) for clock in clocks}
+    expiry, estimates = _estimates(panel, threshold, fits, level=level, seed=seed)
+    left_out = expiry["releases"].dropped if expiry else ()
+    return GroupHalfLife(
+        key=group.key,
+        panel=panel,
+        threshold=threshold,
+        estimates=estimates,
+        steps=_by_release(panel, group.steps, alpha),
+        series_steps=group.steps,
+        expiry=expiry,
+        trajectory=error_trajectory(
+            panel,
+            reference=group.changes.reference,
+            predictor=group.changes.predictor,
+            level=level,
+        ),
+        variogram=drift_variogram(panel, level=level, fit=fits["releases"]),
+        notes=(
+            *threshold.notes,
+            *(
+                f"{one.n} of {panel.n_series} series not counted in when half expire: {one.reason}"
+                for one in left_out
+            ),
+        ),
     )
 
 
@@ -243,10 +286,8 @@ def _estimates(
     return expiry, tuple(found)
 
 
-def _trajectory(panel: Panel, changes: Moved, rows: NDArray[np.int64], level: float) -> Trajectory:
-    return error_trajectory(
-        panel, reference=changes.reference[rows], predictor=changes.predictor[rows], level=level
-    )
+def _changes_at(changes: Moved, rows: NDArray[np.int64]) -> Moved:
+    return Moved(changes.reference[rows], changes.predictor[rows])
 
 
 def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: float) -> HalfLife:

@@ -86,15 +86,16 @@ class NoiseFloor:
         cell : ndarray of int, shape (n,)
             Which rows are averaged: numbers from 0 without gaps.
         """
-        n = np.bincount(cell)
+        behind = history.behind.n
+        n = np.bincount(cell, behind)
         if self.source == "measured_spread":
             runs = np.where(np.isnan(history.runs), 1.0, history.runs)
-            return np.asarray(np.bincount(cell, 1 / runs) / n**2)
+            return np.asarray(np.bincount(cell, behind / runs) / n**2)
         if self.source != "repeats on several dates":
             return 1.0 / n
         together = rows_on_same_date(history, cell)
         return np.asarray(
-            (self.date_share * np.bincount(cell, together) / n + 1 - self.date_share) / n
+            (self.date_share * np.bincount(cell, behind * together) / n + 1 - self.date_share) / n
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,8 +212,9 @@ def _against_repeats(
             "noise is that within one validation: what changes between validations is not in it",
         )
     runs = np.where(np.isnan(history.runs), 1.0, history.runs)
-    mean_of = np.bincount(history.series, 1 / runs, history.n_series) / np.bincount(
-        history.series, minlength=history.n_series
+    n = history.behind.n
+    mean_of = np.bincount(history.series, n / runs, history.n_series) / np.bincount(
+        history.series, n, history.n_series
     )
     df = float(repeats.df[both].sum())
     ratio = float(
@@ -234,8 +236,9 @@ def _what_differs(history: History, cell: NDArray[np.int64]) -> tuple[str, ...]:
     """Name columns in which repeats differ, where the series were named by the user."""
     if "series" not in history.series_columns:
         return ()
-    repeated = history.take(np.bincount(cell)[cell] > 1)
-    cells = np.unique(cell[np.bincount(cell)[cell] > 1], return_inverse=True)[1]
+    several = np.bincount(cell, history.behind.n)[cell] > 1
+    repeated = history.take(several)
+    cells = np.unique(cell[several], return_inverse=True)[1]
     differ = []
     for name in history.condition_columns:
         codes = repeated.codes(name)

@@ -48,6 +48,7 @@ from errcomp.halflife._variogram_fit import fit_variogram
 from errcomp.halflife.expiry import expiry_of
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.forecast import Forecast, date_after, drops_below
+from errcomp.scale.history import HistoryRows, history_of
 from errcomp.tables import History
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ _METHODS: tuple[Method, ...] = ("survival", "drift", "steps")
 
 
 def outlook(
-    history: History | Any,
+    history: History | HistoryRows | Any,
     *,
     by: str | Sequence[str] = (),
     error: float | None = None,
@@ -97,8 +98,8 @@ def outlook(
 
     Parameters
     ----------
-    history : History or dataframe
-        See `errcomp.tables.History`.
+    history : History, HistoryRows or dataframe
+        As in `half_life`.
     by : str or sequence of str
         Keys to group series by; each must have one value per series.
     error : float, optional
@@ -148,7 +149,7 @@ def outlook(
     >>> print(found.groups[0].answers[1].refused[:52])
     drift is a few large steps among many small changes:
     """
-    table = history if isinstance(history, History) else History(history)
+    table = history_of(history, by, cluster)
     if not 0 < below < 1:
         raise InputError(f"below must be a probability between 0 and 1, e.g. 0.9, got {below}.")
     if error is not None and not (math.isfinite(error) and error > 0):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from errcomp.errors import InputError
 from errcomp.halflife.carried import carried_over
 from errcomp.halflife.design import Panel
 from errcomp.halflife.noise import NoiseFloor, noise_floor
-from errcomp.tables._table import dropped_rows
+from errcomp.scale.history import HistoryRows, history_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +76,7 @@ class Moved:
     predictor: NDArray[np.float64]
 
 
-def panel_of(history: History, *, cluster: str | None = None) -> PanelOf:
+def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None) -> PanelOf:
     r"""Make a panel of errors of a history.
 
     Results carried over are left out (see `carried_over`), log errors of repeats averaged within
@@ -99,7 +99,8 @@ def panel_of(history: History, *, cluster: str | None = None) -> PanelOf:
 
     Parameters
     ----------
-    history : History
+    history : History, HistoryRows or dataframe
+        Rows in an engine stay there: see `errcomp.scale.history.HistoryRows`.
     cluster : str, optional
         Key whose values say which series share what happens to them (model, system); each series
         is a cluster of its own otherwise.
@@ -124,6 +125,7 @@ def panel_of(history: History, *, cluster: str | None = None) -> PanelOf:
     >>> found.panel.error.round(3).tolist(), found.panel.sd.round(4).tolist(), found.noise.df
     ([0.0, 0.211], [0.0112, 0.0112], 2.0)
     """
+    history = history_of(history, (), cluster)
     prefix = f"{history.source}: " if history.source else ""
     if len(np.unique(history.version)) == 1:
         raise InputError(
@@ -132,22 +134,22 @@ def panel_of(history: History, *, cluster: str | None = None) -> PanelOf:
         )
     carried = carried_over(history)
     used = history.take(~carried.copy)
-    cells, codes, counts = np.unique(
-        used.series * len(used.versions) + used.version, return_inverse=True, return_counts=True
-    )
+    cells, codes = np.unique(used.series * len(used.versions) + used.version, return_inverse=True)
+    behind = used.behind.n
+    counts = np.bincount(codes, behind)
     series, version = np.divmod(cells, len(used.versions))
     versions_of = np.bincount(series, minlength=used.n_series)
     keep = versions_of[series] > 1
     if not keep.any():
         raise _no_series(history, prefix)
     noise = noise_floor(used)
-    log_measured = np.bincount(codes, np.log(used.measured)) / counts
+    log_measured = np.bincount(codes, behind * np.log(used.measured)) / counts
     if used.predicted is None:
         log_predicted = np.full(len(cells), np.nan)
         frozen = log_measured[np.unique(series, return_index=True)[1]]
         error = frozen[series] - log_measured
     else:
-        log_predicted = np.bincount(codes, np.log(used.predicted)) / counts
+        log_predicted = np.bincount(codes, behind * np.log(used.predicted)) / counts
         error = log_predicted - log_measured
     sd = noise.series_sd[series] * np.sqrt(noise.of_means(used, codes))
     there, of_series = np.unique(series[keep], return_inverse=True)
@@ -164,9 +166,7 @@ def panel_of(history: History, *, cluster: str | None = None) -> PanelOf:
         noise_df=noise.series_df[there],
         frozen_at_first=used.predicted is None,
     )
-    alone = dropped_rows(
-        "validated under one version only", used.rows[versions_of[used.series] == 1]
-    )
+    alone = used.left_out("validated under one version only", versions_of[used.series] == 1)
     return PanelOf(
         panel=panel,
         noise=noise,
@@ -180,7 +180,7 @@ def panel_of(history: History, *, cluster: str | None = None) -> PanelOf:
             *_about_stack(used, codes),
         ),
         series=there,
-        n_repeats=counts[keep],
+        n_repeats=counts[keep].astype(np.int64),
         log_measured=log_measured[keep],
         log_predicted=log_predicted[keep],
     )
@@ -219,9 +219,10 @@ def _no_series(history: History, prefix: str) -> InputError:
     most = sorted(columns, key=values.__getitem__, reverse=True)[:3]
     shown = ", ".join(f"{name} ({values[name]:,} values)" for name in most)
     named = f" Series are named by {len(columns)} columns, among them {shown}." if columns else ""
+    rows = int(history.behind.n.sum())
     return InputError(
         f"{prefix}no series was validated under two versions: {history.n_series:,} series in "
-        f"{history.n:,} rows.{named} Leave out columns that are results, or name the series in a "
+        f"{rows:,} rows.{named} Leave out columns that are results, or name the series in a "
         "column series."
     )
 

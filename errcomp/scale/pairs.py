@@ -13,6 +13,7 @@ from errcomp._frames import PARTITION, Rows, Sum
 from errcomp.errors import InputError, offer
 from errcomp.metrics.ranked import BUCKET
 from errcomp.results import Dropped
+from errcomp.scale._groups import check_numbers, without_failures
 from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
 from errcomp.tables import Zeros
@@ -91,15 +92,8 @@ class PairRows:
         self._rows, self._renamed = Rows(renamed), dict(columns or {})
         self.native, self.engine, self.source, self._place = data, rows.engine, source, place
         self.selection: dict[str, tuple[str, ...]] = {}
-        for name in ("predicted", "measured"):
-            if not self._rows.is_number(name):
-                raise InputError(
-                    f"{self.prefix}{name} must be a number, but the column holds "
-                    f"{self._rows.schema[name]}. Cast it in {self.engine} first."
-                )
-        self.dropped: tuple[Dropped, ...] = ()
-        if "status" in self._rows.schema:
-            self._leave_out(self._rows.ok(), "the prediction failed (status)")
+        check_numbers(self._rows, ("predicted", "measured"), source)
+        self._rows, self.dropped = without_failures(self._rows, "the prediction failed (status)")
         if zeros == "exclude":
             kept = self._rows.positive_or_bad("measured", "predicted")
             self._leave_out(kept, "measured is not positive")

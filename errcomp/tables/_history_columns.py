@@ -277,11 +277,11 @@ def first_dates(
 
 
 def known_keys(
-    series: Sequence[str] | None, frame: nw.DataFrame[Any], prefix: str
+    series: Sequence[str] | None, columns: Sequence[str], prefix: str
 ) -> tuple[str, ...]:
     """Return the columns that were given to name a series, all of which are there."""
     given = () if series is None else (series,) if isinstance(series, str) else tuple(series)
-    able = [name for name in frame.columns if name not in (*NOT_KEYS, *OCCASION)]
+    able = [name for name in columns if name not in (*NOT_KEYS, *OCCASION)]
     for name in given:
         if name not in able:
             raise InputError(

@@ -11,6 +11,7 @@ import numpy as np
 from errcomp._columns import Origin, rename
 from errcomp._frames import column_values, to_eager
 from errcomp.errors import InputError
+from errcomp.tables._behind import Behind
 from errcomp.tables._dates import dates_of
 from errcomp.tables._history_columns import (
     NOT_KEYS,
@@ -29,13 +30,14 @@ from errcomp.tables._history_columns import (
     without_empty,
 )
 from errcomp.tables._on_demand import OnDemand
-from errcomp.tables._table import Table
+from errcomp.tables._table import Table, dropped_rows
 from errcomp.tables._versions import order_versions
 
 if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
+    from errcomp.results import Dropped
     from errcomp.tables._versions import OrderBy
 
 __all__ = ["History"]
@@ -109,6 +111,8 @@ class History(Table):
         UTC, NaT where unknown.
     spread, runs : ndarray, shape (n,)
         ``measured_spread`` and ``n_repeats``; NaN where unknown.
+    behind : Behind
+        What stands behind each row: one validation, unless an engine has put several together.
     notes : tuple of str
         What a reader should know of how the table was read.
     dropped : tuple of Dropped
@@ -164,13 +168,14 @@ class History(Table):
             ("version", "measured"),
             "--column version=COLUMN --column measured=COLUMN",
         )
-        origin = Origin.of_table(source, len(frame), line_offset)
+        origin = self._origin(frame, source, line_offset)
         self._native = frame.to_native()
         self._renamed = dict(columns or {})
         frame = without_empty(frame)
         ok, self.dropped = used_rows(frame, origin)
         self.source, self.subject, self.selection = source, None, {}
         self.rows, used = origin.rows[ok], origin.of(ok)
+        self.behind = Behind.single(len(self.rows))
         self.measured = positive(frame, "measured", ok, origin)[ok]
         there = "predicted" in frame.columns
         self.predicted = positive(frame, "predicted", ok, origin)[ok] if there else None
@@ -184,12 +189,15 @@ class History(Table):
         self.notes: tuple[str, ...] = ()
         versions, names = version_codes(frame, ok, origin)
         self.version = versions[ok]
-        self._read_series(frame, ok, used, known_keys(series, frame, origin.prefix))
+        self._read_series(frame, ok, used, known_keys(series, frame.columns, origin.prefix))
         self.unit, notes = unit_of(frame, unit, ok, used, self.series, self.series_names)
         self.notes += notes
         self._check_unique(frame, ok, used)
         self._order(names, order, used)
         self._read_columns(frame, ok)
+
+    def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:
+        return Origin.of_table(source, len(frame), line_offset)
 
     def _read_series(
         self,
@@ -335,8 +343,9 @@ class History(Table):
         earliest = np.full(self.n_series, len(self.versions))
         np.minimum.at(earliest, self.series, self.version)
         at_first = self.version == earliest[self.series]
-        counts = np.bincount(self.series, at_first, self.n_series)
-        frozen = np.bincount(self.series, np.where(at_first, measured, 0.0), self.n_series) / counts
+        n = np.where(at_first, self.behind.n, 0)
+        counts = np.bincount(self.series, n, self.n_series)
+        frozen = np.bincount(self.series, n * measured, self.n_series) / counts
         return np.asarray(frozen[self.series] - measured)
 
     def per_series(self, name: str) -> NDArray[Any]:
@@ -361,6 +370,10 @@ class History(Table):
         found = column_values(frame[self.positions[rows].tolist()], name).astype(object)
         return found, codes[self.positions]
 
+    def left_out(self, reason: str, mask: NDArray[np.bool_]) -> tuple[Dropped, ...]:
+        """Count the validations under a mask that are left out, if there are any."""
+        return dropped_rows(reason, self.rows[mask])
+
     def with_own_versions(self) -> Self:
         """Return the table with those versions only that occur in it.
 
@@ -383,6 +396,7 @@ class History(Table):
         for name in ("rows", "version", "stack", "measured", "date", "released", "spread", "runs"):
             setattr(part, name, getattr(self, name)[index])
         part.predicted = None if self.predicted is None else self.predicted[index]
+        part.behind = self.behind.at(index)
         there, part.series = np.unique(self.series[index], return_inverse=True)
         part.series_names = tuple(self.series_names[i] for i in there)
         part._columns = self._columns.take(index)

@@ -17,6 +17,7 @@ from errcomp.tables._on_demand import OnDemand
 from errcomp.tables._table import Table, dropped_rows, one_of
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from numpy.typing import NDArray
 
     from errcomp.results import Dropped
@@ -153,7 +154,7 @@ class Kernels(Table):
         frame = to_eager(data)
         known = [name for name in _RESERVED if name in frame.columns]
         frame = rename(frame, columns or {}, source, known)
-        origin = Origin.of_table(source, len(frame), line_offset)
+        origin = self._origin(frame, source, line_offset)
         insist(frame, origin, "predicted", "measured")
         insist(frame, origin, "kernel", "kernel_class")
         ok = status_ok(frame)
@@ -176,6 +177,9 @@ class Kernels(Table):
         self._failed, self._failed_rows = table.take(~ok), origin.rows[~ok]
         self._read_names()
         self._check_run_measured(origin.of(ok))
+
+    def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:
+        return Origin.of_table(source, len(frame), line_offset)
 
     def _read_names(self) -> None:
         self.run, self.kernel = self._columns["run"], self._columns["kernel"]

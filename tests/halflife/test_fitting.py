@@ -212,3 +212,15 @@ def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
     )
     told = "1 of 3 series not counted in when half expire: surely beyond the threshold"
     assert any(note.startswith(told) for note in found.groups[0].notes)
+
+
+@pytest.mark.extras
+def test_processes_change_nothing() -> None:
+    pytest.importorskip("joblib")
+    seen: list[tuple[float, float]] = []
+    one = half_life(table(), by="kernel_class")
+    two = half_life(table(), by="kernel_class", n_jobs=2, progress=lambda *done: seen.append(done))
+    assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
+    for group, other in zip(one.groups, two.groups, strict=True):
+        assert group.panel.error.tobytes() == other.panel.error.tobytes()
+    assert seen == [(1, 2), (2, 2)]
