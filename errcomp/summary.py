@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from errcomp._frames import frame_from_columns, in_engine
+from errcomp._jobs import map_jobs
 from errcomp._showing import Shown
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.metrics._registry import figure
@@ -127,6 +129,7 @@ def summarize(
     cluster: str | Sequence[str] | None = None,
     resamples: int = 9999,
     seed: int = 0,
+    n_jobs: int | None = None,
 ) -> Summary:
     """Compute error figures with intervals, by any keys.
 
@@ -149,6 +152,10 @@ def summarize(
         single pairs, e.g. ``"model"`` when the configurations of one model share their error.
     resamples, seed : int
         Of the bootstrap. Every group uses the same seed.
+    n_jobs : int, optional
+        How many processes compute the groups of rows in memory: -1 for one per core, None for one
+        or what a surrounding ``joblib.parallel_config`` says, e.g. a Dask or Ray cluster. The
+        result is the same, to the byte. More than one needs the extra ``jobs``.
 
     Returns
     -------
@@ -158,7 +165,8 @@ def summarize(
     ------
     InputError
         A key, a figure or the method does not exist, a key has the name of a column of the result,
-        or level, resamples or seed are out of range.
+        or level, resamples or seed are out of range; or n_jobs is for rows that stay in their
+        engine, which decides that itself.
 
     Notes
     -----
@@ -191,69 +199,85 @@ def summarize(
     suffixes = ("", "_low", "_high", "_reason")
     by = check_keys(by, ["n", *(name + suffix for name in figures for suffix in suffixes)])
     names = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
+    ask = None if level is None else Request(method, level, resamples, seed, None)
     if at_scale:
         from errcomp.scale.summary import summarize_rows
 
-        rows = pairs if isinstance(pairs, PairRows | PairTotals) else PairRows(pairs)
-        ask = None if level is None else Request(method, level, resamples, seed, None)
-        return summarize_rows(rows, by=by, figures=figures, clusters=names, ask=ask)
+        if n_jobs not in (None, 1):
+            raise InputError(
+                f"n_jobs is for rows in memory, got n_jobs={n_jobs}: the engine that holds these "
+                "rows decides how many work on them. Leave it out, or collect the table first."
+            )
+        stays = pairs if isinstance(pairs, PairRows | PairTotals) else PairRows(pairs)
+        return summarize_rows(stays, by=by, figures=figures, clusters=names, ask=ask)
     table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
     clusters = [table.column(name) for name in names]
+    groups = [(g.key, g.index) for g in table.groups(by)]
+    if by:
+        groups.append(({}, np.arange(table.n)))
+    work = (
+        _Group(
+            key,
+            table.predicted[index],
+            table.measured[index],
+            table.unit,
+            tuple(labels[index] for labels in clusters),
+        )
+        for key, index in groups
+    )
+    rows = list(map_jobs(partial(_row, figures=figures, ask=ask), work, n_jobs=n_jobs))
+    pooled = rows.pop() if by else rows[0]
+    macro = {n: float(np.mean([r.figures[n].value for r in rows])) for n in figures}
+    return Summary(by, tuple(rows), pooled, macro, table.dropped, table.native)
 
-    def row(key: Mapping[str, Any], index: NDArray[np.int64]) -> SummaryRow:
-        group = [c[index] for c in clusters]
-        estimates = {
-            name: _one(name, table, index, level, method, group, resamples, seed)
-            for name in figures
-        }
-        return SummaryRow(key, len(index), estimates)
 
-    found = tuple(row(g.key, g.index) for g in table.groups(by))
-    pooled = found[0] if not by else row({}, np.arange(table.n))
-    macro = {n: float(np.mean([r.figures[n].value for r in found])) for n in figures}
-    return Summary(by, found, pooled, macro, table.dropped, table.native)
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The pairs of one group."""
+
+    key: Mapping[str, Any]
+    predicted: NDArray[np.float64]
+    measured: NDArray[np.float64]
+    unit: str | None
+    clusters: tuple[NDArray[Any], ...]
 
 
-def _one(
-    name: str,
-    table: Pairs,
-    index: NDArray[np.int64],
-    level: float | None,
-    method: str,
-    clusters: list[NDArray[Any]],
-    resamples: int,
-    seed: int,
-) -> Estimate:
-    if level is None:
-        return _alone(name, table, index)
+def _row(group: _Group, *, figures: Sequence[str], ask: Request | None) -> SummaryRow:
+    estimates = {name: _one(name, group, ask) for name in figures}
+    return SummaryRow(group.key, len(group.predicted), estimates)
+
+
+def _one(name: str, group: _Group, ask: Request | None) -> Estimate:
+    if ask is None:
+        return _alone(name, group)
     try:
         found = estimate(
             name,
-            predicted=table.predicted[index],
-            measured=table.measured[index],
-            level=level,
-            method=method,
-            clusters=clusters or None,
-            resamples=resamples,
-            seed=seed,
+            predicted=group.predicted,
+            measured=group.measured,
+            level=ask.level,
+            method=ask.method,
+            clusters=list(group.clusters) or None,
+            resamples=ask.resamples,
+            seed=ask.seed,
         )
         # Arrays know no unit; the table does.
-        return replace(found, unit=table.unit or "measured") if found.unit == "measured" else found
+        return replace(found, unit=group.unit or "measured") if found.unit == "measured" else found
     except NotDefinedError as error:
-        return _undefined(name, error, len(index))
+        return _undefined(name, error, len(group.predicted))
 
 
-def _alone(name: str, table: Pairs, index: NDArray[np.int64]) -> Estimate:
+def _alone(name: str, group: _Group) -> Estimate:
     """Compute a figure without an interval."""
     spec = figure(name)
-    p, m = table.predicted[index], table.measured[index]
+    n = len(group.predicted)
     try:
-        value = spec.function(predicted=p, measured=m)
+        value = spec.function(predicted=group.predicted, measured=group.measured)
     except InputError as error:  # the pairs were checked: the figure is what they lack
-        return _undefined(name, error, len(index))
-    unit = table.unit or "measured" if spec.unit == "measured" else spec.unit
+        return _undefined(name, error, n)
+    unit = group.unit or "measured" if spec.unit == "measured" else spec.unit
     text = "no interval was asked for"
-    return Estimate(name, value, method=text, n=len(index), unit=unit, definition=spec.definition)
+    return Estimate(name, value, method=text, n=n, unit=unit, definition=spec.definition)
 
 
 def _undefined(name: str, error: InputError, n: int) -> Estimate:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -152,3 +153,22 @@ def test_identifiers_of_many_digits_come_out_as_they_went_in() -> None:
     data = {"predicted": [1.0] * 3, "measured": [1.0] * 3, "id": [2**80 + 1, 2**80, 5]}
     ids = ["5", str(2**80), str(2**80 + 1)]
     assert summarize(data, by="id", figures="mape").to_frame()["id"].to_list() == ids
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("options", [{"cluster": "model"}, {"level": None}, {"by": ()}])
+def test_processes_change_nothing(options: dict[str, Any]) -> None:
+    pytest.importorskip("joblib")
+    asked = {"by": ["device"], "resamples": 499, **options}
+    figures = ["mape", "median_ape", "spearman"]
+    found = [
+        summarize(Pairs(DATA, unit="ms"), figures=figures, n_jobs=n_jobs, **asked)
+        for n_jobs in (None, 2)
+    ]
+    assert found[0].to_dict() == found[1].to_dict()
+    assert found[0].pooled.n == found[1].pooled.n == 60
+
+
+def test_processes_are_for_rows_in_memory() -> None:
+    with pytest.raises(InputError, match="n_jobs is for rows in memory, got n_jobs=2"):
+        summarize(pl.LazyFrame(DATA), n_jobs=2)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp._jobs import map_jobs
 from errcomp.calibration.design import Floats
 from errcomp.calibration.forest import Forest
 from errcomp.calibration.spread import Integers, LeftOut
@@ -34,6 +36,7 @@ class Booster:
     parameters: dict[str, Any]
     most: int
     seed: int
+    n_jobs: int | None
 
     def fit(
         self, x: Floats, y: Floats, splits: Mapping[str, LeftOut], *, centered: bool
@@ -44,17 +47,13 @@ class Booster:
         rows = np.arange(len(y))
         # Splits may be one and the same: fit it once.
         folds = {id(split): list(split) for split in splits.values()}
-        learnable = x.shape[1] > 0 and np.ptp(y) > 0
+        keys = [(key, out[0]) for key, parts in folds.items() for _, out in parts]
+        fold = partial(self._fold, x, y, unit, centered)
+        trained = map_jobs(fold, (f for parts in folds.values() for f in parts), n_jobs=self.n_jobs)
         lost, fits = np.zeros(self.most + 1), {}
-        for key, parts in folds.items():
-            for train, out in parts:
-                begin = float(np.median(y[train])) if centered else 0.0
-                errors = np.abs(y[out] - begin).sum() / unit
-                fitted, curve = None, np.zeros(0)
-                if learnable:
-                    fitted, curve = self._train(x, (y - begin) / unit, train, self.most, out)
-                lost += np.append(errors, curve * len(out)) if learnable else errors
-                fits[key, out[0]] = (begin, fitted)
+        for key, (begin, fitted, errors) in zip(keys, trained, strict=True):
+            lost += errors
+            fits[key] = (begin, fitted)
         rounds = int(np.argmin(lost))
         held_out = {}
         for name, split in splits.items():
@@ -66,6 +65,19 @@ class Booster:
         begin = float(np.median(y)) if centered else 0.0
         last = self._train(x, (y - begin) / unit, rows, rounds)[0] if rounds else None
         return Boosted(last, rounds, begin, unit, held_out)
+
+    def _fold(
+        self, x: Floats, y: Floats, unit: float, centered: bool, rows: tuple[Integers, Integers]
+    ) -> tuple[float, Any, Floats]:
+        """Return start and booster of the rows of a fit, and the error on the others by round."""
+        train, out = rows
+        begin = float(np.median(y[train])) if centered else 0.0
+        errors = np.full(self.most + 1, np.abs(y[out] - begin).sum() / unit)
+        if not x.shape[1] or not np.ptp(y):
+            return begin, None, errors
+        fitted, curve = self._train(x, (y - begin) / unit, train, self.most, out)
+        errors[1:] = curve * len(out)
+        return begin, fitted, errors
 
     def _train(
         self, x: Floats, z: Floats, rows: Integers, rounds: int, out: Integers | None = None

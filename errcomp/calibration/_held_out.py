@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp._jobs import map_jobs
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import runs_at, usable_runs
@@ -172,31 +174,49 @@ def held_out(
     parts: Sequence[Split],
     *,
     estimators: Sequence[str] | None,
+    n_jobs: int | None,
     progress: Callable[[], None],
 ) -> tuple[dict[str, HeldOut], list[Refused]]:
     """Fit without each group and predict it; by estimator, with what was refused."""
     found: dict[str, list[HeldOut]] = {}
     refused: list[Refused] = []
-    for part in parts:
-        try:
-            if not len(part.train):
-                raise InputError("every other run shares the device or the model")
-            predictors = make(runs_at(kernels, part.train))
-        except ErrcompError as error:
-            refused.append(Refused(name, "", part.held_out, len(part.test), str(error)))
-            progress()
-            continue
-        test = hide_truth(runs_at(kernels, part.test), design.task)
-        for estimator in _chosen(predictors, estimators):
-            try:
-                predictions = predictors[estimator](test)
-            except ErrcompError as error:
-                refused.append(Refused(name, estimator, part.held_out, len(part.test), str(error)))
-                continue
-            one = _matched(predictions, design.take(part.test), part.held_out, estimator)
+    fold = partial(_fold, make, kernels, design, name, estimators)
+    for pieces, missing in map_jobs(fold, parts, n_jobs=n_jobs):
+        for estimator, one in pieces.items():
             found.setdefault(estimator, []).append(one)
+        refused += missing
         progress()
     return {estimator: _joined(pieces) for estimator, pieces in found.items()}, refused
+
+
+def _fold(
+    make: Make,
+    kernels: Kernels,
+    design: Design,
+    name: str,
+    estimators: Sequence[str] | None,
+    part: Split,
+) -> tuple[dict[str, HeldOut], list[Refused]]:
+    """Fit without one group and predict it."""
+    found: dict[str, HeldOut] = {}
+    refuse = partial(Refused, name, held_out=part.held_out, n=len(part.test))
+    try:
+        if not len(part.train):
+            raise InputError("every other run shares the device or the model")
+        predictors = make(runs_at(kernels, part.train))
+    except ErrcompError as error:
+        return found, [refuse(estimator="", reason=str(error))]
+    refused = []
+    test = hide_truth(runs_at(kernels, part.test), design.task)
+    for estimator in _chosen(predictors, estimators):
+        try:
+            predictions = predictors[estimator](test)
+        except ErrcompError as error:
+            refused.append(refuse(estimator=estimator, reason=str(error)))
+            continue
+        truth = design.take(part.test)
+        found[estimator] = _matched(predictions, truth, part.held_out, estimator)
+    return found, refused
 
 
 def _chosen(there: Mapping[str, Predict], wanted: Sequence[str] | None) -> Sequence[str]:

@@ -83,6 +83,8 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
     subsample : float
         Share of the runs in each round, in (0, 1].
     seed : int
+    n_jobs : int, optional
+        How many processes train without each group; see `errcomp.summarize`.
 
     Attributes
     ----------
@@ -148,6 +150,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         min_child_weight: float = 3.0,
         subsample: float = 0.7,
         seed: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.offset = offset
         self.monotone = monotone
@@ -157,6 +160,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         self.min_child_weight = min_child_weight
         self.subsample = subsample
         self.seed = seed
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -201,7 +205,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         start = _offset_of(x, offset)
         splits = left_out(devices, models, self.seed)
         columns = [c for c in _learnable(x, devices) if c != offset]
-        booster = Booster(self._parameters(columns), self.max_rounds, self.seed)
+        booster = Booster(self._parameters(columns), self.max_rounds, self.seed, self.n_jobs)
         seen = x[:, columns]
         location = booster.fit(seen, target - start, splits, centered=offset is None)
         residuals = {name: target - start - p for name, p in location.held_out.items()}

@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from errcomp._jobs import count_jobs
 from errcomp._units import seconds_in
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
-from errcomp.calibration.evaluation import Evaluation, Predict, evaluate
+from errcomp.calibration.evaluation import Evaluation, Predict, evaluate, training_parts
 from errcomp.calibration.fitted import (
     REGIMES,
     CompositionModel,
@@ -221,8 +222,7 @@ def _left_out(
     """Return quantiles of the log of the time of each run, its group left out of the fit."""
     found = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
     for held in folds:
-        out = runs.copy()
-        out[runs] = held
+        out = _within(runs, held)
         train = runs & ~out
         preparation, _ = fits.prepared(train)
         outside = preparation.prepare(fits.at(out))
@@ -243,6 +243,7 @@ def evaluate_composition(
     splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
     seed: int = 0,
     cores: int = 2,
+    n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Judge `Composition` on what it has not seen; everything is fitted anew without it.
@@ -257,6 +258,8 @@ def evaluate_composition(
     task, estimators, seed, cores
         As in `Composition`.
     splits : sequence of str
+    n_jobs : int, optional
+        How many processes fit, with one core each; see `errcomp.summarize`.
     progress : callable, optional
 
     Raises
@@ -268,7 +271,42 @@ def evaluate_composition(
     seconds_in(kernels.unit, source=kernels.source)
     fits = Fits(usable_runs(kernels, task)[0], task, seed=seed, cores=cores)
     make = partial(_predictors, fits, task, estimators)
-    return evaluate(make, kernels, task=task, splits=splits, seed=seed, progress=progress)
+    if (jobs := count_jobs(n_jobs)) > 1:
+        progress = _fitted_ahead(fits, kernels, estimators, splits, jobs, progress)
+    return evaluate(make, kernels, task=task, splits=splits, seed=seed, n_jobs=1, progress=progress)
+
+
+def _fitted_ahead(
+    fits: Fits,
+    kernels: Kernels,
+    estimators: Sequence[str],
+    splits: Sequence[str],
+    n_jobs: int,
+    progress: Callable[[int, int], None] | None,
+) -> Callable[[int, int], None] | None:
+    """Make the fits of an evaluation in several processes; return what counts the rest.
+
+    Folds share most of their fits: with each process a fold they would be made twice.
+    """
+    _, fitted = Composition(estimators=estimators)._names()
+    trains = training_parts(kernels, task=fits.task, splits=splits, seed=fits.seed)
+    parts = []
+    for runs in map(fits.which, trains):
+        if runs.sum() >= _FEWEST_RUNS:
+            held = [h for key in REGIMES.values() for h in _folds(fits.labels(key, runs))]
+            parts += [runs, *(runs & ~_within(runs, h) for h in held)]
+    total = 0
+    for done, total in fits.ahead(fitted, parts, n_jobs):
+        if progress is not None:
+            progress(done, total + len(trains))
+    return progress and (lambda done, folds: progress(total + done, total + folds))
+
+
+def _within(runs: Mask, held: Mask) -> Mask:
+    """Return a part of some runs as a part of all runs."""
+    out = runs.copy()
+    out[runs] = held
+    return out
 
 
 def _predictors(

@@ -27,6 +27,7 @@ from errcomp.calibration._held_out import (
 )
 from errcomp.calibration._judging import BandRow, EvaluationRow, GroupRow, RunError, judge
 from errcomp.calibration.design import TASKS, Design, Names, Task
+from errcomp.calibration.preparing import runs_at
 from errcomp.calibration.splits import Split, check_split, split
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
@@ -44,6 +45,7 @@ __all__ = [
     "RunError",
     "VendorTransfer",
     "evaluate",
+    "training_parts",
 ]
 
 _BASELINES = ("sum", "global", "device", "linear")
@@ -142,6 +144,7 @@ def evaluate(
     splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
     baselines: Sequence[str] = _BASELINES,
     seed: int = 0,
+    n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     r"""Fit without each held-out group, predict it, and judge errors, bands and abstention.
@@ -175,6 +178,8 @@ def evaluate(
         is one.
     seed : int
         Of the random split (10 folds) and of the bootstrap.
+    n_jobs : int, optional
+        How many processes fit and predict folds; see `errcomp.summarize`.
     progress : callable, optional
         Called with the number of fits done and of all.
 
@@ -248,7 +253,14 @@ def evaluate(
     rows: list[EvaluationRow] = []
     for name, folds in parts.items():
         found, missing = held_out(
-            make, used, design, name, folds, estimators=estimators, progress=steps.step
+            make,
+            used,
+            design,
+            name,
+            folds,
+            estimators=estimators,
+            n_jobs=n_jobs,
+            progress=steps.step,
         )
         refused += missing
         if not found:
@@ -270,6 +282,16 @@ def evaluate(
         not_done=not_done,
         seed=seed,
     )
+
+
+def training_parts(
+    kernels: Kernels, *, task: Task, splits: Sequence[str], seed: int
+) -> list[Kernels]:
+    """Return the kernels of each fit that `evaluate` asks for, fold by fold."""
+    used, design, _ = judged_runs(kernels, task)
+    parts, _ = _possible(list(dict.fromkeys(splits)), used, design, seed)
+    folds = [one for of_split in parts.values() for one in of_split]
+    return [runs_at(used, one.train) for one in folds if len(one.train)]
 
 
 def _possible(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._checks import add_check_arguments, finish
 from errcomp.cli._input import parse_keys, seed, select
+from errcomp.cli._jobs import add_jobs_argument
 from errcomp.cli._kernels import (
     add_figures,
     add_reading_arguments,
@@ -102,6 +103,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="leave-model-out, leave-device-out, leave-model-and-device-out, leave-vendor-out, "
         "or random (10 folds; flatters); default: leave-model-out,leave-device-out",
     )
+    add_jobs_argument(judge, "fit")
     add_check_arguments(judge, fail_on=_CONDITIONS, meaning=_FAIL_ON)
     add_output_arguments(judge)
     _add_figure(judge, "predicted, residuals, coverage or abstention (of the first split done)")
@@ -218,6 +220,7 @@ def _evaluate(args: argparse.Namespace) -> None:
             estimators=estimators,
             splits=splits,
             seed=args.seed,
+            n_jobs=args.jobs,
             progress=report,
         )
     known = known_of(kernels, args.task)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._checks import add_check_arguments, add_checks
 from errcomp.cli._input import fraction, no_such_table, parse_keys, seed, select
+from errcomp.cli._jobs import add_jobs_argument
 from errcomp.cli._kernels import add_figures, parse_figures
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
@@ -67,6 +68,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="draw errors (against release), survival or variogram of one group, or heat (groups "
         "by release) to a png, svg or pdf; may be repeated",
     )
+    add_jobs_argument(fit, "fit groups")
     _add_reading(fit)
     add_output_arguments(fit)
     fit.set_defaults(run=_fit)
@@ -212,6 +214,7 @@ def _fit(args: argparse.Namespace) -> None:
             cluster=args.cluster,
             alpha=args.alpha,
             seed=args.seed,
+            n_jobs=args.jobs,
             progress=report,
         )
     _draw(args, found, figures)

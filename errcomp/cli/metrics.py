@@ -12,6 +12,7 @@ from errcomp.cli._input import (
     load_pairs,
     parse_keys,
 )
+from errcomp.cli._jobs import add_jobs_argument
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._parser import refuse_mistyped
 from errcomp.cli._progress import progress
@@ -53,6 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "most used)",
     )
     add_interval_arguments(parser)
+    add_jobs_argument(parser, "compute groups of a table in memory")
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -60,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``metrics``, ``metrics list`` or ``metrics drivers``."""
     if args.table in ("list", "drivers"):
-        _refuse(args, ("by", "figures", "cluster"), f"metrics {args.table}")
+        _refuse(args, ("by", "figures", "cluster", "jobs"), f"metrics {args.table}")
         if args.table == "list":
             _list(args)
         else:
@@ -85,6 +87,11 @@ def run(args: argparse.Namespace) -> None:
     if len(pairs.tools) > 1 and "tool" not in by:
         by = ("tool", *by)  # errors of different tools are never pooled
     large = isinstance(table, PairRows)
+    if large and args.jobs not in (None, 1):
+        raise InputError(
+            f"--jobs is for tables in memory: {args.table} stays where it is, and its engine uses "
+            "all cores. Leave --jobs out"
+        )
     figures = parse_keys(args.figures) or (FIGURES_AT_SCALE if large else DEFAULT_FIGURES)
     with progress("computing", quiet=args.json):
         summary = summarize(
@@ -95,6 +102,7 @@ def run(args: argparse.Namespace) -> None:
             method=args.method,
             cluster=parse_keys(args.cluster) or None,
             seed=args.seed,
+            n_jobs=args.jobs,
         )
     unused = 0 if pairs is table else table.n - pairs.n
     document = {

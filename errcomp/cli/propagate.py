@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli._checks import add_check_arguments, finish
 from errcomp.cli._input import fraction, parse_keys, seed
+from errcomp.cli._jobs import add_jobs_argument
 from errcomp.cli._kernels import (
     add_figures,
     add_reading_arguments,
@@ -78,6 +79,7 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         help="draw until quantiles are known to this fraction, e.g. 0.5%%",
     )
     graph.add_argument("--seed", type=seed, default=0, help="of the draws (default: 0)")
+    add_jobs_argument(graph, "draw")
     check = parser.add_argument_group("propagate validate")
     check.add_argument(
         "--leave-out", metavar="KEY", help="fit without each value of it in turn (default: device)"
@@ -145,7 +147,7 @@ def run(args: argparse.Namespace) -> None:
     for name in ("leave_out", "test", "junit", "markdown", "fail_on"):
         if getattr(args, name) not in (None, []):
             raise InputError(f"--{name.replace('_', '-')} is for propagate validate")
-    for name in ("draws", "precision"):
+    for name in ("draws", "precision", "jobs"):
         if getattr(args, name) is not None and args.graph is None:
             raise InputError(f"--{name} goes with --graph: sums are not drawn, they are exact")
     from errcomp.propagation import fit_errors, propagate
@@ -177,6 +179,7 @@ def run(args: argparse.Namespace) -> None:
             draws=_DRAWS if args.draws is None else args.draws,
             precision=args.precision,
             seed=args.seed,
+            n_jobs=args.jobs,
             progress=report,
         )
     document = found.to_dict()
@@ -199,7 +202,10 @@ def run(args: argparse.Namespace) -> None:
 
 def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> None:
     for name, option in (
-        *((n, n) for n in ("errors", "spread", "bias", "graph", "matrix", "draws", "precision")),
+        *(
+            (n, n)
+            for n in ("errors", "spread", "bias", "graph", "matrix", "draws", "precision", "jobs")
+        ),
         ("only", "run"),
     ):
         if getattr(args, name) is not None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, get_args
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from errcomp._jobs import map_jobs
 from errcomp.errors import InputError, describe_names
-from errcomp.propagation._rows import rows_of, rows_of_sum
+from errcomp.propagation._checks import check_simulation
+from errcomp.propagation._rows import Rows, rows_of, rows_of_sum
 from errcomp.propagation._sampling import Draws, Method, Plan, Span, plan
 from errcomp.propagation._simulated import Simulated, caveats_of
 from errcomp.propagation._sobol import ScrambledSobol
@@ -25,8 +28,6 @@ _AT_A_TIME = 2**22
 _FEWEST, _MOST = 256, 4096
 #: ... and that are never exceeded: 256 MiB.
 _AT_MOST = 2**25
-#: Fewer draws tell too little of a 5 % quantile.
-_LEAST = 512
 
 
 class _Source(Protocol):
@@ -140,6 +141,8 @@ class SamplingAlgebra:
 
 #: From an algebra to the times of its draws.
 Evaluate = Callable[[SamplingAlgebra], Floats]
+#: The times of some draws, and what was observed on the way.
+_Seen = tuple[Floats, Mapping[str, NDArray[Any]]]
 
 
 class _Survey:
@@ -168,7 +171,7 @@ class _Job:
 
     plan: Plan
     most: int
-    evaluate: Callable[[Draws], tuple[Floats, Mapping[str, NDArray[Any]]]]
+    evaluate: Callable[[Draws], _Seen]
 
     def chunks(self, replicates: int, start: int, stop: int) -> list[Span]:
         """Divide the draws from ``start`` to ``stop`` of all replicates."""
@@ -191,7 +194,11 @@ def _sum_job(terms: Terms, method: Method, seed: int) -> _Job:
     prepared = plan(terms, rows, np.ones(len(rows), np.int64), method=method, seed=seed)
     every = np.arange(len(rows))
     most = min(_MOST, _power(_AT_MOST / max(1, 2 * prepared.factors)))
-    return _Job(prepared, most, lambda draws: (draws.sum_of(rows, every), {}))
+    return _Job(prepared, most, partial(_sum_of, rows, every))
+
+
+def _sum_of(rows: Rows, index: Integers, draws: Draws) -> _Seen:
+    return draws.sum_of(rows, index), {}
 
 
 def _graph_job(terms: Terms, evaluate: Evaluate, method: Method, seed: int) -> _Job:
@@ -204,12 +211,12 @@ def _graph_job(terms: Terms, evaluate: Evaluate, method: Method, seed: int) -> _
     prepared = plan(taken, rows_of(taken), survey.uses[used], method=method, seed=seed)
     fast = float(np.clip(_AT_A_TIME / survey.largest, _FEWEST, _MOST))
     most = _power(min(fast, _AT_MOST / max(1, int(survey.uses.sum()))))
+    return _Job(prepared, most, partial(_time_of, evaluate, index))
 
-    def work(draws: Draws) -> tuple[Floats, Mapping[str, NDArray[Any]]]:
-        algebra = SamplingAlgebra(draws, index)
-        return _checked(evaluate(algebra), draws.draws), algebra.observed
 
-    return _Job(prepared, most, work)
+def _time_of(evaluate: Evaluate, index: Mapping[str, int], draws: Draws) -> _Seen:
+    algebra = SamplingAlgebra(draws, index)
+    return _checked(evaluate(algebra), draws.draws), algebra.observed
 
 
 def _checked(out: Floats, draws: int) -> Floats:
@@ -237,6 +244,7 @@ def simulate(
     max_draws: int = 2**20,
     method: Method = "sobol",
     seed: int = 0,
+    n_jobs: int | None = None,
 ) -> Simulated:
     r"""Draw the errors of all terms and return what their sum, or a graph of them, becomes.
 
@@ -281,6 +289,8 @@ def simulate(
         How errors are drawn.
     seed : int
         Not negative.
+    n_jobs : int, optional
+        How many processes draw, each its chunks; see `errcomp.summarize`.
 
     Returns
     -------
@@ -322,12 +332,12 @@ def simulate(
     >>> round(later.mean, 3), round(later.sd, 3)  # exactly 10.564 and 0.826
     (10.564, 0.826)
     """
-    _check(terms, draws, precision, max_draws, method, seed)
+    check_simulation(len(terms), draws, precision, max_draws, method, seed)
     if evaluate is None:
         job = _sum_job(terms, method, seed)
     else:
         job = _graph_job(terms, evaluate, method, seed)
-    values, observed = _run(job, draws, precision, max_draws)
+    values, observed = _run(job, draws, precision, max_draws, n_jobs)
     got = precision_of(values)
     reached = None if precision is None else got <= precision
     return Simulated(
@@ -346,7 +356,7 @@ def simulate(
 
 
 def _run(
-    job: _Job, draws: int, precision: float | None, max_draws: int
+    job: _Job, draws: int, precision: float | None, max_draws: int, n_jobs: int | None
 ) -> tuple[Floats, dict[str, NDArray[Any]]]:
     """Simulate, doubling the draws until they are precise enough: (R, m) and what was observed."""
     replicates, each = layout(draws)
@@ -356,8 +366,9 @@ def _run(
     while True:
         net = _net(job.plan, each)
         values = np.concatenate([values, np.empty((replicates, each - start))], axis=1)
-        for span in job.chunks(replicates, start, each):
-            times, seen = job.evaluate(Draws(job.plan, net, span))
+        spans = job.chunks(replicates, start, each)
+        chunks = map_jobs(partial(_chunk, job, net), spans, n_jobs=n_jobs)
+        for span, (times, seen) in zip(spans, chunks, strict=True):
             replicate = slice(span.first, span.first + span.replicates)
             stretch = slice(span.start, span.start + span.size)
             values[replicate, stretch] = times.reshape(span.replicates, span.size)
@@ -369,31 +380,11 @@ def _run(
         start, each = each, 2 * each
 
 
+def _chunk(job: _Job, net: ScrambledSobol | None, span: Span) -> _Seen:
+    return job.evaluate(Draws(job.plan, net, span))
+
+
 def _net(prepared: Plan, points: int) -> ScrambledSobol | None:
     if not prepared.dimensions:
         return None
     return ScrambledSobol(prepared.dimensions, points, prepared.seed)
-
-
-def _check(
-    terms: Terms,
-    draws: int,
-    precision: float | None,
-    max_draws: int,
-    method: str,
-    seed: int,
-) -> None:
-    if len(terms) == 0:
-        raise InputError("there are no terms to simulate. Give a table with at least one kernel")
-    whole = {"draws": (draws, _LEAST), "max_draws": (max_draws, 1), "seed": (seed, 0)}
-    for name, (value, least) in whole.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if method not in get_args(Method):
-        raise InputError(f"method must be one of {', '.join(get_args(Method))}, got {method!r}")
-    number = isinstance(precision, (float, int)) and not isinstance(precision, bool)
-    if precision is not None and not (number and 0 < precision < 1):
-        raise InputError(
-            f"precision must be a fraction between 0 and 1, got {precision!r}: 0.005 asks for "
-            "quantiles right to half a percent"
-        )

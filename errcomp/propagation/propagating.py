@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +57,7 @@ class _Options:
     draws: int
     precision: float | None
     seed: int
+    n_jobs: int | None
 
 
 def propagate(
@@ -69,6 +71,7 @@ def propagate(
     draws: int = 16_384,
     precision: float | None = None,
     seed: int = 0,
+    n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Propagation:
     r"""Return what errors of kernels become in the time of each run.
@@ -104,6 +107,8 @@ def propagate(
         says where that was not reached.
     seed : int
         Seed of the draws.
+    n_jobs : int, optional
+        How many processes draw; see `errcomp.summarize`.
     progress : callable, optional
         Called with the number of outcomes done and of all.
 
@@ -152,7 +157,7 @@ def propagate(
     assumptions = _assumptions(correlation, errors, kernels.n_runs)
     totals = kernels.totals()
     measured = dict(zip(map(str, totals.run), map(float, totals.measured), strict=True))
-    options = _Options(levels, graph, draws, precision, seed)
+    options = _Options(levels, graph, draws, precision, seed, n_jobs)
     outcomes: list[Outcome] = []
     for part in by_run(kernels):
         run = part.runs[0]
@@ -268,6 +273,7 @@ def _simulated(
         draws=options.draws,
         precision=options.precision,
         seed=options.seed,
+        n_jobs=options.n_jobs,
     )
     rng = np.random.default_rng([options.seed, 1])
     # The exponential of a Student t has no mean, however many draws there are.
@@ -292,12 +298,13 @@ def _observing(graph: Node) -> Callable[[SamplingAlgebra], Floats]:
     if not isinstance(graph, Dag):
         return graph.evaluate
 
-    def evaluate(algebra: SamplingAlgebra) -> Floats:
-        times, counts = graph.critical_paths(graph.duration_block(algebra))
-        algebra.observe(_CRITICAL, counts)
-        return times
+    return partial(_critical_paths, graph)
 
-    return evaluate
+
+def _critical_paths(graph: Dag, algebra: SamplingAlgebra) -> Floats:
+    times, counts = graph.critical_paths(graph.duration_block(algebra))
+    algebra.observe(_CRITICAL, counts)
+    return times
 
 
 def _budgets(terms: Terms) -> tuple[Budget | None, Budget | None]:

@@ -332,6 +332,16 @@ class TestRefused:
             spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+def test_processes_change_nothing() -> None:
+    pytest.importorskip("joblib")
+    one, two = (quick(n_jobs=n_jobs).fit(**runs(effect=0.1)) for n_jobs in (None, 2))
+    assert one.rounds_["location"] > 0
+    assert one.rounds_ == two.rounds_
+    assert one.boosters_ == two.boosters_
+    for mine, other in zip(one.portable_.to_arrays(), two.portable_.to_arrays(), strict=True):
+        assert repr(mine) == repr(other)
+
+
 @pytest.mark.slow
 def test_is_a_scikit_learn_estimator():
     checks = pytest.importorskip("sklearn.utils.estimator_checks")

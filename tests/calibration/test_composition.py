@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
+from errcomp.calibration import nesting
 from errcomp.calibration.composition import Composition, evaluate_composition
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import Evaluation
@@ -304,3 +306,24 @@ def test_a_unit_is_asked_for_before_the_splits(runs_of: Any) -> None:
     bare = Kernels({"run": ["a"], "kernel": ["k"], "measured": [1.0], "run_measured": [1.0]})
     with pytest.raises(InputError, match=r"^the times have no unit.*State the unit, for instance"):
         evaluate_composition(bare, estimators=PLAIN)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("task", ["composition", "prediction"])
+def test_processes_change_nothing(task: Any, runs_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("joblib")
+    few = runs_of(("A100", "L4"), ("bert", "gpt2", "opt", "xlnet"))
+    seen: list[tuple[int, int]] = []
+    options: dict[str, Any] = {
+        "task": task, "estimators": PLAIN, "splits": ["leave-device-out"],
+        "progress": lambda *done: seen.append(done),
+    }  # fmt: skip
+    one = evaluate_composition(few, **options)
+    folds = len(seen)
+    for name in ("fit_member", "KernelCorrection"):  # nothing is fitted here
+        monkeypatch.setattr(nesting, name, None)
+    two = evaluate_composition(few, n_jobs=2, **options)
+    assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
+    counted = seen[folds:]
+    assert counted == sorted(set(counted))
+    assert counted[-1][0] == counted[-1][1] > folds

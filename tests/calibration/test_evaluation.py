@@ -639,3 +639,27 @@ def test_the_document_has_the_promised_columns_and_is_the_same_again():
     # As published with the data: 7.6 % and 3.8 %, whatever the split.
     assert {round(row["mean_ape"], 4) for row in naive} == {0.0757}
     assert {round(row["median_ape"], 4) for row in naive} == {0.0379}
+
+
+@pytest.mark.extras
+def test_processes_change_nothing():
+    pytest.importorskip("joblib")
+
+    def make(train):
+        totals = train.totals()
+        if "V100" not in totals.keys["device"]:
+            raise InputError("no V100")
+        y = np.log(totals.run_measured / totals.measured)
+        return {"fake": lambda new: predictions(new, float(y.mean()), float(y.std()))}
+
+    seen = []
+    one, two = (
+        evaluate(
+            make, table(), splits=["leave-device-out", "random"], n_jobs=n_jobs,
+            progress=lambda *done: seen.append(done),
+        )
+        for n_jobs in (None, 2)
+    )  # fmt: skip
+    assert [r.reason for r in two.refused] == ["no V100"]
+    assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
+    assert seen == 2 * [(i, 16) for i in range(1, 17)]

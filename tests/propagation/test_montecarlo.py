@@ -469,3 +469,27 @@ def test_counts_must_be_positive() -> None:
 def test_a_graph_must_return_times(evaluate: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         simulate(terms(), evaluate, draws=512)
+
+
+@pytest.mark.extras
+@METHODS
+def test_processes_change_no_draw(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("joblib")
+    monkeypatch.setattr(montecarlo, "_MOST", 1024)
+
+    def evaluate(algebra: SamplingAlgebra) -> Floats:
+        times = algebra.maximum([algebra.leaf("k1"), algebra.repeated("k2", 3)])
+        algebra.observe("long", (times > 10).sum())
+        return times
+
+    for graph in (None, evaluate):
+        options: dict[str, Any] = {"draws": 4096, "precision": 1e-3, "max_draws": 8192}
+        one, two = (
+            simulate(terms(), graph, method=method, n_jobs=n_jobs, **options)
+            for n_jobs in (None, 2)
+        )
+        assert len(one) == 8192
+        assert one.draws.tobytes() == two.draws.tobytes()
+        assert {k: int(v) for k, v in one.observed.items()} == {
+            k: int(v) for k, v in two.observed.items()
+        }

@@ -453,3 +453,18 @@ def test_a_table_that_was_not_predicted(kind):
     kernels = table(predicted=None, measured=[1.0, 2.0])
     with pytest.raises(InputError, match="measured but not predicted: .*errcomp join"):
         propagate(kernels, errors=given_errors(0.1, kind=kind), correlation="independent")
+
+
+@pytest.mark.extras
+def test_processes_change_nothing():
+    pytest.importorskip("joblib")
+    graph = Dag({"a": "g", "b": "s", "c": "g"}, [("a", "b")])
+    one, two = (
+        propagate(
+            measured_runs(2), errors=MODEL, correlation="repeats", graph=graph, draws=512,
+            n_jobs=n_jobs,
+        )
+        for n_jobs in (None, 2)
+    )  # fmt: skip
+    assert one.of("r1").critical
+    assert one.to_dict() == two.to_dict()
