@@ -29,6 +29,9 @@ def _masses(n: int, groups: ArrayLike | None, level: float) -> Floats:
 
 def _upper(values: Floats, masses: Floats, level: float) -> Floats:
     """Return, of each row of values, the smallest whose mass reaches the level."""
+    if (masses == masses[0]).all():  # no order is needed, and partitions take a tenth of the time
+        place = int(np.ceil((level - ROUNDING) / masses[0])) - 1
+        return np.asarray(np.partition(values, place, axis=1)[:, place])
     order = np.argsort(values, axis=1, kind="stable")
     place = (np.cumsum(masses[order], axis=1) < level - ROUNDING).sum(axis=1)
     rows = np.arange(len(values))

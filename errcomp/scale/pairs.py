@@ -31,9 +31,9 @@ _PLAIN = {PLACE: "file", PARTITION: "partition"}
 #: Different values of a column that are looked at, at most.
 _MOST = 10_000
 _NOT_KEYS = ("predicted", "measured", "status", "unit")
-#: Sums that tell whether every row could be used: missing values are not counted, and what is not
-#: finite makes a sum that is not finite.
-CHECKS = (Sum(("p",)), Sum(("m",)), Sum(("p",), "count"), Sum(("m",), "count"))
+#: Sums that tell whether every row could be used: where a value is missing or a measurement not
+#: positive there is no error, and what is not finite makes a sum that is not finite.
+CHECKS = (Sum(("error",)), Sum(("error",), "count"))
 
 
 class PairRows:
@@ -203,7 +203,7 @@ class PairRows:
         return expected or None
 
     def _check(self, found: Totals) -> None:
-        p, m, known_p, known_m = (found.sums[one] for one in CHECKS)
+        error, known = (found.sums[one] for one in CHECKS)
         if not found.n.sum():
             if self.selection:
                 asked = ", ".join(f"{k}={','.join(v)}" for k, v in self.selection.items())
@@ -212,7 +212,7 @@ class PairRows:
             raise InputError(
                 f"{self.prefix}no pairs to work on ({dropped or 'the table is empty'})"
             )
-        if np.isfinite(p + m).all() and (known_p == found.n).all() and (known_m == found.n).all():
+        if np.isfinite(error).all() and (known == found.n).all():
             return
         for what, bad, remedy in _REASONS:
             n, rows = self._rows.examples(bad)

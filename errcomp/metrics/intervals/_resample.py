@@ -26,6 +26,9 @@ __all__ = ["Nesting", "add_up", "deviations", "five_sums", "nest", "spread"]
 #: Draws held in memory at a time. Memory does not depend on n or on the number of resamples; the
 #: buffers of one block stay in the cache. Part of the result: another value gives other bytes.
 BLOCK = 1 << 16
+#: Up to so many units are drawn with sixteen bits, which are fewer to draw but are rejected the
+#: more often the larger n is. Part of the result as well.
+_FEW_BITS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def _draw_units(
     n = len(r)
     columns = min(n, BLOCK)
     rows = max(1, BLOCK // columns)
-    dtype = np.uint16 if n <= 1 << 16 else np.uint32
+    dtype = np.uint16 if n <= _FEW_BITS else np.int64
     buffer = np.empty(rows * columns), np.empty(rows * columns)
 
     def take(values: Floats, index: NDArray[Any], out: Floats) -> Floats:
