@@ -184,7 +184,8 @@ class Rows:
 
         def added() -> nw.LazyFrame[Any]:
             frame = self._with_terms(by, {term for one in sums for term in one.terms})
-            frame = frame.with_columns(*(product_of(one) for one in sums))
+            if products := [product_of(one) for one in sums if one.is_product]:
+                frame = frame.with_columns(*products)
             return frame.group_by(*_numbered(by)).agg(*wanted) if by else frame.select(*wanted)
 
         table = self._fetched(added)

@@ -36,6 +36,11 @@ class Sum(NamedTuple):
     limit: float = 0.0
 
     @property
+    def is_product(self) -> bool:
+        """Whether it runs over a column of its own, and not over a term."""
+        return len(self.terms) > 1 or self.how == "within"
+
+    @property
     def name(self) -> str:
         """Return the column of the result."""
         # Spark takes a point for access to a part of a column.
@@ -108,7 +113,7 @@ def base_terms(terms: Iterable[str]) -> list[list[nw.Expr]]:
 
 
 def product_of(one: Sum) -> nw.Expr:
-    """Return the column that a sum runs over; engines add up columns, not expressions."""
+    """Return the column that a sum of products runs over: engines add up columns."""
     import narwhals as nw
 
     product = _column(one.terms[0])
@@ -120,11 +125,12 @@ def product_of(one: Sum) -> nw.Expr:
 
 
 def sum_of(one: Sum) -> nw.Expr:
-    """Return the sum over that column."""
+    """Return the sum over its column."""
     import narwhals as nw
 
-    column = nw.col(one.name)
-    return {"max": column.max, "count": column.count}.get(one.how, column.sum)()
+    column = nw.col(one.name) if one.is_product else _column(one.terms[0])
+    how = {"max": column.max, "count": column.count}.get(one.how, column.sum)
+    return how().alias(one.name)
 
 
 def bucket_of(log_term: str, width: float) -> nw.Expr:

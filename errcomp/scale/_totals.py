@@ -60,11 +60,15 @@ class Totals:
     def merged(self, by: Sequence[str]) -> Totals:
         """Add up the groups that share these keys; ordered by them."""
         numbers, count = self.numbered(by)
-        first = np.full(count, len(self), dtype=np.int64)
-        np.minimum.at(first, numbers, np.arange(len(self)))
-        keys = {name: [self.keys[name][i] for i in first] for name in by}
-        known = {one: _known(one, values) for one, values in self.sums.items()}
         if count == len(self):  # no two share them
+            first = np.argsort(numbers)
+        else:
+            first = np.full(count, len(self), dtype=np.int64)
+            np.minimum.at(first, numbers, np.arange(len(self)))
+        there = first.tolist()
+        keys = {name: [self.keys[name][i] for i in there] for name in by}
+        known = {one: _known(one, values) for one, values in self.sums.items()}
+        if count == len(self):
             return Totals(keys, self.n[first], {one: v[first] for one, v in known.items()})
         return Totals(
             keys,
@@ -74,18 +78,21 @@ class Totals:
 
     def numbered(self, by: Sequence[str]) -> tuple[NDArray[np.int64], int]:
         """Return the number of each group in the order of these keys, and how many there are."""
-        numbers = np.zeros(len(self), dtype=np.int64)
+        numbers, count = np.zeros(len(self), dtype=np.int64), min(len(self), 1)
         for name in by:
             try:
-                column, count = _ranked(self.keys[name])
+                column, different = _ranked(self.keys[name])
             except TypeError as error:
                 raise InputError(
                     f"cannot group by {name!r}: its values are lists or the like. Give each part "
                     "a column."
                 ) from error
-            # Renumbered without gaps, so that the product cannot overflow.
-            numbers = np.unique(numbers * count + column, return_inverse=True)[1]
-        return numbers, int(numbers.max()) + 1 if len(numbers) else 0
+            if count < 2:
+                numbers, count = column, different
+            else:  # renumbered without gaps, so that the product cannot overflow
+                numbers = np.unique(numbers * different + column, return_inverse=True)[1]
+                count = int(numbers.max()) + 1
+        return numbers, count
 
     def select(self, index: NDArray[Any]) -> Totals:
         """Return some of the groups."""

@@ -31,9 +31,11 @@ _PLAIN = {PLACE: "file", PARTITION: "partition"}
 #: Different values of a column that are looked at, at most.
 _MOST = 10_000
 _NOT_KEYS = ("predicted", "measured", "status", "unit")
-#: Sums that tell whether every row could be used: where a value is missing or a measurement not
-#: positive there is no error, and what is not finite makes a sum that is not finite.
-CHECKS = (Sum(("error",)), Sum(("error",), "count"))
+#: Tell whether every row could be used: where a value is missing or a measurement not positive
+#: there is no error, and what is not finite makes a sum that is not finite.
+_ERRORS, _KNOWN = Sum(("error",)), Sum(("error",), "count")
+#: A row that has this has an error as well. Counting once takes a fortieth of a query less.
+_IMPLIES = Sum(("log_ratio",), "count")
 
 
 class PairRows:
@@ -175,9 +177,10 @@ class PairRows:
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
         """Add up by group, ordered by key; raise if a row cannot be used."""
-        sums = list(dict.fromkeys((*CHECKS, *sums)))
-        found = Totals.of(self._rows.totals(by, sums)).merged(by)
-        self._check(found)
+        known = _IMPLIES if _IMPLIES in sums else _KNOWN
+        wanted = list(dict.fromkeys((_ERRORS, known, *sums)))
+        found = Totals.of(self._rows.totals(by, wanted)).merged(by)
+        self._check(found, known)
         return found
 
     def histogram(self, by: Sequence[str]) -> Histogram:
@@ -202,8 +205,7 @@ class PairRows:
             )
         return expected or None
 
-    def _check(self, found: Totals) -> None:
-        error, known = (found.sums[one] for one in CHECKS)
+    def _check(self, found: Totals, known: Sum) -> None:
         if not found.n.sum():
             if self.selection:
                 asked = ", ".join(f"{k}={','.join(v)}" for k, v in self.selection.items())
@@ -212,7 +214,10 @@ class PairRows:
             raise InputError(
                 f"{self.prefix}no pairs to work on ({dropped or 'the table is empty'})"
             )
-        if np.isfinite(error).all() and (known == found.n).all():
+        finite = bool(np.isfinite(found.sums[_ERRORS]).all())
+        if finite and (found.sums[known] == found.n).all():
+            return
+        if finite and known != _KNOWN and self._all_known():
             return
         for what, bad, remedy in _REASONS:
             n, rows = self._rows.examples(bad)
@@ -222,6 +227,11 @@ class PairRows:
             f"{self.prefix}a sum over these rows is beyond the largest number a float64 can hold "
             "(1.8e308). Check that predicted and measured have the same unit."
         )
+
+    def _all_known(self) -> bool:
+        """Say whether all rows have an error: what was counted may lack another reason."""
+        counted = self._rows.totals((), [_KNOWN])
+        return bool((counted.sums[_KNOWN] == counted.n).all())
 
     def _described(self, n: int, rows: list[dict[str, Any]], what: str) -> str:
         """Name three of the rows by their keys: rows in an engine have no numbers."""
