@@ -1,25 +1,27 @@
-"""How long a bootstrap takes and how much memory it needs: flat in n.
+"""How long bootstrap intervals take, and how much memory: flat in n.
 
-Run: python benchmarks/bench_intervals.py [RUNS]. Budget: 150 ms for 9,999 resamples of 2,000 pairs,
-the minimum over RUNS (other jobs on the machine only make it slower). Memory is the peak that
-the resampling itself allocates, beside the pairs.
+Run: python benchmarks/bench_intervals.py [--quick] [-o FOLDER]
+
+9,999 resamples of 2,000 and 20,000 pairs. Memory is the peak that the resampling itself allocates,
+beside the pairs. SciPy has no studentised bootstrap: its percentile and BCa stand beside ours by
+the same methods, and beside the studentised one.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
-import time
+import functools
 import tracemalloc
 from collections.abc import Callable
 
+import asking
+import environments
 import numpy as np
 
 from errcomp.metrics.intervals import estimate
 from errcomp.metrics.intervals._resample import deviations
 
-#: n and resamples; large n get fewer.
-SIZES = ((2_000, 9_999), (200_000, 199), (2_000_000, 19))
+RESAMPLES = 9_999
+LIMITS = {2_000: 0.15, 20_000: 1.0}
 
 
 def sample(n: int) -> dict[str, np.ndarray]:
@@ -28,61 +30,96 @@ def sample(n: int) -> dict[str, np.ndarray]:
     return {"measured": measured, "predicted": measured * np.exp(0.3 * rng.standard_normal(n))}
 
 
-def milliseconds(work: Callable[[], object], runs: int) -> list[float]:
-    times = []
-    for _ in range(runs):
-        begun = time.perf_counter()
-        work()
-        times.append(1000 * (time.perf_counter() - begun))
-    return times
+def ours(n: int, method: str, resamples: int = RESAMPLES) -> Callable[[], list[float | None]]:
+    pairs = sample(n)
+
+    def work() -> list[float | None]:
+        found = estimate("mape", **pairs, method=method, resamples=resamples)
+        return [found.low, found.high]
+
+    return work
 
 
-def peak_mib(work: Callable[[], object]) -> float:
+def by_hand(n: int, resamples: int = RESAMPLES) -> Callable[[], list[float]]:
+    """Percentiles of resampled means in plain NumPy, in blocks that stay in the cache."""
+    pairs = sample(n)
+
+    def work() -> list[float]:
+        errors = np.abs(pairs["predicted"] / pairs["measured"] - 1)
+        rng, means = np.random.default_rng(0), np.empty(resamples)
+        rows = max(1, 50_000 // n)
+        for start in range(0, resamples, rows):
+            size = (min(rows, resamples - start), n)
+            means[start : start + rows] = errors[rng.integers(0, n, size)].mean(axis=1)
+        return np.quantile(means, [0.025, 0.975]).tolist()
+
+    return work
+
+
+def others() -> dict[str, dict[str, object]]:
+    """Return what else is resampled 9,999 times, by what it is."""
+    clusters = np.arange(2_000) // 20
+    return {
+        "WAPE": {},
+        "MAPE, 100 clusters": {"clusters": clusters},
+        "MAPE, 100 clusters of 4": {"clusters": [clusters, np.arange(2_000) // 5]},
+    }
+
+
+def peak_mib(n: int, resamples: int) -> float:
+    r = sample(n)["predicted"]
+    r = r - r.mean()
     tracemalloc.start()
-    work()
+    deviations(r, None, None, resamples=resamples, rng=np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 2**20
 
 
-def main(runs: int) -> None:
-    """Print a line for each case."""
-    print(f"{runs} runs each")
-    pairs = sample(2_000)
-    clusters = np.arange(2_000) // 20
-    nested = [clusters, np.arange(2_000) // 5]
-    cases: dict[str, dict[str, object]] = {
-        "mape": {},
-        "wape": {},
-        "mape, bca": {"method": "bca"},
-        "mape, 100 clusters": {"clusters": clusters},
-        "mape, 100 clusters of 4": {"clusters": nested},
-    }
-    for name, options in cases.items():
-        figure = name.split(",", maxsplit=1)[0]
+def measure(question: asking.Question) -> None:
+    for n, limit in LIMITS.items():
+        if question.quick and n > 2_000:
+            continue
 
-        def work(figure: str = figure, options: dict = options) -> object:
-            return estimate(figure, **pairs, **options)
+        def peer(task: str, method: str, n: int = n) -> environments.Peer:
+            return environments.Peer("bootstrap", task, n=n, method=method, resamples=RESAMPLES)
 
-        times = milliseconds(work, runs)
-        print(
-            f"{name:24} n = 2,000, 9,999 resamples: min {min(times):6.1f} ms, "
-            f"median {statistics.median(times):6.1f} ms"
+        found = question.against(
+            "bootstrap-t",
+            n,
+            "pairs",
+            ours(n, "bootstrap-t"),
+            arch_studentized=peer("of_arch", "studentized"),
+            SciPy_percentile=peer("of_scipy", "percentile"),
+            NumPy_percentile_by_hand=by_hand(n),
         )
-    for n, resamples in SIZES:
-        r = sample(n)["predicted"]
-        r = r - r.mean()
-
-        def work(r: np.ndarray = r, resamples: int = resamples) -> object:
-            return deviations(r, None, None, resamples=resamples, rng=np.random.default_rng(0))
-
-        times = milliseconds(work, max(3, runs // 3))
-        per_draw = 1e6 * min(times) / (n * resamples)
-        print(
-            f"resampling n = {n:>9,}, {resamples:>5,} resamples: min {min(times):7.1f} ms "
-            f"({per_draw:.1f} ns per draw), peak memory {peak_mib(work):.1f} MiB"
+        seconds = found["NumPy percentile by hand"]["ours_seconds"]
+        question.target(f"bootstrap-t of {n:,} pairs, 9,999 resamples", seconds, limit, "s")
+        question.against(
+            "percentile",
+            n,
+            "pairs",
+            ours(n, "percentile"),
+            SciPy=peer("of_scipy", "percentile"),
+            arch=peer("of_arch", "percentile"),
         )
+        question.against("BCa", n, "pairs", ours(n, "bca"), SciPy=peer("of_scipy", "BCa"))
+    sizes = [10**k for k in range(2, 4 if question.quick else 6)]
+    question.grows(
+        "bootstrap-t, 999 resamples", "pairs", lambda n: ours(n, "bootstrap-t", 999), sizes
+    )
+    for what, options in others().items():
+        figure = what.split(",")[0].lower()
+        work = functools.partial(estimate, figure, **sample(2_000), **options)
+        question.note(f"{what}, 2,000 pairs", 1000 * question.alone(work), "ms")
+    most = 200_000 if question.quick else 2_000_000
+    question.target(f"memory of resampling {most:,} pairs", peak_mib(most, 19), 8, "MiB")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 9)
+    asking.ask(
+        "bootstrap",
+        "Bootstrap intervals",
+        "An interval of the MAPE from 9,999 resamples of single pairs.",
+        measure,
+    )

@@ -1,247 +1,66 @@
 """How long the reader of PyTorch profiler traces takes, and how much memory, beside its peer.
 
-Run: python benchmarks/bench_kineto.py [MIB] [--runs N] [--peer PYTHON]. Makes a trace of that size
-(1,024 MiB by default) as Kineto writes them, from a seed: steps of operators that call others,
-launches, kernels on two streams of which one communicates, copies, Python functions and flows, in
-whole microseconds (the peer rounds to those). Every run is a process of its own; the run of least
-CPU time is printed as JSON, with its peak memory (resident, with Python and the libraries). PYTHON
-is an interpreter that has HolisticTraceAnalysis: its parser (parse_trace_dataframe) reads the same
-file, and its kernel breakdown, idle time and overlap of a smaller one are compared with the rows of
-the reader. Targets: a gigabyte in less than 1 GiB, a third of the peer's time and half of its
-memory.
+Run: python benchmarks/bench_kineto.py [--quick] [-o FOLDER]
+
+A made-up trace as Kineto writes them (see `kineto_trace`). Both sides are processes of their own,
+so that the peak memory (resident, with Python and the libraries) is their own. The peer's parser
+(parse_trace_dataframe of HolisticTraceAnalysis) reads the same file, without the times of kernels,
+idle time and overlap that errcomp's rows have; these are compared on a smaller trace with those of
+the peer's analyses.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import random
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import IO, Any
 
-SEED = 20261122
-KERNELS = [
-    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
-    "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)",
-    "ampere_sgemm_128x64_tn",
-    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, "
-    "float, float, float>, unsigned int, float, 4> >(at::native::ReduceOp<float>)",
-    "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4",
-    "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true, false>"
-    "(float*, float const*, int, int, int, bool const*, int, bool)",
-]
-OPS = ["aten::add", "aten::linear", "aten::mean", "aten::conv2d", "aten::softmax"]
-NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)"
-X = """  {{
-    "ph": "X", "cat": "{cat}", "name": "{name}", "pid": {pid}, "tid": {tid},
-    "ts": {ts}, "dur": {dur},
-    "args": {{
-      {args}
-    }}
-  }},
-"""
-FLOW = """  {{
-    "ph": "{ph}", "id": {id}, "pid": {pid}, "tid": {tid}, "ts": {ts},
-    "cat": "ac2g", "name": "ac2g"{more}
-  }},
-"""
+import asking
+import environments
+import kineto_trace
+
+MIB, PART = 256, 16
 
 
-class Writer:
-    """Writes events, and knows the time."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self.file, self.rng = file, random.Random(SEED)
-        self.id, self.host, self.device, self.network = 0, 1000, 1000, 1000
-
-    def event(self, cat: str, name: str, ts: int, dur: int, **where: Any) -> None:
-        """Write an event with a duration."""
-        args = where.pop("args")
-        where = {"pid": 4242, "tid": 4242, **where}
-        self.file.write(X.format(cat=cat, name=name, ts=ts, dur=dur, args=args, **where))
-
-    def launched(self, cat: str, name: str, stream: int, more: str = "") -> None:
-        """Write work of the GPU with the call that launches it."""
-        self.id += 1
-        took = self.rng.randrange(4, 9)
-        call = "cudaLaunchKernel" if cat == "kernel" else "cudaMemcpyAsync"
-        common = f'"External id": {self.id // 3}, "correlation": {self.id}'
-        self.event("cuda_runtime", call, self.host, took, args=f'{common}, "cbid": 211')
-        self.flow("s", 4242, 4242, self.host)
-        begin = max(self.host + 3, self.network if stream == 20 else self.device)
-        dur = round(self.rng.lognormvariate(3.2 if stream == 20 else 2.3, 0.8))
-        args = (
-            f'{common}, "queued": 0, "device": 0, "context": 1, "stream": {stream}, {more}'
-            '"registers per thread": 32, "shared memory": 0, "blocks per SM": 7.4,\n'
-            '      "grid": [800, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 43'
-        )
-        self.event(cat, name, begin, dur, pid=0, tid=stream, args=args)
-        self.flow("f", 0, stream, begin)
-        if stream == 20:
-            self.network = begin + dur + 1
-        else:
-            self.device = begin + dur + 1
-        self.host += took + 1
-
-    def flow(self, ph: str, pid: int, tid: int, ts: int) -> None:
-        """Write one end of a flow."""
-        more = ', "bp": "e"' if ph == "f" else ""
-        self.file.write(FLOW.format(ph=ph, id=self.id, pid=pid, tid=tid, ts=ts, more=more))
-
-    def operator(self, number: int) -> None:
-        """Write an operator that calls another, which launches kernels."""
-        kind = self.rng.randrange(len(OPS))
-        begin = self.host
-        self.host += 2
-        for _ in range(1 + kind % 2):
-            self.launched("kernel", KERNELS[kind], 7)
-        shape = f"[[{2 ** (number % 8)}, 512], [512, {64 * (1 + kind)}], []]"
-        common = f'"Record function id": 0, "Sequence number": {number}, "Ev Idx": {number}'
-        took = self.host - begin
-        args = f'"External id": {self.id // 3}, {common}, "Input Dims": {shape}'
-        self.event("cpu_op", OPS[kind], begin, took, args=args)
-        inside = f'"External id": {self.id}, {common}, "Input Dims": {shape}'
-        self.event("cpu_op", OPS[kind] + "_", begin + 1, took - 2, args=inside)
-        name = f"nn/modules/module.py(15{number % 90}): _call_impl"
-        args = f'"Python id": {number}, "Python parent id": {number // 2}, "Ev Idx": {number}'
-        self.event("python_function", name, begin - 1, took + 2, args=args)
-        self.host += 3
-
-    def step(self, number: int) -> None:
-        """Write a step of the profiler."""
-        begin = self.host
-        for i in range(400):
-            self.operator(400 * number + i)
-            if i % 40 == 20:
-                self.launched("kernel", NCCL, 20)
-            if i % 100 == 50:
-                name = "Memcpy HtoD (Pinned -> Device)"
-                self.launched("gpu_memcpy", name, 7, '"bytes": 65536, ')
-        self.host = max(self.host, self.device, self.network)
-        name, took = f"ProfilerStep#{number}", self.host - begin
-        self.event("user_annotation", name, begin, took, args='"External id": 1')
-        self.host += 1
-
-
-def make(path: Path, mib: int) -> None:
-    """Write a trace of about this size."""
-    with path.open("w") as file:
-        file.write('{\n  "schemaVersion": 1,\n  "distributedInfo": {"rank": 0, "world_size": 2},\n')
-        file.write('  "deviceProperties": [{"id": 0, "name": "Made Up 100"}],\n')
-        file.write('  "displayTimeUnit": "ms",\n  "traceEvents": [\n')
-        writer, number = Writer(file), 0
-        while file.tell() < mib << 20:
-            writer.step(number)
-            number += 1
-        file.write('  {"name": "process_name", "ph": "M", "ts": 0, "pid": 0, "args": {}}\n]}\n')
-
-
-OWN = """
-import json, resource, sys, time
-from errcomp.readers import kineto
-begun, busy = time.perf_counter(), time.process_time()
-found = kineto.read(sys.argv[1])
-seconds, cpu = time.perf_counter() - begun, time.process_time() - busy
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-import polars as pl
-kernels = found.rows.filter(pl.col("level") == "kernel")
-sums = kernels.group_by("kernel").agg(pl.col("measured").sum(), pl.len()).rows()
-whole = found.rows.filter((pl.col("level") == "system") & (pl.col("run") == "trace"))
-times = dict(whole.select("quantity", "measured").rows())
-document = {"seconds": seconds, "cpu_seconds": cpu, "peak_mib": peak}
-json.dump({**document, "sums": sums, "times": times}, sys.stdout)
-"""
-PEER = """
-import json, logging, os, resource, sys, time
-logging.disable(logging.CRITICAL)
-from hta.common.trace_parser import parse_trace_dataframe
-from hta.configs.parser_config import ParserConfig
-if len(sys.argv) == 2:
-    begun, busy = time.perf_counter(), time.process_time()
-    parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
-    seconds, cpu = time.perf_counter() - begun, time.process_time() - busy
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    json.dump({"seconds": seconds, "cpu_seconds": cpu, "peak_mib": peak}, sys.stdout)
-else:
-    from hta.trace_analysis import TraceAnalysis
-    folder = os.path.dirname(sys.argv[1])
-    trace = TraceAnalysis(trace_dir=folder, include_last_profiler_step=True)
-    _, kernels = trace.get_gpu_kernel_breakdown(
-        visualize=False, duration_ratio=1.0, num_kernels=1000, include_memory_kernels=True)
-    temporal = trace.get_temporal_breakdown(visualize=False).iloc[0].to_dict()
-    overlap = trace.get_comm_comp_overlap(visualize=False).iloc[0].to_dict()
-    sums = {row["name"]: row["sum (us)"] for _, row in kernels.iterrows()}
-    json.dump({"sums": sums, "temporal": temporal, "overlap": overlap}, sys.stdout, default=float)
-"""
-
-
-def process(python: str, code: str, *arguments: str) -> dict[str, Any]:
-    """Run code as a process of its own, and return the JSON that it prints."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [python, "-W", "ignore", "-c", code, *arguments]
-    text = subprocess.check_output(command, env=environment, stderr=subprocess.DEVNULL, text=True)
-    found: dict[str, Any] = json.loads(text[text.index("{") :])
-    return found
-
-
-def least(python: str, code: str, path: Path, runs: int) -> dict[str, Any]:
-    return min(
-        (process(python, code, str(path)) for _ in range(runs)), key=lambda r: r["cpu_seconds"]
-    )
-
-
-def compare(own: dict[str, Any], peer: dict[str, Any]) -> dict[str, Any]:
-    """Return the largest relative differences between the two, by what is compared."""
-    differences = {
-        "sum of a kernel": max(
-            abs(peer["sums"].get(name, 0.0) / total - 1) for name, total, _ in own["sums"]
-        )
-    }
-    times, temporal = own["times"], peer["temporal"]
-    share = 100 * times["overlap"] / times["communication time"]
-    for name, mine, other in (
-        ("idle time", times["idle time"], temporal["idle_time(us)"]),
-        ("computation time", times["computation time"], temporal["compute_time(us)"]),
-        ("overlap, per cent", share, peer["overlap"]["comp_comm_overlap_pctg"]),
-    ):
-        differences[name] = abs(other / mine - 1)
-    return {name: float(f"{value:.2g}") for name, value in differences.items()}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("mib", nargs="?", type=int, default=1024)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--peer", metavar="PYTHON")
-    arguments = parser.parse_args()
+def measure(question: asking.Question) -> None:
+    mib = PART if question.quick else MIB
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        make(path, arguments.mib)
-        own = least(sys.executable, OWN, path, arguments.runs)
-        document: dict[str, Any] = {
-            "mib": path.stat().st_size >> 20,
-            "kernels": sum(count for *_, count in own["sums"]),
-            "cores": os.cpu_count(),
-            "load": round(os.getloadavg()[0], 1),
-            "errcomp": {key: own[key] for key in ("seconds", "cpu_seconds", "peak_mib")},
-        }
-        if arguments.peer:
-            peer = least(arguments.peer, PEER, path, arguments.runs)
-            document["peer"] = peer
-            document["times_as_fast"] = round(peer["cpu_seconds"] / own["cpu_seconds"], 2)
-            document["share_of_memory"] = round(own["peak_mib"] / peer["peak_mib"], 3)
-            # The peer's analyses take many times as long as its parser.
-            part = Path(folder) / "part" / "trace.json"
-            part.parent.mkdir()
-            make(part, min(arguments.mib, 64))
-            results = process(arguments.peer, PEER, str(part), "results")
-            document["differences"] = compare(process(sys.executable, OWN, str(part)), results)
-    print(json.dumps(document, indent=2))
+        kineto_trace.make(path, mib)
+        for task, name in (("load_json", "json of Python, text only"), ("read", "HTA, parser")):
+            found = question.against(
+                "read into rows",
+                path.stat().st_size >> 20,
+                "MiB",
+                environments.Peer("reader", "read", path=str(path)),
+                same=False,
+                **{name: environments.Peer("traces", task, path=str(path))},
+            )
+            if (row := found.get("HTA, parser")) is not None:
+                ours, peer = row["values"]
+                question.target(f"memory of reading {mib} MiB", ours, 1, "GiB")
+                question.target("memory against HTA", ours / peer, 0.5, "times")
+                question.target("time against HTA", row["ratio"], 1 / 3, "times")
+        part = Path(folder) / "part" / "trace.json"
+        part.parent.mkdir()
+        kineto_trace.make(part, PART)
+        question.against(
+            "kernel times, idle time, overlap",
+            PART,
+            "MiB",
+            environments.Peer("reader", "figures", path=str(part)),
+            HTA=environments.Peer("traces", "figures", path=str(part)),
+        )
+        seconds = {}
+        for size in (2, 8) if question.quick else (4, 16, 64, 256):
+            kineto_trace.make(path, size)
+            seconds[size] = question.alone(environments.Peer("reader", "read", path=str(path)))
+        question.keep_growth("read into rows", "MiB", seconds)
 
 
 if __name__ == "__main__":
-    main()
+    asking.ask(
+        "traces",
+        "Trace reading",
+        "A trace of PyTorch's profiler read into rows: kernels, launches, copies, idle time.",
+        measure,
+    )

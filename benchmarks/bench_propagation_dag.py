@@ -1,44 +1,38 @@
 """How long a simulated execution graph takes, and how much memory: 1,002 and 100,000 nodes.
 
-Run: python benchmarks/bench_propagation_dag.py [RUNS]. Prints JSON. Targets: 1,002 nodes x 10^4
-draws in at most 0.1 s (sampling and evaluation, one thread, minimum over RUNS), 10^5 nodes x 10^4
-draws in at most 2 GiB. Seconds of CPU are given beside those by the clock. Every case is a process
-of its own, so that its peak memory (resident, with Python and the libraries) is its own; the graph
-is built before the clock starts.
+Run: python benchmarks/bench_propagation_dag.py [--quick] [-o FOLDER]
 
-random: layers of nodes, each of which waits for one to three nodes of the layer before.
-chain: layers in which every node waits for the same and the next place of the layer before.
+Layers of nodes, each of which waits for one to three nodes of the layer before, with errors that
+are independent or alike within classes. The graph is built before the clock starts. Every graph of
+100,000 nodes is a process of its own, so that its peak memory (resident, with Python and the
+libraries) is its own. Peers: NumPy, a node at a time with all draws of it; NetworkX, a draw at a
+time, so few draws on both sides.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-import os
-import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
-# Before NumPy is loaded: one thread.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
+import asking
+import environments
 import numpy as np
+from memory import peak_gib
 
 from errcomp.propagation.graph.dag import Dag
 from errcomp.propagation.montecarlo import simulate
 from errcomp.propagation.terms import Level, Terms
 
-DRAWS = 10_000
-CASES = [
-    (shape, errors, nodes)
-    for nodes in (1_002, 100_000)
-    for shape in ("random", "chain")
-    for errors in ("independent", "classes")
-]
+DRAWS, FEW = 10_000, 512
+SMALL, LARGE = 1_002, 100_000
 
 
-def terms(n: int, errors: str, rng: np.random.Generator) -> Terms:
+def terms(n: int, errors: str) -> Terms:
+    rng = np.random.default_rng(1)
     codes = rng.integers(0, 10, n)
     levels = () if errors == "independent" else (Level("class", codes, 0.5),)
     return Terms(
@@ -52,62 +46,133 @@ def terms(n: int, errors: str, rng: np.random.Generator) -> Terms:
     )
 
 
-def graph(shape: str, n: int, rng: np.random.Generator) -> Dag:
-    width = 32 if n < 10_000 else 512
-    layer = np.arange(n) // width
-    edges = set()
+def waits(n: int, shape: str = "random") -> list[list[int]]:
+    """Return for each node those of the layer before that it waits for.
+
+    In a chain: the one in its own place and the one in the next.
+    """
+    rng, width = np.random.default_rng(2), 32 if n < 10_000 else 512
+    found: list[list[int]] = [[] for _ in range(min(n, width))]
     for i in range(width, n):
-        first = (layer[i] - 1) * width
+        first = (i // width - 1) * width
         if shape == "chain":
-            place = i - layer[i] * width
-            before = [first + place, first + (place + 1) % width]
-        else:
-            before = (first + rng.choice(width, rng.integers(1, 4), replace=False)).tolist()
-        edges.update((f"n{j}", f"n{i}") for j in before)
-    return Dag({f"n{i}": f"k{i}" for i in range(n)}, sorted(edges))
+            place = i % width
+            found.append([first + place, first + (place + 1) % width])
+            continue
+        found.append(sorted((first + rng.choice(width, rng.integers(1, 4), False)).tolist()))
+    return found
 
 
-def case(shape: str, errors: str, nodes: int, runs: int) -> dict[str, object]:
-    rng = np.random.default_rng(1)
-    dag, kernels = graph(shape, nodes, rng), terms(nodes, errors, rng)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def graph(before: list[list[int]]) -> Dag:
+    edges = [(f"n{j}", f"n{i}") for i, nodes in enumerate(before) for j in nodes]
+    return Dag({f"n{i}": f"k{i}" for i in range(len(before))}, edges)
+
+
+def ours(n: int, errors: str, draws: int = DRAWS) -> Callable[[], list[float]]:
+    dag, kernels = graph(waits(n)), terms(n, errors)
     simulate(kernels, dag.evaluate, draws=512)
-    seconds, cpu = [], []
-    for run in range(runs):
-        begun, busy = time.perf_counter(), time.process_time()
-        result = simulate(kernels, dag.evaluate, draws=DRAWS, seed=run)
-        seconds.append(time.perf_counter() - begun)
-        cpu.append(time.process_time() - busy)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {
-        "graph": shape,
-        "errors": errors,
-        "nodes": nodes,
-        "edges": len(dag.edges),
-        "draws": len(result),
-        "seconds": round(min(seconds), 4),
-        "cpu_seconds": round(min(cpu), 4),
-        "median_seconds": round(sorted(seconds)[runs // 2], 4),
-        "peak_mib": peak // 1024,
-        "mib_before": before // 1024,
-        "mean": result.mean,
-        "sd": result.sd,
-        "precision": result.precision,
-    }
+
+    def work() -> list[float]:
+        found = simulate(kernels, dag.evaluate, draws=draws)
+        return [found.mean, found.sd]
+
+    return work
 
 
-def main(runs: int) -> None:
-    rows = []
-    for shape, errors, nodes in CASES:
-        often = runs if nodes < 10_000 else 1
-        command = [sys.executable, __file__, shape, errors, str(nodes), str(often)]
-        rows.append(json.loads(subprocess.check_output(command)))
-    document = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "rows": rows}
-    print(json.dumps(document, indent=2))
+def by_hand(n: int, errors: str, draws: int = DRAWS) -> Callable[[], list[float]]:
+    """All draws of one node after the other, in blocks of draws."""
+    before, kernels = waits(n), terms(n, errors)
+    own = 1.0 if errors == "independent" else 0.5**0.5
+    value, spread, code = kernels.value, kernels.spread, kernels.classes.astype(int)
+
+    def block(rng: np.random.Generator, size: int) -> np.ndarray:
+        common = (1 - own**2) ** 0.5 * rng.standard_normal((10, size))
+        ends: list[np.ndarray] = []
+        for i, nodes in enumerate(before):
+            log = spread[i] * (own * rng.standard_normal(size) + common[code[i]])
+            end = value[i] * np.exp(log)
+            if nodes:
+                end += functools.reduce(np.maximum, (ends[j] for j in nodes))
+            ends.append(end)
+        return np.maximum.reduce(ends)
+
+    def work() -> list[float]:
+        rng = np.random.default_rng(0)
+        totals = np.concatenate([block(rng, min(500, draws - s)) for s in range(0, draws, 500)])
+        return [float(totals.mean()), float(totals.std(ddof=1))]
+
+    return work
+
+
+def large(nodes: int, errors: str) -> dict[str, float]:
+    """Run one large graph once, in a process of its own: seconds and peak GiB."""
+    command = [sys.executable, __file__, "case", str(nodes), errors]
+    found: dict[str, float] = json.loads(subprocess.check_output(command))
+    return found
+
+
+def case(nodes: int, errors: str) -> dict[str, float]:
+    work = ours(nodes, errors)
+    begun = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - begun
+    return {"seconds": seconds, "peak_gib": peak_gib()}
+
+
+def measure(question: asking.Question) -> None:
+    question.uses("numpy", "scipy")
+    for errors in ("independent", "classes"):
+        alike = "independent" if errors == "independent" else "alike within classes"
+        found = question.against(
+            f"10,000 draws, errors {alike}",
+            SMALL,
+            "nodes",
+            ours(SMALL, errors),
+            NumPy_by_hand=by_hand(SMALL, errors),
+        )
+        seconds = found["NumPy by hand"]["ours_seconds"]
+        question.target(f"{SMALL:,} nodes, 10,000 draws, {alike}", seconds, 0.1, "s")
+    chain, kernels = graph(waits(SMALL, "chain")), terms(SMALL, "classes")
+    seconds = question.alone(lambda: simulate(kernels, chain.evaluate, draws=DRAWS).mean)
+    question.note("a chain of layers, errors alike within classes", 1000 * seconds, "ms")
+    before, kernels = waits(SMALL), terms(SMALL, "independent")
+    edges = [(j, i) for i, nodes in enumerate(before) for j in nodes]
+    networkx = environments.Peer(
+        "dags",
+        "of_networkx",
+        nodes=SMALL,
+        edges=edges,
+        value=kernels.value.tolist(),
+        spread=kernels.spread.tolist(),
+        draws=FEW,
+    )
+    question.against(
+        f"{FEW} draws, errors independent",
+        SMALL,
+        "nodes",
+        ours(SMALL, "independent", FEW),
+        NetworkX=networkx,
+    )
+    sizes = [100, 1_000] if question.quick else [100, 1_000, 10_000]
+    seconds = {n: question.alone(ours(n, "classes")) for n in sizes}
+    largest = 10_000 if question.quick else LARGE
+    for errors in ("independent", "classes"):
+        found = large(largest, errors)
+        question.target(
+            f"memory of {largest:,} nodes, 10,000 draws, {errors}", found["peak_gib"], 2, "GiB"
+        )
+        if errors == "classes":
+            seconds[largest] = found["seconds"]
+    question.keep_growth("10,000 draws, errors alike within classes", "nodes", seconds)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        print(json.dumps(case(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+    if sys.argv[1:2] == ["case"]:
+        print(json.dumps(case(int(sys.argv[2]), sys.argv[3])))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 9)
+        asking.ask(
+            "dag",
+            "Execution graph",
+            "The time of an execution graph whose nodes have uncertain times, by simulation.",
+            measure,
+        )

@@ -1,338 +1,238 @@
-"""How long the moments of a sum take, beside NumPy and other libraries.
+"""How long mean and spread of a sum take, beside NumPy and other libraries.
 
-Run: python benchmarks/bench_propagation_sum.py [--runs N] [--peers PYTHON]. Prints JSON. Targets: a
-sum of 1,000 terms with their full covariance in at most 10 ms and twice NumPy's sqrt(1' S 1), both
-timed in turn in one run; 10^6 rows with block correlation in at most 50 ms. Seconds are the least
-over the runs, by the clock and of CPU, one thread. PYTHON is an interpreter in which uncertainties,
-GTC, punpy and OpenTURNS are installed, or some of them: each does the same tasks in a process of
-its own, and one that is missing or fails is said to be.
+Run: python benchmarks/bench_propagation_sum.py [--quick] [-o FOLDER]
+
+Terms with a covariance matrix, terms that are alike within classes, a million rows, and a Monte
+Carlo of a sum with one common factor beside the same in plain NumPy.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import time
+import dataclasses
 from collections.abc import Callable
 
-# Before NumPy is loaded: one thread.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
+import asking
+import environments
 import numpy as np
 
 from errcomp.propagation.canonical import Canonical, MomentsAlgebra, graph_moments
-from errcomp.propagation.maxima import maximum_of_two
+from errcomp.propagation.montecarlo import simulate
 from errcomp.propagation.sums import error_budget, total_from_covariance, total_moments
 from errcomp.propagation.terms import Level, Terms
 
-MATRIX, BLOCKS, ROWS, NODES = 1_000, 10_000, 10**6, 1_002
+MATRIX, BLOCKS, DRAWS = 1_000, 10_000, 10_000
 
-#: What every peer begins with: the same covariance as here, and a clock.
-_PEER_START = f"""
-import json, time, warnings
-warnings.simplefilter("ignore")
-import numpy as np
-a = np.random.default_rng(1).normal(size=({MATRIX}, {MATRIX}))
-S, x = a @ a.T / {MATRIX}, np.random.default_rng(2).uniform(1, 2, {MATRIX})
-rows = []
-def task(name, work):
-    begun = time.perf_counter()
-    mean, sd = work()
-    seconds = time.perf_counter() - begun
-    rows.append({{"task": name, "seconds": seconds, "mean": float(mean), "sd": float(sd)}})
-"""
-_PEER_BLOCKS = f"""
-def blocks(one):
+
+def covariance(n: int) -> tuple[np.ndarray, np.ndarray]:
+    a = np.random.default_rng(1).normal(size=(n, n))
+    s = a @ a.T / n
+    return np.random.default_rng(2).uniform(1, 2, n), (s + s.T) / 2
+
+
+def block_terms(n: int) -> Terms:
+    """Return terms of 20 classes; half of the variance of a term is its class's."""
     rng = np.random.default_rng(3)
-    value, code = rng.uniform(1, 2, {BLOCKS}), rng.integers(0, 20, {BLOCKS})
-    shared = [one(0.0, 1.0) for _ in range(20)]
-    out = 0.0
-    for v, c in zip(value.tolist(), code.tolist()):
-        out = out + v * (1 + 0.2 * (0.5**0.5 * shared[c] + 0.5**0.5 * one(0.0, 1.0)))
-    return out
-"""
-PEERS = {
-    "uncertainties": """
-from uncertainties import __version__ as version, correlated_values, ufloat
-def both(y):
-    return y.nominal_value, y.std_dev
-task("covariance", lambda: both(sum(correlated_values(x, S))))
-task("blocks", lambda: both(blocks(ufloat)))
-task("maximum", lambda: both(max(ufloat(10, 1), ufloat(10, 1))))
-""",
-    "GTC": """
-from GTC import set_correlation, uncertainty, ureal, value, version
-sd = np.sqrt(S.diagonal())
-def covariance():
-    q = [ureal(m, s, independent=False) for m, s in zip(x.tolist(), sd.tolist())]
-    for i in range(len(q)):
-        for j in range(i):
-            set_correlation(S[i, j] / sd[i] / sd[j], q[i], q[j])
-    y = sum(q)
-    return value(y), uncertainty(y)
-def maximum():
-    y = max(ureal(10, 1), ureal(10, 1), key=value)
-    return value(y), uncertainty(y)
-def chain():
-    y = blocks(ureal)
-    return value(y), uncertainty(y)
-task("maximum", maximum)
-task("blocks", chain)
-task("covariance", covariance)
-""",
-    "punpy": """
-import punpy
-version = getattr(punpy, "__version__", "unknown")
-def first_order():
-    prop = punpy.LPUPropagation()
-    total = lambda v: np.array([v.sum()])
-    return x.sum(), np.ravel(prop.propagate_cov(total, [x], [S], return_corr=False))[0]
-def simulated():
-    prop = punpy.MCPropagation(10_000)
-    largest = lambda a, b: np.maximum(a, b)
-    ten, one = np.array([10.0]), np.array([1.0])
-    u = prop.propagate_random(largest, [ten, ten], [one, one])
-    return 10.0, np.ravel(u)[0]
-task("covariance", first_order)
-task("maximum", simulated)
-""",
-    "OpenTURNS": """
-import openturns as ot
-version = ot.__version__
-def moments(function, distribution):
-    y = ot.CompositeRandomVector(function, ot.RandomVector(distribution))
-    taylor = ot.TaylorExpansionMoments(y)
-    return taylor.getMeanFirstOrder()[0], taylor.getCovariance()[0, 0] ** 0.5
-def covariance():
-    n = len(x)
-    total = ot.LinearFunction([0.0] * n, [0.0], ot.Matrix(np.ones((1, n)).tolist()))
-    return moments(total, ot.Normal(ot.Point(x), ot.CovarianceMatrix(S.tolist())))
-def maximum():
-    largest = ot.SymbolicFunction(["a", "b"], ["max(a, b)"])
-    return moments(largest, ot.Normal([10.0, 10.0], [1.0, 1.0], ot.CorrelationMatrix(2)))
-task("maximum", maximum)
-task("covariance", covariance)
-""",
-}
-
-
-def fastest(runs: int, *works: Callable[[], object]) -> list[dict[str, float]]:
-    """Least seconds of each by the clock and of CPU, taken in turn."""
-    clocks: list[list[float]] = [[] for _ in works]
-    cpus: list[list[float]] = [[] for _ in works]
-    for _ in range(runs):
-        for work, clock, cpu in zip(works, clocks, cpus, strict=True):
-            begun, busy = time.perf_counter(), time.process_time()
-            work()
-            clock.append(time.perf_counter() - begun)
-            cpu.append(time.process_time() - busy)
-    return [
-        {"seconds": min(clock), "cpu_seconds": min(cpu)}
-        for clock, cpu in zip(clocks, cpus, strict=True)
-    ]
-
-
-def covariance_rows(runs: int) -> list[dict[str, object]]:
-    a = np.random.default_rng(1).normal(size=(MATRIX, MATRIX))
-    s, x = a @ a.T / MATRIX, np.random.default_rng(2).uniform(1, 2, MATRIX)
-    s, ones = (s + s.T) / 2, np.ones(MATRIX)
-    total = total_from_covariance(x, s)
-    ours, numpys = fastest(
-        20 * runs, lambda: total_from_covariance(x, s), lambda: np.sqrt(ones @ s @ ones)
+    value, code = rng.uniform(1, 2, n), rng.integers(0, 20, n)
+    names = np.array([f"t{i}" for i in range(n)])
+    return Terms(
+        ids=names,
+        classes=names,
+        value=value,
+        count=np.ones(n, np.int64),
+        bias=np.zeros(n),
+        spread=np.full(n, 0.2),
+        levels=(Level("class", code, 0.5),),
+        kind="relative",
     )
-    sd = np.sqrt(s.diagonal())
-    names = np.array([f"t{i}" for i in range(MATRIX)])
-    terms = Terms(
+
+
+def nested_terms(n: int, spreads: str = "of the class") -> Terms:
+    """Return log-normal kernels in classes on devices; the spread is the class's or the row's."""
+    rng = np.random.default_rng(3)
+    device = rng.integers(0, 8, n)
+    label = 20 * device + rng.integers(0, 20, n)
+    kernel = 50 * label + rng.integers(0, 50, n)
+    table = rng.uniform(0.05, 0.4, 160)
+    shares = {"device": (device, 0.3), "class": (label, 0.2), "kernel": (kernel, 0.2)}
+    return Terms(
+        ids=np.arange(n).astype(str),
+        classes=(label % 16).astype("U2"),
+        value=rng.lognormal(size=n),
+        count=rng.integers(1, 9, n),
+        bias=rng.normal(0, 0.1, n),
+        spread=table[label] if spreads == "of the class" else rng.uniform(0.05, 0.4, n),
+        levels=tuple(
+            Level(name, np.unique(codes, return_inverse=True)[1], share)
+            for name, (codes, share) in shares.items()
+        ),
+    )
+
+
+def one_factor(n: int) -> Terms:
+    """Return n kernels whose log errors have a common factor: half of their variance."""
+    rng = np.random.default_rng(5)
+    names = np.array([f"k{i}" for i in range(n)])
+    return Terms(
+        ids=names,
+        classes=names,
+        value=rng.lognormal(size=n),
+        count=np.ones(n, np.int64),
+        bias=np.zeros(n),
+        spread=np.full(n, 0.3),
+        levels=(Level("all", np.zeros(n, np.int64), 0.5),),
+    )
+
+
+def ours_one_factor(n: int, draws: int, method: str) -> Callable[[], list[float]]:
+    terms = one_factor(n)
+
+    def work() -> list[float]:
+        found = simulate(terms, draws=draws, method=method)
+        return [found.mean, found.sd]
+
+    return work
+
+
+def numpy_one_factor(n: int, draws: int) -> Callable[[], list[float]]:
+    """Draw the same in plain NumPy, a block of draws at a time."""
+    value = one_factor(n).value
+
+    def work() -> list[float]:
+        rng, totals = np.random.default_rng(0), np.empty(draws)
+        half = 0.3 * 0.5**0.5
+        for start in range(0, draws, 500):
+            stop = min(start + 500, draws)
+            common = rng.standard_normal((stop - start, 1))
+            log = half * (common + rng.standard_normal((stop - start, n)))
+            totals[start:stop] = np.exp(log) @ value
+        return [totals.mean(), totals.std(ddof=1)]
+
+    return work
+
+
+def moments(terms: Terms) -> Callable[[], list[float]]:
+    def work() -> list[float]:
+        found = total_moments(terms)
+        return [found.mean, found.sd]
+
+    return work
+
+
+def budget(n: int) -> Callable[[], object]:
+    terms = nested_terms(n)
+    return lambda: error_budget(terms)
+
+
+def with_matrix() -> Terms:
+    """Return 1,000 log-normal terms with a correlation matrix."""
+    x, s = covariance(MATRIX)
+    names, sd = np.array([f"t{i}" for i in range(MATRIX)]), np.sqrt(s.diagonal())
+    return Terms(
         ids=names,
         classes=names,
         value=x,
         count=np.ones(MATRIX, np.int64),
         bias=np.zeros(MATRIX),
-        spread=0.2 * ones,
+        spread=np.full(MATRIX, 0.2),
         matrix=s / np.outer(sd, sd),
     )
-    (log_normal,) = fastest(runs, lambda: total_moments(terms))
-    return [
-        {
-            "task": "covariance",
-            "terms": MATRIX,
-            **ours,
-            "numpy_seconds": numpys["seconds"],
-            "ratio": ours["seconds"] / numpys["seconds"],
-            "mean": total.mean,
-            "sd": total.sd,
-        },
-        {"task": "log-normal terms with a correlation matrix", **log_normal},
-    ]
 
 
-def block_terms(n: int, groups: tuple[int, ...], spreads: str, **more: object) -> Terms:
-    """Rows in nested groups; the spread depends on the class, on few values, or on the row."""
-    rng = np.random.default_rng(3)
-    codes = [rng.integers(0, groups[0], n)]
-    for fan in groups[1:]:
-        codes.append(np.unique(codes[-1] * fan + rng.integers(0, fan, n), return_inverse=True)[1])
-    table = rng.uniform(0.05, 0.4, 64)
-    spread = {
-        "of the class": table[codes[min(1, len(codes) - 1)] % 64],
-        "one of 8": rng.choice(table[:8], n),
-        "of the row": rng.uniform(0.05, 0.4, n),
-    }[spreads]
-    names = np.arange(n).astype(str)
-    return Terms(
-        ids=names,
-        classes=(codes[min(1, len(codes) - 1)] % 16).astype("U2"),
-        value=rng.lognormal(size=n),
-        count=rng.integers(1, 9, n),
-        bias=rng.normal(0, 0.1, n),
-        spread=spread,
-        levels=tuple(
-            Level(f"l{i}", c.astype(np.int64), share)
-            for i, (c, share) in enumerate(zip(codes, (0.3, 0.2, 0.2), strict=False))
-        ),
-        **more,
-    )
-
-
-def estimated(runs: int) -> dict[str, object]:
-    """Time one run of a million kernel instances under the five levels that are estimated."""
-    rng = np.random.default_rng(4)
-    label = rng.integers(0, 20, ROWS)
-    kernel = 80 * label + rng.integers(0, 80, ROWS)
-    device, row = np.zeros(ROWS, dtype=np.int64), np.arange(ROWS)
-    shares = {"device": (device, 0.05), "class": (label, 0.2), "run": (label, 0.3)}
-    shares |= {"kernel": (kernel, 0.3), "row": (row, 0.15)}
-    terms = Terms(
-        ids=row.astype(str),
-        classes=label.astype("U2"),
-        value=rng.lognormal(size=ROWS),
-        count=np.ones(ROWS, dtype=np.int64),
-        bias=np.zeros(ROWS),
-        spread=rng.uniform(0.05, 0.4, 20)[label],
-        levels=tuple(Level(name, codes, share) for name, (codes, share) in shares.items()),
-    )
-    (seconds,) = fastest(runs, lambda: total_moments(terms))
-    return seconds
-
-
-def million_rows(runs: int) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for levels, groups in (
-        ("device > class > kernel", (8, 20, 1000)),
-        ("device > class", (8, 20)),
-        ("device", (8,)),
-    ):
-        for spreads in ("of the class", "one of 8", "of the row"):
-            terms = block_terms(ROWS, groups, spreads)
-            (seconds,) = fastest(runs, lambda terms=terms: total_moments(terms))
-            rows.append(
-                {
-                    "task": "million rows",
-                    "levels": levels,
-                    "groups": [int(level.codes.max()) + 1 for level in terms.levels],
-                    "spreads": spreads,
-                    **seconds,
-                }
-            )
-    rows.append({"task": "million rows as estimated", **estimated(runs)})
-    terms = block_terms(ROWS, (8, 20, 1000), "of the class")
-    (budget,) = fastest(2, lambda: error_budget(terms))
-    rows.append({"task": "budget by class of a million rows", **budget})
-    few = block_terms(500, (8, 20), "of the class")
-    few = Terms(
-        few.ids, few.classes, few.value, few.count * 0 + 2000, few.bias, few.spread, few.levels
-    )
-    (seconds,) = fastest(20 * runs, lambda: total_moments(few))
-    rows.append({"task": "million instances of 500 terms", **seconds})
-    return rows
-
-
-def same_as_peers(runs: int) -> list[dict[str, object]]:
-    rng = np.random.default_rng(3)
-    value, code = rng.uniform(1, 2, BLOCKS), rng.integers(0, 20, BLOCKS)
-    names = np.array([f"t{i}" for i in range(BLOCKS)])
-    terms = Terms(
-        ids=names,
-        classes=names,
-        value=value,
-        count=np.ones(BLOCKS, np.int64),
-        bias=np.zeros(BLOCKS),
-        spread=np.full(BLOCKS, 0.2),
-        levels=(Level("class", code, 0.5),),
-        kind="relative",
-    )
-    blocks, larger = fastest(
-        5 * runs, lambda: total_moments(terms), lambda: maximum_of_two(10, 1, 10, 1)
-    )
-    total, most = total_moments(terms), maximum_of_two(10, 1, 10, 1)
-    return [
-        {"task": "blocks", **blocks, "mean": total.mean, "sd": total.sd},
-        {"task": "maximum", **larger, "mean": most.mean, "sd": most.sd},
-    ]
-
-
-def graph_row(runs: int) -> dict[str, object]:
-    """Time a layered graph in which each node waits for three of the layer before."""
-    rng = np.random.default_rng(4)
-    width = 13
-    layers = NODES // width
+def layered() -> Callable[[], object]:
+    """Return the moments of a graph: each node waits for three of the 13 in the layer before."""
+    rng, width, layers = np.random.default_rng(4), 13, 77
     before = [
         rng.choice(width, 3, replace=False) + width * (layer - 1) if layer else []
         for layer in range(layers)
         for _ in range(width)
     ]
-    terms = block_terms(len(before) + 1, (1, 10), "of the class")
+    terms = nested_terms(len(before))
 
     def evaluate(on: MomentsAlgebra) -> Canonical:
         ends: list[Canonical] = []
         for i, waits in enumerate(before):
-            time = on.leaf(str(i))
-            ready = [ends[j] for j in waits]
-            ends.append(on.total([on.maximum(ready), time]) if ready else time)
-        return on.total([on.maximum(ends[-width:]), on.leaf(str(len(before)))])
+            own, ready = on.leaf(str(i)), [ends[j] for j in waits]
+            ends.append(on.total([on.maximum(ready), own]) if ready else own)
+        return on.maximum(ends[-width:])
 
-    (seconds,) = fastest(runs, lambda: graph_moments(terms, evaluate))
-    return {"task": "graph", "nodes": len(before) + 1, "edges": 3 * len(before), **seconds}
+    return lambda: graph_moments(terms, evaluate)
 
 
-def peer(python: str, name: str) -> dict[str, object]:
-    script = _PEER_START + _PEER_BLOCKS + PEERS[name]
-    script += 'print(json.dumps({"version": str(version), "rows": rows}))'
-    try:
-        done = subprocess.run(
-            [python, "-c", script], capture_output=True, text=True, timeout=600, check=False
+def measure(question: asking.Question) -> None:
+    question.uses("numpy", "scipy")
+    x, s = covariance(MATRIX)
+    ones = np.ones(MATRIX)
+
+    def ours() -> list[float]:
+        found = total_from_covariance(x, s)
+        return [found.mean, found.sd]
+
+    def peer(task: str, n: int) -> environments.Peer:
+        return environments.Peer("sums", task, n=n)
+
+    found = question.against(
+        "sum with a covariance matrix",
+        MATRIX,
+        "terms",
+        ours,
+        NumPy_by_hand=lambda: [float(x.sum()), float(np.sqrt(ones @ s @ ones))],
+        uncertainties=peer("uncertainties_covariance", MATRIX),
+        OpenTURNS=peer("openturns_covariance", MATRIX),
+        punpy=peer("punpy_covariance", MATRIX),
+        GTC=peer("gtc_covariance", MATRIX),
+    )
+    row = found["NumPy by hand"]
+    question.target("sum with covariance of 1,000 terms", row["ours_seconds"], 0.01, "s")
+    question.target("the same, against NumPy", row["ratio"], 2.0, "times")
+    question.against(
+        "sum of terms alike within 20 classes",
+        BLOCKS,
+        "terms",
+        # The others make their terms as they add them up: so does this.
+        lambda: moments(block_terms(BLOCKS))(),
+        uncertainties=peer("uncertainties_blocks", BLOCKS),
+        GTC=peer("gtc_blocks", BLOCKS),
+    )
+    for method in ("sobol", "random"):
+        found = question.against(
+            f"Monte Carlo of a sum with one factor, 10,000 draws ({method})",
+            1_000,
+            "terms",
+            ours_one_factor(1_000, DRAWS, method),
+            NumPy_by_hand=numpy_one_factor(1_000, DRAWS),
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return {"peer": name, "missing": str(error)}
-    if done.returncode:
-        return {"peer": name, "missing": done.stderr.strip().splitlines()[-1:]}
-    return {"peer": name, **json.loads(done.stdout.splitlines()[-1])}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers")
-    options = parser.parse_args()
-    document = {
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "numpy": np.__version__,
-        "rows": [
-            *covariance_rows(options.runs),
-            *million_rows(options.runs),
-            *same_as_peers(options.runs),
-            graph_row(options.runs),
-        ],
-        "peers": [peer(options.peers, name) for name in PEERS]
-        if options.peers
-        else "not asked for",
-    }
-    print(json.dumps(document, indent=2))
+        ratio = found["NumPy by hand"]["ratio"]
+        question.target(f"one-factor Monte Carlo ({method}) against NumPy", ratio, 1.0, "times")
+    few = nested_terms(500)
+    few = dataclasses.replace(few, count=np.full(500, 2_000))
+    for what, work in (
+        ("1,000 log-normal terms with a correlation matrix", moments(with_matrix())),
+        ("a million instances of 500 terms", moments(few)),
+        ("moments of a graph of 1,001 nodes", layered()),
+    ):
+        question.note(what, 1000 * question.alone(work), "ms")
+    sizes = [10**k for k in range(3, 6 if question.quick else 7)]
+    for spreads in ("of the class", "of the row"):
+        seconds = question.grows(
+            f"moments, three levels, spread {spreads}",
+            "rows",
+            lambda n, spreads=spreads: moments(nested_terms(n, spreads)),
+            sizes,
+        )
+        if 10**6 in seconds and spreads == "of the class":
+            question.target("moments of a million rows", seconds[10**6], 0.05, "s")
+    question.grows(
+        "budget by class",
+        "rows",
+        budget,
+        sizes,
+    )
 
 
 if __name__ == "__main__":
-    main()
+    asking.ask(
+        "sums",
+        "Sum with covariance",
+        "Mean and standard deviation of a sum of uncertain times that are correlated.",
+        measure,
+    )

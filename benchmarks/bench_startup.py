@@ -1,37 +1,85 @@
-"""How long `import errcomp` and `errcomp --help` take, as whole processes.
+"""How long errcomp takes to start, as whole processes, beside a bare interpreter and others.
 
-Run: python benchmarks/bench_startup.py [RUNS]. Prints minimum and median in milliseconds beside a
-bare interpreter. Budget: 300 ms each.
+Run: python benchmarks/bench_startup.py [--quick] [-o FOLDER]
+
+A process of its own for each run, from its start to its end; files are in the system's cache. The
+audit searches for the subset of the claim and has intervals. "Nothing compiled" is the first run
+after an installation: Python compiles every module that it imports.
 """
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Callable
 
-COMMANDS = {
-    "python -c pass": ["-c", "pass"],
-    "import errcomp": ["-c", "import errcomp"],
-    "errcomp --help": ["-m", "errcomp", "--help"],
-}
+import asking
+import environments
 
-
-def milliseconds(arguments: list[str]) -> float:
-    """Time one process from start to end."""
-    begun = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    return 1000 * (time.perf_counter() - begun)
+#: What may not be imported by the package alone.
+HEAVY = ("pandas", "pymc", "matplotlib", "sklearn", "statsmodels")
 
 
-def main(runs: int) -> None:
-    """Print a line for each command."""
-    for name, arguments in COMMANDS.items():
-        milliseconds(arguments)  # warms the file cache
-        times = [milliseconds(arguments) for _ in range(runs)]
-        print(f"{name:16} min {min(times):6.1f} ms, median {statistics.median(times):6.1f} ms")
+def process(*arguments: str, python: str = sys.executable) -> Callable[[], None]:
+    def work() -> None:
+        subprocess.run([python, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    return work
+
+
+def uncompiled(*arguments: str) -> Callable[[], None]:
+    def work() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            process("-X", f"pycache_prefix={folder}", *arguments)()
+
+    return work
+
+
+def pulled_in() -> list[str]:
+    """Return the heavy packages that `import errcomp` loads."""
+    code = f"import errcomp, sys; print(*(n for n in {HEAVY!r} if n in sys.modules))"
+    return subprocess.check_output([sys.executable, "-c", code], text=True).split()
+
+
+def measure(question: asking.Question) -> None:
+    question.uses("numpy")
+    bare = process("-c", "pass")
+    question.against(
+        "import errcomp",
+        1,
+        "process",
+        process("-c", "import errcomp"),
+        bare_interpreter=bare,
+        **{"import numpy": process("-c", "import numpy")},
+    )
+    python, reason = environments.environment("start")
+    if reason is None:
+        metrics = process("-c", "import sklearn.metrics", python=python)
+        question.against(
+            "errcomp --help",
+            1,
+            "process",
+            process("-m", "errcomp", "--help"),
+            **{"import sklearn.metrics": metrics},
+        )
+    else:
+        question.missing.append({"peer": "scikit-learn", "case": "start", "reason": reason})
+    audit = ("-m", "errcomp", "audit", "neusight")
+    for name, work, limit in (
+        ("errcomp --help", process("-m", "errcomp", "--help"), 0.3),
+        ("errcomp audit neusight", process(*audit), 4.0),
+        ("errcomp audit neusight, nothing compiled", uncompiled(*audit), 4.0),
+    ):
+        found = question.against(name, 1, "process", work, bare_interpreter=bare)
+        question.target(name, found["bare interpreter"]["ours_seconds"], limit, "s")
+    question.target("heavy packages that import errcomp loads", len(pulled_in()), 0, "packages")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
+    asking.ask(
+        "startup",
+        "Start-up",
+        "A process from start to end: the package imported, the help, and a whole audit.",
+        measure,
+    )

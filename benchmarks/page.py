@@ -1,0 +1,166 @@
+"""Write docs/benchmarks.md from the results, so that nothing in it is written by hand.
+
+Run: python benchmarks/page.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+
+#: Questions in the order of the page, and the script that answers each.
+QUESTIONS = {
+    "grouped": "bench_grouped",
+    "grouped_disk": "bench_grouped_disk",
+    "bootstrap": "bench_intervals",
+    "clusters": "bench_clusters",
+    "sums": "bench_propagation_sum",
+    "dag": "bench_propagation_dag",
+    "conformal": "bench_conformal",
+    "traces": "bench_kineto",
+    "startup": "bench_startup",
+    "search": "bench_search",
+    "hierarchical": "bench_hierarchical",
+    "history": "bench_history",
+}
+
+_HEAD = """# Benchmarks
+
+How long errcomp takes, beside what else does the same. One script a question in `benchmarks/`; this
+page is made from their results, `benchmarks/results/*.json`, by `benchmarks/page.py`. To repeat it:
+
+    make benchmarks                              # all but the files larger than memory
+    make benchmarks-disk                         # these
+    python benchmarks/bench_grouped.py --quick   # one of them, on a smaller case
+
+* Both sides run in turn (ours, peer, ours, peer, …) in one run, so that what else the machine does
+  slows both. **Ratio** is the median over neighbours of our seconds by the peer's: below 1 errcomp
+  is faster. In brackets: a 95 % interval of that median, or of fewer than six the least and the
+  largest.
+* Peers of another environment (`benchmarks/peers/`) are live processes that wait while it is not
+  their turn. Imports and the making of data are not timed. The numerics have one thread on both
+  sides; Polars, pandas and DuckDB decide for themselves.
+* **Difference**: the largest relative one between what both sides returned, where that should be
+  the same. Simulated and resampled figures differ by their noise.
+* **Growth**: the seconds at growing sizes. A slope of 1 is linear, of 0 flat; it is fitted to the
+  logarithms of all sizes, so that what a call costs in any case makes it smaller.
+
+Whether a change made errcomp slower is watched apart: `make watch` times small cases beside the
+same by hand (seconds of CPU, ratios only, so that machines compare), holds them against errcomp's
+own history (`benchmarks/history.csv`), and has `errcomp halflife check` tell a change from noise.
+"""
+
+
+def seconds(value: float) -> str:
+    """Write a time with three digits.
+
+    >>> seconds(0.01234), seconds(2.0), seconds(3.4e-05)
+    ('12.3 ms', '2 s', '34 µs')
+    """
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e6:.3g} µs"
+
+
+def number(value: float) -> str:
+    """Write a figure with three digits, and no power of ten.
+
+    >>> number(123456.0), number(0.00012), number(1.666)
+    ('123,456', '0.00012', '1.67')
+    """
+    if value >= 1000:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    return f"{value:.10f}".rstrip("0") if "e" in text else text
+
+
+def table(head: list[str], rows: list[list[str]], left: int = 2) -> str:
+    """Return a table of which the first columns are texts."""
+    marks = ["---" if i < left else "---:" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *rows))
+
+
+def compared(cases: list[dict[str, Any]]) -> str:
+    head = ["What", "Peer", "n", "errcomp", "Peer takes", "Ratio", "Difference"]
+    rows = [
+        [
+            case["case"],
+            case["peer"],
+            f"{case['n']:,} {case['unit']}",
+            seconds(case["ours_seconds"]),
+            seconds(case["peer_seconds"]),
+            f"{number(case['ratio'])} [{number(case['ratio_low'])}, {number(case['ratio_high'])}]",
+            "–" if case["difference"] is None else f"{case['difference']:.1g}",
+        ]
+        for case in cases
+    ]
+    return table(head, rows)
+
+
+def grown(one: dict[str, Any]) -> str:
+    """Return a sentence of how the cost of one case grows."""
+    sizes = zip(one["sizes"], one["seconds"], strict=True)
+    text = ", ".join(f"{n:,}: {seconds(s)}" for n, s in sizes)
+    fit = one["fit"]
+    end = ""
+    if fit is not None:
+        end = f". Slope {fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
+    return f"* {one['case']}, by {one['unit']}: {text}{end}."
+
+
+def held(targets: list[dict[str, Any]]) -> str:
+    rows = [
+        [
+            one["what"],
+            f"{number(one['found'])} {one['unit']}",
+            f"{number(one['limit'])} {one['unit']}",
+            "yes" if one["met"] else "**no**",
+        ]
+        for one in targets
+    ]
+    return table(["Asked for", "Found", "At most", "Met"], rows, left=1)
+
+
+def section(found: dict[str, Any]) -> str:
+    """Return what is said of one question."""
+    machine, script = found["machine"], QUESTIONS[found["question"]]
+    parts = [f"## {found['title']}", found["asked"], compared(found["cases"])]
+    if found["growth"]:
+        parts.append("\n".join(["Growth:", "", *map(grown, found["growth"])]))
+    if found["targets"]:
+        parts.append(held(found["targets"]))
+    if found["notes"]:
+        notes = [f"{one['what']} {number(one['found'])} {one['unit']}" for one in found["notes"]]
+        parts.append("Beside that: " + "; ".join(notes) + ".")
+    if found["missing"]:
+        said = [f"* {one['case']}: {one['peer']}: {one['reason']}" for one in found["missing"]]
+        parts.append("\n".join(["Not compared:", "", *said]))
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    small = " Small cases (`--quick`)." if found["quick"] else ""
+    parts.append(
+        f"`benchmarks/{script}.py`, {found['date']}: {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_gib']} GiB, {machine['system']}, load before {machine['load_before']}; "
+        f"{versions}.{small}"
+    )
+    return "\n\n".join(parts)
+
+
+def text(folder: Path = RESULTS) -> str:
+    """Return the page."""
+    paths = [folder / f"{name}.json" for name in QUESTIONS]
+    found = [json.loads(p.read_text(encoding="utf-8")) for p in paths if p.exists()]
+    return "\n\n".join([_HEAD.rstrip(), *map(section, found)]) + "\n"
+
+
+def write() -> None:
+    PAGE.write_text(text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
