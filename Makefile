@@ -1,7 +1,8 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test simulations install lint types docs site core coverage clean
+.PHONY: demo test simulations install lint types docs site core coverage watch benchmarks \
+    benchmarks-disk clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -62,6 +63,19 @@ core:
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(CORE)/bin/pytest -p no:cacheprovider -q -n 2 \
 	    --dist worksteal -m "not slow and not site" tests
 
+# Whether errcomp became slower: its own ratios, in its own history, through its own gate.
+watch: $(DEV)
+	$(BIN)/python benchmarks/watch.py
+
+# Every benchmark, and the page of the documentation that is made of them; peers are installed at
+# first. The other one writes 2 GB into a temporary folder.
+benchmarks: $(DEV)
+	$(BIN)/python benchmarks/run_all.py
+
+benchmarks-disk: $(DEV)
+	$(BIN)/python benchmarks/bench_grouped_disk.py
+	$(BIN)/python benchmarks/page.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -74,4 +88,4 @@ $(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@ $(RUN)
 
 clean:
-	rm -rf $(VENV) $(CORE) .coverage* .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(CORE) benchmarks/.peers .coverage* .mypy_cache .ruff_cache .hypothesis dist build
