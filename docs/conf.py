@@ -43,6 +43,8 @@ public_modules = (
     "errcomp.metrics.bands",
     "errcomp.metrics.intervals",
     "errcomp.scale.pairs",
+    "errcomp.scale.history",
+    "errcomp.scale.kernels",
     "errcomp.scale.scanning",
     "errcomp.claims",
     "errcomp.claims.auditing",

@@ -128,7 +128,7 @@ class Audit(Shown):
         device that the table has. Where there are none, all pairs count as independent, unchecked.
     engine : str
         Where the pairs stayed, of which only sums were fetched; empty where they were at hand. In
-        an engine medians are those of a histogram (see `errcomp.metrics.median_ape_approx`).
+        an engine medians are those of a histogram, ``median_ape_approx``.
     not_looked_for : tuple of str
         Caveats that single pairs are needed for, which were not at hand.
     """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["HistoryRows", "history_of"]
+__all__ = ["HistoryRows"]
 
 _NUMBERS = ("measured", "predicted", "measured_spread", "n_repeats")
 

@@ -20,7 +20,7 @@ from errcomp.tables.kernels import Kernels
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["BUCKET", "KernelRows", "kernels_of"]
+__all__ = ["KernelRows"]
 
 #: Width of the buckets of log measurements: kernels 2 % apart are told apart.
 BUCKET = 0.02
