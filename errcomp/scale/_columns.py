@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,13 +24,14 @@ from errcomp.metrics.intervals._kinds import (
     Request,
     maximum,
     not_offered,
+    quantile_interval,
     refused,
     too_few,
 )
 from errcomp.results import Caveat, Estimate
 from errcomp.scale._clusters import cluster_intervals, without_cluster
 from errcomp.scale._forms import within
-from errcomp.scale._quantiles import Histogram, quantile_bounds, quantiles
+from errcomp.scale._quantiles import Histogram, bounds_in_clusters, quantile_bounds, quantiles
 from errcomp.scale._totals import Totals
 from errcomp.scale._values import log_t_bounds, no_bounds, undefined, values
 
@@ -99,6 +101,7 @@ def column(
     parts: Sequence[Totals] = (),
     clusters: Sequence[str] = (),
     histogram: Histogram | None = None,
+    by_cluster: Sequence[Histogram] | None = None,
 ) -> FigureColumn:
     """Compute one figure of all groups.
 
@@ -115,6 +118,8 @@ def column(
         Keys of the clusters, outermost first.
     histogram : Histogram, optional
         Of the errors of each group, for quantiles.
+    by_cluster : sequence of Histogram, optional
+        For each group those of its clusters.
     """
     if ask is not None and (refusal := refused(figure(name), ask.method)) is not None:
         none, said = np.full(len(totals), np.nan), _Said(refusal.method)
@@ -127,7 +132,10 @@ def column(
     if ask is None:
         low, high, say = _nothing(len(totals)), _nothing(len(totals)), _not_asked
     elif histogram is not None and figure(name).kind == "quantile":
-        low, high, say = _from_histogram(name, histogram, ask, clustered=bool(clusters))
+        if clusters:
+            low, high, say = _in_clusters(name, value, by_cluster, ask)
+        else:
+            low, high, say = _from_histogram(name, histogram, ask)
     elif clusters:
         low, high, say = _by_clusters(name, value, parts, clusters, ask)
     else:
@@ -237,12 +245,12 @@ def _by_clusters(
     ]
     low, high = (_floats([one.low for one in found]), _floats([one.high for one in found]))
 
-    def say(i: int) -> _Said:
-        sample = Sample(len(set(parts[i].keys[clusters[0]])), True)
-        caveats = small_sample(figure(name).label, found[i].coverage, sample)
-        return _Said(found[i].method, caveats, found[i].seed)
+    return low, high, lambda i: _words(name, found[i], len(set(parts[i].keys[clusters[0]])))
 
-    return low, high, say
+
+def _words(name: str, found: Interval, clusters: int) -> _Said:
+    caveats = small_sample(figure(name).label, found.coverage, Sample(clusters, True))
+    return _Said(found.method, caveats, found.seed)
 
 
 def _floats(ends: Sequence[float | None]) -> Floats:
@@ -254,12 +262,8 @@ def _quantile_of(name: str) -> float:
     return q
 
 
-def _from_histogram(name: str, histogram: Histogram, ask: Request, *, clustered: bool) -> Bounds:
+def _from_histogram(name: str, histogram: Histogram, ask: Request) -> Bounds:
     """Take order statistics as bounds of a quantile, as far as buckets tell."""
-    if clustered:
-        text = "no interval: order statistics of whole clusters need every pair in memory"
-        none = _nothing(len(histogram.n))
-        return none, none, lambda i: _Said(text)
     low, high, needed = quantile_bounds(histogram, _quantile_of(name), ask.level)
 
     def say(i: int) -> _Said:
@@ -271,3 +275,27 @@ def _from_histogram(name: str, histogram: Histogram, ask: Request, *, clustered:
         )
 
     return low, high, say
+
+
+def _in_clusters(
+    name: str, value: Floats, by_cluster: Sequence[Histogram] | None, ask: Request
+) -> Bounds:
+    """Bound a quantile of pairs of which whole clusters are drawn."""
+    if by_cluster is None:
+        text = "no interval: there are too many clusters for a histogram of each"
+        none = _nothing(len(value))
+        return none, none, lambda i: _Said(text)
+    q, exact = _quantile_of(name), name.removesuffix("_approx")
+    found = [
+        quantile_interval(
+            exact,
+            Sample(len(part.n), True),
+            float(one),
+            ask,
+            partial(bounds_in_clusters, part, q, ask.level),
+        )
+        for one, part in zip(value, by_cluster, strict=True)
+    ]
+    sizes = [len(part.n) for part in by_cluster]
+    low, high = (_floats([getattr(one, end) for one in found]) for end in ("low", "high"))
+    return low, high, lambda i: _words(name, found[i], sizes[i])

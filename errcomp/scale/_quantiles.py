@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp._frames import Added, is_missing
-from errcomp.metrics.intervals._counts import quantile_needs
+from errcomp.metrics.intervals._counts import quantile_needs, ranks_in_clusters
 from errcomp.metrics.ranked import BUCKET
 from errcomp.scale._totals import Totals
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Histogram", "quantile_bounds", "quantiles"]
+__all__ = ["Histogram", "bounds_in_clusters", "quantile_bounds", "quantiles"]
 
 #: Stands for the logarithm of an exact prediction's error.
 _EXACT = np.iinfo(np.int64).min
@@ -59,6 +59,17 @@ class Histogram:
         chosen = index.tolist()
         return Histogram(
             [self.bucket[i] for i in chosen], [self.count[i] for i in chosen], self.n[index]
+        )
+
+    def merged(self, codes: NDArray[np.int64]) -> Histogram:
+        """Put groups together that have the same number, from 0 without gaps."""
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order])) + 1
+        parts = [self.select(index).pooled() for index in np.split(order, starts)]
+        return Histogram(
+            [part.bucket[0] for part in parts],
+            [part.count[0] for part in parts],
+            np.asarray([part.n[0] for part in parts]),
         )
 
     def pooled(self) -> Histogram:
@@ -113,6 +124,21 @@ def quantile_bounds(histogram: Histogram, q: float, level: float) -> tuple[Float
         low[i] = _value(histogram.at(i, first), 0.0)
         high[i] = _value(histogram.at(i, last), 1.0)
     return low, high, needed
+
+
+def bounds_in_clusters(clusters: Histogram, q: float, level: float) -> tuple[float, float] | None:
+    """Return the bounds of a quantile of one group from the histograms of its clusters.
+
+    As `errcomp.metrics.intervals._counts.quantile_in_clusters`, to the outer edges of buckets.
+    """
+    whole = clusters.pooled()
+    middle = whole.at(0, 1 + int(q * (int(whole.n[0]) - 1)))
+    both = zip(clusters.bucket, clusters.count, strict=True)
+    below = np.asarray([count[bucket <= middle].sum() for bucket, count in both], dtype=np.float64)
+    ranks = ranks_in_clusters(below, clusters.n.astype(np.float64), q, level)
+    if ranks is None:
+        return None
+    return _value(whole.at(0, ranks[0]), 0.0), _value(whole.at(0, ranks[1]), 1.0)
 
 
 def _ranks(n: int, q: float, tail: float) -> tuple[int, int]:

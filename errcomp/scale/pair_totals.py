@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp._frames import Sum
+from errcomp.scale._errors import MOST_HISTOGRAMS
 from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
 from errcomp.tables._table import Table
@@ -31,6 +32,8 @@ class PairTotals(Table):
     pairs : PairRows
     by : sequence of str
         Keys that parts are chosen by. Quantiles are known of parts that are unions of their groups.
+    clusters : sequence of str
+        Keys that quantiles are known by as well, unless there are too many.
     within : sequence of str
         Keys that split these groups further; sums are known of every combination.
     sums : sequence of Sum
@@ -57,13 +60,23 @@ class PairTotals(Table):
     """
 
     def __init__(
-        self, pairs: PairRows, *, by: Sequence[str], within: Sequence[str], sums: Sequence[Sum]
+        self,
+        pairs: PairRows,
+        *,
+        by: Sequence[str],
+        within: Sequence[str],
+        sums: Sequence[Sum],
+        clusters: Sequence[str] = (),
     ) -> None:
-        keys = tuple(dict.fromkeys((*by, *within)))
+        keys = tuple(dict.fromkeys((*by, *clusters, *within)))
         pairs.check_columns(keys)
         self._totals = pairs.totals(keys, sums)
-        self._histogram = pairs.histogram(by)
-        self._group = self._totals.numbered(by)[0]
+        known = tuple(dict.fromkeys((*by, *clusters)))
+        if self._totals.numbered(known)[1] > MOST_HISTOGRAMS:
+            known = tuple(by)
+        self._histogram = pairs.histogram(known)
+        self._of_histogram = self._totals.merged(known)
+        self._group = self._totals.numbered(known)[0]
         self.source, self.subject, self.selection = pairs.source, None, dict(pairs.selection)
         self.unit, self.dropped, self.engine = pairs.unit, pairs.dropped, pairs.engine
         self.rows = np.arange(len(self._totals))
@@ -87,6 +100,7 @@ class PairTotals(Table):
         part.dropped, part.selection, part.engine = (), self.selection, self.engine
         part.rows, part._native, part._histogram = self.rows[index], self._native, self._histogram
         part._totals, part._group = self._totals.select(index), self._group[index]
+        part._of_histogram = self._of_histogram
         part._columns = {name: values[index] for name, values in self._columns.items()}
         return part
 
@@ -103,10 +117,15 @@ class PairTotals(Table):
         """Add up by group, ordered by key, as `PairRows.totals`: all sums that there are."""
         return self._totals.merged(by)
 
+    def has_histogram(self, by: Sequence[str]) -> bool:
+        """Say whether `histogram` knows these keys."""
+        return set(by) <= self._of_histogram.keys.keys()
+
     def histogram(self, by: Sequence[str] = ()) -> Histogram:
-        """Return the histogram of all pairs; by group there is none."""
-        assert not by
-        return self._histogram.select(np.unique(self._group)).pooled()
+        """Return the histograms of the groups, ordered by key."""
+        there = np.unique(self._group)
+        found = self._histogram.select(there)
+        return found.merged(self._of_histogram.select(there).numbered(by)[0])
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:

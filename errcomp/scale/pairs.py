@@ -183,6 +183,10 @@ class PairRows:
         self._check(found, known)
         return found
 
+    def has_histogram(self, by: Sequence[str]) -> bool:
+        """Say whether `histogram` knows these keys: an engine can be asked for any."""
+        return True
+
     def histogram(self, by: Sequence[str]) -> Histogram:
         """Count pairs by group and by bucket of their APE, of rows that `totals` has checked."""
         return Histogram.of(*self._rows.histogram(by, "log_ape", BUCKET))

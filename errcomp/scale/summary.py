@@ -12,8 +12,8 @@ from errcomp.errors import InputError
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals._kinds import SHARES, Request
 from errcomp.scale._columns import FigureColumn, column
+from errcomp.scale._errors import Errors
 from errcomp.scale._forms import sums_for
-from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
 from errcomp.scale.pair_totals import PairTotals
 from errcomp.scale.pairs import PairRows
@@ -96,14 +96,14 @@ def summarize_rows(
     sums = sums_for(figures, intervals=ask is not None)
     pairs.check_columns((*by, *clusters))
     fine = pairs.totals(list(dict.fromkeys((*by, *clusters))), sums)
-    fine_histogram = None
+    errors = None
     if any(figure(name).kind == "quantile" for name in figures):
-        fine_histogram = pairs.histogram(by)
-    rows = _rows(fine, by, figures, clusters, ask, fine_histogram, pairs.unit)
+        errors = Errors.of(pairs, fine, by, clusters[:1] if ask is not None else ())
+    rows = _rows(fine, by, figures, clusters, ask, errors, pairs.unit)
     whole = rows
     if by:
-        histogram = None if fine_histogram is None else fine_histogram.pooled()
-        whole = _rows(fine, (), figures, clusters, ask, histogram, pairs.unit)
+        pooled = None if errors is None else errors.pooled()
+        whole = _rows(fine, (), figures, clusters, ask, pooled, pairs.unit)
     macro = {one.name: float(np.mean(one.value)) for one in rows.figures}
     return Summary(by, rows, whole[0], macro, pairs.dropped, pairs.native)
 
@@ -114,7 +114,7 @@ def _rows(
     figures: Sequence[str],
     clusters: Sequence[str],
     ask: Request | None,
-    histogram: Histogram | None,
+    errors: Errors | None,
     unit: str | None,
 ) -> GroupRows:
     totals = fine.merged(by) if clusters or not by else fine
@@ -126,7 +126,15 @@ def _rows(
         starts: NDArray[np.int64] = np.flatnonzero(np.diff(group)) + 1
         parts = [cells.select(index) for index in np.split(np.arange(len(cells)), starts)]
     columns = [
-        column(name, totals, ask, parts=parts, clusters=clusters, histogram=histogram)
+        column(
+            name,
+            totals,
+            ask,
+            parts=parts,
+            clusters=clusters,
+            histogram=None if errors is None else errors.whole,
+            by_cluster=None if errors is None else errors.by_cluster,
+        )
         for name in figures
     ]
     return GroupRows(totals, columns, unit)

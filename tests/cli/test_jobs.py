@@ -33,7 +33,10 @@ def test_the_document_is_the_same(run: Run, command: str) -> None:
 @pytest.mark.parametrize(
     ("words", "called"),
     [
-        (("calibrate", "evaluate"), "calibration.composition.evaluate_composition"),
+        (
+            ("calibrate", "evaluate", "--estimator", "device"),
+            "calibration.composition.evaluate_composition",
+        ),
         (("propagate", "--graph", "graph.json"), "propagation.propagate"),
     ],
 )

@@ -64,6 +64,9 @@ def same_row(found: AuditRow, expected: AuditRow) -> None:
         match = expected.figures[name]
         if name == "median_ape":
             assert figure.value == pytest.approx(match.value, rel=0.00501)
+            assert (figure.low is None) == (match.low is None), where
+            if figure.low is not None:
+                assert (figure.low, figure.high) == pytest.approx((match.low, match.high), rel=0.03)
             continue
         for end in ("value", "low", "high"):
             a, b = getattr(figure, end), getattr(match, end)

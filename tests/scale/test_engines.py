@@ -99,6 +99,29 @@ def test_quantiles_are_within_half_a_per_cent(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_medians_have_bounds_where_clusters_are_drawn(
+    engine: str, table: pl.DataFrame, to_engine: Make
+) -> None:
+    options: dict[str, Any] = {"by": "device", "cluster": "run"}
+    found = summarize(PairRows(to_engine(engine, table)), figures="median_ape_approx", **options)
+    inside = summarize(table, figures="median_ape", **options)
+    for one, other in zip([*found.rows, found.pooled], [*inside.rows, inside.pooled], strict=True):
+        figure, exact = one.figures["median_ape_approx"], other.figures["median_ape"]
+        assert figure.method == exact.method
+        assert (figure.low, figure.high) == pytest.approx((exact.low, exact.high), rel=0.02)
+
+
+def test_too_many_clusters_have_no_histogram_each(
+    table: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("errcomp.scale._errors.MOST_HISTOGRAMS", 40)
+    found = summarize(table.lazy(), figures="median_ape_approx", by="device", cluster="run")
+    figure = found.rows[0].figures["median_ape_approx"]
+    assert figure.low is None
+    assert "too many clusters for a histogram of each" in figure.method
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -21,6 +21,7 @@ __all__ = [
     "order_statistics",
     "quantile_in_clusters",
     "quantile_needs",
+    "ranks_in_clusters",
     "tolerance_n",
     "tolerance_share",
     "wilson",
@@ -135,13 +136,27 @@ def quantile_in_clusters(
     n = len(values)
     below = (values <= np.quantile(values, q)).astype(np.float64)
     count = int(cluster.max()) + 1
-    n_eff = effective_n(add_up(below, cluster, count), add_up(np.ones(n), cluster, count), level)
-    shares = clopper_pearson(q * n_eff, n_eff, level)
-    low, high = math.floor(n * shares[0]), math.ceil(n * shares[1])
-    if low < 1 or high >= n:
+    inside, size = add_up(below, cluster, count), add_up(np.ones(n), cluster, count)
+    ranks = ranks_in_clusters(inside, size, q, level)
+    if ranks is None:
         return None
+    low, high = ranks
     ordered = np.partition(values, (low - 1, high - 1))
     return float(ordered[low - 1]), float(ordered[high - 1])
+
+
+def ranks_in_clusters(
+    below: NDArray[np.float64], size: NDArray[np.float64], q: float, level: float
+) -> tuple[int, int] | None:
+    """Return the ranks (from 1) of the bounds of a quantile: see `quantile_in_clusters`.
+
+    ``below`` and ``size`` are the pairs up to the quantile, and all pairs, of each cluster.
+    """
+    n = int(size.sum())
+    n_eff = effective_n(below, size, level)
+    shares = clopper_pearson(q * n_eff, n_eff, level)
+    low, high = math.floor(n * shares[0]), math.ceil(n * shares[1])
+    return None if low < 1 or high >= n else (low, high)
 
 
 def tolerance_share(n: int, level: float = 0.95) -> float:

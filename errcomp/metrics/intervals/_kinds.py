@@ -211,7 +211,8 @@ def _of_quantile(figure: Figure, value: float, data: Checked, ask: Request) -> I
     errors = _ape(data)
     if ask.clusters is not None:
         cluster = _outermost(ask.clusters)
-        return _of_quantile_in_clusters(figure.name, q, value, errors, cluster, ask)
+        exact = figure.name.removesuffix("_approx")
+        return _of_quantile_in_clusters(exact, q, value, errors, cluster, ask)
     bounds = _counts.order_statistics(errors, q, ask.level)
     if bounds is None:
         needed = _counts.quantile_needs(q, ask.level)
@@ -229,12 +230,28 @@ def _of_quantile_in_clusters(
     cluster: NDArray[np.int64],
     ask: Request,
 ) -> Interval:
-    sample, row = Sample(int(cluster.max()) + 1, True), IN_CLUSTERS.get(name, ())
+    sample = Sample(int(cluster.max()) + 1, True)
+
+    def bounds() -> tuple[float, float] | None:
+        return _counts.quantile_in_clusters(errors, q, cluster, ask.level)
+
+    return quantile_interval(name, sample, value, ask, bounds)
+
+
+def quantile_interval(
+    name: str,
+    sample: Sample,
+    value: float,
+    ask: Request,
+    bounds_of: Callable[[], tuple[float, float] | None],
+) -> Interval:
+    """Make the interval of a quantile where whole clusters are drawn, if there are enough."""
+    row = IN_CLUSTERS.get(name, ())
     if sample.units < _FEWEST_CLUSTERS:
         return too_few(sample, _FEWEST_CLUSTERS)
     if not is_offered(row, sample):
         return not_offered(sample)
-    bounds = _counts.quantile_in_clusters(errors, q, cluster, ask.level)
+    bounds = bounds_of()
     if bounds is None:
         return Interval(
             f"no interval: {ask.percent} confidence needs more than {sample.units} clusters"
