@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from errcomp._frames import column_values, is_missing
+from errcomp._frames import MARK, column_values, is_missing
 from errcomp.errors import InputError, describe_rows, offer
 
 if TYPE_CHECKING:
@@ -98,9 +98,10 @@ def rename(
     olds = {**{name: name for name in required}, **columns}
     missing = [str(old) for old in olds.values() if old not in frame.columns]
     if missing:
+        theirs = [name for name in frame.columns if not name.startswith(MARK)]
         raise InputError(
             f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
-            f"{offer('Columns found', frame.columns, wanted=missing[0])}. "
+            f"{offer('Columns found', theirs, wanted=missing[0])}. "
             f"Name yours with {options} (columns={{...}} in Python)."
         )
     for old, uses in Counter(olds.values()).most_common(1):

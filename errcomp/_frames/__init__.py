@@ -8,9 +8,10 @@ from errcomp._frames._cells import Cells, Logs, cells_of
 from errcomp._frames._eager import column_values, frame_from_columns, is_missing, to_eager
 from errcomp._frames._places import PARTITION
 from errcomp._frames._rows import Added, Rows, in_engine
-from errcomp._frames._terms import Sum
+from errcomp._frames._terms import MARK, Sum
 
 __all__ = [
+    "MARK",
     "PARTITION",
     "Added",
     "Cells",

@@ -116,6 +116,8 @@ def metric_mismatch(case: Case) -> Finding | None:
     written = format_fraction(value) if spec.unit == "fraction" else format_number(value, 3)
     if spec.unit == "measured" and case.pairs.unit:
         written += f" {case.pairs.unit}"
+    if math.isnan(value) and case.weights is None:
+        written = "takes single pairs"
     moral = "twice too high still correlates perfectly"
     if spec.unit != "correlation":
         moral = "the two cannot be compared"

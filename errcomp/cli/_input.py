@@ -169,7 +169,13 @@ def load_table(args: argparse.Namespace) -> Pairs:
         )
     if path.exists():
         options = {"columns": columns or None, "unit": args.unit, "zeros": args.zeros}
-        found = readers.read(path, **options)
+        try:
+            found = readers.read(path, **options)
+        except InputError as error:
+            if path.is_dir() and any(path.glob("*.parquet")):
+                hint = f"Its Parquet files alone: '{path / '*.parquet'}' (quoted)."
+                raise InputError(f"{error} {hint}") from None
+            raise
         if isinstance(found, Pairs):
             pairs = found
         else:

@@ -72,7 +72,9 @@ class Parser(argparse.ArgumentParser):
 
     def _unknown(self, word: str) -> str:
         if not word.startswith("-"):
-            return f"one argument too many: {word!r}"
+            quoted = word.endswith((".parquet", ".pq"))
+            hint = f". Quote a pattern: '{Path(word).parent / '*.parquet'}'" if quoted else ""
+            return f"one argument too many: {word!r}{hint}"
         option = word.partition("=")[0]
         after = [one.prog for one in leaves(self) if option in one._option_string_actions]
         if after:

@@ -18,6 +18,7 @@ from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
 from errcomp.tables import Zeros
 from errcomp.tables._table import as_options, check_options_occur, meant, tool_called
+from errcomp.tables.pairs import OPTIONS
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -90,7 +91,7 @@ class PairRows:
     ) -> None:
         check_zeros(zeros)
         rows = Rows(data)
-        renamed = rows.asked(lambda: rename(rows.frame, columns or {}, source))
+        renamed = rows.asked(lambda: rename(rows.frame, columns or {}, source, options=OPTIONS))
         self._rows, self._renamed = Rows(renamed), dict(columns or {})
         self.native, self.engine, self.source, self._place = data, rows.engine, source, place
         self.selection: dict[str, tuple[str, ...]] = {}

@@ -43,7 +43,7 @@ RESERVED_KEYS = (
     "date",
     "repeat",
 )
-_OPTIONS = "--predicted COLUMN --measured COLUMN --column NAME=COLUMN"
+OPTIONS = "--predicted COLUMN --measured COLUMN --column NAME=COLUMN"
 _NOT_KEYS = ("predicted", "measured", "status", "unit")
 
 
@@ -138,7 +138,7 @@ class Pairs(Table):
         subject: str | None = None,
         line_offset: int | None = None,
     ) -> None:
-        frame = rename(to_eager(data), columns or {}, source, options=_OPTIONS)
+        frame = rename(to_eager(data), columns or {}, source, options=OPTIONS)
         origin = Origin.of_table(source, len(frame), line_offset)
         self.source, self.subject, self.selection = source, subject, {}
         ok = status_ok(frame)

@@ -230,3 +230,34 @@ def test_what_looks_at_single_pairs_refuses_a_folder(folder: Path, run: Run) -> 
     ran = run("claims", "search", folder, "--figure", "x=2%")
     assert ran.code == 2
     assert "Parquet files, which may be more than memory holds" in ran.err
+
+
+def test_a_folder_with_other_files_says_how_to_name_a_pattern(
+    folder: Path, tmp_path: Path, run: Run
+) -> None:
+    part = next(folder.rglob("*.parquet"))
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    (mixed / "part-0.parquet").write_bytes(part.read_bytes())
+    (mixed / "notes.txt").write_text("of the run")
+    assert f"Its Parquet files alone: '{mixed}/*.parquet'" in run("audit", mixed).err
+    assert run("audit", f"{mixed}/*.parquet", "--json").code == 0
+    unquoted = run("audit", mixed / "part-0.parquet", mixed / "part-1.parquet")
+    assert f"Quote a pattern: '{mixed}/*.parquet'" in unquoted.err
+
+
+def test_columns_that_are_missing_are_named_without_ours(tmp_path: Path, run: Run) -> None:
+    for i in range(2):
+        pl.DataFrame({"time": [1.0], "model_ms": [1.1]}).write_parquet(tmp_path / f"{i}.parquet")
+    err = run("audit", tmp_path).err
+    assert "_errcomp" not in err
+    assert "--column NAME=COLUMN" in err
+
+
+def test_a_summary_for_ci_says_what_was_not_looked_for(
+    folder: Path, tmp_path: Path, run: Run
+) -> None:
+    summary = tmp_path / "audit.md"
+    claim = ("--claim", "12%", "--aggregation", "mean")
+    assert run("audit", folder, "--by", "device", *claim, "--markdown", summary).code == 0
+    assert "Not looked for, as it takes single pairs" in summary.read_text()

@@ -13,7 +13,7 @@ from errcomp.report.checks._caveats import remedies
 from errcomp.report.checks._report import CheckReport
 from errcomp.report.checks.junit import Case
 from errcomp.report.checks.markdown import head, items, line, paragraph, table
-from errcomp.report.tables.audit import AS_IF_INDEPENDENT, brackets_note, verdict_word
+from errcomp.report.tables.audit import AS_IF_INDEPENDENT, brackets_note, stayed, verdict_word
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit
@@ -283,4 +283,4 @@ def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
         text += " Whether pairs err alike was not checked: there is no column model or device."
     elif any(not one.independent for one in judged):
         text += " Where pairs are not independent and clusters too few, it may fail more often."
-    return [line(text)]
+    return [line(" ".join([text, *stayed(result)]))]

@@ -189,8 +189,8 @@ def stayed(result: Audit) -> list[str]:
         return []
     return [
         f"The pairs stayed where they are ({result.engine}), and only sums and counts were read: "
-        "medians are within 0.5 % of the exact ones, and intervals of independent pairs are log-t. "
-        f"Not looked for, as it takes single pairs: {', '.join(result.not_looked_for)}."
+        "medians are within 0.5 % of the exact ones, intervals of means that are not by clusters "
+        f"are log-t. Not looked for, as it takes single pairs: {', '.join(result.not_looked_for)}."
     ]
 
 
