@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from pickle import PicklingError
 from typing import Any, TypeVar
@@ -129,8 +130,15 @@ def _elsewhere(
 
 def _through_joblib(
     backend: Any, call: _Call, items: Iterable[Any], n_jobs: int | None
-) -> Iterable[_Outcome]:
-    joblib = _import_joblib()
+) -> Iterator[_Outcome]:
+    joblib, left = _import_joblib(), False
+
+    def wanted() -> Iterator[Any]:
+        for item in items:
+            if left:
+                return
+            yield item
+
     # Ray has no generator: its results come all at once.
     lazily = getattr(backend, "supports_return_generator", False)
     # "c": a function may write into what it was given, as it may here.
@@ -138,8 +146,16 @@ def _through_joblib(
         n_jobs=n_jobs, return_as="generator" if lazily else "list", mmap_mode="c"
     )
     delayed = joblib.delayed(call)
-    found: Iterable[_Outcome] = parallel(delayed(item) for item in items)
-    return found
+    found: Iterable[_Outcome] = parallel(delayed(item) for item in wanted())
+    try:
+        # Not "yield from", which closes what is found: a thread of loky fails where it is cut off.
+        for outcome in found:  # noqa: UP028
+            yield outcome
+    except GeneratorExit:
+        left = True
+        with suppress(Exception):  # of what nobody waits for
+            deque(found, maxlen=0)
+        raise
 
 
 def _on_dask(backend: Any, call: _Call, items: Iterable[Any]) -> Iterator[_Outcome]:
