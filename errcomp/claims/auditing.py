@@ -226,8 +226,8 @@ def audit(
     Notes
     -----
     Where pairs stay in an engine, their medians are read off histograms, intervals of pairs that
-    count as independent are log-t, null distributions are those of large samples, and caveats that
-    single pairs are needed for are not looked for: ``not_looked_for`` names them.
+    count as independent are log-t, and caveats that single pairs are needed for are not looked for:
+    ``not_looked_for`` names them.
 
     Examples
     --------
