@@ -55,6 +55,7 @@ def _tables_of(tool: Mapping[str, Any], notes: Sequence[str]) -> list[Table]:
         name,
         Column("File", lambda row: row["files"]),
         Column("Gives", lambda row: row["gives"]),
+        Column("Measured on", lambda row: row["reference"] or "–"),
     ]
     values = [
         name,

@@ -104,6 +104,7 @@ FORMATS = (
         quantities=tuple(f"observation-{i + 1}" for i in range(_MOST)),
         units=("unknown",),
         gives="measurements",
+        reference="simulator",
         sample="proxy pipeline, first 500 rows",
         recognise=_recognise,
         read=_read,

@@ -285,6 +285,7 @@ FORMATS = (
         quantities=("time",),
         units=("ms",),
         gives="measurements",
+        reference="hardware",
         sample="a4b22df (A800: linear_op, attention)",
         recognise=_is_own_profile,
         read=lambda source: read_profile(source, "Frontier", "frontier-profile"),

@@ -176,6 +176,7 @@ def _format(
         quantities=("time",),
         units=("ms",),
         gives=gives,
+        reference="hardware",
         sample="",
         recognise=recognise,
         read=call,

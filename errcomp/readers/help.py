@@ -128,7 +128,14 @@ def _rows(frame: pl.DataFrame) -> pl.DataFrame:
         level=pl.lit("model"),
         quantity=pl.lit("time"),
         unit=pl.lit("ms"),
+        reference=pl.when(_is_estimated()).then(pl.lit("estimate")),
     )
+
+
+def _is_estimated() -> pl.Expr:
+    import polars as pl
+
+    return pl.any_horizontal(pl.col("device").str.starts_with(name) for name in _ESTIMATED)
 
 
 def _notes(devices: list[str]) -> list[str]:
@@ -219,6 +226,7 @@ FORMATS = (
         quantities=("time",),
         units=("ms",),
         gives="measurements",
+        reference="hardware",
         sample="HELP 45f70eb, excerpts",
         recognise=_is_table,
         read=_read_table,
@@ -231,6 +239,7 @@ FORMATS = (
         quantities=("time",),
         units=("ms",),
         gives="measurements",
+        reference="hardware",
         sample="HELP 45f70eb, fbnet on pixel3",
         recognise=_is_native,
         read=_read_native,

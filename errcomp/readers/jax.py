@@ -81,6 +81,7 @@ def _format(
         quantities=("time",),
         units=("ps",),
         gives="measurements",
+        reference="hardware",
         sample=sample,
         recognise=recognise,
         read=call,

@@ -125,6 +125,7 @@ FORMATS = (
         ),
         units=("us",),
         gives="measurements",
+        reference="hardware",
         sample="PyTorch 2.0 to 2.5: CUDA (A100, H100) and ROCm 6.2 (MI250)",
         recognise=_recognise,
         read=_read,

@@ -64,6 +64,7 @@ class Tool:
                     "quantities": list(one.quantities),
                     "units": list(one.units),
                     "gives": one.gives,
+                    "reference": one.reference if _GIVES[one.gives] & 2 else None,
                     "sample": one.sample,
                     "read": one.read is not None,
                     "limits": one.limits

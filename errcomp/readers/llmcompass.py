@@ -213,7 +213,8 @@ def _format(
     read_file: Callable[[Source], Output],
     **others: Any,
 ) -> Format:
-    fields = {"levels": ("kernel",), "limits": _ALIKE, **others}
+    # Whether a file of times is measured or simulated, only its name says.
+    fields = {"levels": ("kernel",), "limits": _ALIKE, "reference": "unknown", **others}
     return Format(
         name=name,
         tool="LLMCompass",
@@ -262,6 +263,7 @@ FORMATS = (
         _die,
         _read_die,
         levels=("system",),
+        reference="hardware",
         limits="The file has no names: dies and parts are those of the script that plots it.",
     ),
 )

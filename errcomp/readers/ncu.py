@@ -83,6 +83,7 @@ def _profile(
         quantities=("time",),
         units=("ns", "us", "ms", "s", "cycles"),
         gives="measurements",
+        reference="hardware",
         sample=sample,
         recognise=lambda source: _ncu_files.kind_of(source) == kind,
         read=call,

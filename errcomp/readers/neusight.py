@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from errcomp.errors import InputError
 from errcomp.readers._decode import files_readable
@@ -34,6 +34,8 @@ __all__ = ["FORMATS", "FailedCheck", "NeusightArtifact", "Report", "read"]
 
 _Totals = dict[Configuration, dict[str, float]]
 _Summary = dict[tuple[str, ...], dict[str, str]]
+#: What the artifact measures on: GPUs.
+_REFERENCE: Literal["hardware"] = "hardware"
 _SUMMARY_KEYS = ("device", "model_name", "mode", "seqlen", "batch", "option")
 
 
@@ -291,7 +293,7 @@ def _pairs(root: Path, rows: list[dict[str, Any]]) -> Pairs:
 
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return Pairs(
-        frame,
+        frame.with_columns(reference=pl.lit(_REFERENCE)),
         unit="ms",
         source=str(root),
         subject="neusight" if "neusight" in frame["tool"] else None,
@@ -319,6 +321,7 @@ FORMATS = (
         quantities=("time",),
         units=("ms",),
         gives="both",
+        reference=_REFERENCE,
         sample="ASPLOS 2025 artifact",
         recognise=lambda source: is_artifact(source.path),
         read=_rows_of,

@@ -196,6 +196,7 @@ def _format(
         quantities=("time",),
         units=("ms",),
         gives=gives,
+        reference="hardware",
         sample=sample,
         recognise=recognise,
         read=call,

@@ -50,6 +50,8 @@ class Output:
         * ``quantity``: time, ttft, tpot, cycles, energy, power, …; ``unit``: as in the file;
         * ``predicted``, ``measured``: the value; null where the file has none;
         * ``status``: null, or why there is no value (the prediction failed);
+        * ``reference``: what ``measured`` was measured on: hardware, rtl, simulator, estimate or
+          unknown; null where there is no measured value, no column where there are none;
         * every other column is a key: ``run``, ``kernel``, ``kernel_class``, ``count``, ``device``,
           ``model``, ``request``, ``version``, …
     formats : tuple of str
@@ -184,7 +186,7 @@ class Output:
             scale = factor(ends["unit"][0], rows["unit"][0]) if len(ends) else 1.0
             ends = ends.select("run", run_measured=pl.col("measured") * scale)
             rows = rows.join(ends.unique("run"), on="run", how="left", maintain_order="left")
-        return Kernels(without_empty(rows).drop("quantity"), source=self.name)
+        return Kernels(_of_table(rows), source=self.name)
 
     @property
     def runs(self) -> Runs:
@@ -197,7 +199,7 @@ class Output:
         """
         from errcomp.tables import Runs
 
-        return Runs(without_empty(self._times("model")).drop("quantity"), source=self.name)
+        return Runs(_of_table(self._times("model")), source=self.name)
 
     @property
     def history(self) -> History:
@@ -231,7 +233,9 @@ class Output:
             )
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
         rows = without_empty(self._of_one_unit(self._of_one_level(rows)))
-        return History(rows, source=self.name, order=order, series=series)
+        return History(
+            rows.drop("reference", strict=False), source=self.name, order=order, series=series
+        )
 
     def _times(self, level: str) -> pl.DataFrame:
         import polars as pl
@@ -372,6 +376,11 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
         return found
     # One null for all rows takes no memory, a column of text 16 bytes a row.
     return found.with_columns(status=pl.lit(None, dtype=pl.String))
+
+
+def _of_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out what is no column of kernels and runs: what they were measured on is no key."""
+    return without_empty(rows).drop("quantity", "reference", strict=False)
 
 
 def _why_not(rows: pl.DataFrame) -> str:

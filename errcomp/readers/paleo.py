@@ -200,6 +200,7 @@ FORMATS = (
         quantities=("time", "compute time", "forward time", "backward time", "update time"),
         units=("ms",),
         gives="both",
+        reference="hardware",
         sample="",
         recognise=_recognise,
         read=_read,

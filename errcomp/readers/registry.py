@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from errcomp.errors import ErrcompError, InputError, offer
 from errcomp.readers.output import Output
 from errcomp.readers.source import Source
 
-__all__ = ["ENTRY_POINTS", "Format", "formats", "formats_of", "read_as", "read_source", "recognise"]
+__all__ = [
+    "ENTRY_POINTS",
+    "REFERENCES",
+    "Format",
+    "formats",
+    "formats_of",
+    "read_as",
+    "read_source",
+    "recognise",
+]
 
 #: Packages add readers under this name: each entry point is a sequence of formats.
 ENTRY_POINTS = "errcomp.readers"
 Gives = Literal["predictions", "measurements", "both", "neither"]
+Reference = Literal["hardware", "rtl", "simulator", "estimate", "unknown"]
+#: What a measured value may have been measured on.
+REFERENCES: tuple[Reference, ...] = get_args(Reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,9 @@ class Format:
         Name of the format that reads this file along with its own: by itself it gives no rows.
     folder : bool
         It is a folder as a whole, not a file.
+    reference : {"hardware", "rtl", "simulator", "estimate", "unknown"}, optional
+        What its measured values were measured on: the column ``reference`` of its rows. Where a
+        file says it itself, `read` gives the column, which stands. Not stated: unknown.
     """
 
     name: str
@@ -68,6 +83,7 @@ class Format:
     limits: str = ""
     part_of: str = ""
     folder: bool = False
+    reference: Reference | None = None
 
 
 @cache
@@ -172,11 +188,30 @@ def _read(source: Source, chosen: Format) -> Output:
             )
         raise source.error(f"{what}, which cannot be read. {chosen.limits}")
     try:
-        return chosen.read(source)
+        return _with_reference(chosen.read(source), chosen)
     except (ErrcompError, MemoryError):
         raise
     except RecursionError:
         raise source.error("nested too deeply. The file may be damaged.") from None
+
+
+def _with_reference(found: Output, chosen: Format) -> Output:
+    """State what measured values were measured on, where the reader did not."""
+    if chosen.gives not in ("measurements", "both"):
+        return found
+    import polars as pl
+
+    rows, word = found.rows, pl.lit(chosen.reference or "unknown")
+    there = rows["measured"].is_not_null()
+    if not there.any():
+        return found
+    # One word for all rows takes no memory, a column of text 16 bytes a row.
+    column = word if there.all() else pl.when(pl.col("measured").is_not_null()).then(word)
+    if "reference" in rows.columns:
+        column = pl.coalesce(pl.col("reference").cast(pl.String), column)
+    first = rows.columns[: rows.columns.index("status") + 1]
+    rest = pl.exclude(*first, "reference")
+    return replace(found, rows=rows.select(*first, column.alias("reference"), rest))
 
 
 def read_as(path: str | PathLike[str], among: Sequence[Format]) -> Output:

@@ -77,6 +77,7 @@ FORMATS = (
         quantities=("any",),
         units=("any",),
         gives="both",
+        reference="unknown",
         sample="written by errcomp",
         recognise=is_rows,
         read=_read,

@@ -170,6 +170,7 @@ def _table(
         quantities=("time over truth",) if name == "sparseloop-ratios" else ("time",),
         units=("ratio",) if name == "sparseloop-ratios" else ("cycles",),
         gives=gives,
+        reference="simulator",
         sample="MICRO 2022 artifact",
         recognise=recognise,
         read=read_table,
@@ -177,7 +178,10 @@ def _table(
     )
 
 
-_NOT_SILICON = "The artifact does not say where its ground truth comes from."
+_NOT_SILICON = (
+    "The ground truth is of one processing element and no chip: taken for another simulator's. The "
+    "artifact does not say where it comes from."
+)
 FORMATS = (
     Format(
         name="sparseloop-stats",
@@ -230,6 +234,6 @@ FORMATS = (
         "measurements",
         _densities,
         _read_densities,
-        "Truth only, read off a figure of another paper.",
+        "Truth only, read off a figure of another paper, whose design was simulated.",
     ),
 )

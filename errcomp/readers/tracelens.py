@@ -319,6 +319,7 @@ def _format(
         quantities=quantities if read else (),
         units=units if read else (),
         gives="measurements" if read else "neither",
+        reference="hardware",
         sample=sample,
         recognise=lambda source: _kind(source) == kind,
         read=read,

@@ -173,6 +173,7 @@ FORMATS = (
         quantities=("time", "time without overlap"),
         units=("us",),
         gives="measurements",
+        reference="hardware",
         sample="ResNet-50 and VGG-13 on H100",
         recognise=_trace,
         read=_read_trace,

@@ -53,4 +53,4 @@ def test_the_samples(shared_data: Path) -> None:
     first = found.rows.filter(design=0)
     assert first["measured"].to_list() == [61642260.502, 1.5, 0.005, 0.005, 58897547.792]
     assert first["units_count_2"][0] == 4
-    assert len(found.rows.columns) == 8 + 34
+    assert len(found.rows.columns) == 9 + 34

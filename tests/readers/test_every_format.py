@@ -15,7 +15,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.readers.ingesting import ingest
 from errcomp.readers.output import LEVELS, Output
-from errcomp.readers.registry import Format, formats, recognise
+from errcomp.readers.registry import REFERENCES, Format, formats, recognise
 from errcomp.readers.source import Source
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
@@ -116,6 +116,54 @@ def test_the_fixture_is_read(one: Format) -> None:
         assert not (predicted & measured).any()
     else:
         assert predicted.any() or measured.any()
+
+
+@pytest.mark.parametrize("one", formats(), ids=lambda one: one.name)
+def test_each_format_states_what_its_measured_values_were_measured_on(one: Format) -> None:
+    if one.gives in ("measurements", "both"):
+        assert one.reference in REFERENCES
+
+
+@pytest.mark.parametrize("one", READABLE, ids=lambda one: one.name)
+def test_measured_values_say_what_they_were_measured_on(one: Format) -> None:
+    found = read_good(one.name)
+    rows = found.rows if "file" not in found.rows.columns else of_file(found, one)
+    if one.gives == "predictions":
+        assert "reference" not in rows.columns or rows["reference"].null_count() == len(rows)
+    elif rows["measured"].is_not_null().any():
+        check_references(rows)
+
+
+@pytest.mark.shared
+def test_all_samples_say_what_they_were_measured_on(shared_data: Path) -> None:
+    pairs, words = set(), set()
+    for folder in sorted((shared_data / "tools").iterdir()):
+        for path in sorted(one for one in folder.rglob("*") if is_small(one)):
+            try:
+                found = ingest(path)
+            except InputError:  # not the output of a tool, or read along with another
+                continue
+            gives = {one.gives for name in found.formats for one in formats() if one.name == name}
+            if gives & {"measurements", "both"} and found.rows["measured"].is_not_null().any():
+                words |= check_references(found.rows)
+                both = found.rows.select("predicted", "measured").drop_nulls()
+                if len(both):
+                    pairs.add(found.formats[0])
+    assert words == {"hardware", "simulator", "estimate", "unknown"}
+    assert {"sparseloop-pairs", "accel-sim-power-pairs", "llmservingsim-pairs"} <= pairs
+
+
+def is_small(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size < 1 << 20
+
+
+def check_references(rows: pl.DataFrame) -> set[str]:
+    """Check that each measured value, and nothing else, has a known word; return the words."""
+    there = rows["measured"].is_not_null()
+    assert (rows["reference"].is_not_null() == there).all()
+    words = set(rows["reference"].drop_nulls())
+    assert words <= set(REFERENCES)
+    return words
 
 
 def of_file(found: Output, one: Format) -> pl.DataFrame:

@@ -61,6 +61,16 @@ def test_a_file_without_runs_is_a_run_and_its_kernels_ran_once(tmp_path: Path) -
     assert found.runs.run.tolist() == ["1"]
 
 
+def test_what_was_measured_on_is_no_key_of_kernels_runs_and_histories(tmp_path: Path) -> None:
+    row = {"kernel": "mm", "run": "1", "version": "1.0", "measured": 2.0}
+    found = merged(tmp_path, a=[row, {**row, "version": "1.1"}, {**row, "level": "model"}])
+    assert found.rows["reference"].to_list() == ["unknown"] * 3
+    assert found.rows.columns.index("reference") == found.rows.columns.index("status") + 1
+    kernels = found.of(level="kernel")
+    for table in (found.kernels, found.runs, kernels.history):
+        assert "reference" not in table.native.columns
+
+
 def test_a_kernel_outside_the_runs_of_its_own_file_is_refused(tmp_path: Path) -> None:
     found = merged(
         tmp_path,

@@ -82,6 +82,7 @@ def test_a_configuration_and_its_operators(artifact: Artifact) -> None:
     assert facts == {
         "tool": "neusight",
         "level": "model",
+        "reference": "hardware",
         "device": "H100",
         "vendor": "NVIDIA",
         "model": "gpt2",
