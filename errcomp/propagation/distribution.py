@@ -85,7 +85,10 @@ class FromMoments:
         """How the quantiles come about, in words."""
         if self.tails == NORMAL_TAILS:
             return self.moments.method
-        return f"{self.moments.method}; Student t tails with {self.tails.combined:.1f} df"
+        student = f"Student t tails with {self.tails.combined:.1f} df"
+        if self.tails.observed is None:
+            return f"{self.moments.method}; {student}"
+        return f"{self.moments.method}; observed errors of totals, and {student}"
 
     def quantile(self, level: float) -> float:
         """Time that is not exceeded with this probability.
@@ -154,12 +157,12 @@ class FromDraws:
         return float(np.searchsorted(self.draws, time, side="right") / len(self.draws))
 
 
-def stretched(draws: Floats, tails: Tails, kind: Kind, rng: np.random.Generator) -> Floats:
-    """Give draws heavier tails: their deviations from the median are stretched at random.
+def stretched(draws: Floats, tails: Tails, kind: Kind) -> Floats:
+    """Give draws other tails: deviations from the median are stretched by where they stand.
 
     On the logarithmic scale for log-ratio errors. What a run as a whole does oddly is not drawn
-    per kernel: the degrees of freedom were estimated from totals. Infinite draws stay, and are no
-    part of the median; times of 0 stay as well where there is a logarithm.
+    per kernel: its law was estimated from totals. Infinite draws stay, and are no part of the
+    median; times of 0 stay as well where there is a logarithm.
     """
     out = np.sort(draws)
     moved = np.isfinite(out)
@@ -168,7 +171,7 @@ def stretched(draws: Floats, tails: Tails, kind: Kind, rng: np.random.Generator)
     if tails == NORMAL_TAILS or not moved.any():
         return out
     values = out[moved]
-    factor = tails.stretch(len(values), rng)
+    factor = tails.stretch(len(values))
     if kind != "log-ratio":
         centre = float(np.median(values))
         out[moved] = centre + factor * (values - centre)

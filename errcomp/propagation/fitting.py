@@ -20,6 +20,7 @@ from errcomp.propagation.tails import (
     Tails,
     estimate_df,
     normal_scores,
+    observe,
     variance_df,
 )
 from errcomp.propagation.terms import KINDS, Floats, Integers, Kind
@@ -31,13 +32,19 @@ __all__ = ["fit_errors"]
 
 #: Of the measured times this share may be shorter than the floor below which a time says nothing.
 _FLOOR_QUANTILE = 0.01
+#: Ratio of a run that was measured as 0; its logarithm exists.
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Locations, spreads and residuals of one set of runs."""
+    """Locations, spreads and residuals of one set of runs.
+
+    ``others``: location of each row as the other clusters have it.
+    """
 
     of_class: Floats
+    others: Floats
     overall: float
     n_clusters: Integers
     residual: Floats
@@ -66,9 +73,9 @@ def fit_errors(
     * log-ratio: the log-normal of the same mean and variance, spread² = ln(1 + cv²),
       bias = ln(location) − spread² / 2.
 
-    The spread is not robust on purpose: outliers are part of what totals do. How heavy their tails
-    are is estimated from the errors of the training runs' totals (`Tails`). What kernels share is
-    estimated by `estimate_components`.
+    The spread is not robust on purpose: outliers are part of what totals do. How their errors are
+    distributed is estimated from those of the training runs' totals (`Tails`). What kernels share
+    is estimated by `estimate_components`.
 
     Parameters
     ----------
@@ -124,7 +131,7 @@ def fit_errors(
         floor=0.0 if kind == "absolute" else floor,
         size_exponent=fit.exponent,
         components=components,
-        tails=_tails(found, fit, components),
+        tails=_tails(found, fit, components, kind),
         n_runs=len(np.unique(found.run)),
         devices=tuple(map(str, np.unique(kernels.device[np.isfinite(kernels.measured)]))),
         unit=kernels.unit,
@@ -163,6 +170,7 @@ def _fit(found: Residuals, kind: Kind, by_size: bool) -> _Fit:
         of_row = of_row * np.nan_to_num(found.size / size[found.label], nan=1.0) ** -exponent
     return _Fit(
         of_class=where.of_class,
+        others=where.of_row,
         overall=where.overall,
         n_clusters=where.n_clusters,
         residual=residual,
@@ -194,23 +202,39 @@ def _class_error(
     return ClassError(location, spread, n, n_clusters, size)
 
 
-def _tails(found: Residuals, fit: _Fit, components: Components) -> Tails:
-    """Tails of the totals' errors, each run against its propagated spread."""
-    error = np.bincount(found.run, fit.weight * fit.residual)
+def _tails(found: Residuals, fit: _Fit, components: Components, kind: Kind) -> Tails:
+    """Law of the totals' errors, each run against its propagated spread.
+
+    The errors stand as they will be used: on the scale and about the middle of the bands, the
+    locations taken from the other devices.
+    """
+    runs = int(found.run.max()) + 1
+    error: Floats = np.bincount(found.run, fit.weight * fit.residual, minlength=runs).astype(float)
     scaled = fit.weight * fit.of_row * components.scale
-    variance = np.zeros(len(error))
+    variance: Floats = np.zeros(runs)
     for group, share in zip(found.groups(), components.shares.values(), strict=True):
         run = np.zeros(int(group.max()) + 1, dtype=np.int64)
         run[group] = found.run  # every group lies within one run
-        variance += share * np.bincount(run, np.bincount(group, scaled) ** 2, minlength=len(error))
+        variance += share * np.bincount(run, np.bincount(group, scaled) ** 2, minlength=runs)
     if not (variance > 0).all():
         return NORMAL_TAILS
+    if kind == "log-ratio":
+        measured = np.bincount(found.run, found.weight * found.y)
+        expected = np.bincount(found.run, found.weight * fit.others)
+        variance = np.log1p(variance)
+        # A run that was measured as 0 has no logarithm.
+        error = np.log(np.maximum(measured / expected, _NOTHING)) + variance / 2
     z = error / np.sqrt(variance)
-    cluster = np.zeros(len(error), dtype=np.int64)
+    cluster = np.zeros(runs, dtype=np.int64)
     cluster[found.run] = found.cluster
     tail_df = estimate_df(z)
     # Normal scores: what the tails explain must not count once more as a poorly known variance.
-    return Tails(tail_df, variance_df(normal_scores(z, tail_df), cluster))
+    return Tails(
+        tail_df,
+        variance_df(normal_scores(z, tail_df), cluster),
+        # One device or run has no others to be judged by.
+        observe(z, cluster) if len(found.clusters) > 1 else None,
+    )
 
 
 def _spreads(found: Residuals, residual: Floats, by_size: bool) -> tuple[Floats, Floats, float]:

@@ -275,13 +275,12 @@ def _simulated(
         seed=options.seed,
         n_jobs=options.n_jobs,
     )
-    rng = np.random.default_rng([options.seed, 1])
     # The exponential of a Student t has no mean, however many draws there are.
     has_moments = not np.isinf(found.draws).any() and (
         math.isinf(terms.df) or terms.kind != "log-ratio"
     )
     distribution = FromDraws(
-        stretched(found.draws, tails, terms.kind, rng),
+        stretched(found.draws, tails, terms.kind),
         found.mean if has_moments else None,
         found.sd if has_moments else None,
         f"Monte Carlo, {len(found.draws)} draws ({found.method})",

@@ -1,21 +1,38 @@
-"""How heavy the tails of the totals' errors are: degrees of freedom of Student's t."""
+"""How errors of totals are distributed: as those that were observed, and as Student's t."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
+from errcomp.errors import InputError
 from errcomp.propagation.terms import Floats, Integers
 
-__all__ = ["NORMAL_TAILS", "Tails", "estimate_df", "normal_scores", "tail_scale", "variance_df"]
+__all__ = [
+    "NORMAL_TAILS",
+    "Observed",
+    "Tails",
+    "estimate_df",
+    "normal_scores",
+    "observe",
+    "tail_scale",
+    "variance_df",
+]
 
 _NORMAL = 200.0  # degrees of freedom from which Student's t and the normal are not told apart
 _LOWEST = 2.5  # the variance must exist, with something to spare
 _SHAPE, _RATE = 2.0, 0.1
+_PRIOR = 4.0  # devices that the Student t counts for beside those that were observed
+_KEPT = 400  # of the observed sizes: a band needs no more
+_ROUNDING = 1e-9
+_HALVINGS = 60  # of an interval that holds a quantile
+_LEAST = 1e-300  # probability that a quotient can be formed with
+_NEAREST = 1e-6  # probability of a band from which a factor is read off; at 0 it is 0 / 0
 
 
 def tail_scale(df: float) -> float:
@@ -24,15 +41,108 @@ def tail_scale(df: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    r"""Sizes of errors of totals, each judged by the other devices, as a distribution.
+
+    .. math:: B(q) = \frac{n}{n + 1} \, \frac1D \sum_d \frac{1}{n_d}
+              \#\{r \in d : |z_r| \le q\}
+
+    linear between the sizes. Each of D devices (or runs) counts as one, however many totals it
+    has. Of n errors drawn from one law and another one, the other is the largest with
+    probability 1 / (n + 1): so much lies beyond the largest size.
+
+    Attributes
+    ----------
+    sizes : tuple of float
+        \|z\|, increasing: errors of totals in units of their propagated standard deviation.
+    below : tuple of float
+        Share of the devices at or below each size; the last is 1.
+    number : float
+        n, so many independent errors say as much: from D, where the totals of a device err
+        alike, up to the number of totals.
+    n_clusters : int
+        D.
+
+    Raises
+    ------
+    InputError
+        There is no size, sizes or shares do not increase, are not finite or negative, the shares
+        do not end with 1, or the number is not positive.
+    """
+
+    sizes: tuple[float, ...]
+    below: tuple[float, ...]
+    number: float
+    n_clusters: int
+
+    def __post_init__(self) -> None:
+        for what in ("sizes", "below"):
+            values = np.asarray(getattr(self, what), dtype=float)
+            # A NaN does not rise.
+            if not (len(values) and values[0] >= 0 and (np.diff(values) >= 0).all()):
+                raise InputError(
+                    f"{what} of observed errors must be in increasing order, from 0 on"
+                )
+        if len(self.sizes) != len(self.below) or abs(self.below[-1] - 1) > _ROUNDING:
+            raise InputError(
+                "each size of an observed error needs the share of the devices at or below it, the "
+                f"last of them 1, got {len(self.sizes)} sizes and {len(self.below)} shares that "
+                f"end with {self.below[-1]!r}"
+            )
+        if not math.isfinite(self.sizes[-1]):
+            raise InputError(f"sizes of observed errors must be finite, got {self.sizes[-1]!r}")
+        if not (0 < self.number < math.inf and self.n_clusters > 0):
+            raise InputError(
+                "number and n_clusters of observed errors must be positive, got "
+                f"{self.number!r} and {self.n_clusters!r}"
+            )
+
+    @property
+    def beyond(self) -> float:
+        """Probability of an error larger than all that were observed."""
+        return 1 / (self.number + 1)
+
+    @property
+    def weight(self) -> float:
+        """Weight beside the Student t, which counts for four devices."""
+        return self.n_clusters / (self.n_clusters + _PRIOR)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and lists."""
+        return {
+            "sizes": list(self.sizes),
+            "below": list(self.below),
+            "number": self.number,
+            "n_clusters": self.n_clusters,
+        }
+
+    def share(self, size: Floats) -> Floats:
+        """Return B up to the largest size, the probability of an error of at most this size."""
+        shares = np.concatenate([[0.0], self.below]) * (1 - self.beyond)
+        return np.interp(size, np.concatenate([[0.0], self.sizes]), shares)
+
+
+@dataclass(frozen=True, slots=True)
 class Tails:
-    r"""Shape of the error of a total, in units of its propagated standard deviation.
+    r"""Law of the error of a total, in units of its propagated standard deviation.
+
+    Without observed errors a Student t of standard deviation 1 with ν degrees of freedom; those
+    of its quantiles are lowered by :math:`\nu_V`, with which the standard deviation itself was
+    estimated (kurtosis 6/ν of independent causes nearly adds):
 
     .. math:: Z = \sqrt{(\nu - 2) / \nu} \; T_{\nu'}, \qquad
               1 / \nu' = 1 / \nu + 1 / \nu_V
 
-    A Student t of standard deviation 1 with ν degrees of freedom has the tails; those of its
-    quantiles are lowered by :math:`\nu_V`, with which the standard deviation itself was estimated
-    (kurtosis 6/ν of independent causes nearly adds).
+    No unimodal law of standard deviation 1 reaches what one device in six does that is off by
+    2.4 standard deviations (Gauss: a band of 90 % ends at 2.1). With observed errors of D devices
+    the size of an error is therefore distributed as a mixture of G, that of the Student t, and B,
+    that of the observed ones (`Observed`):
+
+    .. math:: P(|Z| \le q) = \frac{4}{D + 4} G(q) + \frac{D}{D + 4} B(q)
+
+    Beyond the largest observed size M the rest of B falls as G does:
+    :math:`1 - B(q) = (1 - B(M)) (1 - G(q)) / (1 - G(M))`. All bands come from this one law, those
+    of higher probability hold the others.
 
     Attributes
     ----------
@@ -40,42 +150,97 @@ class Tails:
         ν, > 2; infinity: normal tails.
     variance_df : float
         Degrees of freedom of the estimated variance; infinity: it is known.
+    observed : Observed, optional
+        Errors of the totals that were fitted to.
+
+    References
+    ----------
+    Dunn, Wasserman and Ramdas (2023), "Distribution-Free Prediction Sets for Two-Layer
+    Hierarchical Models", JASA 118(544), doi:10.1080/01621459.2022.2060112 (pooled distribution
+    functions of groups).
 
     Examples
     --------
     >>> [round(float(tails.quantile(0.95)), 3) for tails in (Tails(df=4.0), NORMAL_TAILS)]
     [1.507, 1.645]
+    >>> sizes = np.array([0.2, 0.3, 0.5, 0.6, 0.8, 2.4])
+    >>> seen = Tails(4.0, observed=observe(sizes, np.arange(6)))
+    >>> round(float(seen.quantile(0.95)), 2)
+    2.35
     """
 
     df: float = math.inf
     variance_df: float = math.inf
+    observed: Observed | None = None
 
     @property
     def combined(self) -> float:
-        """Degrees of freedom of the quantiles, ν'."""
+        """Degrees of freedom of the Student t, ν'."""
         inverse = 1 / self.df + 1 / self.variance_df
         return 1 / inverse if inverse > 0 else math.inf
 
     def quantile(self, level: ArrayLike) -> Floats:
         """Return the quantile of Z."""
-        return tail_scale(self.df) * np.asarray(stats.t.ppf(np.asarray(level), self.combined))
+        level = np.asarray(level, dtype=float)
+        if self.observed is None:
+            return tail_scale(self.df) * np.asarray(stats.t.ppf(level, self.combined))
+        size = self._size(np.atleast_1d(np.abs(2 * level - 1)), self.observed)
+        return np.asarray(np.sign(level - 0.5) * size.reshape(level.shape))
 
     def cdf(self, z: ArrayLike) -> Floats:
         """Return the probability that Z is at most z."""
-        return np.asarray(stats.t.cdf(np.asarray(z) / tail_scale(self.df), self.combined))
+        z = np.asarray(z, dtype=float)
+        if self.observed is None:
+            return np.asarray(stats.t.cdf(z / tail_scale(self.df), self.combined))
+        return np.asarray(0.5 + np.sign(z) * (0.5 - self._beyond(np.abs(z), self.observed) / 2))
 
-    def stretch(self, n: int, rng: np.random.Generator) -> Floats:
-        """Return random factors that turn n normal deviations into draws of Z."""
-        if math.isinf(self.combined):
+    def stretch(self, n: int) -> Floats:
+        """Return the factors that turn n normal deviations, increasing, into those of Z."""
+        if self == NORMAL_TAILS:
             return np.ones(n)
-        mixing = rng.chisquare(self.combined, n) / self.combined
-        return tail_scale(self.df) / np.sqrt(mixing)
+        inner = np.maximum(np.abs(2 * (np.arange(n) + 0.5) / n - 1), _NEAREST)
+        level = (1 + inner) / 2
+        return self.quantile(level) / special.ndtri(level)
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Return plain numbers; None for infinity."""
+    def _student(self, size: ArrayLike) -> Floats:
+        """Return the probability that the Student t is larger than this size."""
+        return np.asarray(
+            2 * special.stdtr(self.combined, -np.asarray(size) / tail_scale(self.df)), dtype=float
+        )
+
+    def _at(self, largest: float) -> float:
+        """Return that of the largest size that was observed."""
+        return max(float(self._student(largest)), _LEAST)
+
+    def _beyond(self, size: Floats, observed: Observed) -> Floats:
+        """Return the probability of an error larger than this size."""
+        largest = observed.sizes[-1]
+        student = self._student(size)
+        rest = observed.beyond * student / self._at(largest)
+        seen = np.where(size < largest, 1 - observed.share(size), rest)
+        return (1 - observed.weight) * student + observed.weight * seen
+
+    def _size(self, inner: Floats, observed: Observed) -> Floats:
+        """Return the size of an error that is not exceeded with these probabilities."""
+        largest = observed.sizes[-1]
+        ends = self._at(largest)
+        rest = (1 - observed.weight) * ends + observed.weight * observed.beyond
+        # Beyond the largest all falls as the Student t does.
+        student = np.minimum(1.0, (1 - inner) / rest) * ends / 2
+        far = np.maximum(largest, -tail_scale(self.df) * special.stdtrit(self.combined, student))
+        low, high = np.zeros_like(inner), np.full_like(inner, largest)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            inside = self._beyond(middle, observed) > 1 - inner
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        return np.where(1 - inner < rest, far, high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers; None for infinity, and for errors that were not observed."""
         return {
             "df": None if math.isinf(self.df) else self.df,
             "variance_df": None if math.isinf(self.variance_df) else self.variance_df,
+            "observed": None if self.observed is None else self.observed.to_dict(),
         }
 
 
@@ -179,14 +344,65 @@ def variance_df(z: Floats, cluster: Integers) -> float:
     >>> variance_df(np.array([1.0, 1.0, -2.0, -2.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2, 2]))
     2.0
     """
-    sums, squares, n = np.bincount(cluster, z), np.bincount(cluster, z**2), np.bincount(cluster)
-    present = n > 0
-    sums, squares, n = sums[present], squares[present], n[present].astype(float)
-    d, mean = len(n), float((z**2).mean())
-    weight = np.divide(1.0, n - 1, out=np.zeros(d), where=n > 1)
-    pairs = float((weight * (n**2 - n)).sum())
-    alike = 1.0
-    if pairs > 0 and mean > 0:
-        alike = float(np.clip((weight * (sums**2 - squares)).sum() / pairs / mean, 0.0, 1.0))
+    n, alike = _alike(z, cluster)
+    d = len(n)
     effective = float(n.sum() ** 2 / (n + (n**2 - n) * alike**2).sum())
     return max(1.0, effective * (d - 1) / d)
+
+
+def observe(z: Floats, cluster: Integers) -> Observed:
+    r"""Return the distribution of the sizes of errors of totals, those of one cluster being alike.
+
+    Each of D clusters counts as one. With :math:`n_c` errors in cluster c and their correlation
+    :math:`\hat\rho` as in `variance_df`, they say as much as
+
+    .. math:: n = D^2 \Big/ \sum_c \left[\frac{1}{n_c}
+              + \left(1 - \frac{1}{n_c}\right) \hat\rho^2\right]
+
+    independent ones.
+
+    Parameters
+    ----------
+    z : ndarray, shape (n,)
+        Errors of totals, each judged by the other clusters, in units of their propagated sd.
+    cluster : ndarray of int, shape (n,)
+        Which of them are not independent.
+
+    Returns
+    -------
+    Observed
+        Of more than 400 errors 400 quantiles, and the largest.
+
+    Examples
+    --------
+    >>> found = observe(np.array([1.0, -1.0, 2.0]), np.array([0, 1, 1]))
+    >>> found.sizes, found.below, round(found.number, 2)
+    ((1.0, 1.0, 2.0), (0.5, 0.75, 1.0), 2.67)
+    """
+    n, alike = _alike(z, cluster)
+    size = np.abs(z)
+    order = np.argsort(size, kind="stable")
+    weight = 1 / np.bincount(cluster)[cluster[order]] / len(n)
+    size, below = size[order], np.cumsum(weight)
+    if len(size) > _KEPT:
+        kept = np.searchsorted(below, np.arange(1, _KEPT) / _KEPT)
+        kept = np.unique(np.append(kept, len(size) - 1))
+        size, below = size[kept], below[kept]
+    below[-1] = 1.0
+    number = len(n) ** 2 / float((1 / n + (1 - 1 / n) * alike**2).sum())
+    return Observed(tuple(size.tolist()), tuple(below.tolist()), number, len(n))
+
+
+def _alike(z: Floats, cluster: Integers) -> tuple[Floats, float]:
+    """Return the number of errors of each cluster, and how much those of one correlate."""
+    counts = np.bincount(cluster)
+    present = counts > 0
+    n: Floats = counts[present].astype(float)
+    sums, squares = np.bincount(cluster, z)[present], np.bincount(cluster, z**2)[present]
+    mean = float((z**2).mean())
+    weight = np.divide(1.0, n - 1, out=np.zeros(len(n)), where=n > 1)
+    pairs = float((weight * (n**2 - n)).sum())
+    if pairs == 0 or mean == 0:
+        return n, 1.0
+    products = float((weight * (sums**2 - squares)).sum())
+    return n, float(np.clip(products / pairs / mean, 0.0, 1.0))

@@ -197,4 +197,4 @@ def test_a_given_model_has_no_components():
     plain = ErrorModel(BOTH, tails=Tails(4.0)).to_dict()
     assert plain["components"] is None
     assert plain["other"] is None
-    assert plain["tails"] == {"df": 4.0, "variance_df": None}
+    assert plain["tails"] == {"df": 4.0, "variance_df": None, "observed": None}

@@ -284,6 +284,27 @@ def test_tails_are_those_of_the_totals():
     assert df_heavy < 5 < df_light
 
 
+def test_tails_hold_the_errors_of_the_totals_as_the_other_devices_see_them():
+    found = fit_errors(on_devices([1.1, 0.9]), confidence=None)
+    observed = found.tails.observed
+    assert (observed.n_clusters, observed.number, observed.below) == (2, 2.0, (0.5, 1.0))
+    # Each is off by ln(1.1 / 0.9) of the other, about the median of a log-normal with mean 1.
+    sd = math.sqrt(math.log1p(CV**2))
+    off = [abs(sign * math.log(1.1 / 0.9) + sd**2 / 2) / sd for sign in (-1, 1)]
+    assert observed.sizes == pytest.approx(tuple(sorted(off)))
+
+
+def test_one_run_has_no_others_to_be_judged_by():
+    kernels = Kernels({"run": ["a", "a"], "kernel": ["k", "l"], "kernel_class": ["c", "d"],
+                       "predicted": [1.0, 2.0], "measured": [1.1, 1.8]})  # fmt: skip
+    assert fit_errors(kernels, confidence=None).tails.observed is None
+
+
+def test_a_run_that_was_measured_as_0_has_a_finite_size():
+    kernels = on_devices([1.1, 0.9, 1.0, 0.0])
+    assert math.isfinite(fit_errors(kernels, confidence=None).tails.observed.sizes[-1])
+
+
 def test_no_error_has_normal_tails():
     found = fit_errors(on_devices([1.0, 1.0, 1.0]))
     assert (found.tails.df, found.tails.variance_df) == (math.inf, math.inf)

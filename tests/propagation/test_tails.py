@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from errcomp.errors import InputError
 from errcomp.propagation.tails import (
     NORMAL_TAILS,
+    Observed,
     Tails,
     estimate_df,
     normal_scores,
+    observe,
     tail_scale,
     variance_df,
 )
@@ -67,19 +70,105 @@ def test_a_poorly_known_variance_widens_bands():
 
 
 def test_normal_draws_are_not_stretched():
-    assert NORMAL_TAILS.stretch(5, np.random.default_rng(1)).tolist() == [1.0] * 5
+    assert NORMAL_TAILS.stretch(5).tolist() == [1.0] * 5
 
 
 def test_stretched_normal_draws_are_the_tails():
     rng = np.random.default_rng(2)
     tails = Tails(4.0, 10.0)
-    draws = rng.standard_normal(50_000) * tails.stretch(50_000, rng)
+    draws = np.sort(rng.standard_normal(50_000)) * tails.stretch(50_000)
     assert stats.kstest(draws, tails.cdf).pvalue > 0.01
 
 
 def test_as_plain_values():
-    assert NORMAL_TAILS.to_dict() == {"df": None, "variance_df": None}
-    assert Tails(3.0, 9.0).to_dict() == {"df": 3.0, "variance_df": 9.0}
+    assert NORMAL_TAILS.to_dict() == {"df": None, "variance_df": None, "observed": None}
+    observed = Observed((1.0, 2.0), (0.5, 1.0), 2.0, 2)
+    assert Tails(3.0, 9.0, observed).to_dict() == {
+        "df": 3.0,
+        "variance_df": 9.0,
+        "observed": {"sizes": [1.0, 2.0], "below": [0.5, 1.0], "number": 2.0, "n_clusters": 2},
+    }
+
+
+# --- errors that were observed ---
+
+SIX = observe(np.array([0.2, -0.3, 0.5, 0.6, -0.8, 2.4]), np.arange(6))
+
+
+def test_each_device_counts_as_one_however_many_totals_it_has():
+    found = observe(np.array([1.0, -3.0, 2.0, 4.0]), np.array([0, 1, 1, 1]))
+    assert found.sizes == (1.0, 2.0, 3.0, 4.0)
+    assert found.below == pytest.approx((1 / 2, 2 / 3, 5 / 6, 1))
+    assert found.n_clusters == 2
+
+
+def test_totals_that_err_alike_say_as_much_as_their_devices():
+    cluster = np.repeat(np.arange(3), 2)
+    alike = observe(np.array([1.0, 1.0, -2.0, -2.0, 1.0, 1.0]), cluster)
+    apart = observe(np.array([1.0, -1.0, -2.0, 2.0, 1.0, -1.0]), cluster)
+    assert (alike.number, apart.number) == (3.0, 6.0)
+    assert alike.beyond == 1 / 4
+
+
+def test_many_errors_are_kept_as_quantiles_and_the_largest():
+    z = np.random.default_rng(4).standard_normal(5000)
+    found = observe(z, np.arange(5000))
+    assert len(found.sizes) <= 401
+    assert found.sizes[-1] == np.abs(z).max()
+    assert found.below[-1] == 1
+    assert found.share(np.array([1.0])) == pytest.approx((np.abs(z) <= 1).mean(), abs=0.01)
+
+
+def test_the_mixture_by_hand():
+    tails = Tails(4.0, observed=SIX)
+    # Six devices and four for the Student t; 6/7 of the observed part is up to the largest.
+    student = stats.t.sf(0.8 / math.sqrt(0.5), 4)
+    outside = 0.4 * 2 * student + 0.6 * (1 - 5 / 6 * 6 / 7)
+    assert tails.cdf(-0.8) == pytest.approx(outside / 2)
+    ends = 2 * stats.t.sf(2.4 / math.sqrt(0.5), 4)
+    assert tails.cdf(-2.4) == pytest.approx((0.4 * ends + 0.6 / 7) / 2)
+    far = 2 * stats.t.sf(5 / math.sqrt(0.5), 4)
+    assert tails.cdf(-5.0) == pytest.approx((0.4 * far + 0.6 / 7 * far / ends) / 2)
+
+
+def test_one_device_in_six_that_is_far_out_is_inside_the_90_percent_band_of_two_such():
+    sizes = np.array([0.1, 0.2, 0.2, 0.3, 0.4, 0.4, 0.5, 0.5, 0.6, 0.6, 2.4, 2.5])
+    assert Tails(2.5, 5.0).quantile(0.95) < 2
+    assert Tails(2.5, 5.0, observe(sizes, np.arange(12))).quantile(0.95) > 2.2
+
+
+@pytest.mark.parametrize("tails", [Tails(4.0, 5.0, SIX), Tails(observed=SIX)], ids=["t", "normal"])
+def test_bands_of_observed_errors_are_symmetric_and_nested(tails):
+    levels = np.linspace(0.0005, 0.9995, 1999)
+    found = tails.quantile(levels)
+    assert np.all(np.diff(found) > 0)
+    assert found == pytest.approx(-found[::-1], abs=1e-9)
+    assert tails.cdf(found) == pytest.approx(levels, abs=1e-9)
+
+
+def test_bands_end_beyond_an_error_that_no_law_expects():
+    absurd = Tails(observed=Observed((1.0, 1e4), (0.9, 1.0), 10.0, 10))
+    assert np.isfinite(absurd.quantile(np.array([0.9, 0.99, 0.9999]))).all()
+    assert absurd.quantile(0.9999) >= 1e4
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (((), (), 1.0, 1), "sizes of observed errors must be in increasing order"),
+        (((2.0, 1.0), (0.5, 1.0), 1.0, 1), "sizes of observed errors must be in increasing"),
+        (((-1.0,), (1.0,), 1.0, 1), "sizes of observed errors must be in increasing"),
+        (((math.nan,), (1.0,), 1.0, 1), "sizes of observed errors must be in increasing"),
+        (((math.inf,), (1.0,), 1.0, 1), "must be finite, got inf"),
+        (((1.0,), (0.5,), 1.0, 1), "the last of them 1, got 1 sizes and 1 shares that end with"),
+        (((1.0, 2.0), (1.0,), 1.0, 1), "got 2 sizes and 1 shares"),
+        (((1.0,), (1.0,), 0.0, 1), "must be positive, got 0.0 and 1"),
+        (((1.0,), (1.0,), 1.0, 0), "must be positive, got 1.0 and 0"),
+    ],
+)
+def test_what_is_no_distribution_of_errors_is_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        Observed(*values)
 
 
 def test_the_shape_does_not_hang_on_the_sign():

@@ -30,8 +30,8 @@ def neusight():
 def keeps_the_promise(found) -> None:
     """Check what is said of 87 runs on 8 devices, each device left out in turn."""
     nine, half = found.row("estimated", 0.9), found.row("estimated", 0.5)
-    assert 0.87 <= nine.coverage <= 0.93
-    assert 0.45 <= half.coverage <= 0.55
+    assert 0.87 <= nine.coverage <= 0.95
+    assert 0.45 <= half.coverage <= 0.58
     assert (nine.n, nine.n_clusters) == (87, 8)
     # 8 devices do not say more than that.
     assert nine.coverage_low < 0.87
