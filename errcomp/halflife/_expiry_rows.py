@@ -21,12 +21,15 @@ class Rows:
     """What is sure of each row, and of which series the noise is known.
 
     ``expired_by`` of a row is the last row of the shortest surely expired mean from it on, else -1.
+    ``alone`` are single rows beyond the threshold between two that are not, of series whose noise
+    is not known: one bad run looks the same.
     """
 
     valid: NDArray[np.bool_]
     expired_by: NDArray[np.int64]
     hopeful: NDArray[np.bool_]
     known: NDArray[np.bool_]
+    alone: NDArray[np.bool_]
 
 
 def judge(
@@ -60,7 +63,20 @@ def judge(
         valid[at[size + margin < threshold]] = True
         by[expired[by[expired] < 0]] = expired[by[expired] < 0] + width - 1
         hopeful[at[(margin < threshold) & ~alone[at]]] = True
-    return Rows(valid, by, hopeful, known)
+    single = _single(np.abs(panel.error) >= threshold, series) & ~known[series]
+    by[single] = -1
+    return Rows(valid, by, hopeful, known, single)
+
+
+def _single(beyond: NDArray[Any], series: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which rows are beyond the threshold where those before and after them are not."""
+    back = ~beyond[1:] & (series[1:] == series[:-1])
+    came = ~beyond[:-1] & (series[1:] == series[:-1])
+    found: NDArray[np.bool_] = beyond.copy()
+    found[:-1] &= back
+    found[1:] &= came
+    found[:1] = found[-1:] = False
+    return found
 
 
 def _quantiles(

@@ -75,6 +75,7 @@ def _of_series(found: Expiry, k: int, name: str) -> HalfLife:
     left, right = float(found.left[k]), float(found.right[k])
     step = 1.0 if found.unit == "releases" else 0.0
     censored = np.isinf(right)
+    unconfirmed = {"unconfirmed": True} if found.unconfirmed[k] else {}
     return HalfLife(
         method="expiry",
         half_life=float("inf") if censored else float(found.guess[k]),
@@ -85,7 +86,7 @@ def _of_series(found: Expiry, k: int, name: str) -> HalfLife:
         n_series=1,
         censored_share=float(censored),
         assumptions=found.assumptions,
-        details={"series": name, "returned": bool(found.returned[k])},
+        details={"series": name, "returned": bool(found.returned[k]), **unconfirmed},
     )
 
 
