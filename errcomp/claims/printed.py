@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
 from errcomp.errors import InputError
 
-__all__ = ["Printed", "in_percent", "parse_printed"]
+__all__ = ["Printed", "in_percent", "parse_printed", "tolerance"]
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _UNIT = r"\s*(?P<{0}>%|×|x)?\s*"
@@ -25,11 +26,16 @@ _SIGN = re.compile(r"\s*%")
 _FACTORS = ("×", "x")
 _POWER = re.compile(r"[eE]([+-]?\d+)")
 _LARGEST_POWER = 300
+#: Well above the rounding error of a sum; but no more than a share of the figure's width.
+_ROUNDING, _SHARE_OF_WIDTH = 1e-12, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
     """A published figure and the interval of numbers that would be printed like it.
+
+    `contains`, `lies_below` and `lies_above` are the one place where a number is compared with the
+    ends of a figure: which end belongs to it, and that the last bit of a sum does not decide.
 
     Attributes
     ----------
@@ -59,6 +65,17 @@ class Printed:
     percent: bool
     closed: bool = False
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lower and upper end as printed, whether or not they belong to the interval.
+
+        Examples
+        --------
+        >>> parse_printed(">5%").ends
+        (0.05, inf)
+        """
+        return _as_printed(self.low), _as_printed(self.high)
+
     def contains(self, value: float) -> bool:
         """Say whether this number, a fraction, would be printed so (or lies in the range).
 
@@ -67,7 +84,78 @@ class Printed:
         >>> parse_printed("2.3%").contains(0.02349), parse_printed("2.3%").contains(0.0235)
         (True, False)
         """
-        return self.low <= value < self.high or (self.closed and value == self.high)
+        return not (self.lies_below(value) or self.lies_above(value))
+
+    def lies_below(self, value: float) -> bool:
+        """Say whether this number is larger than all that would be printed so.
+
+        Examples
+        --------
+        >>> parse_printed("<5%").lies_below(0.05), parse_printed("≤5%").lies_below(0.05)
+        (True, False)
+        """
+        at = self._at_an_end(value)
+        return at > self.high or (at == self.high and not self.closed)
+
+    def lies_above(self, value: float) -> bool:
+        """Say whether this number is smaller than all that would be printed so.
+
+        Examples
+        --------
+        >>> parse_printed(">5%").lies_above(0.05), parse_printed("≥5%").lies_above(0.05)
+        (True, False)
+        """
+        return self._at_an_end(value) < self.low
+
+    def complement(self) -> Printed:
+        """Return what is left to 100 %: of an accuracy, the error. What it printed stays.
+
+        An end belongs to the complement where it belongs to the figure: an accuracy of more than
+        95 % is an error below 5 %. An error is not negative: what a bound leaves begins at 0.
+
+        Examples
+        --------
+        >>> parse_printed("97.6%").complement().ends
+        (0.0235, 0.0245)
+        >>> error = parse_printed("≥95%").complement()
+        >>> error.ends, error.contains(0.05)
+        ((0.0, 0.05), True)
+        """
+        # Through whole multiples of the printed digit, so that 1 - 0.9765 is 0.0235 exactly.
+        digits = self.decimals + 3
+        low, high = (round(1 - end, digits) for end in reversed(self.ends))
+        if self.kind == "bound":
+            low = max(low, 0.0)
+        if not self.contains(self.high) and math.isfinite(self.high):
+            low = math.nextafter(low, math.inf)
+        value = None if self.value is None else round(1 - self.value, digits)
+        return replace(self, value=value, low=low, high=high, closed=self.contains(self.ends[0]))
+
+    def _at_an_end(self, value: float) -> float:
+        """Take a value that differs from an end by rounding only for that end."""
+        slack = tolerance(self)
+        return next((end for end in self.ends if abs(value - end) <= slack), value)
+
+
+def tolerance(figure: Printed) -> float:
+    """How far from an end of the figure a value still counts as on it.
+
+    Well above the rounding error of a sum, and well below the width of the figure: means of rounded
+    errors often lie exactly on an end, and in another order the same sum is a bit larger.
+
+    Examples
+    --------
+    >>> tolerance(parse_printed("2.3%"))
+    1e-12
+    """
+    size = max(1.0, *(abs(end) for end in (figure.low, figure.high) if math.isfinite(end)))
+    width = figure.high - figure.low
+    return min(_ROUNDING * size, _SHARE_OF_WIDTH * width if width > 0 else math.inf)
+
+
+def _as_printed(end: float) -> float:
+    """Return the number that was printed: an interval that excludes it starts one bit above."""
+    return float(f"{end:.15g}") if abs(end) > sys.float_info.min else 0.0
 
 
 def parse_printed(text: str | float) -> Printed:

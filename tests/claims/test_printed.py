@@ -63,6 +63,48 @@ def test_a_lower_bound_has_no_upper_end():
 
 
 @pytest.mark.parametrize(
+    ("text", "value", "below", "above"),
+    [
+        ("≤5%", 0.05, False, False),
+        ("<5%", 0.05, True, False),
+        ("<=5%", 0.0501, True, False),
+        ("5–10%", 0.10, False, False),
+        ("5–10%", 0.05, False, False),
+        ("5–10%", 0.0499, False, True),
+        (">5%", 0.05, False, True),
+        ("≥5%", 0.05, False, False),
+        ("2.3%", 0.0235, True, False),
+        ("2.3%", 0.0225, False, False),
+    ],
+)
+def test_a_number_lies_on_one_side_of_a_figure_or_within(text, value, below, above):
+    p = parse_printed(text)
+    # The last bits of a sum do not decide.
+    for near in (value, math.nextafter(value, 0), math.nextafter(value, math.inf)):
+        assert (p.lies_below(near), p.lies_above(near)) == (below, above)
+        assert p.contains(near) == (not below and not above)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "inside", "outside"),
+    [
+        ("97.6%", (0.0235, 0.0245), [0.0245, 0.024], [0.0235]),  # 97.65 % rounds to 97.7 %
+        (">95%", (0.0, 0.05), [0.0, 0.0499], [0.05]),
+        ("≥95%", (0.0, 0.05), [0.05], [0.0501]),
+        ("<95%", (0.05, 1.0), [0.0501, 1.0], [0.05]),
+        ("≤95%", (0.05, 1.0), [0.05], [0.0499]),
+        ("95–97%", (0.03, 0.05), [0.03, 0.05], [0.0299, 0.0501]),
+    ],
+)
+def test_what_an_accuracy_leaves_has_the_ends_that_belong_to_it(text, ends, inside, outside):
+    p = parse_printed(text).complement()
+    assert p.ends == ends
+    assert all(p.contains(x) for x in inside)
+    assert not any(p.contains(x) for x in outside)
+    assert p.text == text
+
+
+@pytest.mark.parametrize(
     "text", ["", "N/A", "—", "2.3% MAPE", "0.97 Kendall tau", "nan", "inf", "5–", "%", "<"]
 )
 def test_what_is_not_one_figure_is_refused_with_the_remedy(text):
