@@ -1,24 +1,24 @@
 r"""How many matches an unrelated figure would have.
 
-The null hypothesis: the published figure :math:`T` has nothing to do with the data. It is drawn at
-random near the one that was published, log-uniform between half and double of it (a figure between
-50 % and 100 % is read as a distance from 100 %, which is drawn so), and printed with the same
-digits; several figures are drawn independently of each other. A subset and rule with the value
-:math:`v` then matches with probability :math:`p(v)`, the probability that :math:`T` falls into the
-rounding interval of :math:`v`, so that
+The null hypothesis: the published figure :math:`T` has nothing to do with the data, but is as near
+to what the whole table gives as it is (see ``errcomp.claims.search.null`` for the laws it may be
+drawn from), and is printed with the same digits. For figures drawn independently of each other, a
+subset and rule with the value :math:`v` then matches with the product of the probabilities
+:math:`p(v)` that :math:`T` falls into the rounding interval of :math:`v`, so that
 
 .. math:: \mathrm{E}[\text{matches of complexity} \le c]
-          = \sum_{\text{subset, rule: complexity} \le c} \; \prod_{\text{tools } t} p_t(v_t)
+          = \max_{\text{laws}} \sum_{\text{subset, rule: complexity} \le c} \;
+            \prod_{\text{tools } t} p_t(v_t)
 
 needs no drawing of figures at all. Levels of complexity with many subsets are sampled (each subset
 with the same probability, Horvitz-Thompson weights); the others are summed in full. By Markov's
 inequality, the probability that an unrelated figure has any match of complexity up to :math:`c` is
-at most that sum, however much subsets overlap.
+at most that sum, however much subsets overlap and however much the values of the tools move
+together.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,24 +26,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.claims.printed import Printed
-from errcomp.claims.search.edges import tolerance
 from errcomp.claims.search.keys import BITS
 from errcomp.claims.search.lattice import NEVER, Block
+from errcomp.claims.search.null import Null, nulls, places
 from errcomp.claims.search.subsets import Subsets, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    _Met = tuple[NDArray[np.int64], Floats]  # subsets, and from where to where for each tool
 
-__all__ = ["Chance", "expected_matches", "probability"]
+__all__ = ["Chance", "expected_matches"]
 
-#: Figures are drawn up to this factor below and above the one that was published.
-FACTOR = 2.0
 _SAMPLE = 2_000  # subsets, on average, from each step of complexity (one bit) with many
 _FULL = 5  # times the sample: steps with fewer subsets are summed in full
 _EFFORT = 500_000  # rows to go through for such a sample
 _ROWS = 2_000_000  # elements of a cost matrix at a time
+_CHUNK = 10_000  # subsets of the sample at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,57 +67,6 @@ class Chance:
         """Return the expected number and its standard error up to this complexity."""
         at = min(complexity, len(self.expected) - 1)
         return float(self.expected[at]), float(self.standard_error[at])
-
-
-def probability(figure: Printed, values: Floats) -> Floats:
-    """Probability that a random figure of this size and precision is printed for each value.
-
-    Parameters
-    ----------
-    figure : Printed
-        The published figure.
-    values : ndarray, shape (m,)
-        Values that could be behind a figure, as fractions.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> from errcomp.claims.printed import parse_printed
-    >>> probability(parse_printed("2.3%"), np.array([0.023, 0.1])).round(4)
-    array([0.0314, 0.    ])
-    """
-    low, high = figure.low, figure.high
-    ends = [end for end in (low, high) if 0 < end < math.inf]
-    as_distance = bool(ends) and all(0.5 < end < 1 for end in ends)
-    if figure.kind == "value" and low > 0:
-        width, centre = high - low, (low + high) / 2
-        # The probability is that of the whole rounding interval in which the value lies.
-        start = low + np.floor((values - low + tolerance(figure)) / width) * width
-        if as_distance:
-            start, centre = 1 - (start + width), 1 - centre
-        found = np.zeros(len(values))
-        near = (start + width > centre / FACTOR) & (start < centre * FACTOR)
-        start = start[near]
-        found[near] = _below((start + width) / centre) - _below(start / centre)
-        return found
-    if as_distance:
-        values, low, high = 1 - values, 1 - high, 1 - low
-    # The ends of a range are multiplied by the same random factor.
-    # An end next to zero ("> 0 %") is infinitely far below any value.
-    with np.errstate(over="ignore"):
-        above_low = _below(values / low) if low > 0 else np.ones(len(values))
-        return above_low - _below(values / high) if high < math.inf else above_low
-
-
-def _below(factor: Floats) -> Floats:
-    """Probability that the random factor is below this."""
-    inside = np.clip(factor, 1 / FACTOR, FACTOR)
-    below: Floats = 0.5 + np.log(inside) / (2 * math.log(FACTOR))
-    return below
 
 
 def expected_matches(table: Table, figures: Sequence[Printed], rng: np.random.Generator) -> Chance:
@@ -146,17 +95,18 @@ def expected_matches(table: Table, figures: Sequence[Printed], rng: np.random.Ge
     rates = np.where(in_step <= _FULL * sample, 1, sample / np.maximum(in_step, 1))
     subsets, costs = _sample(table, rates, rng)
     weights = 1 / rates[costs]
-    by_rule_cost = _probabilities(table, figures, subsets)
+    laws = nulls(table, figures)
     levels = len(counts) + highest
-    expected, variance = np.zeros(levels), np.zeros(levels)
-    so_far, previous = np.zeros(len(costs)), np.zeros(len(costs))
-    for extra, matches in by_rule_cost.items():
-        so_far += matches
-        expected += np.bincount(costs + extra, weights=matches * weights, minlength=levels)
-        squares = weights * (weights - 1) * so_far**2
-        variance += np.bincount(costs + extra, weights=squares - previous, minlength=levels)
-        previous = squares
-    return Chance(counts, np.cumsum(expected), np.sqrt(np.maximum(0, np.cumsum(variance))))
+    expected, variance = np.zeros((len(laws), levels)), np.zeros((len(laws), levels))
+    for start in range(0, len(costs), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        met = _met(table, figures, laws, subsets.part(part))
+        for at, law in enumerate(laws):
+            _add(met, law, costs[part], weights[part], expected[at], variance[at])
+    np.cumsum(expected, axis=1, out=expected)
+    worst, level = expected.argmax(axis=0), np.arange(levels)
+    error = np.sqrt(np.maximum(0, np.cumsum(variance, axis=1)[worst, level]))
+    return Chance(counts, expected[worst, level], error)
 
 
 def _costs(table: Table) -> Iterator[tuple[Block, int, NDArray[np.int64], NDArray[np.int64]]]:
@@ -190,14 +140,49 @@ def _sample(
     return Subsets(np.concatenate(restrictions), np.concatenate(values)), np.concatenate(kept)
 
 
-def _probabilities(table: Table, figures: Sequence[Printed], subsets: Subsets) -> dict[int, Floats]:
-    """Sum the probabilities of all rules for each subset, by the cost of the rule, ascending."""
+def _met(
+    table: Table, figures: Sequence[Printed], laws: Sequence[Null], subsets: Subsets
+) -> dict[int, _Met]:
+    """Find where figures would have to be to be met by each subset, by the cost of the rule.
+
+    What no law draws figures from is left out.
+    """
     values = [table.evaluate(tool, subsets) for tool in range(len(figures))]
-    found = {cost: np.zeros(len(subsets)) for cost in sorted({r.cost for r in table.rules})}
+    found: dict[int, list[_Met]] = {cost: [] for cost in sorted({r.cost for r in table.rules})}
     for rule in table.rules:
-        at, joint = np.arange(len(subsets)), np.ones(len(subsets))
-        for figure, own in zip(figures, values, strict=True):
-            joint[at] *= probability(figure, rule.read(own[rule.family][at]))
-            at = np.flatnonzero(joint)
-        found[rule.cost] += joint
-    return found
+        at, spans = np.arange(len(subsets)), np.empty((0, 2, len(subsets)))
+        for tool, (figure, own) in enumerate(zip(figures, values, strict=True)):
+            span = np.stack(places(figure, rule.read(own[rule.family][at])))
+            own_laws = [law.windows[tool] for law in laws]
+            reached = np.flatnonzero(
+                (span[1] > min(w.low for w in own_laws)) & (span[0] < max(w.high for w in own_laws))
+            )
+            at = at[reached]
+            spans = np.concatenate([spans[:, :, reached], span[None, :, reached]])
+        found[rule.cost].append((at, spans))
+    return {
+        cost: (
+            np.concatenate([at for at, _ in parts]),
+            np.concatenate([spans for _, spans in parts], axis=2),
+        )
+        for cost, parts in found.items()
+    }
+
+
+def _add(
+    met: dict[int, _Met],
+    law: Null,
+    costs: NDArray[np.int64],
+    weights: Floats,
+    expected: Floats,
+    variance: Floats,
+) -> None:
+    """Add the matches to expect under a law, and the variance from sampling, by complexity."""
+    so_far, previous = np.zeros(len(costs)), np.zeros(len(costs))
+    for extra, (at, spans) in met.items():
+        matches = np.bincount(at, weights=law.probability(spans), minlength=len(costs))
+        so_far += matches
+        expected += np.bincount(costs + extra, weights=matches * weights, minlength=len(expected))
+        squares = weights * (weights - 1) * so_far**2
+        variance += np.bincount(costs + extra, weights=squares - previous, minlength=len(variance))
+        previous = squares

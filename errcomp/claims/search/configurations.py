@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from errcomp.caveats._case import cannot_match
 from errcomp.errors import InputError, describe_rows, offer
 from errcomp.tables import RESERVED_KEYS, Pairs
 
@@ -81,6 +82,9 @@ def join(pairs: Pairs, names: Sequence[str], tool_key: str) -> Configurations:
         if name != tool_key
     }
     ignored = quantities(columns, rows)
+    for name, values in columns.items():
+        if len(names) > 1 and cannot_match(name, [[values[i] for i in part] for part in rows]):
+            ignored.setdefault(name, "one value of its own in each tool: matches nothing")
     left_out: dict[str, int] = {}
     if len(names) > 1:
         rows, left_out = _match(pairs, names, rows, columns, set(ignored))

@@ -35,8 +35,9 @@ class Match:
     complexity : float
         Length of the description in bits, see ``search_claim``.
     expected_by_chance : float
-        How many matches as simple as this an unrelated figure would have on average. It is an
-        upper bound of the probability that it has any.
+        How many matches as simple as this unrelated figures would have on average, if they were
+        as near to those of the whole table. It is an upper bound of the probability that they have
+        any.
     standard_error : float
         Of ``expected_by_chance``, from sampling; 0 where everything was counted.
     found : int

@@ -14,22 +14,34 @@ root mean square   :math:`\sqrt{\frac1n \sum a_i^2}`                 3
 ratio of totals    :math:`|\sum p_i - \sum m_i| / d(\sum p, \sum m)` 3
 mean of rounded    :math:`\frac1n \sum` of :math:`a_i` as printed    3–4
 share within       share of :math:`a_i` up to 5 %, or 10 %           3
+correlation        Pearson's :math:`r`                               2
+R²                 :math:`1 - \sum (p_i - m_i)^2 / \sum (m_i - \bar   2
+                   m)^2`
+squared            :math:`r^2`, which is often printed as R²         3
+correlation
 ================== ================================================= ====
 
 The bits say how far a rule is from the one that most people would assume, in the currency of the
 complexity. Any denominator but the measurement costs 3 more, reading the figure as 100 % minus the
 error costs 3 more. The ratio of totals is at once the relative difference of the two means. The
 geometric mean is 0 where one error is 0.
+
+The last three have no denominator (``errcomp.metrics.pearson``, ``errcomp.metrics.r2``). A figure
+below 50 % is hardly one of them: they cost 6 more there. They are not defined for fewer than three
+pairs, and left out where the measurements, or the predictions of a correlation, of a subset differ
+by less than a thousandth (standard deviation over root mean square).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from errcomp.claims.printed import Printed
 from errcomp.claims.search.keys import BITS
 
 if TYPE_CHECKING:
@@ -37,7 +49,17 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["DENOMINATORS", "FAMILIES", "RULES", "Family", "Rule", "evaluate", "rows_for"]
+__all__ = [
+    "DENOMINATORS",
+    "FAMILIES",
+    "RULES",
+    "Family",
+    "Rule",
+    "Sums",
+    "evaluate",
+    "rows_for",
+    "rules_for",
+]
 
 DENOMINATORS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "measured": lambda p, m: m,
@@ -50,8 +72,13 @@ DENOMINATORS: dict[str, Callable[[Floats, Floats], Floats]] = {
 #: Logarithm that stands for that of zero: no other errors can make up for it in a mean.
 _LOG_ZERO = -1e9
 
-Reading = Literal["error", "100 - error", "share"]
-Kind = Literal["mean", "log", "square", "weighted", "totals", "median"]
+#: Variance over mean square below which sums say too little about the variance.
+_CONSTANT = 1e-6
+_FEWEST = 3  # pairs of a correlation: two are always on a line
+_FAR_FETCHED = 6  # bits for taking a low figure for a correlation
+
+Reading = Literal["error", "100 - error", "share", "agreement"]
+Kind = Literal["mean", "log", "square", "weighted", "totals", "median", "agreement"]
 
 
 class Sums(Protocol):
@@ -62,6 +89,9 @@ class Sums(Protocol):
 
     def inverse(self, name: str) -> Floats:
         """Return one over the sums."""
+
+    def once(self, name: str, make: Callable[[Sums], Floats]) -> Floats:
+        """Return what is made of sums, made once for all families that need it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +109,12 @@ class Family:
     cost: int
 
     def combine(self, sums: Sums) -> Floats:
-        """Make the number of many sets from their sums; logarithm or square where so defined."""
+        """Make the number of many sets from their sums; logarithm or square where so defined.
+
+        NaN where it is not defined.
+        """
+        if self.kind == "agreement":
+            return _AGREEMENTS[self.aggregation](sums)
         if self.kind == "totals":
             p, m = sums("predicted"), sums("measured")
             return np.abs(p - m) / DENOMINATORS[self.denominator](p, m)
@@ -92,6 +127,8 @@ class Family:
         total = f"total {self.denominator}"
         if self.kind == "totals":
             return ("predicted", "measured", total)
+        if self.kind == "agreement":
+            return ("one", "predicted", "measured", *_PRODUCTS)
         return (self.term, total if self.kind == "weighted" else "one")
 
     def scale(self, values: Floats) -> Floats:
@@ -110,7 +147,10 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A family and the reading of the published word: error, 100 % minus the error, or share."""
+    """A family and the reading of the published word.
+
+    Error, 100 % minus the error, share, or agreement (a correlation or R²).
+    """
 
     family: Family
     reading: Reading
@@ -146,6 +186,7 @@ def _families() -> tuple[Family, ...]:
         ("share within 10 %", "mean", "within 10", 3),
     ]
     own = ("absolute", "")
+    agreements = [("correlation", 2), ("R²", 2), ("squared correlation", 3)]
     return tuple(
         Family(
             aggregation,
@@ -156,7 +197,7 @@ def _families() -> tuple[Family, ...]:
         )
         for denominator in DENOMINATORS
         for aggregation, kind, term, bits in shapes
-    )
+    ) + tuple(Family(name, "", "agreement", "", BITS * bits) for name, bits in agreements)
 
 
 def _rules() -> tuple[Rule, ...]:
@@ -164,14 +205,70 @@ def _rules() -> tuple[Rule, ...]:
     for family in FAMILIES:
         if family.aggregation.startswith("share"):
             found.append(Rule(family, "share", family.cost))
+        elif family.kind == "agreement":
+            found.append(Rule(family, "agreement", family.cost))
         else:
             found.append(Rule(family, "error", family.cost))
             found.append(Rule(family, "100 - error", family.cost + 3 * BITS))
     return tuple(found)
 
 
+def _spread(sums: Sums, name: str) -> Floats:
+    """Sum of the squared deviations from the mean, NaN where it is too small to tell."""
+    total, squares = sums(name), sums(f"{name} squared")
+    spread = squares - total * total * sums.inverse("one")
+    known = spread > _CONSTANT * squares
+    known &= sums.inverse("one") <= 1 / _FEWEST
+    return np.where(known, spread, np.nan)
+
+
+def _measured_spread(sums: Sums) -> Floats:
+    return _spread(sums, "measured")
+
+
+def _r2(sums: Sums) -> Floats:
+    return 1 - sums("difference squared") / sums.once("spread", _measured_spread)
+
+
+def _r(sums: Sums) -> Floats:
+    both = sums("predicted") * sums("measured")
+    both *= -sums.inverse("one")
+    both += sums("predicted measured")
+    both /= np.sqrt(_spread(sums, "predicted"))
+    both /= np.sqrt(sums.once("spread", _measured_spread))
+    return np.clip(both, -1, 1, out=both)
+
+
+def _correlation(sums: Sums) -> Floats:
+    return sums.once("correlation", _r)
+
+
+_PRODUCTS = ("predicted squared", "measured squared", "predicted measured", "difference squared")
+_AGREEMENTS: dict[str, Callable[[Sums], Floats]] = {
+    "correlation": _correlation,
+    "R²": _r2,
+    "squared correlation": lambda sums: _correlation(sums) ** 2,
+}
 FAMILIES = _families()
 RULES = _rules()
+
+
+def rules_for(figures: Sequence[Printed]) -> tuple[Rule, ...]:
+    """Return the rules, with what they cost for these figures.
+
+    Examples
+    --------
+    >>> from errcomp.claims.printed import parse_printed
+    >>> for text in ("0.9986", "2.3%"):
+    ...     rules = rules_for([parse_printed(text)])
+    ...     print([rule.cost // BITS for rule in rules if rule.aggregation == "R²"])
+    [2]
+    [8]
+    """
+    if all(figure.low >= 0.5 for figure in figures):
+        return RULES
+    more = _FAR_FETCHED * BITS
+    return tuple(replace(r, cost=r.cost + more) if r.reading == "agreement" else r for r in RULES)
 
 
 def errors(predicted: Floats, measured: Floats, denominator: str) -> Floats:
@@ -190,6 +287,10 @@ def rows_for(predicted: Floats, measured: Floats) -> dict[str, Floats]:
         "predicted": predicted,
         "measured": measured,
         "absolute": np.abs(predicted - measured),
+        "predicted squared": predicted**2,
+        "measured squared": measured**2,
+        "predicted measured": predicted * measured,
+        "difference squared": (predicted - measured) ** 2,
     }
     for name, denominator in DENOMINATORS.items():
         total = denominator(predicted, measured)
@@ -225,7 +326,7 @@ def evaluate(rule: Rule, *, predicted: Floats, measured: Floats) -> float:
     Returns
     -------
     float
-        A fraction.
+        A fraction; NaN where the figure is not defined.
 
     Examples
     --------
@@ -239,6 +340,8 @@ def evaluate(rule: Rule, *, predicted: Floats, measured: Floats) -> float:
     elif family.kind == "weighted":
         total = DENOMINATORS[family.denominator](predicted, measured).sum()
         value = np.abs(predicted - measured).sum() / total
+    elif family.kind == "agreement":
+        value = _agreement(family.aggregation, predicted, measured)
     else:
         error = errors(predicted, measured, family.denominator)
         value = _AGGREGATIONS[family.aggregation](error)
@@ -247,6 +350,16 @@ def evaluate(rule: Rule, *, predicted: Floats, measured: Floats) -> float:
 
 def _geometric_mean(error: Floats) -> np.float64:
     return np.float64(0) if (error == 0).any() else np.exp(np.log(error).mean())
+
+
+def _agreement(name: str, predicted: Floats, measured: Floats) -> float:
+    p, m = predicted - predicted.mean(), measured - measured.mean()
+    if len(m) < _FEWEST or not m.any() or (name != "R²" and not p.any()):
+        return math.nan
+    if name == "R²":
+        return float(1 - ((predicted - measured) ** 2).sum() / (m**2).sum())
+    r = float((p * m).sum() / (np.sqrt((p**2).sum()) * np.sqrt((m**2).sum())))
+    return r**2 if name == "squared correlation" else r
 
 
 _AGGREGATIONS: dict[str, Callable[[Floats], np.floating]] = {

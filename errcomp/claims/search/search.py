@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.claims.printed import Printed, parse_printed
-from errcomp.claims.search.chance import FACTOR, Chance, expected_matches
+from errcomp.claims.search.chance import Chance, expected_matches
 from errcomp.claims.search.configurations import Configurations, join
 from errcomp.claims.search.edges import contains
 from errcomp.claims.search.keys import BITS, Factor, choose_factors, sort_key
 from errcomp.claims.search.lattice import build_lattice
+from errcomp.claims.search.null import FACTOR, NEAREST
 from errcomp.claims.search.results import Match, SearchResult
-from errcomp.claims.search.rules import RULES, Rule, evaluate
+from errcomp.claims.search.rules import Rule, evaluate, rules_for
 from errcomp.claims.search.scan import Candidates, scan
 from errcomp.claims.search.subsets import Table
 from errcomp.errors import InputError, describe_rows
@@ -59,8 +60,8 @@ def search_claim(
     listed (or left out, if that is shorter); the plain mean of errors relative to the measurement
     costs nothing. Matches are ordered by complexity, then by the number of configurations. Where
     several descriptions select the same rows, the shortest counts. ``expected_by_chance`` is the
-    number of matches as simple as this that unrelated figures of the same size and precision would
-    have (see ``errcomp.claims.search.chance``).
+    number of matches as simple as this that unrelated figures would have, printed with the same
+    digits and as near to those of the whole table (see ``errcomp.claims.search.chance``).
 
     Misleads where a single figure with few digits is asked for: it has matches by the thousand, and
     the simplest need not be what its authors did. Compare ``found`` with ``expected_by_chance``.
@@ -124,8 +125,9 @@ def search_claim(
     wanted_keys = [keys] if isinstance(keys, str) else keys
     factors, unused = choose_factors(configurations, wanted_keys, max_values)
     lattice = build_lattice(factors, configurations.n)
-    sums = Table(configurations, lattice)
     wanted = list(printed.values())
+    rules = rules_for(wanted)
+    sums = Table(configurations, lattice, rules)
     keep = max(20 * top, min(_KEEP, _EFFORT // configurations.n))
     # Independent of each other, and much of both runs outside of Python.
     with ThreadPoolExecutor(1) as pool:
@@ -136,6 +138,7 @@ def search_claim(
     found = np.bincount(candidates.complexity[verified], minlength=1).cumsum()
     matches = _matches(sums, printed, candidates, verified, found, chance, top)
     searched = _searched(sums, factors, unused, int(chance.subsets.sum()), seed)
+    searched["rules_left_out"] = sorted(map(_rule_words, set(rules) - set(sums.rules)))
     searched["dropped"] = [dropped.to_dict() for dropped in table.dropped]
     searched["by_complexity"] = _by_complexity(found, chance, candidates.kept_up_to)
     return SearchResult(printed, tuple(matches), searched)
@@ -256,7 +259,7 @@ def _match(
 
 def _rule_words(rule: Rule) -> str:
     words = rule.aggregation
-    if rule.denominator != "measured":
+    if rule.denominator not in ("measured", ""):
         words += (
             f", relative to {'the ' if rule.denominator != 'predicted' else ''}{rule.denominator}"
         )
@@ -288,12 +291,12 @@ def _searched(
         "subsets": subsets,
         "descriptions": lattice.descriptions,
         "rules": len(table.rules),
-        "rules_left_out": sorted({_rule_words(r) for r in RULES if r not in table.rules}),
         "combinations": subsets * len(table.rules),
         "complete": all(f.complete for f in factors),
         "bounds": {f.name: f.listed for f in factors if not f.complete},
-        "null": f"figures of the same digits, log-uniform within a factor of {FACTOR:g}, "
-        "independent of each other; subsets sampled where there are many",
+        "null": "figures of the same digits, as near to what the whole table gives as those "
+        f"published (within {NEAREST:g} to {FACTOR:g} times of it, independent of each other or "
+        "together: the law with the most matches); subsets sampled where there are many",
         "seed": seed,
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from errcomp.claims.search.configurations import Configurations
 from errcomp.claims.search.lattice import Lattice
-from errcomp.claims.search.rules import FAMILIES, RULES, Family, Rule, errors, rows_for
+from errcomp.claims.search.rules import FAMILIES, RULES, Family, Rule, Sums, errors, rows_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,11 +49,11 @@ class Subsets:
 
 
 class SumsByName:
-    """Sums by name, and their inverse, which many families share."""
+    """Sums by name, and what many families share of that which is made of them."""
 
     def __init__(self, terms: dict[str, int], at: Callable[[int], Floats]) -> None:
         self.at, self._terms = at, terms
-        self._inverse: dict[str, Floats] = {}
+        self._made: dict[str, Floats] = {}
 
     def __call__(self, name: str) -> Floats:
         """Return the sums."""
@@ -61,9 +61,13 @@ class SumsByName:
 
     def inverse(self, name: str) -> Floats:
         """Return one over the sum."""
-        if name not in self._inverse:
-            self._inverse[name] = 1 / self(name)
-        return self._inverse[name]
+        return self.once(f"inverse {name}", lambda sums: 1 / sums(name))
+
+    def once(self, name: str, make: Callable[[Sums], Floats]) -> Floats:
+        """Return what is made of sums, made once for all families that need it."""
+        if name not in self._made:
+            self._made[name] = make(self)
+        return self._made[name]
 
 
 class Table:
@@ -75,6 +79,8 @@ class Table:
         The rows.
     lattice : Lattice
         Where each row is.
+    rules : sequence of Rule
+        What to search, with what it costs.
 
     Attributes
     ----------
@@ -86,7 +92,9 @@ class Table:
         Position of each term in the cubes.
     """
 
-    def __init__(self, configurations: Configurations, lattice: Lattice) -> None:
+    def __init__(
+        self, configurations: Configurations, lattice: Lattice, rules: Sequence[Rule] = RULES
+    ) -> None:
         self.configurations, self.lattice = configurations, lattice
         p, m = configurations.predicted, configurations.measured
         rows = [rows_for(p[t], m[t]) for t in range(len(p))]
@@ -97,14 +105,16 @@ class Table:
         self.families: list[Family] = [
             f for f in FAMILIES if all(term in self.terms for term in f.terms)
         ]
-        self.rules: list[Rule] = [r for r in RULES if r.family in self.families]
+        self.rules: list[Rule] = [r for r in rules if r.family in self.families]
 
     def reaches(self, tool: int, family: Family, low: float, high: float) -> bool:
         """Whether any set of rows can have a value in this interval.
 
         An average, weighted or not, lies between the smallest and the largest of its terms. Totals
-        cancel, so they start at 0.
+        cancel, so they start at 0; a correlation is at most 1.
         """
+        if family.kind == "agreement":
+            return low <= 1
         rows = self._rows[tool]
         name = f"error {family.denominator}" if family.kind != "mean" else family.term
         least = 0.0 if family.kind == "totals" else rows[name].min()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from errcomp.claims.printed import Printed, parse_printed
 from errcomp.claims.search import Match, search_claim
+from errcomp.metrics import r2
 from errcomp.tables import Pairs
 
 Row = dict[str, Any]
@@ -59,6 +61,41 @@ def aggregate(name: str, denominator: str, pairs: list[tuple[float, float]]) -> 
         decimals = int(name.split("(")[1][0])
         return math.fsum(round(100 * e, decimals) / 100 for e in errors) / n
     return math.fsum(errors) / n
+
+
+AGREEMENTS = {"correlation": 2, "R²": 2, "squared correlation": 3}
+
+
+def varies(values: list[float]) -> float:
+    """Variance over mean square."""
+    mean = math.fsum(values) / len(values)
+    return math.fsum((v - mean) ** 2 for v in values) / math.fsum(v * v for v in values)
+
+
+def agreement(name: str, pairs: list[tuple[float, float]]) -> tuple[float, bool] | None:
+    """Value, and whether the numbers hardly differ: such a value may be left out of a search."""
+    p, m = [p for p, _ in pairs], [m for _, m in pairs]
+    least = varies(m) if name == "R²" else min(varies(p), varies(m))
+    if len(pairs) < 3 or least < 1e-12:
+        return None
+    if name == "R²":
+        value = r2(predicted=p, measured=m)
+    else:
+        value = statistics.correlation(p, m) ** (2 if name == "squared correlation" else 1)
+    return value, least < 2e-6
+
+
+def agreements(
+    pairs_of_tools: list[list[tuple[float, float]]], figures: list[Printed]
+) -> Iterator[tuple[str, float, list[float], bool]]:
+    """Rule, bits, values and whether it may be left out, where all tools have a value."""
+    more = 0 if all(figure.low >= 0.5 for figure in figures) else 6
+    for name, bits in AGREEMENTS.items():
+        found = [agreement(name, pairs) for pairs in pairs_of_tools]
+        defined = [both for both in found if both is not None]
+        if len(defined) == len(found):
+            unsure = any(unsure for _, unsure in defined)
+            yield name, bits + more, [value for value, _ in defined], unsure
 
 
 def subsets_with_bits(rows: list[Row], keys: tuple[str, ...]) -> dict[frozenset[int], float]:
@@ -111,6 +148,13 @@ def brute_force(
                 on_edge = [min(abs(v - f.low), abs(v - f.high)) <= 1e-9 for f, v in pairs]
                 if all(near or f.contains(v) for (f, v), near in zip(pairs, on_edge, strict=True)):
                     (edge if any(on_edge) else certain).setdefault(inside, []).append(match)
+        own = [[rows[i]["pairs"][t] for i in sorted(inside)] for t in range(tools)]
+        for name, cost, values, unsure in agreements(own, figures):
+            pairs = list(zip(figures, values, strict=True))
+            on_edge = [min(abs(v - f.low), abs(v - f.high)) <= 1e-9 for f, v in pairs]
+            if all(near or f.contains(v) for (f, v), near in zip(pairs, on_edge, strict=True)):
+                side = edge if unsure or any(on_edge) else certain
+                side.setdefault(inside, []).append((round(bits + cost, 1), name, "", "agreement"))
     return certain, edge
 
 
@@ -201,6 +245,12 @@ def test_one_tool(rows: list[Row], text: str) -> None:
 @given(rows=tables(tools=1), text=st.sampled_from(["<30%", "≥20%", "30–60%", "0.5", "98.1%", "0%"]))
 @settings(max_examples=25, deadline=None)
 def test_bounds_and_ranges(rows: list[Row], text: str) -> None:
+    check_against_brute_force(rows, [text])
+
+
+@given(rows=tables(tools=1), text=st.floats(0.01, 1).map(lambda x: f"{x:.1f}"))
+@settings(max_examples=30, deadline=None)
+def test_agreement(rows: list[Row], text: str) -> None:
     check_against_brute_force(rows, [text])
 
 

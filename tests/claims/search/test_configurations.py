@@ -39,6 +39,13 @@ def test_join_takes_the_configurations_that_all_tools_have() -> None:
     assert table.left_out == {"u": 0, "t": 1}
 
 
+def test_a_column_of_one_value_in_each_tool_matches_nothing() -> None:
+    rows = [("t", "a", "t.csv"), ("t", "b", "t.csv"), ("u", "a", "u.csv"), ("u", "b", "u.csv")]
+    table = join(pairs(rows, "tool", "device", "trace"), ["t", "u"], "tool")
+    assert table.n == 2
+    assert table.ignored == {"trace": "one value of its own in each tool: matches nothing"}
+
+
 def test_one_tool_is_not_joined() -> None:
     table = join(pairs([("t", "a"), ("t", "a"), ("u", "a")], "tool", "device"), ["t"], "tool")
     assert (table.n, table.left_out) == (2, {})

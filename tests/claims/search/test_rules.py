@@ -3,11 +3,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from errcomp.claims.printed import parse_printed
 from errcomp.claims.search.configurations import join
 from errcomp.claims.search.keys import choose_factors
 from errcomp.claims.search.lattice import build_lattice
-from errcomp.claims.search.rules import DENOMINATORS, FAMILIES, RULES, Rule, evaluate, rows_for
+from errcomp.claims.search.rules import (
+    DENOMINATORS,
+    FAMILIES,
+    RULES,
+    Rule,
+    evaluate,
+    rows_for,
+    rules_for,
+)
 from errcomp.claims.search.subsets import Subsets, Table
+from errcomp.metrics import pearson, r2
 from errcomp.tables import Pairs
 
 P = np.array([110.0, 45.0, 8.0])
@@ -85,7 +95,7 @@ def test_the_plain_mean_is_the_cheapest_rule() -> None:
     assert ordered[0] == rule("mean")
     assert ordered[0].cost == 0
     assert ordered[1].cost > 0
-    assert len(RULES) == 5 * (9 * 2 + 2) == len(set(RULES))
+    assert len(RULES) == 5 * (9 * 2 + 2) + 3 == len(set(RULES))
 
 
 def test_a_denominator_that_is_not_positive_is_left_out() -> None:
@@ -131,8 +141,85 @@ def test_sums_agree_with_definitions_for_random_subsets() -> None:
                     )
                     for rows in inside
                 ]
-                assert r.read(values[r.family]) == pytest.approx(direct, rel=1e-10, abs=1e-12)
+                assert r.read(values[r.family]) == pytest.approx(
+                    direct, rel=1e-10, abs=1e-12, nan_ok=True
+                )
 
 
 def test_every_denominator_has_rules() -> None:
-    assert {r.denominator for r in RULES} == set(DENOMINATORS)
+    assert {r.denominator for r in RULES} == {*DENOMINATORS, ""}
+
+
+def agreement(name: str, predicted: list[float], measured: list[float]) -> float:
+    return evaluate(
+        rule(name, "", "agreement"), predicted=np.array(predicted), measured=np.array(measured)
+    )
+
+
+def test_agreement_is_that_of_the_metrics() -> None:
+    r = pearson(predicted=P, measured=M)
+    assert agreement("correlation", P.tolist(), M.tolist()) == pytest.approx(r)
+    assert agreement("squared correlation", P.tolist(), M.tolist()) == pytest.approx(r**2)
+    assert agreement("R²", P.tolist(), M.tolist()) == pytest.approx(r2(predicted=P, measured=M))
+    assert r**2 != pytest.approx(r2(predicted=P, measured=M), abs=1e-3)
+
+
+def test_agreement_that_is_not_defined() -> None:
+    names = ("correlation", "R²", "squared correlation")
+    for name in names:
+        assert np.isnan(agreement(name, [1.0, 2.0], [1.0, 3.0]))
+        assert np.isnan(agreement(name, [1.0, 2.0, 3.0], [5.0, 5.0, 5.0]))
+    flat = [agreement(name, [5.0, 5.0, 5.0], [1.0, 2.0, 3.0]) for name in names]
+    assert flat == pytest.approx([np.nan, 1 - 29 / 2, np.nan], nan_ok=True)
+
+
+@pytest.mark.parametrize("size", [1e-75, 1.0, 1e75])
+def test_agreement_of_numbers_of_any_size(size: float) -> None:
+    m = np.array([1.0, 2.0, 4.0, 7.0]) * size
+    p = m * [1.1, 0.9, 1.2, 1.0]
+    pairs = Pairs({"device": list("AABB"), "measured": m, "predicted": p})
+    configurations = join(pairs, [""], "tool")
+    factors, _ = choose_factors(configurations, None, None)
+    lattice = build_lattice(factors, 4)
+    table = Table(configurations, lattice)
+    block = next(b for b in lattice.blocks if 0b11 in b.values.tolist())
+    whole = Subsets(block.rows[:1], np.array([0b11]))
+    values = {f.aggregation: v[0] for f, v in table.evaluate(0, whole).items() if not f.denominator}
+    assert values["correlation"] == pytest.approx(pearson(predicted=p, measured=m))
+    assert values["R²"] == pytest.approx(r2(predicted=p, measured=m))
+
+
+def test_sums_of_numbers_that_hardly_differ_are_not_trusted() -> None:
+    rows = rows_for(np.array([1.0, 1.0 + 1e-9, 1.0]), np.array([1.0, 1.0, 1.0 + 1e-9]))
+    assert "measured squared" in rows
+    pairs = Pairs({"measured": [1.0, 1.0, 1.0001], "predicted": [1.0, 1.0, 1.0002]})
+    configurations = join(pairs, [""], "tool")
+    table = Table(configurations, build_lattice([], 3))
+    whole = Subsets(np.array([0]), np.array([1]))
+    values = {f.aggregation: v[0] for f, v in table.evaluate(0, whole).items()}
+    assert np.isnan([values["correlation"], values["R²"]]).all()
+
+
+@pytest.mark.parametrize(
+    ("texts", "bits"),
+    [
+        (("0.9986",), 2),
+        (("99.86%",), 2),
+        (("≥0.9",), 2),
+        (("1.00",), 2),
+        (("2.3%",), 8),
+        (("0.35",), 8),
+        (("<5%",), 8),
+        (("0.97", "12%"), 8),
+    ],
+)
+def test_a_low_figure_is_hardly_a_correlation(texts: tuple[str, ...], bits: int) -> None:
+    rules = rules_for([parse_printed(text) for text in texts])
+    costs = {r.aggregation: r.cost for r in rules if r.reading == "agreement"}
+    assert costs == {
+        "correlation": bits * 10,
+        "R²": bits * 10,
+        "squared correlation": (bits + 1) * 10,
+    }
+    others = [r for r in rules if r.reading != "agreement"]
+    assert others == [r for r in RULES if r.reading != "agreement"]
