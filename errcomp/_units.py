@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from errcomp.errors import InputError
 
-__all__ = ["SECONDS", "factor", "kind_of", "seconds_in"]
+__all__ = ["SECONDS", "factor", "kind_of", "ratios_of", "seconds_in"]
 
 #: Seconds in one unit.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}
@@ -28,6 +28,26 @@ def kind_of(unit: str) -> str | None:
     ('time', None)
     """
     return next((kind for kind, units in _KINDS.items() if unit in units), None)
+
+
+def ratios_of(unit: str) -> tuple[tuple[float, str], ...]:
+    """Return the ratios of a unit to others of its kind, with the smaller unit named first.
+
+    Examples
+    --------
+    >>> ratios_of("mW")
+    ((1000000.0, 'mW beside kW'), (1000.0, 'mW beside W or uW beside mW'))
+    """
+    units = next((units for units in _KINDS.values() if unit in units), {})
+    found: dict[float, list[str]] = {}
+    for other, size in units.items():
+        # µ is also written u.
+        if size == units[unit] or ("u" in other and other.replace("u", "µ", 1) in units):
+            continue
+        small, large = (other, unit) if size < units[unit] else (unit, other)
+        ratio = max(size, units[unit]) / min(size, units[unit])
+        found.setdefault(float(round(ratio)), []).append(f"{small} beside {large}")
+    return tuple((ratio, " or ".join(names)) for ratio, names in found.items())
 
 
 def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = None) -> float:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from errcomp.caveats._lines import Line, line_between
 from errcomp.caveats._sums import (
     ROUNDING,
     Moments,
+    Ratio,
     Totals,
     added,
     factor_errors,
     grouped_means,
+    log_ratio,
     out_of_sample_factor,
 )
+from errcomp.caveats._usual import STUDENT
 from errcomp.errors import InputError
 from errcomp.metrics import ape, figure, gmape, mape, median_ape, total_error, wape
 from errcomp.results import Caveat, format_fraction
@@ -31,14 +35,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AVERAGES",
+    "FAR",
     "GAUSS_CV",
     "MATERIAL",
     "NOTHING",
     "RESAMPLES",
+    "RUN_KEYS",
     "SIMULATED",
+    "UNSAID",
     "VARIANT_KEYS",
     "Case",
     "Finding",
+    "cannot_match",
     "configuration",
     "orders",
     "percent",
@@ -46,10 +54,12 @@ __all__ = [
 ]
 
 #: Words by which a source says nothing.
-_UNSAID = ("", "none", "not stated", "unknown", "n/a")
+UNSAID = ("", "none", "not stated", "unknown", "n/a")
 #: A figure that moves by less than a quarter (8 % or 10 %) is not worth a caveat: it is what the
 #: 95 % interval of 36 pairs with Gaussian errors spans on either side, and few tables are larger.
 MATERIAL = 1.25
+#: Predictions without a mistake of units are hardly ever off by a larger factor in the middle.
+FAR = 5.0
 #: Coefficient of variation of the absolute value of a Gaussian error: sqrt(pi / 2 - 1).
 GAUSS_CV = float(np.sqrt(np.pi / 2 - 1))
 #: Null samples and permutations: the smallest p-value, 1/2000, survives a correction for 100.
@@ -59,6 +69,10 @@ SIMULATED = 500
 
 #: Keys whose values are ways of running one workload rather than other workloads.
 VARIANT_KEYS = ("devices", "variant", "mode", "precision", "dtype", "compiler", "backend", "phase")
+
+#: Keys that say what was run and on what: rows that differ in one of these are never the same
+#: configuration, even where a tool has one value only.
+RUN_KEYS = ("device", "model", "mode", "batch", "seq_len", "kernel_class", *VARIANT_KEYS)
 
 #: The four averages of the absolute percentage errors, in the words a reader knows.
 AVERAGES = {
@@ -124,7 +138,7 @@ class Case:
     def said(self, name: str) -> str:
         """Return what the claim says of this; empty where it says nothing."""
         text = str(getattr(self.claim, name, None) or "").strip()
-        return "" if text.lower() in _UNSAID else text
+        return "" if text.lower() in UNSAID else text
 
     @property
     def claimed(self) -> str:
@@ -264,6 +278,20 @@ class Case:
         """Return what one factor would do to pairs it was not fitted to; None if unknown."""
         return out_of_sample_factor(self.predicted, self.measured)
 
+    @cached_property
+    def ratio(self) -> Ratio:
+        """Middle of the logarithm of prediction over measurement, and how far most are from it."""
+        return log_ratio(self.predicted, self.measured)
+
+    @cached_property
+    def line(self) -> Line | None:
+        """What relates predictions that are far off to measurements, if no single factor does."""
+        factors = factor_errors(self.predicted, self.measured)
+        if np.median(factors) < FAR - 1:
+            return None
+        after = (self.out_of_sample_factor() or (None, None))[1]
+        return None if after is None else line_between(self.predicted, self.measured, after)
+
     @property
     def weights(self) -> Floats | None:
         """Share of each measurement in all, shape (n,); None where only sums are known."""
@@ -296,21 +324,44 @@ class Case:
         return orders(self.n, self.seed)
 
     @cached_property
-    def gaussian_errors(self) -> Floats:
-        """Absolute Gaussian errors of one scale, shape (RESAMPLES, n); only up to SIMULATED."""
-        rng = np.random.default_rng([self.seed, 2])
-        return np.abs(rng.standard_normal((RESAMPLES, self.n)))
+    def laplace_errors(self) -> Floats:
+        """Absolute Laplace errors of one scale, shape (RESAMPLES, n); only up to SIMULATED."""
+        return np.random.default_rng([self.seed, 2]).exponential(size=(RESAMPLES, self.n))
+
+    @cached_property
+    def student_errors(self) -> Floats:
+        """Absolute errors of Student's t of one scale, as `laplace_errors`."""
+        rng = np.random.default_rng([self.seed, 3])
+        return np.abs(rng.standard_t(STUDENT, size=(RESAMPLES, self.n)))
 
 
-def configuration(case: Case) -> tuple[str, ...]:
-    """Find the keys that tell configurations apart.
+def cannot_match(name: str, values_of_tools: Sequence[Iterable[Any]]) -> bool:
+    """Say whether a column names the tool rather than a configuration: a trace, a file, a version.
+
+    That is one with a single value within each tool, not the same for all. It can match no rows of
+    two tools, and what was run is not told by it. Keys in `RUN_KEYS` do tell: tools with one
+    device each have no configuration in common.
+
+    Examples
+    --------
+    >>> cannot_match("trace", [["sim.csv"] * 3, ["hw.csv"] * 3])
+    True
+    >>> cannot_match("device", [["H100"] * 3, ["L4"] * 3]), cannot_match("batch_id", [[1, 2], [3]])
+    (False, False)
+    """
+    every = [set(values) for values in values_of_tools]
+    return name not in RUN_KEYS and len(set.union(*every)) > 1 and all(len(v) == 1 for v in every)
+
+
+def configuration(case: Case, without: Collection[str] = ()) -> tuple[str, ...]:
+    """Find the keys that tell configurations apart, among all but some columns.
 
     Those are the reserved keys and the variant keys; and every other column that tells rows apart
     which agree in all of these (a column that does not, such as a count of operators, follows from
     the configuration and is no part of it), unless it is a measurement itself. The tool, the
     repetition and the date are none: the same configuration can be run again.
     """
-    not_part = ("tool", "repeat", "date", "in_training", "level", "reference")
+    not_part = ("tool", "repeat", "date", "in_training", "level", "reference", *without)
     known = dict.fromkeys((*RESERVED_KEYS, *VARIANT_KEYS))
     keys = [k for k in known if k in case.pairs.keys and k not in not_part]
     cell = case.cells(keys)

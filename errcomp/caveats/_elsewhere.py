@@ -29,7 +29,7 @@ ELSEWHERE: tuple[Note, ...] = (
         "few-clusters",
         "An interval from few clusters",
         "The same for intervals that draw whole clusters: what counts is the number of clusters, "
-        "however many pairs each has. Below 5 clusters there is no interval. Also attached to a "
+        "however many pairs each has. Below 3 clusters there is no interval. Also attached to a "
         "regression, whose intervals tend to be too narrow with few clusters.",
         "Read the interval as too narrow, or measure more models or devices rather than more "
         "configurations of these.",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from errcomp.caveats import claim, comparisons, sample, shape, tools, totals
+from errcomp.caveats import claim, comparisons, sample, shape, tools, totals, units
 from errcomp.caveats._case import Finding
 from errcomp.caveats._elsewhere import ELSEWHERE, Note
 from errcomp.caveats._propagated import PROPAGATED
@@ -37,6 +37,11 @@ class Check:
         What to do about it.
     needs_pairs : bool
         Whether it looks at single pairs, which are not at hand where they stay in an engine.
+    alone : bool
+        Whether errors are no errors once it has found something: what looks at them is then left
+        out.
+    of_errors : bool
+        Whether it looks at errors, and not only at what the pairs are.
     """
 
     code: str
@@ -46,11 +51,40 @@ class Check:
     why: str
     remedy: str
     needs_pairs: bool = False
+    alone: bool = False
+    of_errors: bool = True
 
 
 #: All checks, the gravest first: what makes a figure unusable, then what it stands for, then its
 #: shape. Caveats are reported in this order.
 CHECKS: tuple[Check, ...] = (
+    Check(
+        "units",
+        "Predictions and measurements are in different units",
+        units.units,
+        "pairs",
+        "Fires when the middle of prediction over measurement is a factor of 5 or more either way "
+        "and 9 of 10 pairs lie within its square root of it. Names units that differ by the factor "
+        "(within 10 %, or within the scatter of the pairs), or a clock that cycles and times "
+        "have between them. A fact, no test. Caveats about errors are not looked for then.",
+        "Convert one column; the caveat has the line to paste. Where no units explain the factor, "
+        "find out what each side counts.",
+        alone=True,
+    ),
+    Check(
+        "affine",
+        "Predictions follow measurements along a line, not one to one",
+        units.affine,
+        "pairs",
+        "Fires when half of the predictions are off by a factor of 5 or more, and a line (or a "
+        "power) between prediction and measurement leaves at most half the error that one factor "
+        "leaves, half that of one constant, and 50 %: all on pairs left out of the fit. A fact, no "
+        "test. Caveats about errors are not looked for then.",
+        "Convert both columns to one unit, and find what the constant is (an overhead that one "
+        "side leaves out). Fit the line on other measurements before quoting errors after it.",
+        needs_pairs=True,
+        alone=True,
+    ),
     Check(
         "level-mismatch",
         "The claim and the pairs are about different things",
@@ -60,6 +94,7 @@ CHECKS: tuple[Check, ...] = (
         "level than the claim. A fact, no test: errors cancel or add up from level to level, so "
         "that a kernel figure says nothing about a model.",
         "Quote each level on its own; use propagation to get from one to the other.",
+        of_errors=False,
     ),
     Check(
         "reference-mismatch",
@@ -67,9 +102,11 @@ CHECKS: tuple[Check, ...] = (
         claim.reference_mismatch,
         "claim",
         "Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
-        "predictor) is not that of the pairs (column `reference`; hardware where there is none). A "
-        "fact, no test: 1 % from a simulator that is itself 15 % off is no 1 % from hardware.",
+        "predictor) is not that of the pairs (column `reference`; hardware where there is none), "
+        "or the pairs say that it is unknown. A fact, no test: 1 % from a simulator that is itself "
+        "15 % off is no 1 % from hardware. A claim against another reference is not judged.",
         "Compare only figures with the same reference, or add the reference's own error.",
+        of_errors=False,
     ),
     Check(
         "metric-mismatch",
@@ -80,6 +117,7 @@ CHECKS: tuple[Check, ...] = (
         "the MAPE of the same pairs side by side. A fact, no test: a predictor twice too high "
         "everywhere has a correlation of 1 and a MAPE of 100 %.",
         "Ask for the error, or compute it from the pairs; never rank one kind against the other.",
+        of_errors=False,
     ),
     Check(
         "few-configurations",
@@ -90,6 +128,7 @@ CHECKS: tuple[Check, ...] = (
         "where they promise 95 %. The uncertainty is that of Gaussian errors (Student's interval "
         "of the mean of their absolute values); it is a quarter of the figure at 36 pairs.",
         "Measure more configurations, or report the errors one by one without a mean.",
+        of_errors=False,
     ),
     Check(
         "duplicated-configurations",
@@ -103,6 +142,7 @@ CHECKS: tuple[Check, ...] = (
         "Average repeated measurements first, or name the repetition in a column and resample "
         "whole configurations.",
         needs_pairs=True,
+        of_errors=False,
     ),
     Check(
         "failures",
@@ -112,6 +152,7 @@ CHECKS: tuple[Check, ...] = (
         "Fires when 1 % or more of the rows failed or had no usable measurement. A fact, no test: "
         "from there on the P99 of the error is unknown, whatever the others say.",
         "Report the share beside the figure; find out whether failures are the hard cases.",
+        of_errors=False,
     ),
     Check(
         "pooled-variants",
@@ -154,15 +195,18 @@ CHECKS: tuple[Check, ...] = (
         "errors, which a heavy tail does not mislead), Holm over keys. Fires when significant and "
         "the design effect is 1.56 or more, which makes an interval a quarter "
         "wider.",
-        "Resample whole clusters: summarize(..., cluster=key), or --cluster on the command line.",
+        "Report how many models or devices there are, not only how many pairs. Intervals draw "
+        "whole models and devices; name another such key with --cluster KEY.",
     ),
     Check(
         "tail",
         "A few errors are far larger than the mean",
         shape.tail,
         "pairs",
-        "Fires when the largest error is further above the mean than in 95 % of Gaussian samples "
-        "of this size, and at least 1.25 times as far as in half of them. "
+        "Fires when the largest error is at least 1.25 times as far above the mean as in half of "
+        "all samples of this size, or the worst tenth errs 1.25 times as much beside the others, "
+        "and 95 % of samples of Laplace and of Student t errors (5 degrees of freedom) have less: "
+        "normal, logistic and moderate log-normal errors have lighter tails than these. "
         "The share of cases below the largest error is the distribution-free tolerance limit "
         "(1 - confidence)^(1/n); where pairs of one cluster err alike, n is the number of "
         "clusters, and whole clusters stay below it.",
@@ -195,8 +239,9 @@ CHECKS: tuple[Check, ...] = (
         shape.aggregation_matters,
         "pairs",
         "Fires when the largest of the four averages is at least twice the smallest and further "
-        "from it than in 95 % of Gaussian samples of this size (whose mean is 1.51 times their "
-        "geometric mean); or when a claim is printed as another average than the mean.",
+        "from it than in 95 % of samples of Laplace errors of this size (whose mean is 1.78 times "
+        "their geometric mean, the most of the usual shapes); or when a claim is printed as "
+        "another average than the mean.",
         "Name the average with every figure; compare figures of one kind only.",
     ),
     Check(

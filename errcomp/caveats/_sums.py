@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ROUNDING",
     "Moments",
+    "Ratio",
     "Totals",
     "added",
     "factor_errors",
     "grouped_means",
+    "log_ratio",
     "out_of_sample_factor",
 ]
 
@@ -79,6 +81,41 @@ class Totals(NamedTuple):
     measured: Floats
     off: Floats
     scatter: Floats
+
+
+class Ratio(NamedTuple):
+    """Logarithm of prediction over measurement.
+
+    Attributes
+    ----------
+    middle : float
+        Its median (its mean, where only sums are known).
+    reach : float
+        Nine of ten pairs are within this of it; infinite where more than one of ten predictions is
+        not positive.
+    """
+
+    middle: float
+    reach: float
+
+
+def log_ratio(predicted: Floats, measured: Floats) -> Ratio:
+    """Return the middle and the reach of ln(p / m).
+
+    Examples
+    --------
+    >>> found = log_ratio(np.array([20.0, 20.0, 40.0]), np.ones(3))
+    >>> round(np.exp(found.middle)), round(np.exp(found.reach))
+    (20, 2)
+    """
+    some = predicted > 0
+    if not some.any():
+        return Ratio(0.0, math.inf)
+    logs = np.log(predicted[some]) - np.log(measured[some])
+    middle = float(np.median(logs))
+    off = np.full(len(predicted), math.inf)
+    off[some] = np.abs(logs - middle)
+    return Ratio(middle, float(np.quantile(off, 0.9, method="inverted_cdf")))
 
 
 def added(codes: Ints, values: Floats) -> Floats:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.caveats._case import MATERIAL, Finding, percent, plural
+from errcomp.caveats._case import MATERIAL, UNSAID, Finding, percent, plural
 from errcomp.caveats.sample import quantile_caveat
 from errcomp.caveats.shape import agreeing
 from errcomp.metrics import figure
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
     from errcomp.caveats._case import Case
 
 __all__ = [
+    "REFERENCE_KINDS",
+    "UNKNOWN",
     "aggregation_not_stated",
+    "figure_meant",
     "kind_of_reference",
+    "kinds_of_references",
     "level_mismatch",
     "metric_mismatch",
     "quantile_claim",
@@ -31,19 +36,30 @@ __all__ = [
     "rounded_before_averaging",
 ]
 
+#: Kinds of references that are never ranked together, and the word for what is not stated.
+REFERENCE_KINDS = ("hardware", "RTL", "simulator", "estimate", "another predictor")
+UNKNOWN = "unknown"
+
 #: Words for figures that are no relative error, and the figure of the same pairs to set beside.
 _OTHER_METRICS = {
     r"kendall|tau": "kendall",
     r"spearman|rank corr": "spearman",
-    r"r2|r²|determination": "r2",
+    r"r2|r²|r\^2|squared corr|determination": "r2",
     r"corr|pearson": "pearson",
     r"rmspe": "rmspe",
     r"rmsle": "rmsle",
     r"rmse|root mean": "rmse",
+    r"\bmae\b|mean absolute error": "mae",
     r"within ?20\b": "within_20",
     r"within ?10\b": "within_10",
     r"within ?5\b": "within_5",
 }
+_KINDS = (
+    ("rtl", "RTL"),
+    ("hardware", "hardware"),
+    ("simul", "simulator"),
+    ("estimate", "estimate"),
+)
 _QUANTILE = re.compile(
     r"\bp(\d{1,2}(?:\.\d+)?)\b|\b(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)? ?percentile"
 )
@@ -73,21 +89,48 @@ def level_mismatch(case: Case) -> Finding | None:
 def reference_mismatch(case: Case) -> Finding | None:
     """Find a claim made against something else than what these pairs were measured on."""
     claimed = case.said("reference")
-    if not claimed:
-        return None
     stated = "reference" in case.pairs.keys
     found = case.codes("reference")[1] if stated else ["hardware"]
-    kinds = sorted({kind_of_reference(str(v)) for v in found})
+    kinds = kinds_of_references(found)
+    what = "unclear" if claimed.lower().startswith("unclear") else claimed
     if kinds == [kind_of_reference(claimed)]:
         return None
-    what = "unclear" if claimed.lower().startswith("unclear") else claimed
-    assumed = "" if stated else " (nothing else is stated)"
-    message = (
-        f"The claim's reference is {what}, that of these pairs {' and '.join(kinds)}{assumed}: "
-        "such figures are never ranked together."
-    )
+    if not claimed:
+        # Of a claim that does not say, hardware is meant until something else is stated.
+        if not case.claimed or not set(kinds) & set(REFERENCE_KINDS[1:]):
+            return None
+        message = (
+            f"The reference of these pairs is {' and '.join(kinds)}, that of the claim is not "
+            "stated: this is no error against hardware."
+        )
+    elif not set(kinds) - {kind_of_reference(claimed), UNKNOWN}:
+        some = "" if kinds == [UNKNOWN] else "some of "
+        message = (
+            f"The claim's reference is {what}; {some}these pairs do not say what they were "
+            "measured on, and are taken to be measured on the same."
+        )
+    else:
+        assumed = "" if stated else " (nothing else is stated)"
+        message = (
+            f"The claim's reference is {what}, that of these pairs {' and '.join(kinds)}{assumed}: "
+            "such figures are never ranked together."
+        )
     evidence = {"claim": claimed, "pairs": kinds, "stated_in_pairs": stated}
     return Finding(Caveat("reference-mismatch", message, evidence))
+
+
+def kinds_of_references(values: Iterable[Any]) -> list[str]:
+    """Return the kinds of references in a column, each once; missing ones are unknown.
+
+    Examples
+    --------
+    >>> kinds_of_references(["hardware", None, "hardware traces", "rtl"])
+    ['RTL', 'hardware', 'unknown']
+    """
+    texts = {"" if v is None or v != v else str(v).strip() for v in values}
+    return sorted(
+        {UNKNOWN if t.lower() in (*UNSAID, "unclear") else kind_of_reference(t) for t in texts}
+    )
 
 
 def kind_of_reference(text: str) -> str:
@@ -99,17 +142,29 @@ def kind_of_reference(text: str) -> str:
     ['hardware', 'RTL', 'simulator']
     """
     plain = text.lower()
-    for word, kind in (("rtl", "RTL"), ("hardware", "hardware"), ("simul", "simulator")):
+    for word, kind in _KINDS:
         if word in plain and not plain.startswith("unclear"):
             return kind
     return "another predictor" if "predict" in plain else text
 
 
+def figure_meant(metric: str) -> str:
+    """Return the figure that the name of a metric means, if it is no relative error.
+
+    Examples
+    --------
+    >>> figure_meant("IPC correlation"), figure_meant("R²"), figure_meant("MAPE")
+    ('pearson', 'r2', '')
+    """
+    plain = metric.lower()
+    return next((name for words, name in _OTHER_METRICS.items() if re.search(words, plain)), "")
+
+
 def metric_mismatch(case: Case) -> Finding | None:
     """Find a claim whose figure is no relative error, and set both kinds side by side."""
     metric = case.said("metric")
-    name = next((n for words, n in _OTHER_METRICS.items() if re.search(words, metric.lower())), "")
-    if not name:
+    name = figure_meant(metric)
+    if not name or (name == "mae" and "%" in case.claimed):  # which is a MAPE, and judged as one
         return None
     spec = figure(name)
     value = case.value(name)

@@ -19,6 +19,7 @@ from errcomp.caveats._case import (
 from errcomp.caveats._statistics import holm, simulated_p
 from errcomp.errors import InputError
 from errcomp.metrics import mape
+from errcomp.metrics.intervals.dependence import CLUSTER_KEYS
 from errcomp.results import Caveat, format_number
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ __all__ = [
 
 #: From here on the package's intervals have to reach 90 % where they promise 95 %.
 FEW = 10
-#: Fewer clusters leave no interval of the MAPE that covers enough (docs/intervals.md).
-ENOUGH_CLUSTERS = 5
-CLUSTER_KEYS = ("model", "device")
 #: Share of failed rows from which the P99 of the error cannot be known.
 FAILED = 0.01
 #: Keys name the configuration when they leave at most a tenth more different predictions.
@@ -104,10 +102,9 @@ def clustered(case: Case) -> Finding | None:
         significant or [min(found, key=lambda item: item[0])], key=lambda item: item[1][3]
     )
     effective = case.n / effect
-    advice = f"resample whole {key}s" if groups >= ENOUGH_CLUSTERS else f"{groups} {key}s are few"
     message = (
         f"Pairs of one {key} err alike (intraclass correlation {icc:.2f}): {case.n:,} pairs tell "
-        f"as much as {effective:.0f} independent ones; {advice}."
+        f"as much as {effective:.0f} independent ones."
     )
     evidence = {
         "key": key,

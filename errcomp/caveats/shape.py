@@ -9,7 +9,6 @@ import numpy as np
 
 from errcomp.caveats._case import (
     AVERAGES,
-    GAUSS_CV,
     MATERIAL,
     NOTHING,
     SIMULATED,
@@ -18,6 +17,14 @@ from errcomp.caveats._case import (
     plural,
 )
 from errcomp.caveats._statistics import simulated_p
+from errcomp.caveats._usual import (
+    largest_over_mean,
+    p_of_averages,
+    p_of_largest,
+    p_of_weighted_mean,
+    p_of_worst,
+    share_of_worst,
+)
 from errcomp.results import Caveat, format_number
 
 if TYPE_CHECKING:
@@ -32,7 +39,8 @@ __all__ = [
     "tail",
 ]
 
-#: Gaussian errors give a mean 1.51 times their geometric mean: twice is more than their shape.
+#: Gaussian errors give a mean 1.51 times their geometric mean, Laplace errors 1.78 times: twice is
+#: more than their shape.
 FACTOR = 2.0
 #: Twice as many errors of one sign as of the other.
 ONE_SIDE = 2 / 3
@@ -65,10 +73,15 @@ def aggregation_matters(case: Case) -> Finding | None:
 
 def agreeing(case: Case) -> list[str]:
     """Name the averages that would be printed as the claim was; none without a claimed figure."""
-    low, high = (getattr(case.claim, end, None) for end in ("low", "high"))
-    if low is None or high is None:
+    if getattr(case.claim, "kind", "error") != "error":
         return []
-    return [name for name in AVERAGES if low <= case.averages[name] < high]
+    contains = getattr(case.claim, "contains", None)
+    if contains is None:
+        low, high = (getattr(case.claim, end, None) for end in ("low", "high"))
+        if low is None or high is None:
+            return []
+        return [name for name in AVERAGES if low <= case.averages[name] < high]
+    return [name for name in AVERAGES if contains(case.averages[name])]
 
 
 def _spread(figures: list[float]) -> float:
@@ -78,20 +91,17 @@ def _spread(figures: list[float]) -> float:
 
 
 def _spread_p(case: Case, factor: float) -> float:
-    """P-value of the largest ratio of averages if errors were Gaussian with one scale."""
+    """P-value of the largest ratio of averages if errors were Laplace with one scale."""
     if case.simulates and case.weights is not None:
-        errors = case.gaussian_errors
+        errors = case.laplace_errors
         every = np.stack([*_unweighted(errors), errors @ case.weights])
         return simulated_p(factor, every.max(axis=0) / every.min(axis=0))
+    # The weights are not at hand, or the limit holds: two tests, each at half the level.
     unweighted = _spread([v for name, v in case.averages.items() if name != "weighted mean"])
-    deviation = GAUSS_CV * math.sqrt(case.weights_spread)
-    gap = abs(math.log(case.averages["weighted mean"] / case.mape))
-    p = math.erfc(gap / deviation / math.sqrt(2)) if deviation > 0 else 1.0
+    p = p_of_weighted_mean(case.averages["weighted mean"] / case.mape, case.weights_spread)
     if case.n > SIMULATED:
-        # Twice is more than five standard deviations from 1.51 at this size.
-        return 0.0 if unweighted >= FACTOR else p
-    # The weights are not at hand: two tests, each at half the level.
-    every = _unweighted(case.gaussian_errors)
+        return min(1.0, 2 * min(p, p_of_averages(unweighted, case.n)))
+    every = _unweighted(case.laplace_errors)
     return min(1.0, 2 * min(p, simulated_p(unweighted, every.max(axis=0) / every.min(axis=0))))
 
 
@@ -102,16 +112,22 @@ def _unweighted(errors: Floats) -> Floats:
 
 
 def tail(case: Case) -> Finding | None:
-    """Find a few errors that are far larger than the mean."""
+    """Find a few errors that are larger, beside the others, than errors of usual shapes are."""
     if case.n < 3 or case.mape == 0:
         return None
     worst = math.ceil(case.n / 10)
     largest = case.largest
     ratio = largest / case.mape
     share = case.share_of_worst(worst)
-    usual, p = _gaussian_maximum(case, ratio)
-    if ratio < MATERIAL * usual:
+    usual, p_largest = _largest(case, ratio)
+    usual_share, p_share = _worst(case, worst, share)
+    found = [p_largest] if ratio >= MATERIAL * usual else []
+    # Of ten or fewer the worst tenth is the largest: one test, not two.
+    if worst > 1 and _beside_rest(share) >= MATERIAL * _beside_rest(usual_share):
+        found.append(p_share)
+    if not found:
         return NOTHING
+    p = min(1.0, min(found) * (2 if worst > 1 else 1))
     below = share_below_largest(case.n, case.level)
     message = (
         f"The worst {worst:,} of {case.n:,} make {100 * share:.0f} % of the error; the largest, "
@@ -123,12 +139,39 @@ def tail(case: Case) -> Finding | None:
         "mape": case.mape,
         "max_over_mean": ratio,
         "worst": worst,
-        "max_over_mean_gaussian": usual,
+        "max_over_mean_usual": usual,
         "share_of_worst": share,
+        "share_of_worst_usual": usual_share,
         "share_below_max": below,
         "level": case.level,
     }
     return Finding(Caveat("tail", message, evidence), p)
+
+
+def _beside_rest(share: float) -> float:
+    """Return the errors of some as a multiple of all the others'."""
+    return share / (1 - share) if share < 1 else math.inf
+
+
+def _largest(case: Case, ratio: float) -> tuple[float, float]:
+    """Median of maximum over mean in errors of usual shapes, and p-value of this ratio.
+
+    Of Laplace errors or Student t errors with 5 degrees of freedom, whichever has it the larger.
+    """
+    if case.n > SIMULATED:
+        return largest_over_mean(case.n), p_of_largest(ratio, case.n)
+    ratios = [e.max(axis=1) / e.mean(axis=1) for e in (case.laplace_errors, case.student_errors)]
+    return max(float(np.median(r)) for r in ratios), max(simulated_p(ratio, r) for r in ratios)
+
+
+def _worst(case: Case, worst: int, share: float) -> tuple[float, float]:
+    """Median of the share of so many worst in Laplace errors, and p-value of this share."""
+    if case.n > SIMULATED:
+        return share_of_worst(worst / case.n), p_of_worst(share, worst / case.n, case.n)
+    errors = case.laplace_errors
+    last = np.partition(errors, case.n - worst, axis=1)[:, case.n - worst :]
+    shares = last.sum(axis=1) / errors.sum(axis=1)
+    return float(np.median(shares)), simulated_p(share, shares)
 
 
 def share_below_largest(n: int, level: float) -> float:
@@ -160,20 +203,6 @@ def in_clusters(found: Caveat, key: str, groups: int, level: float) -> Caveat:
     after = _stay_below(share, f"{key}s like these {groups:,}, with all their cases,", level)
     evidence = {**found.evidence, "cluster": key, "share_of_clusters_below_max": share}
     return Caveat(found.code, found.message.replace(before, after), evidence)
-
-
-def _gaussian_maximum(case: Case, ratio: float) -> tuple[float, float]:
-    """Median of maximum over mean in Gaussian samples of this size, and p-value of this ratio."""
-    from scipy.stats import norm
-
-    if case.n <= SIMULATED:
-        ratios = case.gaussian_errors.max(axis=1) / case.gaussian_errors.mean(axis=1)
-        return float(np.median(ratios)), simulated_p(ratio, ratios)
-    # The mean of so many is known: sqrt(2 / pi) standard deviations.
-    mean = math.sqrt(2 / math.pi)
-    usual = float(norm.isf((1 - 0.5 ** (1 / case.n)) / 2)) / mean
-    beyond = 2 * float(norm.sf(ratio * mean))
-    return usual, -math.expm1(case.n * math.log1p(-beyond))
 
 
 def one_sided(case: Case) -> Finding | None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.caveats._case import MATERIAL, NOTHING, Case, Finding, percent
+from errcomp.caveats._case import (
+    MATERIAL,
+    NOTHING,
+    Case,
+    Finding,
+    cannot_match,
+    configuration,
+    percent,
+)
 from errcomp.caveats._statistics import holm, paired_p
 from errcomp.caveats._sums import factor_errors
-from errcomp.caveats.claim import kind_of_reference
+from errcomp.caveats.claim import UNKNOWN, kinds_of_references
 from errcomp.caveats.comparisons import GROUP_KEYS
 from errcomp.errors import InputError
 from errcomp.results import Caveat
@@ -40,19 +48,51 @@ POINT = 0.01
 
 
 class Tools:
-    """The tools of one table: which rows are whose, and which configuration each row is."""
+    """The tools of one table: which rows are whose, and which configuration each row is.
 
-    def __init__(self, pairs: Pairs, tool_key: str) -> None:
+    Parameters
+    ----------
+    pairs : Pairs
+    tool_key : str
+        The column that names them.
+    keys : sequence of str
+        Columns that together name a configuration; found where there are none.
+    """
+
+    def __init__(self, pairs: Pairs, tool_key: str, keys: Sequence[str] = ()) -> None:
         case = Case(pairs)
         codes, names = case.codes(tool_key)
         self.case = case
         self.tool_key = tool_key
         self.names = [str(name) for name in names]
         self.rows: list[Ints] = [np.flatnonzero(codes == i) for i in range(len(names))]
-        keys = [key for key in case.configuration_keys if key != tool_key]
+        #: Columns that name the tool, not the configuration, and so match no rows.
+        self.unmatched = () if keys else self._of_one_value()
+        found = keys or configuration(case, without=(tool_key, *self.unmatched))
+        self.keys = tuple(found)
         # Without keys nothing says that two rows are one configuration.
-        self.named = bool(keys)
-        self.configurations: Ints = case.cells(keys) if keys else np.arange(case.n)
+        self.named = bool(self.keys)
+        self.configurations: Ints = case.cells(self.keys) if self.keys else np.arange(case.n)
+
+    def _of_one_value(self) -> tuple[str, ...]:
+        """Return the columns with one value within each tool that differ between tools."""
+        if len(self.names) < 2:
+            return ()
+        codes = {key: self.case.codes(key)[0] for key in self.case.pairs.keys}
+        return tuple(
+            key
+            for key, code in codes.items()
+            if key != self.tool_key and cannot_match(key, [code[rows] for rows in self.rows])
+        )
+
+    def disjoint(self) -> list[str]:
+        """Return the keys of which not all tools share a value."""
+        found = []
+        for key in self.keys:
+            code = self.case.codes(key)[0]
+            if not set.intersection(*(set(code[rows].tolist()) for rows in self.rows)):
+                found.append(key)
+        return found
 
     def own(self, tool: int) -> float:
         """Return the MAPE of a tool on all its rows."""
@@ -106,8 +146,17 @@ def coverage_differs(tools: Tools) -> Finding | None:
             f"{percent(common[most])}, not {percent(own[most])}."
         )
     else:
-        message += "none is common to all, so that no two figures compare."
+        disjoint = tools.disjoint()
+        why = f" (no value of {' or '.join(disjoint)} is)" if disjoint else ""
+        message += f"none is common to all{why}, so that no two figures compare."
+    if tools.unmatched:
+        message += (
+            f" Not matched by {', '.join(tools.unmatched)}, of which each tool has one value of "
+            "its own."
+        )
     evidence = {
+        "keys": list(tools.keys),
+        "not_matched_by": list(tools.unmatched),
         "configurations": total,
         "common": len(shared),
         "tools": {
@@ -291,22 +340,31 @@ def other_base(tools: Tools) -> Finding | None:
 
 def level_differs(tools: Tools) -> Finding | None:
     """Find tools whose pairs are at different levels."""
-    return _differs(tools, "level", "level-mismatch", str)
+    return _differs(tools, "level", "level-mismatch", lambda values: sorted(map(str, values)))
 
 
 def reference_differs(tools: Tools) -> Finding | None:
-    """Find tools that were compared with different references."""
-    return _differs(tools, "reference", "reference-mismatch", kind_of_reference)
+    """Find tools that were compared with different references, as far as these are known."""
+
+    def known(values: Iterable[Any]) -> list[str]:
+        return [kind for kind in kinds_of_references(values) if kind != UNKNOWN]
+
+    return _differs(tools, "reference", "reference-mismatch", known)
 
 
-def _differs(tools: Tools, key: str, code: str, kind: Callable[[str], str]) -> Finding | None:
+def _differs(
+    tools: Tools, key: str, code: str, kinds_of: Callable[[Iterable[Any]], list[str]]
+) -> Finding | None:
     if key not in tools.case.pairs.keys:
         return None
     values = tools.case.pairs.column(key)
-    found = {
-        name: sorted({kind(str(v)) for v in set(values[rows].tolist())})
+    every = {
+        name: kinds_of(set(values[rows].tolist()))
         for name, rows in zip(tools.names, tools.rows, strict=True)
     }
+    found = {name: kinds for name, kinds in every.items() if kinds}
+    if not found:
+        return None
     first = next(iter(found))
     other = next((name for name, kinds in found.items() if kinds != found[first]), None)
     if other is None:

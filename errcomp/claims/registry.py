@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from errcomp.claims.printed import in_percent, parse_printed
+from errcomp.claims.printed import Printed, in_percent, parse_printed
 from errcomp.errors import InputError, did_you_mean, offer
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "user_claim",
 ]
 
-Kind = Literal["error", "correlation", "share", "none"]
+Kind = Literal["error", "measured", "correlation", "share", "none"]
 Verifiable = Literal["verifiable", "no output", "no hardware", "no pairs"]
 
 #: What the four words mean.
@@ -52,8 +52,9 @@ class Claim:
         The figure as printed; empty where the source gives none.
     metric : str
         As the source names it: MAPE, error, RMSE, accuracy, Kendall tau, share within 10%, …
-    kind : {"error", "correlation", "share", "none"}
-        What sort of figure it is. Figures of different kinds cannot be compared, let alone ranked.
+    kind : {"error", "measured", "correlation", "share", "none"}
+        What sort of figure it is: a relative error, one in the unit of the data, and so on. Figures
+        of different kinds cannot be compared, let alone ranked.
     level : str
         kernel, basic block, model, collective, system, or design point.
     reference : str
@@ -103,19 +104,33 @@ class Claim:
     note: str = ""
 
     @property
-    def interval(self) -> tuple[float, float] | None:
-        """Fractions that would be printed like the figure, half-open; None without a figure.
+    def figure(self) -> Printed | None:
+        """The figure as an error (or a share, a correlation); None where the source gives none.
 
         An accuracy or alignment is turned into the error that it leaves: 97.6 % is 2.4 %.
         """
         if not self.printed:
             return None
         figure = parse_printed(self.printed)
-        if self.metric not in _COMPLEMENTS:
-            return figure.low, figure.high
-        # Through whole multiples of the printed digit, so that 1 - 0.9765 is 0.0235 exactly.
-        digits = figure.decimals + 3
-        return round(1 - figure.high, digits), round(1 - figure.low, digits)
+        return figure.complement() if self.metric in _COMPLEMENTS else figure
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Ends of the fractions that would be printed like the figure; None without a figure.
+
+        Which end belongs to it, `contains` knows.
+        """
+        return None if (figure := self.figure) is None else figure.ends
+
+    def contains(self, value: float) -> bool:
+        """Say whether this number, a fraction, would be printed like the claim.
+
+        Examples
+        --------
+        >>> user_claim("≤5%").contains(0.05), user_claim("<5%").contains(0.05)
+        (True, False)
+        """
+        return (figure := self.figure) is not None and figure.contains(value)
 
     @property
     def low(self) -> float | None:
@@ -241,7 +256,10 @@ with a claim: Timeloop, ...
 #: Metrics that a user can say the claim has, and what kind of figure each is.
 USER_METRICS: Mapping[str, Kind] = {
     "error": "error",
+    "MAE": "measured",
     "correlation": "correlation",
+    "R2": "correlation",
+    "Kendall tau": "correlation",
     "share within 10%": "share",
 }
 
@@ -258,8 +276,9 @@ def user_claim(
     aggregation : str, optional
         How it was aggregated, if its source says so: mean, median, geometric mean, weighted, or
         total (the error of a sum, or the difference of two means).
-    metric : {"error", "correlation", "share within 10%"}
-        What sort of figure it is. Only errors have an aggregation.
+    metric : {"error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"}
+        What sort of figure it is. Only errors have an aggregation. An MAE is a number in the unit
+        of the pairs; one in percent is taken for the MAPE that it is. A correlation is Pearson's.
     tool : str
         Whose figure it is.
 
@@ -271,7 +290,7 @@ def user_claim(
     Raises
     ------
     InputError
-        The text is not one figure, the metric is none of the three, or what is no error is said to
+        The text is not one figure, the metric is none of these, or what is no error is said to
         have an aggregation.
 
     Examples
@@ -284,12 +303,16 @@ def user_claim(
         raise InputError(f"no metric {metric!r} of a claim. {known}")
     if aggregation is not None and metric != "error":
         raise InputError(
-            f"a {metric} has no aggregation ({aggregation!r}): only errors do. Leave it out."
+            f"{metric} as a metric has no aggregation ({aggregation!r}): only errors do. "
+            "Leave it out."
         )
     figure = parse_printed(printed)
     if (figure.value or figure.high) < 0 or figure.high <= 0:
         raise InputError(f"the claim {printed!r} is not positive: the size of an error is")
-    if not figure.percent and figure.low > 1:
+    kind = USER_METRICS[metric]
+    if metric == "MAE" and figure.percent:
+        kind = "error"
+    if not figure.percent and figure.low > 1 and kind != "measured":
         raise InputError(
             f"the claim {printed!r} has no percent sign, and as a fraction it is more than 100 %. "
             f'Write "{printed}%", or "{100 * (figure.value or figure.low):g}%" if that is meant.'
@@ -299,12 +322,12 @@ def user_claim(
         quantity="as in the pairs",
         printed=printed,
         metric=metric,
-        kind=USER_METRICS[metric],
+        kind=kind,
         level="not stated",
         reference="not stated",
         verifiable="verifiable",
         reason="The pairs given are taken to be those that the figure is about.",
-        aggregation=aggregation or "not stated",
+        aggregation=aggregation or ("mean" if metric == "MAE" else "not stated"),
         source="given by the user",
         claimed_by="the user",
     )

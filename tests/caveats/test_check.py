@@ -49,7 +49,7 @@ def test_caveats_come_in_the_order_of_the_registry() -> None:
 
 def test_at_most_one_caveat_of_a_code() -> None:
     codes = [c.code for c in check(messy())]
-    assert len(codes) == len(set(codes)) >= 4
+    assert len(codes) == len(set(codes)) >= 3
 
 
 def test_evidence_is_plain_and_p_values_are_in_it() -> None:
@@ -112,6 +112,7 @@ def test_a_table_without_the_tool_key_is_refused() -> None:
 
 def test_every_code_of_the_issue_exists() -> None:
     assert {
+        "affine",
         "aggregation-matters",
         "aggregation-not-stated",
         "cancelling-errors",
@@ -134,6 +135,7 @@ def test_every_code_of_the_issue_exists() -> None:
         "tail",
         "unbalanced-groups",
         "under-over-asymmetry",
+        "units",
     } == CODES
 
 
@@ -178,7 +180,7 @@ def test_one_key_needs_no_list() -> None:
 def test_explain_suggests_the_closest_code() -> None:
     with pytest.raises(InputError, match="Did you mean 'simpsons-paradox'"):
         explain("simpson-paradox")
-    with pytest.raises(InputError, match="Caveats: aggregation-matters"):
+    with pytest.raises(InputError, match="Caveats: affine, aggregation-matters"):
         explain("???")
 
 
@@ -224,7 +226,8 @@ def test_checks_are_quick_enough_for_an_audit_of_many_groups() -> None:
 def test_extreme_numbers_do_not_overflow_the_tests() -> None:
     rng = np.random.default_rng(1)
     measured = np.exp(rng.normal(0, 1, 40)) * 1e-150
-    predicted = np.exp(rng.normal(0, 1, 40)) * 1e150
+    # One in five is too low: with one factor for all, only their units would be looked at.
+    predicted = np.exp(rng.normal(0, 1, 40)) * np.where(np.arange(40) % 5 == 4, 1e-300, 1e150)
     codes = [
         c.code
         for c in check(
@@ -243,9 +246,9 @@ def test_extreme_numbers_do_not_overflow_the_tests() -> None:
 def test_what_stays_below_the_largest_error_counts_clusters_where_they_err_alike() -> None:
     import errcomp as ec
 
-    found = {one.code: one for one in check(ec.datasets.load("neusight").of_tool("neusight"))}
-    assert found["clustered"].evidence["groups"] == 6
+    found = {one.code: one for one in check(ec.datasets.load("neusight").of_tool("habitat"))}
+    assert found["clustered"].evidence["groups"] == 8
     share = found["tail"].evidence["share_of_clusters_below_max"]
-    assert share == pytest.approx(0.05 ** (1 / 6))
-    assert "At least 60.7 % of models like these 6, with all" in found["tail"].message
+    assert share == pytest.approx(0.05 ** (1 / 8))
+    assert "At least 68.8 % of devices like these 8, with all" in found["tail"].message
     assert "independent cases" not in found["tail"].message

@@ -12,6 +12,7 @@ from errcomp.caveats._case import Case
 from errcomp.caveats.claim import (
     aggregation_not_stated,
     kind_of_reference,
+    kinds_of_references,
     level_mismatch,
     metric_mismatch,
     quantile_claim,
@@ -84,6 +85,47 @@ def test_a_reference_that_is_unclear_is_said_to_be() -> None:
     assert len(caveat.message) <= 160
 
 
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (
+            ["unknown"] * 4,
+            "The claim's reference is hardware; these pairs do not say what they were measured "
+            "on, and are taken to be measured on the same.",
+        ),
+        (
+            ["hardware", "hardware", "unknown", ""],
+            "The claim's reference is hardware; some of these pairs do not say what they were "
+            "measured on, and are taken to be measured on the same.",
+        ),
+    ],
+)
+def test_pairs_of_an_unknown_reference_are_told(reference: list[str], message: str) -> None:
+    found = reference_mismatch(case_of({"reference": "hardware"}, reference=reference))
+    assert caveat_of(found).message == message
+
+
+def test_a_claim_that_states_no_reference_is_taken_to_be_about_hardware() -> None:
+    claim = {"reference": "not stated", "printed": "3%"}
+    caveat = caveat_of(reference_mismatch(case_of(claim, reference=["simulator"] * 4)))
+    assert caveat.message == (
+        "The reference of these pairs is simulator, that of the claim is not stated: this is no "
+        "error against hardware."
+    )
+    for known in (["hardware"] * 4, ["unknown"] * 4):
+        assert reference_mismatch(case_of(claim, reference=known)) is None
+    assert reference_mismatch(case_of({"printed": ""}, reference=["simulator"] * 4)) is None
+
+
+def test_kinds_of_a_column() -> None:
+    assert kinds_of_references(["RTL", float("nan"), None, "Hardware", "estimate"]) == [
+        "RTL",
+        "estimate",
+        "hardware",
+        "unknown",
+    ]
+
+
 @pytest.mark.parametrize("claimed", ["hardware", "hardware serving traces", "none", ""])
 def test_references_that_agree_or_are_not_stated(claimed: str) -> None:
     assert reference_mismatch(case_of({"reference": claimed})) is None
@@ -113,6 +155,7 @@ def test_a_correlation_in_place_of_an_error() -> None:
         ("Kendall tau", "kendall", "Kendall tau-b 0.4"),
         ("Spearman rho", "spearman", "Spearman rank correlation 0.5"),
         ("R²", "r2", "R² 0.703"),
+        ("MAE", "mae", "MAE 0.175 ms"),
         ("RMSE", "rmse", "RMSE 0.229 ms"),
         ("RMSPE", "rmspe", "RMSPE 15.00 %"),
         ("RMSLE", "rmsle", "RMSLE 0.137"),

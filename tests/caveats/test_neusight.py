@@ -54,9 +54,14 @@ def test_three_pairs_are_few(table: Pairs) -> None:
 
 def test_what_all_146_pairs_hide(table: Pairs) -> None:
     caveats = found(table.of_tool("neusight"), by=("device", "mode"))
-    assert list(caveats) == ["clustered", "tail", "one-sided"]
-    assert caveats["tail"].evidence["max_ape"] == pytest.approx(0.6530, abs=5e-5)
+    # The largest error is 6.5 times the mean: no more than Laplace errors reach in 146 pairs.
+    assert list(caveats) == ["clustered", "one-sided"]
     assert caveats["one-sided"].message.startswith("104 of 146 predictions are too high")
+
+
+def test_the_tail_of_habitat(table: Pairs) -> None:
+    evidence = found(table.of_tool("habitat"))["tail"].evidence
+    assert evidence["max_over_mean"] > 1.25 * evidence["max_over_mean_usual"]
 
 
 def test_roofline_is_always_too_low(table: Pairs) -> None:

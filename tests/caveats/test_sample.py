@@ -53,7 +53,7 @@ def test_pairs_of_one_model_that_err_alike() -> None:
     caveat = caveat_of(found)
     assert caveat.message == (
         "Pairs of one model err alike (intraclass correlation 1.00): 40 pairs tell as much as 5 "
-        "independent ones; resample whole models."
+        "independent ones."
     )
     assert caveat.evidence["effective_n"] == pytest.approx(5, abs=0.1)
     assert found is not None

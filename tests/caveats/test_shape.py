@@ -17,6 +17,7 @@ from errcomp.caveats.shape import (
     small_quantities,
     tail,
 )
+from errcomp.claims.registry import user_claim
 from errcomp.results import Caveat
 from errcomp.tables import Pairs
 
@@ -90,6 +91,9 @@ def test_averages_of_many_pairs_need_no_simulation(heavy: bool) -> None:
 def test_no_claimed_figure_fits_no_average() -> None:
     assert agreeing(case_of([1.1], [1.0])) == []
     assert agreeing(case_of([1.1], [1.0], SimpleNamespace(low=None, high=None))) == []
+    for printed, fits in (("≤10%", True), ("<10%", False)):
+        exact = case_of([11.0, 11.0], [10.0, 10.0], user_claim(printed))
+        assert ("mean" in agreeing(exact)) == fits
     claim = SimpleNamespace(low=0.05, high=0.15)
     assert agreeing(case_of([1.1], [1.0], claim)) == [
         "mean",
@@ -109,13 +113,36 @@ def test_a_tail_is_described_by_share_maximum_and_tolerance() -> None:
     )
     # (1 - confidence) ** (1 / n): the tolerance limit of the largest of n.
     assert caveat.evidence["share_below_max"] ** 60 == pytest.approx(0.05)
-    assert caveat.evidence["max_over_mean_gaussian"] == pytest.approx(3.1, abs=0.15)
+    # Of Laplace errors, whose largest are further from the mean than normal ones (3.1).
+    assert caveat.evidence["max_over_mean_usual"] == pytest.approx(4.5, abs=0.15)
+    assert caveat.evidence["share_of_worst_usual"] == pytest.approx(0.32, abs=0.01)
 
 
 def test_even_errors_have_no_tail() -> None:
     assert tail(case_of(1 + np.linspace(0.01, 0.1, 30), np.ones(30))) is NOTHING
     assert tail(case_of([1.1, 1.2], [1.0, 1.0])) is None
     assert tail(case_of([1.0] * 9, [1.0] * 9)) is None
+
+
+def test_a_tail_of_many_moderate_errors_is_found_by_their_share() -> None:
+    # One in ten is five times as large: none alone is further off than Student's t may be.
+    rng = np.random.default_rng(0)
+    errors = np.abs(rng.standard_normal(3000)) * np.where(np.arange(3000) % 10 == 0, 0.05, 0.01)
+    found = tail(case_of(1 + errors, np.ones(3000)))
+    caveat = caveat_of(found)
+    assert caveat.evidence["max_over_mean"] < 1.5 * caveat.evidence["max_over_mean_usual"]
+    assert caveat.evidence["share_of_worst"] == pytest.approx(0.4, abs=0.02)
+    assert found is not None
+    assert found.p is not None
+    assert found.p < 0.001
+
+
+@pytest.mark.parametrize("n", [9, 60, 900])
+def test_one_error_alone_is_a_tail(n: int) -> None:
+    errors = np.zeros(n)
+    errors[0] = 1.0
+    caveat = caveat_of(tail(case_of(1 + errors, np.ones(n))))
+    assert caveat.evidence["share_of_worst"] == 1.0
 
 
 def test_errors_of_one_sign_and_what_a_factor_would_remove() -> None:

@@ -10,9 +10,10 @@ from errcomp.caveats import quantile_caveat
 from errcomp.caveats._case import GAUSS_CV, Case
 from errcomp.caveats._statistics import contrast, discoveries, holm, simulated_p
 from errcomp.caveats._sums import grouped_means, out_of_sample_factor
+from errcomp.caveats._usual import STUDENT, p_of_averages, p_of_weighted_mean
 from errcomp.caveats.comparisons import _macro_p
 from errcomp.caveats.sample import _one_way
-from errcomp.caveats.shape import _gaussian_maximum, _spread_p
+from errcomp.caveats.shape import _largest, _worst
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
 
@@ -105,24 +106,46 @@ def test_macro_gap_of_a_large_table_has_the_p_value_of_a_permutation_test() -> N
     )
 
 
-def test_largest_of_many_gaussian_errors_has_the_p_value_of_a_simulation() -> None:
+def test_largest_of_many_errors_has_the_p_value_of_a_simulation() -> None:
     rng = np.random.default_rng(5)
-    errors = np.abs(rng.standard_normal((4000, 600)))
+    # Of the two shapes, Student's has the larger ones in samples of this size.
+    errors = np.abs(rng.standard_t(STUDENT, (4000, 600)))
     ratios = errors.max(axis=1) / errors.mean(axis=1)
-    usual, p = _gaussian_maximum(case_of(errors[0]), 4.5)
-    assert usual == pytest.approx(np.median(ratios), rel=0.01)
-    assert p == pytest.approx(simulated_p(4.5, ratios), abs=0.03)
+    usual, p = _largest(case_of(errors[0]), 10.0)
+    assert usual == pytest.approx(np.median(ratios), rel=0.02)
+    assert p == pytest.approx(simulated_p(10.0, ratios), abs=0.03)
 
 
-def test_weighted_mean_of_many_gaussian_errors_has_the_p_value_of_a_simulation() -> None:
+def test_share_of_the_worst_of_many_errors_has_the_p_value_of_a_simulation() -> None:
     rng = np.random.default_rng(6)
-    measured = rng.lognormal(0, 1.5, 600)
-    errors = np.abs(rng.standard_normal((4000, 600)))
-    gap = np.abs(np.log(errors @ measured / measured.sum() / errors.mean(axis=1)))
-    chosen = int(np.argsort(gap)[3900])
-    table = {"predicted": measured * (1 + 0.1 * errors[chosen]), "measured": measured}
-    p = _spread_p(Case(Pairs(table)), 2.0)
-    assert p == pytest.approx(simulated_p(gap[chosen], gap), abs=0.02)
+    errors = rng.exponential(size=(4000, 600))
+    shares = np.sort(errors, axis=1)[:, -60:].sum(axis=1) / errors.sum(axis=1)
+    usual, p = _worst(case_of(errors[0]), 60, 0.345)
+    assert usual == pytest.approx(np.median(shares), rel=0.01)
+    assert p == pytest.approx(simulated_p(0.345, shares), abs=0.03)
+
+
+def test_weighted_mean_of_many_errors_has_the_p_value_of_a_simulation() -> None:
+    rng = np.random.default_rng(6)
+    # Weights of which a few are large: the weighted mean is not normal.
+    weights = rng.lognormal(0, 2, 600)
+    weights /= weights.sum()
+    errors = rng.exponential(size=(4000, 600))
+    ratios = errors @ weights / errors.mean(axis=1)
+    spread = float(((weights - 1 / 600) ** 2).sum())
+    for share in (0.01, 0.05, 0.95, 0.99):
+        p = p_of_weighted_mean(float(np.quantile(ratios, share)), spread)
+        # On the safe side: the gamma law has the heavier end towards zero.
+        chance = 2 * min(share, 1 - share)
+        assert chance - 0.02 <= p <= chance + 0.08
+    assert p_of_weighted_mean(4.0, spread) < 1e-6
+
+
+def test_averages_of_many_errors_have_the_p_value_of_a_simulation() -> None:
+    rng = np.random.default_rng(7)
+    errors = rng.exponential(size=(4000, 600))
+    ratios = errors.mean(axis=1) / np.exp(np.log(errors).mean(axis=1))
+    assert p_of_averages(1.86, 600) == pytest.approx(simulated_p(1.86, ratios), abs=0.02)
 
 
 def test_coefficient_of_variation_of_absolute_gaussian_errors() -> None:

@@ -54,10 +54,71 @@ def test_tools_without_a_common_case() -> None:
         coverage_differs(tools_of({"a": [0.1] * 3, "b": [0.2] * 3}, batch=[1, 2, 3, 4, 5, 6]))
     )
     assert caveat.message == (
-        "Of 6 configurations a has 3 and b 3; none is common to all, so that no two figures "
-        "compare."
+        "Of 6 configurations a has 3 and b 3; none is common to all (no value of batch is), so "
+        "that no two figures compare."
     )
     assert caveat.evidence["tools"]["a"]["mape_common"] is None
+
+
+def test_a_column_of_one_value_within_each_tool_is_no_key() -> None:
+    # 79 configurations of one tool, 60 of them of the other, each with the name of its own trace.
+    errors = {"a": [0.1] * 60 + [0.4] * 19, "b": [0.2] * 60}
+    keys = {
+        "batch": [*range(79), *range(60)],
+        "trace": ["a.json"] * 79 + ["b.json"] * 60,
+        "version": ["1.0"] * 79 + ["2.3"] * 60,
+    }
+    found = tools_of(errors, **keys)
+    assert (found.keys, found.unmatched) == (("batch",), ("trace", "version"))
+    caveat = caveat_of(coverage_differs(found))
+    assert caveat.message == (
+        "Of 79 configurations a has 79 and b 60; on the 60 that all share, a errs 10.00 %, not "
+        "17.22 %. Not matched by trace, version, of which each tool has one value of its own."
+    )
+    assert (caveat.evidence["common"], caveat.evidence["not_matched_by"]) == (
+        60,
+        ["trace", "version"],
+    )
+    # Two tools may share a trace that a third has not.
+    third = tools_of(
+        {"a": [0.1] * 3, "b": [0.2] * 3, "c": [0.3] * 3},
+        batch=[1, 2, 3] * 3,
+        trace=["x"] * 6 + ["y"] * 3,
+    )
+    assert third.unmatched == ("trace",)
+
+
+def test_what_was_run_is_a_key_even_where_each_tool_has_one_value() -> None:
+    found = tools_of(
+        {"a": [0.1] * 3, "b": [0.2] * 3}, batch=[1, 2, 3] * 2, device=["A"] * 3 + ["B"] * 3
+    )
+    caveat = caveat_of(coverage_differs(found))
+    assert "none is common to all (no value of device is)" in caveat.message
+    assert found.unmatched == ()
+
+
+def test_a_column_with_values_of_both_tools_or_several_of_one_stays_a_key() -> None:
+    app = ["p", "q", "r", "s", "t", "u"]
+    caveat = caveat_of(coverage_differs(tools_of({"a": [0.1] * 3, "b": [0.2] * 3}, app=app)))
+    assert "none is common to all (no value of app is)" in caveat.message
+
+
+def test_keys_of_the_user_name_the_configuration() -> None:
+    table = {
+        "predicted": [1.1, 1.2, 1.3, 1.2, 1.3],
+        "measured": [1.0] * 5,
+        "tool": ["a"] * 3 + ["b"] * 2,
+        "batch": [1, 2, 3, 1, 2],
+        "app": ["p", "q", "r", "s", "t"],
+    }
+    (none,) = [c for c in check_table(table) if c.code == "coverage-differs"]
+    assert none.evidence["common"] == 0
+    (some,) = [c for c in check_table(table, keys="batch") if c.code == "coverage-differs"]
+    assert (some.evidence["common"], some.evidence["keys"]) == (2, ["batch"])
+    with pytest.raises(InputError, match="'bach'"):
+        check_table(table, keys=["bach"])
+    with pytest.raises(InputError, match="'tool' names the tools"):
+        check_table(table, keys=["tool", "batch"])
 
 
 def test_a_single_case_more_matters_when_it_changes_the_figure() -> None:
@@ -176,6 +237,15 @@ def test_tools_at_different_levels_or_references() -> None:
     found = caveat_of(reference_differs(tools_of(errors, reference=reference)))
     assert "differ in reference (a: hardware; b: RTL)" in found.message
     assert found.evidence == {"tools": {"a": ["hardware"], "b": ["RTL"]}}
+
+
+def test_a_tool_of_unknown_reference_differs_from_none() -> None:
+    errors = {"a": [0.1] * 2, "b": [0.1] * 2, "c": [0.1] * 2}
+    unknown = ["unknown", None, "hardware", "unknown", "hardware", "hardware"]
+    assert reference_differs(tools_of(errors, reference=unknown)) is None
+    other = ["unknown", "unknown", "hardware", "hardware", "rtl", "rtl"]
+    found = caveat_of(reference_differs(tools_of(errors, reference=other)))
+    assert found.evidence == {"tools": {"b": ["hardware"], "c": ["RTL"]}}
 
 
 def test_tools_at_one_level_or_without_one() -> None:

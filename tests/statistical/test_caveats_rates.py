@@ -17,6 +17,8 @@ from errcomp.caveats._case import Case
 from errcomp.caveats._sums import out_of_sample_factor
 from errcomp.caveats.comparisons import in_vs_out_of_distribution
 from errcomp.caveats.sample import _one_way
+from errcomp.caveats.shape import aggregation_matters, tail
+from errcomp.caveats.units import affine, units
 from errcomp.tables import Pairs
 
 pytestmark = pytest.mark.slow
@@ -72,6 +74,129 @@ def test_clean_pairs_get_a_false_caveat_in_at_most_5_percent(n: int, runs: int) 
     assert anything <= allowed(RATE, runs)
     for code, rate in alone.items():
         assert rate <= allowed(RATE, runs), code
+
+
+#: Errors without any problem, of other shapes than normal.
+USUAL: dict[str, Callable[[Rng, int], np.ndarray]] = {
+    "uniform": lambda rng, n: rng.uniform(-0.2, 0.2, n),
+    "log-normal": lambda rng, n: np.expm1(0.2 * rng.standard_normal(n)),
+    "logistic": lambda rng, n: 0.06 * rng.logistic(size=n),
+    "Laplace": lambda rng, n: 0.08 * rng.laplace(size=n),
+    "t": lambda rng, n: 0.08 * rng.standard_t(5, n),
+}
+
+
+@pytest.mark.parametrize("shape", USUAL)
+def test_errors_of_a_usual_shape_get_a_tested_caveat_in_at_most_5_percent(shape: str) -> None:
+    runs, sizes, tested = 30, (12, 60, 1000), 0
+    checks = [one for one in CHECKS if one.scope == "pairs"]
+    for n in sizes:
+        for seed in range(runs):
+            rng = np.random.default_rng([41, n, seed])
+            case = Case(table(rng, n, USUAL[shape](rng, n)), seed=seed)
+            found = [f for one in checks if (f := one.function(case)) is not None]
+            # A fact has a threshold, and no rate at which clean pairs reach it.
+            tested += any("p_value" in one.evidence for one in _report(found, 1 - RATE))
+    assert tested / (runs * len(sizes)) <= allowed(RATE, runs * len(sizes))
+
+
+@pytest.mark.parametrize("shape", [*USUAL, "normal"])
+@pytest.mark.parametrize(("n", "runs"), [(15, 100), (150, 40), (2000, 100)])
+def test_a_shape_that_is_usual_is_no_tail(shape: str, n: int, runs: int) -> None:
+    draw = {**USUAL, "normal": SIZES["normal"]}[shape]
+    alone: Counter[str] = Counter()
+    for seed in range(runs):
+        rng = np.random.default_rng([42, n, seed])
+        measured = rng.lognormal(0, 1, n)
+        error = np.abs(draw(rng, n)) / 10
+        case = Case(Pairs({"predicted": measured * (1 + error), "measured": measured}), seed=seed)
+        for check_of in (tail, aggregation_matters):
+            found = check_of(case)
+            alone[check_of.__name__] += found is not None and (found.p or 0) <= RATE
+    for name, count in alone.items():
+        assert count / runs <= allowed(RATE, runs), name
+
+
+@pytest.mark.parametrize(("n", "least"), [(60, 0.35), (400, 0.7), (1500, 0.8)])
+@pytest.mark.parametrize(("share", "times"), [(0.1, 5), (0.03, 10)])
+def test_a_few_per_cent_of_larger_errors_are_a_tail(
+    n: int, least: float, share: float, times: float
+) -> None:
+    runs, hits = 30, 0
+    for seed in range(runs):
+        rng = np.random.default_rng([43, n, seed])
+        error = 0.02 * np.abs(rng.standard_normal(n)) * np.where(rng.random(n) < share, times, 1)
+        found = tail(Case(Pairs({"predicted": 1 + error, "measured": np.ones(n)}), seed=seed))
+        hits += found is not None and (found.p or 0) <= RATE
+    assert hits / runs >= least - 2 * float(np.sqrt(least * (1 - least) / runs))
+
+
+#: Errors of pairs in the same unit, or in two: of usual shapes and of a heavy one.
+SCATTER: dict[str, Callable[[Rng, int], np.ndarray]] = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "Laplace": lambda rng, n: rng.laplace(0, 0.7, n),
+    "t": lambda rng, n: 0.58 * rng.standard_t(3, n),
+}
+
+
+def scaled(rng: Rng, n: int, factor: float, scatter: float, law: str) -> Case:
+    measured = rng.lognormal(0, 1, n)
+    ratio = factor * np.exp(scatter * SCATTER[law](rng, n))
+    return Case(Pairs({"predicted": measured * ratio, "measured": measured}))
+
+
+@pytest.mark.parametrize("law", SCATTER)
+@pytest.mark.parametrize("n", [5, 50])
+@pytest.mark.parametrize("factor", [1 / 3, 3.0])
+def test_a_biased_predictor_is_not_said_to_have_another_unit(
+    law: str, n: int, factor: float
+) -> None:
+    runs, named = 60, 0
+    for seed in range(runs):
+        for scatter in (0.1, 0.3):
+            case = scaled(np.random.default_rng([44, n, seed]), n, factor, scatter, law)
+            named += units(case) is not None or affine(case) is not None
+    assert named / (2 * runs) <= 0.01
+
+
+@pytest.mark.parametrize("law", SCATTER)
+@pytest.mark.parametrize("scatter", [0.05, 0.2, 0.6])
+@pytest.mark.parametrize(
+    ("factor", "unit"),
+    [(1e3, "µs beside ms"), (1e-3, "µs beside ms"), (1.41e9, "GHz"), (1 / 1.41e6, "GHz")],
+)
+def test_pairs_in_two_units_are_found_and_named(
+    factor: float, unit: str, scatter: float, law: str
+) -> None:
+    runs, named = 20, 0
+    for seed in range(runs):
+        n = (8, 40)[seed % 2]
+        found = units(scaled(np.random.default_rng([45, n, seed]), n, factor, scatter, law))
+        if found is not None and found.caveat is not None:
+            named += any(unit in one for one in found.caveat.evidence["units"])
+    assert named >= runs - 1
+
+
+def test_a_line_is_found_where_each_pair_has_an_overhead_and_only_there() -> None:
+    runs, true, false, off = 50, 0, 0, []
+    for seed in range(runs):
+        rng = np.random.default_rng([46, seed])
+        seconds, noise = rng.lognormal(0, 1.2, 40), np.exp(0.1 * rng.standard_normal(40))
+        columns = {"predicted": 1.41e9 * seconds, "measured": (1.5 + seconds) * noise}
+        found = affine(Case(Pairs(columns)))
+        if found is not None and found.caveat is not None:
+            true += 1
+            # What is quoted is the error on new pairs.
+            new = rng.lognormal(0, 1.2, 2000)
+            truth = (1.5 + new) * np.exp(0.1 * rng.standard_normal(2000))
+            e = found.caveat.evidence
+            after = np.abs((e["intercept"] + e["slope"] * 1.41e9 * new) / truth - 1).mean()
+            off.append(e["mape_after"] / after)
+        factor = {"predicted": 1.41e9 * seconds * noise**3, "measured": seconds}
+        false += affine(Case(Pairs(factor))) is not None
+    assert true / runs >= 0.9
+    assert false == 0
+    assert np.mean(off) == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize(("n", "runs"), [(20, 200), (100, 80)])
