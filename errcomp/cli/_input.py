@@ -109,8 +109,9 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="KEYS",
-        help="keys of which rows with equal values err together, e.g. model: intervals then "
-        "resample whole groups of them (default: none)",
+        help="the key whose values share part of their error, or two, e.g. model,device: intervals "
+        "then draw whole models and devices (default: model and device where the table has them; "
+        "none: every pair is independent)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
 

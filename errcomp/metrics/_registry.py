@@ -171,6 +171,16 @@ _ALL = (
         "mean",
     ),
     Figure(
+        "mae",
+        "MAE",
+        "measured",
+        averages.mae,
+        "Arithmetic mean over pairs of the absolute error, in the unit of the data.",
+        "Large quantities dominate; means nothing without the unit. A published MAE in percent is "
+        "a MAPE.",
+        "mean",
+    ),
+    Figure(
         "rmse",
         "RMSE",
         "measured",

@@ -20,7 +20,7 @@ from errcomp.tables import Zeros
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["exact_predictions", "gm_ratio", "gmape", "mape", "smape", "wape"]
+__all__ = ["exact_predictions", "gm_ratio", "gmape", "mae", "mape", "smape", "wape"]
 
 
 def mape(
@@ -75,6 +75,56 @@ def mape(
     """
     data = checked(predicted, measured, weights, zeros)
     return mean(np.abs(relative_error(data)), data.weights)
+
+
+def mae(
+    *,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    weights: ArrayLike | None = None,
+    zeros: Zeros = "raise",
+) -> float:
+    r"""Mean absolute error, in the unit of the data.
+
+    .. math:: \mathrm{MAE} = \sum_i w_i\,|p_i - m_i| \,\Big/ \sum_i w_i
+
+    Definition: no denominator but the number of pairs; arithmetic mean in the unit of the data
+    (w = 1 without weights). Divided by the mean measurement it is the ``wape``.
+    Misleads because it has a unit: it does not compare between sets of other sizes, the largest
+    quantities dominate it, and one that is published in percent is a ``mape``.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0.
+    weights : array_like, shape (n,), optional
+        Finite, not negative, not all zero. An integer weight is a repetition of the pair.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    float
+        In the unit of the data.
+
+    Raises
+    ------
+    InputError
+        As for ``mape``.
+
+    References
+    ----------
+    Willmott and Matsuura (2005), "Advantages of the mean absolute error (MAE) over the root mean
+    square error (RMSE) in assessing average model performance", Climate Research 30, 79-82,
+    doi:10.3354/cr030079.
+
+    Examples
+    --------
+    >>> mae(predicted=[11.0, 93.0], measured=[10.0, 100.0])
+    4.0
+    """
+    data = checked(predicted, measured, weights, zeros)
+    return mean(np.abs(difference(data)), data.weights)
 
 
 def gmape(

@@ -34,7 +34,7 @@ _ABOUT = (
     "ranks",
 )
 _NOT_ABOUT = frozenset(
-    ("tool", "level", "quantity", "unit", "status", "predicted", "measured", "file")
+    ("tool", "level", "quantity", "unit", "status", "predicted", "measured", "reference", "file")
 )
 
 
@@ -45,7 +45,8 @@ class Joined:
     Attributes
     ----------
     rows : polars.DataFrame
-        The rows of the predictions with their ``measured``, in the unit of the predictions.
+        The rows of the predictions with their ``measured``, in the unit of the predictions, and the
+        ``reference`` that the measurements state.
     n_predicted, n_measured : int
         Rows that were to be joined.
     without_measurement, without_prediction, ambiguous : tuple of str
@@ -160,7 +161,8 @@ def join(
         for name in predicted.columns
         if name in measured.columns and name not in used | _NOT_ABOUT
     ]
-    renamed = {"measured": "\0measured", "unit": "\0unit", **{name: f"\0{name}" for name in alike}}
+    of_measured = ("measured", "unit", "reference")
+    renamed = {name: f"\0{name}" for name in (*of_measured, *alike)}
     right = right.with_columns(
         pl.col(name).alias(new) for name, new in renamed.items() if name in right.columns
     )
@@ -177,7 +179,7 @@ def join(
     found = left.join(right.select(*keys, *given), on=keys, how="left", maintain_order="left")
     matched = found.filter(pl.col("\0measured").is_not_null())
     alone = right.join(matched.select(keys), on=keys, how="anti", maintain_order="left")
-    rows = _in_unit_of_predictions(matched, clock_hz)
+    rows = _in_unit_of_predictions(_with_their_reference(matched), clock_hz)
     result = Joined(
         rows=rows.select(pl.exclude(r"^\x00.*$")),
         n_predicted=len(predicted.filter(pl.col("predicted").is_not_null())),
@@ -210,6 +212,16 @@ def _side(frame: pl.DataFrame, value: str, keys: Sequence[str]) -> pl.DataFrame:
     if there.is_empty():
         raise InputError(f"no row has a value in {value}: nothing to join.")
     return there.with_row_index("\0row")
+
+
+def _with_their_reference(matched: pl.DataFrame) -> pl.DataFrame:
+    """Take what the measurements were measured on from the measurements."""
+    import polars as pl
+
+    own = matched.drop("reference", strict=False)
+    if "\0reference" not in own.columns:
+        return own
+    return own.with_columns(reference=pl.col("\0reference"))
 
 
 def _in_unit_of_predictions(matched: pl.DataFrame, clock_hz: float | None) -> pl.DataFrame:

@@ -31,6 +31,7 @@ WEIGHTED: list[Callable[..., Any]] = [
     metrics.bias,
     metrics.total_error,
     metrics.smape,
+    metrics.mae,
     metrics.rmse,
     metrics.rmspe,
     metrics.rmsle,

@@ -15,7 +15,7 @@ from errcomp.metrics._registry import FigureKind, FigureUnit
 def test_every_scalar_figure_is_registered() -> None:
     assert set(metrics.FIGURES) == {
         *("mape", "median_ape", "gmape", "gm_ratio", "wape", "bias", "total_error", "smape"),
-        *("rmse", "rmspe", "rmsle", "max_ape", "p90_ape", "p95_ape", "p99_ape"),
+        *("mae", "rmse", "rmspe", "rmsle", "max_ape", "p90_ape", "p95_ape", "p99_ape"),
         *("median_ape_approx", "p90_ape_approx", "p95_ape_approx", "p99_ape_approx"),
         *("within_5", "within_10", "within_20"),
         *("r2", "pearson", "spearman", "kendall", "top_1_regret"),

@@ -19,9 +19,9 @@ pairs = st.lists(st.tuples(positive, positive), min_size=2, max_size=30)
 
 WEIGHTED = [
     *("mape", "median_ape", "gmape", "gm_ratio", "wape", "bias", "total_error", "smape"),
-    *("rmse", "rmspe", "rmsle", "within_10", "r2", "pearson"),
+    *("mae", "rmse", "rmspe", "rmsle", "within_10", "r2", "pearson"),
 ]
-SCALE_FREE = [name for name in metrics.FIGURES if name != "rmse"]
+SCALE_FREE = [name for name in metrics.FIGURES if name not in ("mae", "rmse")]
 SPREAD_NEEDED = {"r2", "pearson", "spearman", "kendall"}
 
 
@@ -52,11 +52,14 @@ def test_unit_of_the_data_does_not_change_a_relative_figure(
     assert scaled == pytest.approx(value(name, p, m), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.parametrize("name", ["mae", "rmse"])
 @hypothesis.given(sample=pairs, power=st.integers(-200, 200))
-def test_rmse_scales_with_the_unit(sample: list[tuple[float, float]], power: int) -> None:
+def test_a_figure_with_a_unit_scales_with_it(
+    name: str, sample: list[tuple[float, float]], power: int
+) -> None:
     p, m = arrays(sample)
-    scaled = value("rmse", np.ldexp(p, power), np.ldexp(m, power))
-    assert scaled == pytest.approx(np.ldexp(value("rmse", p, m), power), rel=1e-14)
+    scaled = value(name, np.ldexp(p, power), np.ldexp(m, power))
+    assert scaled == pytest.approx(np.ldexp(value(name, p, m), power), rel=1e-14)
 
 
 @pytest.mark.parametrize("name", metrics.FIGURES)

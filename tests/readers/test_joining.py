@@ -176,3 +176,13 @@ def test_what_is_not_there() -> None:
 )
 def test_names(name: str, plain: str) -> None:
     assert normalised(name) == plain
+
+
+def test_pairs_were_measured_on_what_the_measurements_were() -> None:
+    predicted: Columns = {"k": ["a", "b"], "predicted": [1, 2], "reference": ["simulator"] * 2}
+    measured: Columns = {"k": ["b", "a"], "measured": [2, 1], "reference": ["hardware", "rtl"]}
+    found = join(*frames(predicted, measured), on=["k"])
+    assert found.rows["reference"].to_list() == ["rtl", "hardware"]
+    assert found.notes == ()
+    del measured["reference"]
+    assert "reference" not in join(*frames(predicted, measured), on=["k"]).rows.columns

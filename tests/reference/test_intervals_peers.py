@@ -7,8 +7,11 @@ import pytest
 from scipy import stats
 
 from errcomp.metrics import figure
+from errcomp.metrics._numeric import checked
 from errcomp.metrics.intervals import estimate
 from errcomp.metrics.intervals._counts import clopper_pearson, order_statistics, wilson
+from errcomp.metrics.intervals._features import SMOOTH, smooth
+from errcomp.metrics.intervals.dependence import dependence
 
 SHARES = [(0, 8), (1, 8), (8, 8), (3, 20), (47, 50), (150, 386)]
 
@@ -113,12 +116,21 @@ class TestStatsmodels:
         fit = api.WLS(y, x, weights=w * np.ones(80)).fit(
             cov_type="cluster", cov_kwds={"groups": label, "use_correction": False}
         )
-        s = fit.bse[0] * np.sqrt(10 / 9) / fit.params[0]
-        e = estimate(name, **data, clusters=label, method="log-t")
+        drawn = dependence({"model": label})
+        checked_data = checked(**data, weights=None, zeros="raise")
+        found = smooth(SMOOTH[name], fit.params[0], checked_data, drawn).spreads[1]
+        assert figure(name).function(**data) == pytest.approx(fit.params[0])
+        # CR2 divides each cluster's score by 1 - h; theirs by none. Equal sizes: the same factor.
         size = np.bincount(label, weights=m if name == "wape" else np.ones(80))
-        t = stats.t.ppf(0.975, size.sum() ** 2 / (size**2).sum() - 1)
-        assert e.value == pytest.approx(fit.params[0])
-        assert e.low == pytest.approx(e.value * np.exp(-t * s))
+        h = size / size.sum()
+        r = np.bincount(label, off - fit.params[0] * m if name == "wape" else off / m - off.mean())
+        if name == "mape":
+            assert found.error == pytest.approx(fit.bse[0] * np.sqrt(10 / 9) / fit.params[0])
+            return
+        plain = np.sqrt((r**2).sum()) / size.sum()
+        assert plain == pytest.approx(fit.bse[0])
+        corrected = np.sqrt((r**2 / (1 - h)).sum()) / size.sum()
+        assert found.error == pytest.approx(corrected / fit.params[0])
 
 
 def test_figure_with_interval_is_the_figure_without():

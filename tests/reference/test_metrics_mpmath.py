@@ -99,6 +99,7 @@ EXACT: dict[str, Callable[[list[Any], list[Any], list[Any]], Any]] = {
     "smape": lambda p, m, w: _mean(
         [2 * abs(a - b) / (abs(a) + abs(b)) for a, b in zip(p, m, strict=True)], w
     ),
+    "mae": lambda p, m, w: _mean([abs(a - b) for a, b in zip(p, m, strict=True)], w),
     "rmse": lambda p, m, w: mpmath.sqrt(
         _mean([(a - b) ** 2 for a, b in zip(p, m, strict=True)], w)
     ),
@@ -135,14 +136,14 @@ def test_figure_is_exact_to_twelve_digits(
 
 
 @pytest.mark.parametrize(
-    "name", ["gm_ratio", "wape", "total_error", "smape", "rmse", "rmsle", "pearson"]
+    "name", ["gm_ratio", "wape", "total_error", "smape", "mae", "rmse", "rmsle", "pearson"]
 )
 def test_figure_that_needs_no_ratio_is_exact_where_the_ratio_overflows(name: str) -> None:
     assert _error(name, *UNRELATED, None) <= TOLERANCE
 
 
 @pytest.mark.parametrize(
-    "name", ["mape", "wape", "bias", "total_error", "smape", "rmse", "rmspe", "r2"]
+    "name", ["mape", "wape", "bias", "total_error", "smape", "mae", "rmse", "rmspe", "r2"]
 )
 def test_negative_predictions(name: str) -> None:
     p, m = REGIMES["wide"]

@@ -83,6 +83,7 @@ def test_errors_agree_with_scikit_learn() -> None:
     for w in (None, W):
         kw = {"predicted": P, "measured": M, "weights": w}
         assert metrics.mape(**kw) == close(sk.mean_absolute_percentage_error(M, P, sample_weight=w))
+        assert metrics.mae(**kw) == close(sk.mean_absolute_error(M, P, sample_weight=w))
         assert metrics.rmse(**kw) == close(sk.root_mean_squared_error(M, P, sample_weight=w))
         assert metrics.r2(**kw) == close(sk.r2_score(M, P, sample_weight=w))
         assert metrics.wape(**kw) == close(

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.errors import InputError, NotDefinedError, describe_rows, offer
+from errcomp.errors import InputError, NotDefinedError, offer
 from errcomp.metrics._numeric import Checked, checked
 from errcomp.metrics._registry import figure as look_up
 from errcomp.metrics.intervals._counts import check_level
 from errcomp.metrics.intervals._coverage import small_sample
 from errcomp.metrics.intervals._kinds import BOOTSTRAPS, SHARES, Request, interval, sample_of
-from errcomp.metrics.intervals._resample import Nesting, nest
+from errcomp.metrics.intervals.dependence import Dependence, dependence
 from errcomp.results import Dropped, Estimate
 from errcomp.tables import Zeros
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["METHODS", "check_options", "estimate", "fewest_resamples"]
+__all__ = ["METHODS", "check_options", "estimate", "estimate_of", "fewest_resamples"]
 
 #: Names of methods; ``"default"`` is the tested choice for each figure.
 METHODS = ("default", "log-t", *BOOTSTRAPS, *SHARES, "order-statistics")
@@ -55,12 +55,12 @@ def estimate(
     Definition: θ is the figure of the population that the pairs were drawn from, independently of
     each other; with ``clusters``, that the clusters were drawn from.
 
-    ``"default"`` is, for means and smooth functions of means, the studentised bootstrap of the
-    logarithm of the figure, never narrower than a Student t interval of that logarithm corrected
-    for skewness (``"log-t"``, alone below 10 pairs, and from 5,000 pairs or clusters on); for
-    shares, Wilson's interval; for quantiles, order statistics; for a maximum, no interval but a
-    tolerance statement in ``method``; for correlations and regret, none, since none that was tested
-    covers.
+    ``"default"`` is, for means and smooth functions of means, Student's interval of the logarithm
+    of the figure with an allowance for skewness (``"log-t"``); for shares, Wilson's interval; for
+    quantiles, order statistics; for a maximum, no interval but a tolerance statement in ``method``;
+    for Pearson's correlation, Kendall's tau-b and R², a jackknife of Fisher's z; for Spearman's
+    correlation and regret, none, since none that was tested covers. With clusters the standard
+    error is cluster-robust (two-way where two keys cross), and never below that of single pairs.
 
     Misleads where pairs are not independent (configurations of one model on one device share
     their error: give ``clusters``), and where they are all the configurations there are: nothing
@@ -78,9 +78,9 @@ def estimate(
         One of ``METHODS``: ``"default"``; for means ``"log-t"``, ``"bootstrap-t"``,
         ``"percentile"``, ``"bca"``; for shares ``"wilson"``, ``"clopper-pearson"``; for quantiles
         ``"order-statistics"``. One that does not apply gives no interval and says so.
-    clusters : array_like, shape (n,), or list of these, optional
-        Labels; whole clusters are drawn instead of pairs. Several arrays are nested clusters,
-        outermost first: outer clusters are drawn, then inner ones within each.
+    clusters : array_like, shape (n,), or list of two, optional
+        Labels; whole clusters are drawn instead of pairs. Two arrays may cross; where the clusters
+        of one lie in those of the other, the coarser count.
     resamples : int
         Of the bootstrap methods.
     seed : int
@@ -103,8 +103,7 @@ def estimate(
         The figure or the method does not exist, the arrays cannot be used (see the figure), or
         level, resamples or seed are out of range.
     NotDefinedError
-        The figure has no value for these pairs (a correlation of one pair), or a cluster is
-        missing.
+        The figure has no value for these pairs (a correlation of one pair).
 
     References
     ----------
@@ -117,35 +116,50 @@ def estimate(
     >>> measured = [10.0, 100.0, 10.0, 50.0, 100.0, 25.0, 40.0, 8.0]
     >>> e = estimate("mape", predicted=predicted, measured=measured)
     >>> print(e, "by", e.method)
-    16.12 % [9.6, 28.8], n=8 by log-t
+    16.12 % [9.6, 30.2], n=8 by log-t
     >>> print(estimate("within_20", predicted=predicted, measured=measured))
     62.50 % [30.6, 86.3], n=8
     >>> estimate("p90_ape", predicted=predicted, measured=measured).method
     'no interval: 95 % confidence needs 36 pairs, there are 8'
     """
-    spec = look_up(figure)
     check_options(level=level, method=method, resamples=resamples, seed=seed)
     data = checked(predicted, measured, None, zeros)
-    total = len(np.asarray(measured))
-    labels = None if clusters is None else _labels(clusters, total, data)
-    ask = Request(method, level, resamples, seed, labels)
+    drawn = Dependence()
+    if clusters is not None:
+        drawn = dependence(_labels(clusters, len(np.asarray(measured)), data), given=True)
+    return estimate_of(
+        figure,
+        predicted=predicted,
+        measured=measured,
+        ask=Request(method, level, resamples, seed, drawn),
+        zeros=zeros,
+    )
+
+
+def estimate_of(
+    figure: str, *, predicted: ArrayLike, measured: ArrayLike, ask: Request, zeros: Zeros = "raise"
+) -> Estimate:
+    """Compute a figure with the interval that was asked for; see `estimate`."""
+    spec = look_up(figure)
+    data = checked(predicted, measured, None, zeros)
     try:
         value = spec.function(predicted=predicted, measured=measured, zeros=zeros)
         found = interval(spec, value, data, ask)
     except InputError as error:  # pairs and options were fine: the figure is what they lack
         raise NotDefinedError(str(error)) from error
+    n = len(data.predicted)
     return Estimate(
         figure=spec.name,
         value=value,
         low=found.low,
         high=found.high,
-        level=None if found.low is None else level,
+        level=None if found.low is None else ask.level,
         method=found.method,
-        n=len(data.predicted),
+        n=n,
         unit=spec.unit,
         definition=spec.definition,
-        dropped=_dropped(data, total),
-        caveats=small_sample(spec.label, found.coverage, sample_of(data, ask)),
+        dropped=_dropped(data, len(np.asarray(measured))),
+        caveats=small_sample(spec.label, found.coverage, sample_of(n, ask.drawn)),
         seed=found.seed,
     )
 
@@ -219,14 +233,17 @@ def fewest_resamples(level: float) -> int:
     return math.ceil(round(2 / (1 - level) - 1, 6))
 
 
-def _labels(clusters: Any, total: int, data: Checked) -> tuple[NDArray[np.int64], Nesting]:
-    nested = (
+def _labels(clusters: Any, total: int, data: Checked) -> dict[str, NDArray[Any]]:
+    several = (
         isinstance(clusters, list | tuple)
         and len(clusters) > 0
         and all(isinstance(c, np.ndarray | list | tuple) for c in clusters)
     )
-    arrays = [_one_label(c, total) for c in (clusters if nested else [clusters])]
-    return nest([a[data.rows - 1] for a in arrays])
+    arrays = [_one_label(c, total) for c in (clusters if several else [clusters])]
+    if len(arrays) > 2:
+        raise InputError(f"clusters takes at most two arrays of labels, got {len(arrays)}")
+    names = ("cluster",) if len(arrays) == 1 else ("first key", "second key")
+    return {name: labels[data.rows - 1] for name, labels in zip(names, arrays, strict=True)}
 
 
 def _one_label(labels: Any, total: int) -> NDArray[Any]:
@@ -234,12 +251,6 @@ def _one_label(labels: Any, total: int) -> NDArray[Any]:
     if array.shape != (total,):
         raise InputError(
             f"clusters must have one label per pair, shape ({total},), got shape {array.shape}"
-        )
-    missing = [i + 1 for i, v in enumerate(array) if v is None or v != v]
-    if missing:
-        raise NotDefinedError(
-            f"clusters must not be missing, got {array[missing[0] - 1]} in "
-            f"{describe_rows(missing)}. Give these rows a cluster of their own."
         )
     return array
 

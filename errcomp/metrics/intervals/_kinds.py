@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,10 +13,14 @@ from errcomp.metrics._registry import Figure
 from errcomp.metrics.intervals import _counts, _smooth
 from errcomp.metrics.intervals._coverage import COVERAGE, IN_CLUSTERS, WILSON, Sample, is_offered
 from errcomp.metrics.intervals._features import SMOOTH, NoSpreadError, smooth
-from errcomp.metrics.intervals._resample import Nesting, add_up, deviations
+from errcomp.metrics.intervals._resample import add_up, deviations
+from errcomp.metrics.intervals.correlations import FEWEST_OF_ALL, correlation_bounds
+from errcomp.metrics.intervals.dependence import Dependence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 __all__ = [
     "BOOTSTRAPS",
@@ -24,14 +28,17 @@ __all__ = [
     "SHARES",
     "Interval",
     "Request",
+    "few_weigh",
     "interval",
     "maximum",
     "not_offered",
     "of_means",
+    "quantile_interval",
     "refused",
     "sample_of",
-    "share_in_clusters",
+    "share_interval",
     "too_few",
+    "unusable",
 ]
 
 BOOTSTRAPS = {
@@ -41,17 +48,8 @@ BOOTSTRAPS = {
 }
 SHARES = {"wilson": _counts.wilson, "clopper-pearson": _counts.clopper_pearson}
 
-#: Below this number of pairs the default is log-t alone: resamples of so few pairs often have next
-#: to no spread, which puts the upper bound of a bootstrap-t at many times the figure. Sums of
-#: clusters do so less, and log-t alone covers too little there (docs/intervals.md).
-_BOOTSTRAP_FROM = 10
-#: From here on, pairs or clusters, the default is log-t alone too: it is nominal there under every
-#: log-normal law of docs/intervals.md, and resampling takes time in proportion to the pairs.
-_LOG_T_FROM = 5_000
-
-#: No method is offered for fewer.
-FEWEST_PAIRS = 3
-_FEWEST_CLUSTERS = 5
+#: No method is offered for fewer pairs, or different pairs.
+FEWEST_PAIRS = 4
 
 
 class Interval(NamedTuple):
@@ -76,13 +74,13 @@ class Interval(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What was asked for, checked."""
+    """What was asked for, checked, and what is drawn as a unit."""
 
     method: str
     level: float
     resamples: int
     seed: int
-    clusters: tuple[NDArray[np.int64], Nesting] | None
+    drawn: Dependence = Dependence()
 
     @property
     def percent(self) -> str:
@@ -90,174 +88,197 @@ class Request(NamedTuple):
         return f"{100 * self.level:.6g} %"
 
 
-def sample_of(data: Checked, ask: Request) -> Sample:
-    """Count what is drawn: outermost clusters, or pairs."""
-    if ask.clusters is None:
-        return Sample(len(data.predicted), False)
-    return Sample(ask.clusters[1].outer, True)
+def sample_of(n: int, drawn: Dependence) -> Sample:
+    """Count what is drawn: clusters of the key that has the fewest, or different pairs."""
+    return Sample(drawn.units or n, bool(drawn.names))
 
 
 def interval(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
     """Make the interval of one figure."""
-    if (refusal := refused(figure, ask.method)) is not None:
+    if (refusal := refused(figure, ask)) is not None:
         return refusal
+    n = len(data.predicted)
     if figure.name in SMOOTH:
         form = SMOOTH[figure.name]
-        return of_means(
-            figure.name, ask, sample_of(data, ask), lambda: smooth(form, value, data, ask.clusters)
-        )
+        return of_means(figure.name, ask, n, lambda: smooth(form, value, data, ask.drawn))
     if figure.kind == "share":
         return _of_share(figure, value, data, ask)
     if figure.kind == "quantile":
         return _of_quantile(figure, value, data, ask)
     if figure.kind == "maximum":
-        return maximum(sample_of(data, ask), ask.level)
+        return maximum(sample_of(n, ask.drawn), ask.level)
+    if figure.name in FEWEST_OF_ALL:
+        return _of_correlation(figure, value, data, ask)
     return Interval(f"no tested interval for {figure.label}")
 
 
-def refused(figure: Figure, method: str) -> Interval | None:
-    """Say that a method is not for a figure of this kind, if it is not."""
+def refused(figure: Figure, ask: Request) -> Interval | None:
+    """Say that a method is not for a figure of this kind, or that no interval is valid."""
     if figure.name in SMOOTH:
         what, use = "a mean", ("default", "log-t", *BOOTSTRAPS)
     elif figure.kind == "share":
         what, use = "a share", tuple(SHARES)
     elif figure.kind == "quantile":
         what, use = "a quantile", ("order-statistics",)
+    elif figure.name in FEWEST_OF_ALL:
+        what, use = "a correlation", ("default",)
     else:
-        return None
-    if method in ("default", *use):
-        return None
-    named = " or ".join(filter(None, (", ".join(use[:-1]), use[-1])))
-    return Interval(f"no interval: {method} is not for {what}; use {named}")
+        return Interval(ask.drawn.reason) if ask.drawn.reason else None
+    if ask.method not in ("default", *use):
+        named = " or ".join(filter(None, (", ".join(use[:-1]), use[-1])))
+        return Interval(f"no interval: {ask.method} is not for {what}; use {named}")
+    return Interval(ask.drawn.reason) if ask.drawn.reason else None
 
 
-def of_means(
-    name: str, ask: Request, sample: Sample, prepare: Callable[[], _smooth.Smooth]
-) -> Interval:
+def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smooth]) -> Interval:
     """Make the interval of a mean or a smooth function of means, which ``prepare`` prepares."""
-    fewest = _FEWEST_CLUSTERS if sample.clustered else FEWEST_PAIRS
-    if sample.units < fewest:
-        return too_few(sample, fewest)
-    row = IN_CLUSTERS[name] if sample.clustered else COVERAGE[ask.method][name]
+    sample = sample_of(n, ask.drawn)
+    if sample.units < FEWEST_PAIRS and not sample.clustered:
+        return too_few(sample, FEWEST_PAIRS)
+    method = "log-t" if ask.method == "default" else ask.method
+    row = IN_CLUSTERS[name] if sample.clustered else COVERAGE[method][name]
+    if ask.method == "default" and not is_offered(name, row, sample):
+        return not_offered(sample)
     try:
         figure = prepare()
     except NoSpreadError as reason:
         return Interval(str(reason))
-    if ask.method == "default" and not is_offered(row, sample):
-        return not_offered(sample)
-    resampled = ask.method in BOOTSTRAPS or (ask.method == "default" and _needs_resampling(sample))
-    if resampled:
-        bounds, words = _resampled(figure, ask)
+    if nothing := undecided(figure, n, ask.drawn):
+        return Interval(nothing)
+    if method not in BOOTSTRAPS:
+        bounds, words = _smooth.log_t(figure, ask.level), method
+    elif len(figure.r) == 0:
+        return Interval(f"no interval: {method} draws by one key, and {ask.drawn.words} cross")
     else:
-        bounds, words = _smooth.log_t(figure, ask.level), "log-t"
-    words += _in_clusters(sample)
+        bounds, words = _resampled(figure, ask), f"{method}, {ask.resamples} resamples"
+    words += f", {ask.drawn.words}" if ask.drawn.words else ""
     low, high = (figure.value(b) if math.isfinite(b) else math.inf for b in bounds)
     if not (math.isfinite(low) and math.isfinite(high)):
         return Interval(
             f"no interval: too few {sample.word} differ ({words} gives no finite bound)"
         )
+    # At one level, so that what holds at it is not lost at the level of several claims together.
+    too_wide = _smooth.too_wide(np.asarray(_smooth.log_t(figure, 0.95)[1]), figure.root)
+    if method not in BOOTSTRAPS and too_wide:
+        return Interval(unusable(sample, ask.drawn))
     high = min(high, SMOOTH[name].largest)
-    return Interval(words, low, high, ask.seed if resampled else None, row)
+    return Interval(words, low, high, ask.seed if method in BOOTSTRAPS else None, row)
 
 
-def _needs_resampling(sample: Sample) -> bool:
-    enough = sample.clustered or sample.units >= _BOOTSTRAP_FROM
-    return enough and sample.units < _LOG_T_FROM
+def undecided(figure: _smooth.Smooth, n: int, drawn: Dependence) -> str:
+    """Say that one or two measurements, or one cluster, decide; nothing if they do not."""
+    if figure.effective < _smooth.FEWEST_EFFECTIVE:
+        return few_weigh(n, figure.effective)
+    freedom = min(one.freedom for one in figure.spreads)
+    if freedom < _smooth.FEWEST_FREEDOM:
+        what = drawn.words or f"{n:,} pairs"
+        return f"no interval: of {what} one holds nearly all pairs, which says too little of others"
+    return ""
 
 
-def _resampled(figure: _smooth.Smooth, ask: Request) -> tuple[_smooth.Bounds, str]:
-    draws = deviations(
-        figure.r,
-        figure.y,
-        figure.nesting,
-        resamples=ask.resamples,
-        rng=np.random.default_rng(ask.seed),
+def few_weigh(n: int, effective: float) -> str:
+    """Say that a few large measurements decide a weighted figure."""
+    return (
+        f"no interval: the largest measurements decide; weighted by size, {n:,} pairs count as "
+        f"{effective:.2g}, and at least {_smooth.FEWEST_EFFECTIVE:.0f} are needed"
     )
-    method = BOOTSTRAPS.get(ask.method, _smooth.widest)
-    words = "bootstrap-t, at least log-t" if ask.method == "default" else ask.method
-    return method(figure, ask.level, draws), f"{words}, {ask.resamples} resamples"
+
+
+def unusable(sample: Sample, drawn: Dependence) -> str:
+    """Say that bounds would be too wide for any use."""
+    return (
+        f"no interval: {drawn.words or f'{sample.units:,} pairs'} differ so much that a bound "
+        f"would be more than {_smooth.USABLE:.0f} times the figure"
+    )
+
+
+def _resampled(figure: _smooth.Smooth, ask: Request) -> _smooth.Bounds:
+    draws = deviations(
+        figure.r, figure.y, resamples=ask.resamples, rng=np.random.default_rng(ask.seed)
+    )
+    return BOOTSTRAPS[ask.method](figure, ask.level, draws)
 
 
 def _of_share(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
-    method = "wilson" if ask.method == "default" else ask.method
     n = len(data.predicted)
-    if ask.clusters is None:
-        bounds = SHARES[method](round(value * n), n, ask.level)
-        return Interval(method, *bounds, coverage=WILSON if method == "wilson" else ())
-    cluster = _outermost(ask.clusters)
     inside = np.zeros(n)
     inside[np.argsort(_ape(data))[: round(value * n)]] = 1
-    return share_in_clusters(*_by_cluster(inside, cluster), method, ask.level)
+    by_key = [_by_cluster(inside, code) for code in ask.drawn.drawn]
+    return share_interval(round(value * n), n, by_key, ask)
 
 
-def share_in_clusters(
-    inside: NDArray[np.float64], size: NDArray[np.float64], method: str, level: float
+def share_interval(
+    inside: float, n: int, by_key: Sequence[tuple[Floats, Floats]], ask: Request
 ) -> Interval:
-    """Make the interval of a share from the pairs inside and all pairs of each cluster."""
-    sample = Sample(len(size), True)
-    if sample.units < _FEWEST_CLUSTERS:
-        return too_few(sample, _FEWEST_CLUSTERS)
-    if not is_offered(IN_CLUSTERS["share"], sample):
+    """Make the interval of a share.
+
+    Parameters
+    ----------
+    inside, n : float, int
+        Pairs inside, and all pairs.
+    by_key : sequence of (ndarray, ndarray)
+        For each key whose values are drawn whole, the pairs inside and all pairs of each cluster.
+    ask : Request
+    """
+    method = "wilson" if ask.method == "default" else ask.method
+    if not by_key:
+        bounds = SHARES[method](inside, n, ask.level)
+        return Interval(method, *bounds, coverage=WILSON if method == "wilson" else ())
+    sample = sample_of(n, ask.drawn)
+    if sample.units < FEWEST_PAIRS and not sample.clustered:
+        return too_few(sample, FEWEST_PAIRS)
+    row = IN_CLUSTERS["share"] if sample.clustered else WILSON
+    if sample.clustered and not is_offered("share", row, sample):
         return not_offered(sample)
-    n_eff = _counts.effective_n(inside, size, level)
-    low, high = SHARES[method](float(inside.sum() / size.sum()) * n_eff, n_eff, level)
-    words = f"{method} with {n_eff:.3g} effective pairs{_in_clusters(sample)}"
-    return Interval(words, low, high, coverage=IN_CLUSTERS["share"])
+    n_eff = min(_counts.effective_n(*one, ask.level) for one in by_key)
+    low, high = SHARES[method](inside / n * n_eff, n_eff, ask.level)
+    words = f"{method} with {n_eff:.3g} effective pairs, {ask.drawn.words}"
+    return Interval(words, low, high, coverage=row)
 
 
 def _of_quantile(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
     # The median is a function of its own; other quantiles are one function with q filled in.
     q = float(getattr(figure.function, "keywords", {}).get("q", 0.5))
     errors = _ape(data)
-    if ask.clusters is not None:
-        cluster = _outermost(ask.clusters)
+    if ask.drawn.drawn:
+
+        def bounds() -> Iterator[tuple[float, float] | None]:
+            for code in ask.drawn.drawn:
+                yield _counts.quantile_in_clusters(errors, q, code, ask.level)
+
         exact = figure.name.removesuffix("_approx")
-        return _of_quantile_in_clusters(exact, q, value, errors, cluster, ask)
-    bounds = _counts.order_statistics(errors, q, ask.level)
-    if bounds is None:
+        return quantile_interval(exact, value, len(errors), ask, bounds)
+    found = _counts.order_statistics(errors, q, ask.level)
+    if found is None:
         needed = _counts.quantile_needs(q, ask.level)
         return Interval(
             f"no interval: {ask.percent} confidence needs {needed} pairs, there are {len(errors)}"
         )
-    return Interval("order statistics", min(bounds[0], value), max(bounds[1], value))
-
-
-def _of_quantile_in_clusters(
-    name: str,
-    q: float,
-    value: float,
-    errors: NDArray[np.float64],
-    cluster: NDArray[np.int64],
-    ask: Request,
-) -> Interval:
-    sample = Sample(int(cluster.max()) + 1, True)
-
-    def bounds() -> tuple[float, float] | None:
-        return _counts.quantile_in_clusters(errors, q, cluster, ask.level)
-
-    return quantile_interval(name, sample, value, ask, bounds)
+    return Interval("order statistics", min(found[0], value), max(found[1], value))
 
 
 def quantile_interval(
     name: str,
-    sample: Sample,
     value: float,
+    n: int,
     ask: Request,
-    bounds_of: Callable[[], tuple[float, float] | None],
+    bounds_of: Callable[[], Iterable[tuple[float, float] | None]],
 ) -> Interval:
-    """Make the interval of a quantile where whole clusters are drawn, if there are enough."""
-    row = IN_CLUSTERS.get(name, ())
-    if sample.units < _FEWEST_CLUSTERS:
-        return too_few(sample, _FEWEST_CLUSTERS)
-    if not is_offered(row, sample):
+    """Make the interval of a quantile where whole clusters are drawn: the widest over the keys."""
+    sample, row = sample_of(n, ask.drawn), IN_CLUSTERS.get(name, ())
+    if sample.units < FEWEST_PAIRS and not sample.clustered:
+        return too_few(sample, FEWEST_PAIRS)
+    if sample.clustered and not is_offered(name, row, sample):
         return not_offered(sample)
-    bounds = bounds_of()
-    if bounds is None:
+    bounds = list(bounds_of())
+    known = [one for one in bounds if one is not None]
+    if len(known) < len(bounds):
         return Interval(
-            f"no interval: {ask.percent} confidence needs more than {sample.units} clusters"
+            f"no interval: {ask.percent} confidence needs more than {sample.units} {sample.word}"
         )
-    words = f"order statistics{_in_clusters(sample)}"
-    return Interval(words, min(bounds[0], value), max(bounds[1], value), coverage=row)
+    low, high = min(one[0] for one in known), max(one[1] for one in known)
+    words = f"order statistics, {ask.drawn.words}"
+    return Interval(words, min(low, value), max(high, value), coverage=row)
 
 
 def maximum(sample: Sample, level: float) -> Interval:
@@ -270,21 +291,23 @@ def maximum(sample: Sample, level: float) -> Interval:
     )
 
 
-def _by_cluster(
-    inside: NDArray[np.float64], cluster: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _of_correlation(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
+    """Make the interval of a correlation: of two keys that cross, the wider one."""
+    lows, highs = [value], [value]
+    for cluster in ask.drawn.drawn or (None,):
+        found = correlation_bounds(figure.name, data.predicted, data.measured, cluster, ask.level)
+        if isinstance(found, str):
+            return Interval(found)
+        lows.append(found[0])
+        highs.append(found[1])
+    words = ", ".join(filter(None, ("jackknife of z", ask.drawn.words)))
+    return Interval(words, min(lows), max(highs))
+
+
+def _by_cluster(inside: Floats, cluster: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return the pairs inside, and all pairs, of each cluster."""
     count = int(cluster.max()) + 1
     return add_up(inside, cluster, count), add_up(np.ones(len(inside)), cluster, count)
-
-
-def _outermost(clusters: tuple[NDArray[np.int64], Nesting]) -> NDArray[np.int64]:
-    code, nesting = clusters
-    return nesting.outermost()[code]
-
-
-def _in_clusters(sample: Sample) -> str:
-    return f", {sample.units} clusters" if sample.clustered else ""
 
 
 def too_few(sample: Sample, fewest: int) -> Interval:
@@ -301,5 +324,5 @@ def not_offered(sample: Sample) -> Interval:
     )
 
 
-def _ape(data: Checked) -> NDArray[np.float64]:
+def _ape(data: Checked) -> Floats:
     return np.abs(relative_error(data))

@@ -9,19 +9,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from errcomp.metrics.intervals._resample import Nesting, add_up, five_sums, spread
+from errcomp.metrics.intervals._resample import five_sums, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Draws", "Smooth", "bca", "bootstrap_t", "log_t", "percentile", "widest"]
+__all__ = [
+    "Draws",
+    "Smooth",
+    "Spread",
+    "allowance",
+    "bca",
+    "bootstrap_t",
+    "crossed",
+    "log_t",
+    "of_clusters",
+    "of_pairs",
+    "percentile",
+    "too_wide",
+    "upper",
+]
 
 #: A standard error this small against the deviation is what rounding leaves of zero.
 _ROUNDING = 1e-7
@@ -29,10 +43,38 @@ _ROUNDING = 1e-7
 #: exp of more than this overflows.
 _LARGEST = 700.0
 
+#: How much more skewed than gamma distributed terms the terms may be: see `allowance`.
+_SKEWEST = 16.0
+#: The allowance for skewness is at most this share of Student's deviation.
+_MOST = 0.6
+#: A bound this many times the figure says nothing that anybody could use.
+USABLE = 12.0
+#: Of a variance with fewer degrees of freedom one cluster makes nearly all.
+FEWEST_FREEDOM = 1.5
+#: Weights that count as fewer pairs (Kish) let one or two measurements decide.
+FEWEST_EFFECTIVE = 3.0
+
 Bounds = tuple[float, float]
 
 #: What `errcomp.metrics.intervals._resample.deviations` returns: D and its standard error.
 Draws = tuple["Floats", "Floats"]
+
+
+class Spread(NamedTuple):
+    """The standard error of log R (of R for geometric means) under one way of drawing.
+
+    Attributes
+    ----------
+    error : float
+    freedom : float
+        Degrees of freedom of Student's t.
+    clustered : bool
+        Whether whole clusters are drawn.
+    """
+
+    error: float
+    freedom: float
+    clustered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +87,25 @@ class Smooth:
         See the head of this module.
     log : bool
         Whether the interval is made for log R; False for geometric means (R is a mean log).
+    spreads : tuple of Spread
+        Of single pairs first, then of the clusters, if whole clusters are drawn.
+    effective : float
+        Kish's effective number of pairs: smaller where their weights are unequal.
     r : ndarray, shape (units,)
-        Residuals (x - R y) / mean(x) of the units, relative to R if ``log``; they sum to zero.
+        Residuals (x - R y) / mean(x) of the units that a bootstrap draws, relative to R if ``log``;
+        they sum to zero. Empty where two keys cross, which no bootstrap here draws.
     y : ndarray, shape (units,), or None
         Sizes of the units, scaled to mean 1; None where all are equal.
-    nesting : Nesting or None
-        How the units lie in clusters.
     """
 
     point: float
     offset: float
     root: float
     log: bool
+    spreads: tuple[Spread, ...]
+    effective: float
     r: Floats
     y: Floats | None
-    nesting: Nesting | None = None
-
-    @property
-    def units(self) -> int:
-        """Number of outermost units: the sample size that counts."""
-        return len(self.r) if self.nesting is None else self.nesting.outer
 
     def value(self, deviation: float) -> float:
         """Return the figure that lies this far from the point; infinite if it overflows."""
@@ -72,46 +113,156 @@ class Smooth:
             return math.inf
         return (self.point - self.offset) * math.exp(self.root * deviation) + self.offset
 
-    def outermost(self) -> tuple[Floats, Floats]:
-        """Return residuals and sizes summed over each outermost unit."""
-        r, y = self.r, np.ones_like(self.r) if self.y is None else self.y
-        if self.nesting is None:
-            return r, y
-        outer = self.nesting.outermost()
-        return add_up(r, outer, self.units), add_up(y, outer, self.units)
-
-    def effective(self) -> float:
-        """Return Kish's effective number of outermost units: smaller where sizes are unequal."""
-        _, y = self.outermost()
-        return float(y.sum() ** 2 / (y * y).sum())
-
     def standard_error(self) -> float:
-        """Return the standard error of log R (of R for geometric means), by the delta method."""
-        r, y = self.outermost()
-        return float(spread(five_sums(r[np.newaxis], y[np.newaxis]), self.units)[1][0])
+        """Return the standard error of the units that a bootstrap draws, by the delta method."""
+        y = np.ones_like(self.r) if self.y is None else self.y
+        sums = five_sums(self.r[np.newaxis], y[np.newaxis])
+        return float(spread(sums, len(self.r))[1][0])
 
 
-def log_t(figure: Smooth, level: float) -> Bounds:
-    r"""Student t for log R, its upper bound corrected for the skewness of gamma distributed terms.
+def of_pairs(squares: float, n: int, effective: float) -> Spread:
+    r"""Return the spread of single pairs.
 
-    .. math:: \log R - t\,s \;\ldots\; \log R + t\,s + s^2 (t^2 + 2) / 6
+    .. math:: s^2 = \frac{n}{n - 1} \frac{\sum_i r_i^2}{(\sum_i y_i)^2}
 
-    with s the relative standard error and t the quantile with k - 1 degrees of freedom, k being the
-    effective number of units. For a mean of terms with skewness :math:`\gamma` and coefficient of
-    variation c, the studentised log mean has skewness :math:`(3c - 2\gamma)/\sqrt n`; for gamma
-    distributed terms (squared normal errors, exponential errors) :math:`\gamma = 2c`, and the
-    Cornish-Fisher term is the one above. The lower bound is left uncorrected: that is right for
-    :math:`\gamma = 1.5 c`. For geometric means (plain means of logarithms) both are Student's.
+    with Kish's effective number less one as degrees of freedom.
+
+    Parameters
+    ----------
+    squares : float
+        Sum of the squared residuals over the squared sum of y.
+    n : int
+    effective : float
+        :math:`(\sum y)^2 / \sum y^2`.
+    """
+    return Spread(math.sqrt(squares * n / max(n - 1, 1)), effective - 1, False)
+
+
+def of_clusters(r: Floats, y: Floats, squares: Floats) -> Spread:
+    r"""Return the spread of whole clusters: CR2 with the degrees of freedom of Bell and McCaffrey.
+
+    .. math:: s^2 = \frac{1}{(\sum_j y_j)^2} \sum_j \frac{r_j^2}{1 - h_j}, \quad
+              h_j = y_j / \textstyle\sum y, \quad
+              \nu = \frac{(\operatorname{tr} M)^2}{\operatorname{tr} M^2}
+
+    with M the matrix of that quadratic form under independent pairs, whose residuals scatter in
+    proportion to y.
+
+    Parameters
+    ----------
+    r, y : ndarray, shape (clusters,)
+        Residuals and sizes of each cluster.
+    squares : ndarray, shape (clusters,)
+        Sum of the squared sizes of the pairs in each cluster.
+
+    References
+    ----------
+    Bell and McCaffrey (2002), "Bias reduction in standard errors for linear regression with
+    multi-stage samples", Survey Methodology 28(2), 169-181.
+    """
+    total = y.sum()
+    h, w = y / total, squares / squares.sum()
+    a2 = 1 / np.maximum(1 - h, 1e-12)
+    error = math.sqrt(float((a2 * r * r).sum())) / float(total)
+    # M = A (I - h 1') W (I - 1 h') A: a diagonal and two vectors, so that no matrix is made.
+    p, q, s = (float((a2 * u).sum()) for u in (h * h, h * w, w * w))
+    trace = float((a2 * (w - 2 * h * w + h * h)).sum())
+    square = float((a2 * a2 * (w * w + 2 * w * (h * h - 2 * h * w))).sum())
+    square += 2 * (p * s + q * q) + p * p - 4 * p * q
+    return Spread(error, trace * trace / square, True)
+
+
+def crossed(first: Spread, second: Spread, squares: float) -> Spread:
+    r"""Return the spread where two keys cross.
+
+    .. math:: s^2 = \max(s_A^2 + s_B^2 - s_{A \cap B}^2, \; s_A^2, \; s_B^2)
+
+    with Satterthwaite's degrees of freedom of the sum.
+
+    Parameters
+    ----------
+    first, second : Spread
+        Of the clusters of each key.
+    squares : float
+        Sum of the squared residuals of the cells in which they cross, over the squared sum of y.
+
+    References
+    ----------
+    Cameron, Gelbach and Miller (2011), "Robust inference with multiway clustering", Journal of
+    Business & Economic Statistics 29(2), 238-249, doi:10.1198/jbes.2010.07136.
+    """
+    a, b = first.error**2, second.error**2
+    if a + b == 0:
+        return first
+    freedom = (a + b) ** 2 / (a * a / first.freedom + b * b / second.freedom)
+    return Spread(math.sqrt(max(a + b - squares, a, b)), freedom, True)
+
+
+def allowance(
+    s: Floats, t: Floats, freedom: Floats, *, clustered: bool, tail: float = 1.0
+) -> Floats:
+    r"""Return by how much the upper bound is moved up for the skewness of the terms.
+
+    .. math:: \min\big(\kappa \, s^2 (t^2 + 2) / 6, \; \min(\nu/5, \; 0.6) \, t \, s\big)
+
+    For a mean of terms with skewness :math:`\gamma` and coefficient of variation c, the studentised
+    log mean has skewness :math:`(3c - 2\gamma)/\sqrt n`: the first term of Cornish and Fisher with
+    :math:`\kappa = 2\gamma/c - 3`. It is 1 for gamma distributed terms (squared normal errors,
+    exponential ones) and 3 for log-normal ones. A sample seldom shows how skewed its population is:
+    with a rare kind of error that it has missed, :math:`\kappa` would have to be larger the more
+    pairs there are, up to the number that shows such errors. At 95 % it is
+    :math:`1 + (n - 4)/5` for pairs, from 1 to 16; for clusters, whose means hardly vary around what
+    they have in common, 16. At lower levels :math:`\kappa - 1` is less by ``tail``, the square of
+    the ratio of the normal quantiles.
 
     References
     ----------
     Hall (1992), "On the removal of skewness by transformation", Journal of the Royal Statistical
     Society B 54(1), 221-228 (the expansion of the studentised mean).
     """
-    s = figure.standard_error()
-    t = float(special.stdtrit(figure.effective() - 1, (1 + level) / 2))
-    skew = s * s * (t * t + 2) / 6 if figure.log else 0.0
-    return -t * s, t * s + skew
+    growing: Floats = np.clip(1 + (freedom - 3) / 5, 1.0, _SKEWEST)
+    kappa: Floats = 1 + tail * ((np.full_like(growing, _SKEWEST) if clustered else growing) - 1)
+    # Student's t of two or three degrees of freedom allows for much by itself.
+    most = np.minimum(freedom / 5, _MOST)
+    found: Floats = np.minimum(kappa * s * s * (t * t + 2) / 6, most * t * s)
+    return found
+
+
+def log_t(figure: Smooth, level: float) -> Bounds:
+    r"""Student t for log R, its upper bound moved up by the `allowance` for skewness.
+
+    .. math:: \log R - t\,s \;\ldots\; \log R + t\,s + \text{allowance}
+
+    The lowest and highest of these over single pairs and clusters: few clusters that happen to
+    agree do not make an interval narrower than that of independent pairs. The lower bound is left
+    uncorrected: that is right for :math:`\gamma = 1.5 c`. For geometric means (plain means of
+    logarithms) both are Student's.
+    """
+    low = high = 0.0
+    for one in figure.spreads:
+        s, freedom = np.asarray(one.error), np.asarray(one.freedom)
+        t, high_at = upper(s, freedom, level, figure.log, one.clustered)
+        low, high = min(low, -float(t) * one.error), max(high, float(high_at))
+    return low, high
+
+
+def upper(
+    s: Floats, freedom: Floats, level: float, log: bool, clustered: bool
+) -> tuple[Floats, Floats]:
+    """Return Student's quantile and the upper deviation of `log_t`, for any number of figures."""
+    t: Floats = np.asarray(special.stdtrit(freedom, (1 + level) / 2), dtype=np.float64)
+    # What a sample has missed lies in the tail: it matters less to bounds that are nearer.
+    z = special.ndtri((1 + level) / 2) / special.ndtri(0.975)
+    tail = min(1.0, float(z) ** 2)
+    if not log:
+        return t, t * s
+    high: Floats = t * s + allowance(s, t, freedom, clustered=clustered, tail=tail)
+    return t, high
+
+
+def too_wide(high: Floats, root: float) -> NDArray[np.bool_]:
+    """Say whether the upper bound at 95 % lies so far up that nobody could use it."""
+    return np.asarray(root * high > math.log(USABLE))
 
 
 def bootstrap_t(figure: Smooth, level: float, draws: Draws) -> Bounds:
@@ -135,18 +286,6 @@ def bootstrap_t(figure: Smooth, level: float, draws: Draws) -> Bounds:
     return min(-high * s, 0.0), max(-low * s, 0.0)
 
 
-def widest(figure: Smooth, level: float, draws: Draws) -> Bounds:
-    """Take the wider of `log_t` and `bootstrap_t` on each side: the default.
-
-    Few errors seldom show how skewed errors are. The bootstrap takes the sample's skewness for the
-    truth and stops too low; `log_t` supplies the skewness that errors have at least, the bootstrap
-    what the sample shows beyond it.
-    """
-    low, high = log_t(figure, level)
-    low_b, high_b = bootstrap_t(figure, level, draws)
-    return min(low, low_b), max(high, high_b)
-
-
 def percentile(figure: Smooth, level: float, draws: Draws) -> Bounds:
     """Quantiles of the resampled figure. Too narrow for small samples; on request only."""
     return _quantiles(figure, draws[0], (1 - level) / 2, (1 + level) / 2)
@@ -164,7 +303,7 @@ def bca(figure: Smooth, level: float, draws: Draws) -> Bounds:
     z0 = float(special.ndtri((np.count_nonzero(d < 0) + np.count_nonzero(d <= 0)) / (2 * len(d))))
     if math.isinf(z0):
         return -math.inf, math.inf
-    r, y = figure.outermost()
+    r, y = figure.r, np.ones_like(figure.r) if figure.y is None else figure.y
     left_out = -r / (y.sum() - y)
     values = np.maximum(1 + left_out, 0) ** figure.root if figure.log else np.exp(left_out)
     change = values.mean() - values

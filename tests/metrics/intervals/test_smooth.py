@@ -12,7 +12,8 @@ from errcomp.metrics import figure
 from errcomp.metrics._numeric import checked
 from errcomp.metrics.intervals import _smooth, estimate
 from errcomp.metrics.intervals._features import SMOOTH, smooth
-from errcomp.metrics.intervals._resample import deviations, nest
+from errcomp.metrics.intervals._resample import deviations
+from errcomp.metrics.intervals.dependence import Dependence, dependence
 
 
 def pairs(n, sigma=0.4, seed=1, spread=1.0):
@@ -23,13 +24,13 @@ def pairs(n, sigma=0.4, seed=1, spread=1.0):
 
 def prepare(name, data, clusters=None):
     point = figure(name).function(**data)
-    labels = None if clusters is None else nest([np.asarray(c, dtype=object) for c in clusters])
-    return smooth(SMOOTH[name], point, checked(**data, weights=None, zeros="raise"), labels)
+    drawn = Dependence() if clusters is None else dependence(clusters)
+    return smooth(SMOOTH[name], point, checked(**data, weights=None, zeros="raise"), drawn)
 
 
 def draw(form, resamples=999, seed=0):
     rng = np.random.default_rng(seed)
-    return deviations(form.r, form.y, form.nesting, resamples=resamples, rng=rng)
+    return deviations(form.r, form.y, resamples=resamples, rng=rng)
 
 
 class TestLogT:
@@ -47,7 +48,17 @@ class TestLogT:
         t = stats.t.ppf(0.95, 11)
         e = estimate("mape", **data, method="log-t", level=0.9)
         assert e.low == pytest.approx(ape.mean() * math.exp(-t * s))
-        assert e.high == pytest.approx(ape.mean() * math.exp(t * s + s**2 * (t**2 + 2) / 6))
+        tail = (stats.norm.ppf(0.95) / stats.norm.ppf(0.975)) ** 2
+        more = (1 + tail * 8 / 5) * s**2 * (t**2 + 2) / 6
+        assert more < 0.6 * t * s
+        assert e.high == pytest.approx(ape.mean() * math.exp(t * s + more))
+
+    def test_the_allowance_for_skewness_is_bounded(self):
+        s, t, freedom = np.array([0.01, 5.0, 5.0]), 2.0, np.array([99.0, 99.0, 2.0])
+        found = _smooth.allowance(s, t, freedom, clustered=False)
+        assert found == pytest.approx([16 * 1e-4, 0.6 * 10, 0.4 * 10])
+        more = _smooth.allowance(s, t, freedom, clustered=True)
+        assert more == pytest.approx([16 * 1e-4, 0.6 * 10, 0.4 * 10])
 
     def test_wape_uses_the_ratio_estimator_and_the_effective_number_of_pairs(self):
         data = pairs(15)
@@ -59,16 +70,71 @@ class TestLogT:
             wape * math.exp(-t * se / wape)
         )
 
-    def test_clusters_enter_as_sums(self):
-        data, label = pairs(20), np.repeat([0, 1, 2, 3, 4], [2, 3, 4, 5, 6])
+    def test_clusters_that_agree_leave_the_interval_of_single_pairs(self):
+        errors = np.tile([0.1, 0.2, 0.3, 0.4], 5)
+        data = {"predicted": 1 + errors, "measured": np.ones(20)}
+        label = np.repeat(np.arange(5), 4)
+        clustered, alone = estimate("mape", **data, clusters=label), estimate("mape", **data)
+        assert (clustered.low, clustered.high) == (alone.low, alone.high)
+
+
+def cr2(x, label, names):
+    """CR2 variance of a mean and its Bell-McCaffrey degrees of freedom, by matrices."""
+    n = len(x)
+    design = np.ones((n, 1))
+    hat = design @ design.T / n
+    residual, rows = x - x.mean(), []
+    for name in names:
+        own = label == name
+        inner = np.eye(own.sum()) - hat[np.ix_(own, own)]
+        values, vectors = np.linalg.eigh(inner)
+        root = vectors @ np.diag(values**-0.5) @ vectors.T
+        g = (np.eye(n) - hat)[own].T @ root @ design[own] / n
+        rows.append((float(design[own, 0] @ root @ residual[own]) / n, g[:, 0]))
+    variance = sum(score**2 for score, _ in rows)
+    g = np.stack([one for _, one in rows])
+    weights = np.linalg.eigvalsh(g @ g.T)
+    return variance, weights.sum() ** 2 / (weights**2).sum()
+
+
+class TestClusters:
+    @pytest.mark.parametrize("sizes", [(2, 3, 4, 5, 6), (4, 4, 1, 1, 1), (5, 5, 5)])
+    def test_one_key_is_cr2_with_bell_mccaffrey_degrees_of_freedom(self, sizes):
+        data, label = pairs(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes)
         ape = np.abs(data["predicted"] / data["measured"] - 1)
-        sums = np.asarray([ape[label == g].sum() for g in range(5)])
-        size = np.asarray([2, 3, 4, 5, 6.0])
-        residual = sums - ape.mean() * size
-        s = np.sqrt(5 / 4 * (residual**2).sum()) / 20 / ape.mean()
-        t = special.stdtrit(20**2 / (size**2).sum() - 1, 0.975)
-        e = estimate("mape", **data, method="log-t", clusters=label)
-        assert e.low == pytest.approx(ape.mean() * math.exp(-t * s))
+        variance, freedom = cr2(ape, label, range(len(sizes)))
+        found = prepare("mape", data, {"model": label}).spreads[1]
+        assert found.error == pytest.approx(np.sqrt(variance) / ape.mean())
+        assert found.freedom == pytest.approx(freedom)
+
+    def test_equal_clusters_are_student_on_their_means(self):
+        data, label = pairs(24), np.repeat(np.arange(6), 4)
+        ape = np.abs(data["predicted"] / data["measured"] - 1)
+        means = ape.reshape(6, 4).mean(axis=1)
+        found = prepare("mape", data, {"model": label}).spreads[1]
+        assert found.error == pytest.approx(means.std(ddof=1) / np.sqrt(6) / ape.mean())
+        assert found.freedom == pytest.approx(5)
+
+    def test_two_keys_that_cross(self):
+        """Cameron, Gelbach and Miller: both keys, less the cells, each with its correction."""
+        data = pairs(24)
+        keys = {"model": np.repeat(np.arange(6), 4), "device": np.tile(np.arange(4), 6)}
+        ape = np.abs(data["predicted"] / data["measured"] - 1)
+        (a, df_a), (b, df_b) = (cr2(ape, v, range(v.max() + 1)) for v in keys.values())
+        cells = ((ape - ape.mean()) ** 2).sum() / 24**2
+        found = prepare("mape", data, keys).spreads[1]
+        assert found.error * ape.mean() == pytest.approx(np.sqrt(max(a + b - cells, a, b)))
+        assert found.freedom == pytest.approx((a + b) ** 2 / (a**2 / df_a + b**2 / df_b))
+
+    def test_weighted_figures_weigh_clusters_by_size(self):
+        data, label = pairs(20), np.repeat(np.arange(5), 4)
+        m, off = data["measured"], np.abs(data["predicted"] - data["measured"])
+        wape = off.sum() / m.sum()
+        r = np.bincount(label, off - wape * m)
+        share = np.bincount(label, m) / m.sum()
+        found = prepare("wape", data, {"model": label}).spreads[1]
+        expected = np.sqrt((r**2 / (1 - share)).sum()) / m.sum() / wape
+        assert found.error == pytest.approx(expected)
 
 
 class TestDeltaMethod:
@@ -150,16 +216,6 @@ class TestBootstrapT:
         low, high = _smooth.bootstrap_t(form, 0.95, draw(form))
         assert math.isfinite(low)
         assert math.isinf(high)
-
-
-class TestWidest:
-    def test_takes_the_wider_bound_on_each_side(self):
-        form = prepare("mape", pairs(16, sigma=0.6))
-        draws = draw(form)
-        both = _smooth.log_t(form, 0.95), _smooth.bootstrap_t(form, 0.95, draws)
-        low, high = _smooth.widest(form, 0.95, draws)
-        assert low == min(b[0] for b in both)
-        assert high == max(b[1] for b in both)
 
 
 class TestQuantiles:

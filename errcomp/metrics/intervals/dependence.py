@@ -1,0 +1,245 @@
+"""How pairs depend on each other: the one place that decides what is drawn as a unit.
+
+Pairs of one model, or on one device, share part of their error, so that what is drawn from the
+population are models and devices. A key counts wherever it could carry such a dependence: no test
+decides it, since with few models a test finds nothing and an interval of single pairs is then far
+too narrow (docs/intervals.md). Two keys that cross count both; of two keys of which one lies in
+the other the coarser counts; exact copies of a pair count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.errors import InputError, describe_rows
+from errcomp.tables._table import sort_key
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+__all__ = ["CLUSTER_KEYS", "NO_CLUSTERS", "Dependence", "cluster_keys", "copies_of", "dependence"]
+
+#: Keys by which pairs may err alike, unless the reader names others.
+CLUSTER_KEYS = ("model", "device")
+#: What a reader says to take all pairs as independent.
+NO_CLUSTERS = "none"
+#: Fewer clusters say too little: Student's t with one degree of freedom is 12.7.
+FEWEST_CLUSTERS = 3
+#: Columns that may differ between copies of one measurement.
+_NOT_THE_PAIR = ("repeat", "date")
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """What is drawn as a unit.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The keys whose values are drawn whole: none, one, or two that cross.
+    codes : tuple of ndarray of int, shape (pairs,)
+        For each of them the number of each pair's cluster, from 0.
+    copies : ndarray of int, shape (pairs,), or None
+        The number of each different pair; None where no pair is a copy of another.
+    reason : str
+        Why no interval is valid; empty where one is.
+    """
+
+    names: tuple[str, ...] = ()
+    codes: tuple[Ints, ...] = ()
+    copies: Ints | None = None
+    reason: str = ""
+
+    @property
+    def units(self) -> int | None:
+        """The fewest clusters of a key, else the different pairs; None where every pair is one."""
+        drawn = self.drawn
+        return min(int(code.max()) + 1 for code in drawn) if drawn else None
+
+    @property
+    def drawn(self) -> tuple[Ints, ...]:
+        """The clusterings: by key, else by copies, else none."""
+        return self.codes or (() if self.copies is None else (self.copies,))
+
+    @property
+    def words(self) -> str:
+        """What is drawn, as the method of an interval names it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> dependence({"model": ["a", "a", "b", "b", "c", "c"]}).words
+        '3 models'
+        """
+        if self.names:
+            counts = (int(code.max()) + 1 for code in self.codes)
+            return " x ".join(map(_several, counts, self.names))
+        return "" if self.copies is None else f"{int(self.copies.max()) + 1} different pairs"
+
+
+def cluster_keys(cluster: str | Sequence[str] | None, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys that count: those named, else those of `CLUSTER_KEYS` that a table has.
+
+    Raises
+    ------
+    InputError
+        A key is named twice, or three keys are named.
+
+    Examples
+    --------
+    >>> cluster_keys(None, ["device", "batch"]), cluster_keys("none", ["device"])
+    (('device',), ())
+    """
+    if cluster is None:
+        return tuple(key for key in CLUSTER_KEYS if key in keys)
+    named = (cluster,) if isinstance(cluster, str) else tuple(cluster)
+    if named == (NO_CLUSTERS,):
+        return ()
+    twice = [key for key in dict.fromkeys(named) if named.count(key) > 1]
+    if twice:
+        raise InputError(f"cluster names {twice[0]!r} twice. Name each key once.")
+    if len(named) > 2:
+        raise InputError(
+            f"cluster takes at most two keys, got {', '.join(named)}. Name the two that share most."
+        )
+    return named
+
+
+def dependence(
+    labels: Mapping[str, Sequence[Any] | NDArray[Any]],
+    *,
+    copies: Ints | None = None,
+    given: bool = False,
+    counts: Ints | None = None,
+) -> Dependence:
+    """Decide what is drawn as a unit.
+
+    Parameters
+    ----------
+    labels : mapping of str to sequence, shape (rows,)
+        For each key that may carry a dependence, its value in each row.
+    copies : ndarray of int, shape (rows,), optional
+        See `copies_of`.
+    given : bool
+        Whether the reader named the keys: one that says nothing is then told, not passed over.
+    counts : ndarray of int, shape (rows,), optional
+        How many pairs each row stands for; by default one.
+
+    Returns
+    -------
+    Dependence
+
+    Examples
+    --------
+    >>> dependence({"model": ["a", "a", "b", "b"], "device": ["x", "y", "x", "y"]}).reason
+    'no interval: 2 models say too little about others; at least 3 are needed \
+(if only these matter: --cluster device)'
+    """
+    found: dict[str, Ints] = {}
+    for name, values in labels.items():
+        code, missing = _numbered(values)
+        if missing:
+            rows = (
+                f"{describe_rows([i + 1 for i in missing])}, counted among these pairs"
+                if counts is None
+                else f"{int(counts[missing].sum()):,} rows"
+            )
+            return Dependence(
+                reason=f"no interval: {name} is missing in {rows}. Fill it in, or name "
+                "another key as cluster."
+            )
+        total = len(code) if counts is None else int(counts.sum())
+        largest = int(np.bincount(code, weights=counts).max()) if len(code) else 0
+        if int(code.max(initial=0)) == 0 and total > 1:
+            if given:
+                return Dependence(
+                    reason=f"no interval: all {total:,} pairs are of one {name}, which says "
+                    f"nothing about other {name}s"
+                )
+        elif largest > 1:
+            found[name] = code
+    found = _coarsest(found)
+    for name, code in found.items():
+        k = int(code.max()) + 1
+        if k < FEWEST_CLUSTERS:
+            rest = ",".join(other for other in found if other != name) or NO_CLUSTERS
+            fixed = "" if given else f" (if only these matter: --cluster {rest})"
+            return Dependence(
+                reason=f"no interval: {_several(k, name)} say too little about others; at least "
+                f"{FEWEST_CLUSTERS} are needed{fixed}"
+            )
+    return Dependence(tuple(found), tuple(found.values()), copies)
+
+
+def copies_of(
+    values: Sequence[NDArray[np.float64]],
+    names: Sequence[str],
+    column: Callable[[str], NDArray[Any]],
+) -> Ints | None:
+    """Give each different pair a number: it differs in a value or a key; None if all do.
+
+    Parameters
+    ----------
+    values : sequence of ndarray, shape (pairs,)
+        Predictions and measurements.
+    names : sequence of str
+        The keys. A repetition and a date may differ between copies.
+    column : callable
+        Returns the values of a key; asked for only as long as pairs are alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> copies_of([np.array([1.0, 1.0, 2.0])], ["device"], lambda key: np.array(["A"] * 3)).tolist()
+    [0, 0, 1]
+    """
+    cell = reduce(_refined, (np.unique(v, return_inverse=True)[1] for v in values))
+    for name in names:
+        if int(cell.max(initial=-1)) + 1 == len(cell):
+            return None
+        if name not in _NOT_THE_PAIR:
+            cell = _refined(cell, _numbered(column(name))[0])
+    return None if int(cell.max(initial=-1)) + 1 == len(cell) else cell
+
+
+def _numbered(values: Sequence[Any] | NDArray[Any]) -> tuple[Ints, list[int]]:
+    """Return numbers in the order of the labels, not of the rows; and the rows without one."""
+    plain: list[Hashable] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    missing = [i for i, v in enumerate(plain) if v is None or v != v]
+    plain = [None if v != v else v for v in plain] if missing else plain
+    rank = {v: i for i, v in enumerate(sorted(dict.fromkeys(plain), key=sort_key))}
+    return np.fromiter(map(rank.__getitem__, plain), np.int64, len(plain)), missing
+
+
+def _coarsest(found: Mapping[str, Ints]) -> dict[str, Ints]:
+    """Leave out a key whose clusters lie in those of another one, or are the same."""
+    kept = dict(found)
+    for name, code in found.items():
+        for other, coarser in kept.items():
+            if other != name and name in kept and _lies_in(code, coarser):
+                del kept[name]
+                break
+    return kept
+
+
+def _lies_in(fine: Ints, coarse: Ints) -> bool:
+    cells = _refined(fine, coarse)
+    return int(cells.max()) == int(fine.max())
+
+
+def _refined(cell: Ints, code: Ints) -> Ints:
+    both = cell * (int(code.max(initial=0)) + 1) + code
+    found: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def _several(count: int, name: str) -> str:
+    word = f"{name}s" if name.isalpha() else f"values of {name}"
+    return f"{count:,} {word}"
