@@ -14,8 +14,10 @@ from errcomp._jobs import map_jobs
 from errcomp._showing import Shown
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.metrics._registry import figure
-from errcomp.metrics.intervals import check_options, estimate
+from errcomp.metrics.intervals import check_options
+from errcomp.metrics.intervals._estimate import estimate_of
 from errcomp.metrics.intervals._kinds import Request
+from errcomp.metrics.intervals.dependence import cluster_keys, copies_of, dependence
 from errcomp.results import Dropped, Estimate
 from errcomp.scale.pair_totals import PairTotals
 from errcomp.scale.pairs import PairRows
@@ -53,15 +55,30 @@ class SummaryRow:
     def to_dict(self) -> dict[str, Any]:
         """Return one flat row: keys, n, and for each figure its value and interval bounds.
 
-        A figure that has no value here has a ``<figure>_reason`` as well.
+        A figure that has no value, or no valid interval here, has a ``<figure>_reason`` as well.
         """
         row: dict[str, Any] = {**self.key, "n": self.n}
         for name, value in self.figures.items():
             row[name] = None if np.isnan(value.value) else value.value
             row[f"{name}_low"], row[f"{name}_high"] = value.low, value.high
-            if np.isnan(value.value):
+            if why_none(value.value, value.low, value.method):
                 row[f"{name}_reason"] = value.method
         return row
+
+
+def why_none(value: float, low: float | None, method: str) -> bool:
+    """Say whether a method tells why these pairs have no value, or no valid interval.
+
+    Examples
+    --------
+    >>> why_none(0.1, None, "no interval: 2 models say too little about others")
+    True
+    >>> why_none(0.1, None, "no interval for a maximum")
+    False
+    """
+    return value != value or (
+        low is None and method.startswith(("no interval:", "no interval from"))
+    )
 
 
 @runtime_checkable
@@ -100,10 +117,11 @@ class Summary(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         shown = self.pooled.figures
+        every = (one for row in (self.pooled, *self.rows) for one in row.figures.values())
         return {
             "by": list(self.by),
             "units": {name: one.unit for name, one in shown.items()},
-            "level": next((one.level for one in shown.values() if one.level is not None), None),
+            "level": next((one.level for one in every if one.level is not None), None),
             "rows": [row.to_dict() for row in self.rows],
             "pooled": self.pooled.to_dict(),
             "macro": {k: None if np.isnan(v) else v for k, v in self.macro.items()},
@@ -148,10 +166,11 @@ def summarize(
         How intervals are made; ``"default"`` is the tested choice for each figure. Another must
         be for at least one of the figures.
     cluster : str or sequence of str, optional
-        Resample whole clusters of this key (several keys: nested, outermost first) instead of
-        single pairs, e.g. ``"model"`` when the configurations of one model share their error.
+        The key whose values share part of their error, or two that cross: whole models or devices
+        are then drawn, not single pairs. By default those of ``model`` and ``device`` that the
+        table has; ``"none"`` takes all pairs as independent.
     resamples, seed : int
-        Of the bootstrap. Every group uses the same seed.
+        Of a bootstrap, if ``method`` names one. Every group uses the same seed.
     n_jobs : int, optional
         How many processes compute the groups of rows in memory: -1 for one per core, None for one
         or what a surrounding ``joblib.parallel_config`` says, e.g. a Dask or Ray cluster. The
@@ -171,8 +190,9 @@ def summarize(
     Notes
     -----
     A figure that is not defined for a group (a correlation of one pair, a log ratio of a zero
-    prediction) has the value NaN there, and its ``method`` says why; so has one whose clusters
-    are missing in some rows.
+    prediction) has the value NaN there, and its ``method`` says why. Where no interval is valid
+    (two models, a key that is missing in some rows), ``method`` says why as well. Exact copies of a
+    pair count as one.
 
     Examples
     --------
@@ -198,8 +218,7 @@ def summarize(
     )
     suffixes = ("", "_low", "_high", "_reason")
     by = check_keys(by, ["n", *(name + suffix for name in figures for suffix in suffixes)])
-    names = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
-    ask = None if level is None else Request(method, level, resamples, seed, None)
+    ask = None if level is None else Request(method, level, resamples, seed)
     if at_scale:
         from errcomp.scale.summary import summarize_rows
 
@@ -209,9 +228,15 @@ def summarize(
                 "rows decides how many work on them. Leave it out, or collect the table first."
             )
         stays = pairs if isinstance(pairs, PairRows | PairTotals) else PairRows(pairs)
-        return summarize_rows(stays, by=by, figures=figures, clusters=names, ask=ask)
+        names = cluster_keys(cluster, stays.keys)
+        return summarize_rows(
+            stays, by=by, figures=figures, clusters=names, ask=ask, given=cluster is not None
+        )
     table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
-    clusters = [table.column(name) for name in names]
+    clusters = {name: table.column(name) for name in cluster_keys(cluster, table.keys)}
+    copies = None
+    if ask is not None:
+        copies = copies_of([table.predicted, table.measured], table.keys, table.column)
     groups = [(g.key, g.index) for g in table.groups(by)]
     if by:
         groups.append(({}, np.arange(table.n)))
@@ -221,11 +246,13 @@ def summarize(
             table.predicted[index],
             table.measured[index],
             table.unit,
-            tuple(labels[index] for labels in clusters),
+            {name: labels[index] for name, labels in clusters.items()},
+            None if copies is None else copies[index],
         )
         for key, index in groups
     )
-    rows = list(map_jobs(partial(_row, figures=figures, ask=ask), work, n_jobs=n_jobs))
+    row = partial(_row, figures=figures, ask=ask, given=cluster is not None)
+    rows = list(map_jobs(row, work, n_jobs=n_jobs))
     pooled = rows.pop() if by else rows[0]
     macro = {n: float(np.mean([r.figures[n].value for r in rows])) for n in figures}
     return Summary(by, tuple(rows), pooled, macro, table.dropped, table.native)
@@ -239,28 +266,29 @@ class _Group:
     predicted: NDArray[np.float64]
     measured: NDArray[np.float64]
     unit: str | None
-    clusters: tuple[NDArray[Any], ...]
+    clusters: Mapping[str, NDArray[Any]]
+    copies: NDArray[np.int64] | None
 
 
-def _row(group: _Group, *, figures: Sequence[str], ask: Request | None) -> SummaryRow:
+def _row(group: _Group, *, figures: Sequence[str], ask: Request | None, given: bool) -> SummaryRow:
+    if ask is not None:
+        copies = None if group.copies is None else _renumbered(group.copies)
+        ask = ask._replace(drawn=dependence(group.clusters, copies=copies, given=given))
     estimates = {name: _one(name, group, ask) for name in figures}
     return SummaryRow(group.key, len(group.predicted), estimates)
+
+
+def _renumbered(copies: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Count the different pairs of a group from 0; None if all are different."""
+    different, number = np.unique(copies, return_inverse=True)
+    return None if len(different) == len(copies) else number.astype(np.int64)
 
 
 def _one(name: str, group: _Group, ask: Request | None) -> Estimate:
     if ask is None:
         return _alone(name, group)
     try:
-        found = estimate(
-            name,
-            predicted=group.predicted,
-            measured=group.measured,
-            level=ask.level,
-            method=ask.method,
-            clusters=list(group.clusters) or None,
-            resamples=ask.resamples,
-            seed=ask.seed,
-        )
+        found = estimate_of(name, predicted=group.predicted, measured=group.measured, ask=ask)
         # Arrays know no unit; the table does.
         return replace(found, unit=group.unit or "measured") if found.unit == "measured" else found
     except NotDefinedError as error:

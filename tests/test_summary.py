@@ -58,8 +58,11 @@ def test_an_undefined_figure_says_why_and_the_others_stay() -> None:
     assert document["macro"]["rmsle"] is None
     assert "predicted must be positive" in document["rows"][0]["rmsle_reason"]
     assert "rows counted among these pairs" in document["rows"][0]["rmsle_reason"]
-    assert "rmsle_reason" not in document["rows"][1]
-    assert summary.to_frame()["rmsle_reason"].null_count() == 1
+    too_few = "no interval from 1 pair: at least 4 are needed"
+    assert document["rows"][1]["rmsle_reason"] == too_few
+    assert document["rows"][1]["mape_reason"] == too_few
+    enough = summarize({k: v for k, v in DATA.items() if k in ("predicted", "measured")})
+    assert not any(name.endswith("_reason") for name in enough.to_dict()["pooled"])
 
 
 def test_a_figure_in_the_unit_of_the_data_says_it() -> None:
@@ -70,9 +73,10 @@ def test_a_figure_in_the_unit_of_the_data_says_it() -> None:
 def test_clusters_widen_the_interval_when_their_members_agree() -> None:
     rng = np.random.default_rng(5)
     shared = np.repeat(np.exp(0.4 * rng.standard_normal(20)), 10)
+    shared *= np.exp(0.01 * rng.standard_normal(200))
     data = {"predicted": shared, "measured": np.ones(200), "model": np.repeat(np.arange(20), 10)}
-    alone = summarize(data, figures=["mape"]).pooled.figures["mape"]
-    clustered = summarize(data, figures=["mape"], cluster="model").pooled.figures["mape"]
+    alone = summarize(data, figures=["mape"], cluster="none").pooled.figures["mape"]
+    clustered = summarize(data, figures=["mape"]).pooled.figures["mape"]
     assert alone.low is not None
     assert alone.high is not None
     assert clustered.low is not None
@@ -124,7 +128,8 @@ def test_options_that_cannot_be_used_are_no_missing_figure(
 
 
 def test_a_method_for_some_of_the_figures_is_used_for_those() -> None:
-    figures = summarize(DATA, figures=["mape", "within_10"], method="wilson").pooled.figures
+    data = {name: DATA[name] for name in ("predicted", "measured")}
+    figures = summarize(data, figures=["mape", "within_10"], method="wilson").pooled.figures
     assert figures["mape"].low is None
     assert "wilson is not for a mean" in figures["mape"].method
     assert figures["within_10"].method == "wilson"
@@ -144,9 +149,21 @@ def test_one_key_and_one_figure_may_be_given_as_they_are() -> None:
 
 def test_missing_clusters_say_so() -> None:
     data = {**DATA, "model": [None, *DATA["model"][1:]]}
-    row = summarize(data, figures="mape", cluster="model").pooled.to_dict()
-    assert row["mape"] is None
-    assert "clusters must not be missing, got None in row 1" in row["mape_reason"]
+    mape = summarize(data, figures="mape", cluster="model").pooled.figures["mape"]
+    assert mape.low is None
+    assert mape.method.startswith("no interval: model is missing in row 1, counted")
+
+
+def test_by_default_models_and_devices_that_cross_are_both_drawn() -> None:
+    data = {**DATA, "device": [f"d{i // 15}" for i in range(60)]}
+    mape = summarize(data, figures="mape").pooled.figures["mape"]
+    assert mape.method == "log-t, 10 models x 4 devices"
+    per_device = summarize(data, by="device", figures="mape").rows[0].figures["mape"]
+    assert per_device.method == "log-t, 10 models"
+    two = summarize(DATA, figures="mape").pooled.figures["mape"]
+    assert two.low is None
+    assert two.method.endswith("(if only these matter: --cluster model)")
+    assert summarize(DATA, figures="mape", cluster="model").pooled.figures["mape"].low is not None
 
 
 def test_identifiers_of_many_digits_come_out_as_they_went_in() -> None:

@@ -10,7 +10,10 @@ import numpy as np
 
 from errcomp.calibration._held_out import HeldOut
 from errcomp.calibration.design import Floats, Names
-from errcomp.metrics.intervals import estimate
+from errcomp.metrics.intervals._estimate import estimate_of
+from errcomp.metrics.intervals._features import Cells, Single, spreads_of
+from errcomp.metrics.intervals._kinds import Request
+from errcomp.metrics.intervals.dependence import dependence
 from errcomp.results import Estimate
 
 __all__ = [
@@ -24,18 +27,11 @@ __all__ = [
     "verdict",
 ]
 
-#: With fewer clusters no interval that was tested covers, as in `errcomp.metrics.intervals`.
+#: Fewer clusters tell too little of a difference.
 _FEWEST_CLUSTERS = 5
 
-#: Figures with an interval of their own for few clusters: below ten, resamples of clusters often
-#: have next to no spread, and put the upper end at many times the error. Student's t of the
-#: logarithm covers 93 to 96 % there, 88 to 92 % where most of the spread is between clusters
-#: (tests/statistical/test_calibration_evaluation.py).
-_MEANS = ("mape", "bias")
-_MANY_CLUSTERS = 10
-
 #: Whose runs are alike. Where device and model are new at once, errors are shared within either:
-#: the wider of the two intervals. Vendors are too few to be clusters.
+#: both keys count. Vendors are too few to be clusters.
 _CLUSTERS = {
     "leave-model-out": ("model",),
     "leave-device-out": ("device",),
@@ -137,31 +133,10 @@ def clusters_of(split: str, held: HeldOut) -> dict[str, Names]:
 
 
 def figure_of(name: str, held: HeldOut, clusters: Mapping[str, Names], seed: int) -> Estimate:
-    """Compute a figure of the errors, with the widest of its intervals over the clusterings."""
-    found = []
-    for key, labels in clusters.items():
-        few = name in _MEANS and len(set(labels.tolist())) < _MANY_CLUSTERS
-        one = estimate(
-            name,
-            predicted=held.predicted,
-            measured=held.measured,
-            clusters=labels,
-            method="log-t" if few else "default",
-            seed=seed,
-        )
-        found.append(replace(one, method=f"{one.method} ({key}s)", caveats=()))
-    return _widest(found)
-
-
-def _widest(found: Sequence[Estimate]) -> Estimate:
-    """Join intervals of one figure: from the lowest to the highest end, or none if one is none."""
-    for one in found:
-        if one.low is None:
-            return one
-    lows = [one.low for one in found if one.low is not None]
-    highs = [one.high for one in found if one.high is not None]
-    method = "; ".join(one.method for one in found)
-    return replace(found[0], low=min(lows), high=max(highs), method=method)
+    """Compute a figure of the errors, with its interval over what the runs share."""
+    ask = Request("default", 0.95, 9999, seed, dependence(dict(clusters), given=True))
+    found = estimate_of(name, predicted=held.predicted, measured=held.measured, ask=ask)
+    return replace(found, caveats=())
 
 
 def mean_in_clusters(
@@ -169,34 +144,25 @@ def mean_in_clusters(
 ) -> Estimate:
     r"""Mean of values of either sign, outcomes of one cluster being alike.
 
-    .. math:: \bar d \pm t_{k-1} \sqrt{\frac{D}{D-1} \sum_c \Big(\sum_{i \in c}
-              (d_i - \bar d)\Big)^2} \Big/ n
+    .. math:: \bar d \pm t_\nu \, s
 
-    with D clusters, and :math:`k = n^2 / \sum_c n_c^2` clusters of one size that say as much.
+    with the cluster-robust standard error s and its degrees of freedom, two-way where two keys
+    cross; see `errcomp.metrics.intervals._smooth.of_clusters`.
     """
     from scipy.special import stdtrit
 
     n, mean = len(values), float(values.mean())
     definition = "mean over the runs"
-    found = []
-    for key, labels in clusters.items():
-        code = np.unique(labels.astype(str), return_inverse=True)[1]
-        sizes = np.bincount(code)
-        d = len(sizes)
-        if d < _FEWEST_CLUSTERS:
-            reason = f"no interval from {d} {key}{'s' if d > 1 else ''}: at least 5 are needed"
-            return Estimate(figure, mean, method=reason, n=n, definition=definition)
-        sums = np.bincount(code, values - mean)
-        error = float(np.sqrt(d / (d - 1) * (sums**2).sum())) / n
-        freedom = max(n**2 / float((sizes**2).sum()) - 1, 1.0)
-        room = error * float(stdtrit(freedom, (1 + level) / 2))
-        method = f"Student t, {d} {key}s"
-        found.append(
-            Estimate(
-                figure, mean, mean - room, mean + room, level, method, n, definition=definition
-            )
-        )
-    return _widest(found)
+    drawn = dependence(dict(clusters), given=True)
+    if drawn.reason or (drawn.units or n) < _FEWEST_CLUSTERS:
+        words = drawn.words or f"{n} runs"
+        reason = drawn.reason or f"no interval from {words}: at least 5 are needed"
+        return Estimate(figure, mean, method=reason, n=n, definition=definition)
+    r, one = values - mean, np.ones(n)
+    spread = spreads_of(Cells(r, one, one, Single(float(r @ r), n, float(n))), drawn)[-1]
+    room = spread.error * float(stdtrit(spread.freedom, (1 + level) / 2))
+    method = f"Student t, {drawn.words or f'{n} runs'}"
+    return Estimate(figure, mean, mean - room, mean + room, level, method, n, definition=definition)
 
 
 def difference(

@@ -234,7 +234,7 @@ def evaluate(
     >>> found = evaluate(make, table, splits=["leave-device-out"])
     >>> row = found.row("leave-device-out", "global")
     >>> print(row.figures["mean_ape"])
-    1.01 % [0.4, 2.8], n=10
+    1.01 % [0.4, 4.0], n=10
     >>> row.band(0.9).coverage, row.verdict
     (1.0, 'beats sum (8.99 points lower)')
     """

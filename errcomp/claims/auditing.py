@@ -11,19 +11,20 @@ import numpy as np
 
 from errcomp._showing import Shown
 from errcomp.caveats import check_table
-from errcomp.caveats.sample import CLUSTER_KEYS
 from errcomp.claims._audit_pairs import (
     AUDIT_FIGURES,
     AuditPairs,
     added_up,
     caveats_of,
+    drawn_from,
     engine_of,
     figures_of_audit,
     table_of,
 )
 from errcomp.claims.registry import Claim, claims_of
-from errcomp.claims.verdict import Verdict, judge
+from errcomp.claims.verdict import Verdict, figures_for, judge
 from errcomp.metrics.intervals import check_options, fewest_resamples
+from errcomp.metrics.intervals.dependence import Dependence, cluster_keys
 from errcomp.results import Caveat, Dropped, Estimate
 from errcomp.scale.pairs import PairRows
 from errcomp.tables import Pairs, check_keys
@@ -37,7 +38,6 @@ _COLUMNS = (
     "methods",
     *Verdict("no claim", "").to_dict(),
     "cluster",
-    "independent",
     "caveats",
 )
 
@@ -61,8 +61,8 @@ class AuditRow:
     caveats : tuple of Caveat
         What the figure hides, most important first.
     cluster : str
-        Key whose values the intervals resample whole: the one given, else one whose pairs err
-        alike. Empty where nothing speaks against independent pairs, or the clusters are too few.
+        Keys whose values the intervals draw whole, with a comma between two that cross. Empty where
+        each pair is drawn by itself: no key could make pairs of this group err alike.
     """
 
     tool: str
@@ -72,11 +72,6 @@ class AuditRow:
     verdict: Verdict
     caveats: tuple[Caveat, ...]
     cluster: str = ""
-
-    @property
-    def independent(self) -> bool:
-        """Whether nothing speaks against the independence that the intervals assume."""
-        return bool(self.cluster) or all(c.code != "clustered" for c in self.caveats)
 
     def to_dict(self) -> dict[str, Any]:
         """Return one flat row with the documented keys; fractions, not percent."""
@@ -88,7 +83,6 @@ class AuditRow:
         row["methods"] = {name: estimate.method for name, estimate in self.figures.items()}
         row.update(self.verdict.to_dict())
         row["cluster"] = self.cluster or None
-        row["independent"] = self.independent
         row["caveats"] = [c.to_dict() for c in self.caveats]
         return row
 
@@ -125,7 +119,7 @@ class Audit(Shown):
         Tools in the table that were not audited.
     cluster_keys : tuple of str
         Columns by which pairs may err alike: those given as clusters, else those of model and
-        device that the table has. Where there are none, all pairs count as independent, unchecked.
+        device that the table has. Where there are none, all pairs count as independent.
     engine : str
         Where the pairs stayed, of which only sums were fetched; empty where they were at hand. In
         an engine medians are those of a histogram, ``median_ape_approx``.
@@ -187,6 +181,7 @@ def audit(
     level: float = 0.95,
     method: str = "default",
     cluster: str | Sequence[str] | None = None,
+    keys: str | Sequence[str] = (),
     resamples: int = 9999,
     seed: int = 0,
 ) -> Audit:
@@ -211,8 +206,11 @@ def audit(
     claims : sequence of Claim, optional
         What to judge; by default what the registry knows of the tools in the table.
     level, method, cluster, resamples, seed
-        Of the intervals, as in `errcomp.summarize`. Without ``cluster``, pairs of one model or
-        device that are found to err alike are resampled whole where there are enough of them.
+        Of the intervals, as in `errcomp.summarize`. Without ``cluster``, whole models and devices
+        are drawn wherever the table has such keys.
+    keys : str or sequence of str
+        Columns that together name a configuration: by these the rows of several tools are matched,
+        see `errcomp.caveats.check_table`.
 
     Returns
     -------
@@ -225,8 +223,8 @@ def audit(
 
     Notes
     -----
-    Where pairs stay in an engine, their medians are read off histograms, intervals of pairs that
-    count as independent are log-t, and caveats that single pairs are needed for are not looked for:
+    Where pairs stay in an engine, their medians are read off histograms, exact copies
+    of pairs are not recognised, and caveats that single pairs are needed for are not looked for:
     ``not_looked_for`` names them.
 
     Examples
@@ -238,13 +236,16 @@ def audit(
     (10, 0.0587, 'consistent')
     """
     check_options(["mape"], level=level, method=method, resamples=resamples, seed=seed)
-    given = (cluster,) if isinstance(cluster, str) else tuple(cluster or ())
     rows = table_of(pairs)
+    clusters = cluster_keys(cluster, rows.keys)
     wanted = [k for k in ("device", "mode") if k in rows.keys] if by is None else by
-    keys = check_keys(wanted, _COLUMNS)
-    table = added_up(rows, keys, claims, given) if isinstance(rows, PairRows) else rows
+    grouping = check_keys(wanted, _COLUMNS)
+    matched = (keys,) if isinstance(keys, str) else tuple(keys)
+    for key in matched:
+        rows.check_columns([key]) if isinstance(rows, PairRows) else rows.column(key)
+    table = added_up(rows, grouping, claims, clusters) if isinstance(rows, PairRows) else rows
     chosen = table.of_tool(tool)
-    keys = tuple(k for k in keys if k != "tool" or not table.tools)
+    grouping = tuple(k for k in grouping if k != "tool" or not table.tools)
     names = chosen.tools or ("",)
     figures_of = partial(
         figures_of_audit,
@@ -254,13 +255,15 @@ def audit(
         resamples=resamples,
         seed=seed,
     )
-    note = partial(caveats_of, by=keys, level=level, seed=seed)
-    row_of = partial(_row, figures_of=figures_of, note=note, given=given)
+    note = partial(caveats_of, by=grouping, level=level, seed=seed)
+    row_of = partial(
+        _row, figures_of=figures_of, note=note, drawn_of=partial(drawn_from, cluster=cluster)
+    )
     parts = []
     for name in names:
         part = chosen.of_tool(name) if name in chosen.tools else chosen
         known = claims_of(name) if claims is None else tuple(claims)
-        parts.append(_part_of(name, part, known, keys, row_of))
+        parts.append(_part_of(name, part, known, grouping, row_of))
     tests = {one.test for part in parts for one in part if one.row.verdict.recomputed}
     joint = 1 - (1 - level) / max(len(tests), 1)
     if len(tests) > 1:
@@ -270,18 +273,20 @@ def audit(
     return Audit(
         source=table.source,
         unit=table.unit,
-        by=keys,
+        by=grouping,
         rows=tuple(one.row for part in parts for one in part.groups),
         overall=tuple(part.overall for part in parts),
         claims=tuple(one.row.verdict for part in parts for one in part.others),
-        caveats=check_table(chosen) if len(names) > 1 and isinstance(chosen, Pairs) else (),
+        caveats=check_table(chosen, keys=matched)
+        if len(names) > 1 and isinstance(chosen, Pairs)
+        else (),
         dropped=table.dropped,
         level=level,
         joint_level=joint,
         seed=seed,
         method=method,
         others=tuple(t for t in table.tools if t not in names),
-        cluster_keys=given or tuple(key for key in CLUSTER_KEYS if key in table.keys),
+        cluster_keys=clusters,
         **engine_of(table, several_tools=len(names) > 1),
     )
 
@@ -302,9 +307,8 @@ class _Found(NamedTuple):
         row, pairs = self
         if not row.verdict.recomputed:
             return self
-        keys = row.cluster.split(",") if row.cluster else None
-        again = partial(figures_of, cluster=keys) if keys else figures_of
-        word = judge(row.verdict.claim, again(pairs), pairs).word
+        claim = row.verdict.claim
+        word = judge(claim, figures_of(pairs, also=figures_for(claim)), pairs).word
         return _Found(replace(row, verdict=replace(row.verdict, jointly=word)), pairs)
 
 
@@ -361,25 +365,19 @@ def _row(
     *,
     figures_of: Callable[..., Mapping[str, Estimate]],
     note: Callable[..., tuple[Caveat, ...]],
-    given: tuple[str, ...],
+    drawn_of: Callable[[AuditPairs], Dependence],
 ) -> AuditRow:
-    """Audit one set of pairs; where those of one model err alike, on intervals by model.
-
-    Clusters that the user has given are never replaced by those found here.
-    """
-    figures = figures_of(pairs)
+    """Audit one set of pairs."""
+    figures = figures_of(pairs, also=figures_for(claim))
     verdict = judge(claim, figures, pairs)
     caveats = note(pairs, claim=claim if _is_about(verdict) else None)
-    if given:
-        return AuditRow(name, key, pairs.n, figures, verdict, caveats, ",".join(given))
-    cluster = next((str(c.evidence["key"]) for c in caveats if c.code == "clustered"), "")
-    if cluster:
-        wider = figures_of(pairs, cluster=cluster)
-        if wider["mape"].low is None:
-            cluster = ""
-        else:
-            figures, verdict = wider, judge(claim, wider, pairs)
-    return AuditRow(name, key, pairs.n, figures, verdict, caveats, cluster)
+    cluster = ",".join(drawn_of(pairs).names)
+    return AuditRow(name, key, pairs.n, _shown(figures), verdict, caveats, cluster)
+
+
+def _shown(figures: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Return the figures of every row; one that only the claim is about stands in its verdict."""
+    return {name: figures[name] for name in AUDIT_FIGURES}
 
 
 def _is_about(verdict: Verdict) -> bool:

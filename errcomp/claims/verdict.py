@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from errcomp.caveats.claim import (
+    REFERENCE_KINDS,
+    UNKNOWN,
+    figure_meant,
+    kind_of_reference,
+    kinds_of_references,
+)
 from errcomp.claims.printed import parse_printed
+from errcomp.metrics import figure
 from errcomp.results import Estimate
 
 if TYPE_CHECKING:
@@ -18,6 +27,7 @@ __all__ = [
     "Verdict",
     "Word",
     "could_hold_as",
+    "figures_for",
     "judge",
     "lacks_aggregation",
     "spoken",
@@ -39,12 +49,20 @@ AGGREGATIONS: Mapping[str, str] = {
 _BY_AGGREGATION: Mapping[str, str] = {**AGGREGATIONS, "total": "total_error"}
 #: Metrics whose name fixes the figure, whatever the aggregation of the others.
 _BY_METRIC = {"share within 10%": "within_10"}
-_ERROR_METRICS = ("MAPE", "error", "accuracy", "alignment")
+_ERROR_METRICS = ("MAPE", "MAE", "error", "accuracy", "alignment")
+#: Means by their name.
+_MEANS = ("MAPE", "MAE")
+#: What a source may mean that writes "correlation" and does not say which.
+_CORRELATIONS = ("pearson", "spearman", "r2")
 #: What follows from an average that is not named: in a source, and in a claim of the user's own.
 _UNSAID = (
     ", and the source does not say which it is",
     ": say which it is with --aggregation mean (or median, geometric mean, weighted)",
 )
+
+#: A kind of error that one run in five has is missed by fewer pairs in more than 7 % of samples:
+#: from these it cannot be said that a tool is better than claimed.
+FEWEST_BELOW = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +136,25 @@ class Verdict:
 def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) -> Verdict:
     """Judge one claim.
 
-    Definition: let [L, H] be the interval of the figure that the claim names and [a, b) the
-    numbers that would be printed like the claim. *Overstated* when L ≥ b (the error is larger than
-    claimed), *understated* when H < a, *consistent* when they overlap. A MAPE is a mean by its
+    Definition: let [L, H] be the interval of the figure that the claim names and C the numbers that
+    would be printed like the claim: [a, b) for a value, with b for a range and for "≤ b".
+    *Overstated* when L lies above all of C (the error is larger than claimed), *understated* when H
+    lies below all of C, *consistent* when they overlap. A MAPE is a mean by its
     name. An "error" of unstated aggregation is judged as a mean, but over- or understated only if
-    the median, the geometric and the weighted mean of the pairs say the same.
+    the median, the geometric and the weighted mean of the pairs say the same. Of a share or a
+    correlation more is better: *overstated* when H < a. A correlation is Pearson's unless its
+    source says otherwise, and is never called understated: rare large errors that the pairs do not
+    show would lower it.
 
     Parameters
     ----------
     claim : Claim or None
         None gives "no claim".
     figures : mapping of str to Estimate
-        At least those in `AGGREGATIONS`, ``total_error`` and ``within_10``, all of the same pairs.
+        At least those in `AGGREGATIONS`, ``total_error``, ``within_10`` and those that
+        `figures_for` names, all of the same pairs.
     pairs : Table
-        The pairs behind the figures; their ``level`` must be the claim's.
+        The pairs behind the figures; their ``level`` and ``reference`` must be the claim's.
 
     Returns
     -------
@@ -142,33 +165,106 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) ->
     aggregations = {name: figures[key].value for name, key in AGGREGATIONS.items()}
     obstacle = _obstacle(claim, pairs)
     name = _figure_name(claim)
-    if obstacle or name is None or claim.interval is None:
+    if obstacle or name is None or claim.interval is None or name not in figures:
         reason = obstacle or f"{claim.metric or 'No metric'} is not an error figure of these pairs."
+        if not obstacle and name is not None and claim.kind == "correlation":
+            reason = (
+                f"The claim is a correlation ({figure(name).label}), which takes single pairs: "
+                "only sums over these are at hand. Collect the table first."
+            )
         return Verdict("not verifiable", reason, claim, aggregations=aggregations)
     recomputed = _size(figures[name]) if name == "total_error" else figures[name]
     low, high = claim.interval
     agreeing = tuple(
         name
         for name, value in aggregations.items()
-        if claim.kind == "error" and low <= value < high
+        if claim.kind == "error" and claim.contains(value)
     )
     word = word_of(claim, recomputed)
     ratio = _ratio(recomputed.value, low, high, claim)
     reason = _sentence(word, claim, recomputed, ratio, agreeing)
-    if word == "not verifiable":
-        reason = f"No interval from {recomputed.n:,} pairs ({recomputed.method})."
-    elif word != "consistent" and _is_open(claim):
-        same = (word, "not verifiable")
-        others = [key for key in AGGREGATIONS.values() if word_of(claim, figures[key]) not in same]
-        if others:
-            names = [name for name, key in AGGREGATIONS.items() if key in others]
-            reason = (
-                f"{word.capitalize()} as a mean ({recomputed.format()}), but the "
-                f"{spoken(names)} of the same {recomputed.n:,} pairs could be "
-                f"{claim.shown}{_UNSAID[claim.claimed_by == 'the user']}."
-            )
-            word = "not verifiable"
+    if undecided := _undecided(word, claim, recomputed, figures):
+        word, reason = "not verifiable", undecided
+    reason += _reading(claim, name, figures, word)
     return Verdict(word, reason, claim, recomputed, ratio, aggregations, agreeing)
+
+
+def _undecided(
+    word: Word, claim: Claim, recomputed: Estimate, figures: Mapping[str, Estimate]
+) -> str:
+    """Say why the word that an interval gives does not decide the claim; empty where it does."""
+    n, label = recomputed.n, figure(recomputed.figure).label
+    if word == "not verifiable" and claim.kind == "correlation":
+        return f"{label} {recomputed.format()}: {recomputed.method}."
+    if word == "not verifiable":
+        told = recomputed.method.startswith("no interval")
+        why = recomputed.method if told else f"no interval from {n:,} pairs"
+        why = why.removeprefix("no interval: ")
+        return f"{why[:1].upper()}{why[1:]}."
+    if word == "understated" and n < FEWEST_BELOW:
+        return (
+            f"{recomputed.format()} from {n:,} pairs is better than {claim.shown}, but so few may "
+            f"have missed rare errors: at least {FEWEST_BELOW} are needed to say so."
+        )
+    # Rare outliers make an interval lie too high, never too low (docs/intervals.md).
+    if word == "understated" and claim.kind == "correlation":
+        return (
+            f"{label} {recomputed.format()} from {n:,} pairs: more than {claim.shown}, but a few "
+            "large errors that these pairs do not show could lower it."
+        )
+    if word == "consistent" or not _is_open(claim):
+        return ""
+    same = (word, "not verifiable")
+    others = [key for key in AGGREGATIONS.values() if word_of(claim, figures[key]) not in same]
+    if not others:
+        return ""
+    names = [name for name, key in AGGREGATIONS.items() if key in others]
+    return (
+        f"{word.capitalize()} as a mean ({recomputed.format()}), but the {spoken(names)} of the "
+        f"same {n:,} pairs could be {claim.shown}{_UNSAID[claim.claimed_by == 'the user']}."
+    )
+
+
+def figures_for(claim: Claim | None) -> tuple[str, ...]:
+    """Return the figures that `judge` needs for a claim besides those of every audit.
+
+    Examples
+    --------
+    >>> from errcomp.claims.registry import user_claim
+    >>> figures_for(user_claim("0.97", metric="Kendall tau")), figures_for(user_claim("2.3%"))
+    (('kendall',), ())
+    """
+    name = None if claim is None else _figure_name(claim)
+    if claim is None or name is None or claim.kind not in ("correlation", "measured"):
+        return ()
+    return _CORRELATIONS if _is_any_correlation(claim) else (name,)
+
+
+def _is_any_correlation(claim: Claim) -> bool:
+    """Say whether a source leaves open which correlation it means; it is judged as Pearson's."""
+    words = claim.metric.lower()
+    return claim.kind == "correlation" and "corr" in words and figure_meant(words) == "pearson"
+
+
+def _reading(claim: Claim, name: str, figures: Mapping[str, Estimate], word: Word) -> str:
+    """Say as what a claim was judged where its metric could mean something else."""
+    if claim.metric == "MAE" and name == "mape":
+        return " An MAE has the unit of the pairs: a percentage is judged as a MAPE."
+    if name == "r2":
+        return " Judged as R² = 1 − Σ(p − m)² / Σ(m − m̄)², not as the square of a correlation."
+    named = not _is_any_correlation(claim) or "pearson" in claim.metric.lower()
+    if named or word != "overstated":
+        return ""
+    low, high = claim.interval or (math.inf, math.inf)
+    values = {figure(other).label: figures[other].value for other in _CORRELATIONS[1:]}
+    values["the square of Pearson's correlation"] = figures["pearson"].value ** 2
+    fits = [label for label, value in values.items() if low <= value < high]
+    if not fits:
+        return " The source does not say which correlation it is."
+    return (
+        " The source does not say which correlation it is: "
+        f"{' and '.join(fits)} of the same pairs would be printed so."
+    )
 
 
 def could_hold_as(verdict: Verdict, figures: Mapping[str, Estimate]) -> tuple[str, ...]:
@@ -218,20 +314,23 @@ def _size(total: Estimate) -> Estimate:
 
 def _is_open(claim: Claim) -> bool:
     """Say whether the source leaves open how many errors became one figure."""
-    return claim.kind == "error" and claim.aggregation == "not stated" and claim.metric != "MAPE"
+    return (
+        claim.kind == "error" and claim.aggregation == "not stated" and claim.metric not in _MEANS
+    )
 
 
 def word_of(claim: Claim, recomputed: Estimate) -> Word:
     """Compare the interval of a figure with the numbers that print like the claim."""
-    assert claim.interval is not None  # the caller has seen to that
-    low, high = claim.interval
+    claimed = claim.figure
+    assert claimed is not None  # the caller has seen to that
     if recomputed.low is None or recomputed.high is None:
         return "not verifiable"
-    # More is worse for an error and better for a share.
-    if recomputed.low >= high:
-        return "overstated" if claim.kind == "error" else "understated"
-    if recomputed.high < low:
-        return "understated" if claim.kind == "error" else "overstated"
+    # More is worse for an error, better for a share or a correlation.
+    more_is_worse = claim.kind in ("error", "measured")
+    if claimed.lies_below(recomputed.low):
+        return "overstated" if more_is_worse else "understated"
+    if claimed.lies_above(recomputed.high):
+        return "understated" if more_is_worse else "overstated"
     return "consistent"
 
 
@@ -247,6 +346,10 @@ def _central(claim: Claim) -> float | None:
 def _figure_name(claim: Claim) -> str | None:
     if claim.metric in _BY_METRIC:
         return _BY_METRIC[claim.metric]
+    if claim.kind == "correlation":
+        return figure_meant(claim.metric) or None
+    if claim.kind == "measured":
+        return "mae" if claim.metric == "MAE" else None
     if claim.kind != "error" or claim.metric not in _ERROR_METRICS:
         return None
     return _BY_AGGREGATION.get(claim.aggregation, "mape")
@@ -256,9 +359,6 @@ def _obstacle(claim: Claim, pairs: Table) -> str:
     """Say why these pairs cannot decide this claim; empty when they can."""
     if not claim.printed:
         return "The source gives no figure."
-    if claim.kind == "correlation":
-        named = "" if claim.metric == "correlation" else f" ({claim.metric})"
-        return f"The claim is a correlation{named}, not an error."
     if not claim.subset and not claim.scope.startswith("not stated"):
         return (
             f"The claim is about {claim.scope}. Nothing in the table says which rows those are: "
@@ -276,7 +376,28 @@ def _obstacle(claim: Claim, pairs: Table) -> str:
                 f"The claim is about the {claim.level} level, the pairs are of the "
                 f"{' and '.join(levels)} level: such figures are never ranked together."
             )
-    return ""
+    return _other_reference(claim, pairs)
+
+
+def _other_reference(claim: Claim, pairs: Table) -> str:
+    """Say that pairs were measured on something else than the claim is about; empty if not.
+
+    Pairs that do not say what they were measured on are judged: most claims are about hardware, and
+    so are most measurements. The caveat "reference-mismatch" says that it is not known.
+    """
+    claimed = kind_of_reference(claim.reference)
+    if "reference" not in pairs.keys or claimed not in REFERENCE_KINDS:
+        return ""
+    found = kinds_of_references(pairs.column("reference"))
+    others = [kind for kind in found if kind not in (claimed, UNKNOWN)]
+    if not others:
+        return ""
+    kinds = " and ".join(kind for kind in found if kind != UNKNOWN)
+    remedy = " Judge those of one reference only: --where reference=…" if len(found) > 1 else ""
+    return (
+        f"The claim's reference is {claim.reference}, that of these pairs {kinds}: such figures "
+        f"are never ranked together.{remedy}"
+    )
 
 
 def _ratio(value: float, low: float, high: float, claim: Claim) -> float | None:
@@ -292,14 +413,16 @@ def _sentence(
     ratio: float | None,
     agreeing: tuple[str, ...],
 ) -> str:
-    figure = f"{recomputed.format()} from {recomputed.n:,} pairs"
+    named = claim.kind in ("correlation", "measured")
+    label = f"{figure(recomputed.figure).label} " if named else ""
+    found = f"{label}{recomputed.format()} from {recomputed.n:,} pairs"
     if word == "consistent":
         if parse_printed(claim.printed).kind == "value":
-            return f"{figure}: {claim.shown} is within the interval."
-        return f"{figure}: the interval reaches into {claim.shown}."
+            return f"{found}: {claim.shown} is within the interval."
+        return f"{found}: the interval reaches into {claim.shown}."
     side = "above" if recomputed.value > (claim.high or 0.0) else "below"
     times = "" if ratio is None else f", {ratio:.1f} times what is claimed"
-    text = f"{figure}: the whole interval is {side} {claim.shown}{times}."
+    text = f"{found}: the whole interval is {side} {claim.shown}{times}."
     others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
     if others:
         text += f" The {spoken(others)} of the same pairs would be printed so."

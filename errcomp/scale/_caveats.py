@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +12,7 @@ import numpy as np
 from errcomp._frames import Sum
 from errcomp.caveats import CHECKS, check_case
 from errcomp.caveats._case import Case
-from errcomp.caveats._sums import Moments, Totals, added, grouped_means
+from errcomp.caveats._sums import Moments, Ratio, Totals, added, grouped_means
 from errcomp.metrics._registry import FIGURES
 from errcomp.scale._forms import FORMS
 from errcomp.scale._quantiles import quantiles
@@ -35,10 +36,15 @@ _HIGH, _LOW, _FACTORS = Sum(("high",)), Sum(("low",)), Sum(("factor",))
 _POSITIVE = Sum(("factor",), "count")
 _LOGS, _LOG_SQUARES = Sum(("log_ape",)), Sum(("log_ape", "log_ape"))
 _LOGS_COUNT = Sum(("log_ape",), "count")
+_RATIOS, _RATIO_SQUARES = Sum(("log_ratio",)), Sum(("log_ratio", "log_ratio"))
+_RATIOS_COUNT = Sum(("log_ratio",), "count")
+#: Nine of ten normal values are within so many standard deviations.
+_NINETY = 1.645
 #: What the checks need besides the sums of an audit's figures and their intervals.
 SUMS = (
     *(_APE, _SQUARES, _LARGEST, _ERROR, _MEASURED, _WEIGHTS, _ERRORS, _PRODUCTS),
     *(_HIGH, _LOW, _FACTORS, _POSITIVE, _LOGS, _LOG_SQUARES, _LOGS_COUNT),
+    *(_RATIOS, _RATIO_SQUARES, _RATIOS_COUNT),
 )
 
 
@@ -149,6 +155,20 @@ class _TotalsCase(Case):
         return int(self._sum(_HIGH)), int(self._sum(_LOW))
 
     def out_of_sample_factor(self) -> None:
+        return None
+
+    @cached_property
+    def ratio(self) -> Ratio:
+        n = self._sum(_RATIOS_COUNT)
+        if n < 0.9 * self.n:
+            return Ratio(0.0, math.inf)
+        middle = self._sum(_RATIOS) / n
+        # As for normal logarithms: what nine of ten are within cannot be had from sums.
+        variance = max(self._sum(_RATIO_SQUARES) / n - middle**2, 0.0)
+        return Ratio(middle, _NINETY * math.sqrt(variance))
+
+    @property
+    def line(self) -> None:
         return None
 
     @property

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from errcomp._frames import Sum
 from errcomp.metrics._registry import figure
-from errcomp.metrics.intervals._coverage import Sample
-from errcomp.metrics.intervals._features import SMOOTH, of_units
+from errcomp.metrics.intervals._features import SMOOTH, Cells, NoSpreadError, Single, of_units
 from errcomp.metrics.intervals._kinds import (
     Interval,
     Request,
     maximum,
     of_means,
-    share_in_clusters,
+    sample_of,
+    share_interval,
 )
-from errcomp.metrics.intervals._resample import Nesting, add_up, nest
+from errcomp.metrics.intervals._resample import add_up
 from errcomp.metrics.intervals._smooth import Smooth
+from errcomp.metrics.intervals.dependence import Dependence, dependence
 from errcomp.scale._forms import FORMS, within
 from errcomp.scale._totals import Totals
+from errcomp.scale._values import no_spread, residuals
 
-__all__ = ["cluster_intervals", "without_cluster"]
+__all__ = ["cluster_interval", "drawn_of"]
 
 
-def cluster_intervals(
-    name: str, value: float, part: Totals, clusters: Sequence[str], ask: Request
-) -> Interval:
+def drawn_of(part: Totals, clusters: tuple[str, ...], *, given: bool) -> Dependence:
+    """Decide what is drawn as a unit in one group, by the cells that share all clusters."""
+    return dependence({key: part.keys[key] for key in clusters}, given=given, counts=part.n)
+
+
+def cluster_interval(name: str, value: float, part: Totals, ask: Request) -> Interval:
     """Make the interval of a figure of one group.
 
     Parameters
@@ -37,41 +40,34 @@ def cluster_intervals(
     value : float
         Of the whole group.
     part : Totals
-        Sums over each innermost cluster of the group, ordered by cluster.
-    clusters : sequence of str
-        Keys, outermost first.
+        Sums over each cell of the group that shares all clusters.
     ask : Request
-        Its ``clusters`` are filled in here.
+        Its ``drawn`` numbers these cells.
     """
-    code, nesting = nest([np.asarray(part.keys[key], dtype=object) for key in clusters])
-    ask = ask._replace(clusters=(code, nesting))
-    sample, kind = Sample(nesting.outer, True), figure(name).kind
+    n, kind = int(part.n.sum()), figure(name).kind
     if kind == "maximum":
-        return maximum(sample, ask.level)
+        return maximum(sample_of(n, ask.drawn), ask.level)
     if kind == "share":
-        outer = nesting.outermost()[code]
-        inside, size = (
-            add_up(v, outer, nesting.outer) for v in (part.sums[within(name)], part.n.astype(float))
-        )
-        method = "wilson" if ask.method == "default" else ask.method
-        return share_in_clusters(inside, size, method, ask.level)
-    return of_means(name, ask, sample, lambda: _prepared(name, value, part, nesting))
+        inside, size = part.sums[within(name)], part.n.astype(np.float64)
+        by_key = []
+        for code in ask.drawn.codes:
+            count = int(code.max()) + 1
+            by_key.append((add_up(inside, code, count), add_up(size, code, count)))
+        return share_interval(float(inside.sum()), n, by_key, ask)
+    return of_means(name, ask, n, lambda: _prepared(name, value, part, ask.drawn))
 
 
-def _prepared(name: str, value: float, part: Totals, nesting: Nesting) -> Smooth:
-    form = FORMS[name]
-    y = part.sums[Sum(("m",))] if form.weighted else part.n.astype(np.float64)
-    x = part.sums[Sum(form.x)] + form.shift * y
-    return of_units(SMOOTH[name], value, x, y, nesting)
-
-
-def without_cluster(part: Totals, clusters: Sequence[str]) -> str:
-    """Say that rows of a group belong to no cluster; nothing if all do."""
-    for key in clusters:
-        missing = [i for i, label in enumerate(part.keys[key]) if label is None]
-        if missing:
-            return (
-                f"clusters must not be missing, but {key} is in {int(part.n[missing].sum()):,} "
-                "rows. Give these rows a cluster of their own."
-            )
-    return ""
+def _prepared(name: str, value: float, part: Totals, drawn: Dependence) -> Smooth:
+    form, whole = FORMS[name], part.merged(())
+    if reason := no_spread(name, whole, 0):
+        raise NoSpreadError(reason)
+    found = residuals(name, whole)
+    scale = float(found.scale[0])
+    size = part.n.astype(np.float64)
+    y = part.sums[Sum(("m",))] if form.weighted else size
+    squares = part.sums[Sum(("m", "m"))] if form.weighted else size
+    r = (part.sums[Sum(form.x)] - float(found.mean[0]) * y) / scale
+    single = Single(
+        float(found.squares[0]) / scale**2, int(whole.n[0]), float(found.y[0] ** 2 / found.yy[0])
+    )
+    return of_units(SMOOTH[name], value, Cells(r, y, squares, single), drawn)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from errcomp.metrics.intervals._coverage import (
     small_sample,
 )
 from errcomp.metrics.intervals._kinds import (
+    BOOTSTRAPS,
     FEWEST_PAIRS,
     SHARES,
     Interval,
@@ -26,10 +26,12 @@ from errcomp.metrics.intervals._kinds import (
     not_offered,
     quantile_interval,
     refused,
+    sample_of,
     too_few,
 )
+from errcomp.metrics.intervals.dependence import Dependence
 from errcomp.results import Caveat, Estimate
-from errcomp.scale._clusters import cluster_intervals, without_cluster
+from errcomp.scale._clusters import cluster_interval
 from errcomp.scale._forms import within
 from errcomp.scale._quantiles import Histogram, bounds_in_clusters, quantile_bounds, quantiles
 from errcomp.scale._totals import Totals
@@ -99,9 +101,9 @@ def column(
     ask: Request | None,
     *,
     parts: Sequence[Totals] = (),
-    clusters: Sequence[str] = (),
+    drawn: Sequence[Dependence] = (),
     histogram: Histogram | None = None,
-    by_cluster: Sequence[Histogram] | None = None,
+    by_cell: Sequence[Histogram] | None = None,
 ) -> FigureColumn:
     """Compute one figure of all groups.
 
@@ -113,39 +115,34 @@ def column(
     ask : Request, optional
         How the interval is made; None for none.
     parts : sequence of Totals
-        Sums over the clusters of each group, if whole clusters are drawn.
-    clusters : sequence of str
-        Keys of the clusters, outermost first.
+        Sums over the cells of each group that share all clusters, if there are cluster keys.
+    drawn : sequence of Dependence
+        What is drawn as a unit in each group, by the cells of ``parts``.
     histogram : Histogram, optional
         Of the errors of each group, for quantiles.
-    by_cluster : sequence of Histogram, optional
-        For each group those of its clusters.
+    by_cell : sequence of Histogram, optional
+        For each group those of its cells.
     """
-    if ask is not None and (refusal := refused(figure(name), ask.method)) is not None:
+    if ask is not None and (refusal := refused(figure(name), ask)) is not None:
         none, said = np.full(len(totals), np.nan), _Said(refusal.method)
         alone = column(name, totals, None, histogram=histogram)
         return FigureColumn(name, alone.value, none, none, ask.level, lambda i: said)
     value, missing = _values(name, totals, histogram), undefined(name, totals)
-    lost = [without_cluster(part, clusters) for part in parts] if ask is not None else []
-    value[[i for i, text in enumerate(lost) if text]] = np.nan
     say: Callable[[int], _Said]
     if ask is None:
         low, high, say = _nothing(len(totals)), _nothing(len(totals)), _not_asked
-    elif histogram is not None and figure(name).kind == "quantile":
-        if clusters:
-            low, high, say = _in_clusters(name, value, by_cluster, ask)
-        else:
-            low, high, say = _from_histogram(name, histogram, ask)
-    elif clusters:
-        low, high, say = _by_clusters(name, value, parts, clusters, ask)
     else:
-        low, high, say = _by_pairs(name, totals, ask)
+        if histogram is not None and figure(name).kind == "quantile":
+            low, high, say = _from_histogram(name, histogram, ask)
+        else:
+            low, high, say = _by_pairs(name, totals, ask)
+        if any(one.names or one.reason for one in drawn):
+            found = _by_clusters(name, value, parts, drawn, by_cell, ask)
+            low, high, say = _replaced((low, high, say), found)
 
     def words(i: int) -> _Said:
         if not np.isnan(value[i]):
             return say(i)
-        if lost and lost[i]:
-            return _Said(f"not defined here: {lost[i]}")
         if missing[i]:
             return _Said(
                 f"not defined here: {missing[i]} prediction{_are(missing[i])} not positive, and "
@@ -185,6 +182,14 @@ def _not_asked(_: int) -> _Said:
 Bounds = tuple["Floats", "Floats", Callable[[int], _Said]]
 
 
+class _Found(NamedTuple):
+    """The interval of one group."""
+
+    low: float | None
+    high: float | None
+    said: _Said
+
+
 def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
     """Make intervals of pairs that are independent."""
     label, kind = figure(name).label, figure(name).kind
@@ -206,12 +211,17 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
             none,
             lambda i: _Said(maximum(Sample(int(totals.n[i]), False), ask.level).method),
         )
+    if ask.method in BOOTSTRAPS:
+        none, drawing = _nothing(len(totals)), "no interval: it would draw pairs of an engine"
+        return none, none, lambda i: _Said(drawing)
     row = COVERAGE["log-t"][name]
-    low, high, spread = log_t_bounds(name, totals, ask.level)
-    sizes = {n: n >= FEWEST_PAIRS and _is_offered(row, n, ask) for n in set(totals.n.tolist())}
+    bounds = log_t_bounds(name, totals, ask.level)
+    low, high = bounds.low, bounds.high
+    sizes = {
+        n: n >= FEWEST_PAIRS and _is_offered(name, row, n, ask) for n in set(totals.n.tolist())
+    }
     offered = np.fromiter(map(sizes.__getitem__, totals.n.tolist()), bool, len(totals))
     low, high = np.where(offered, low, np.nan), np.where(offered, high, np.nan)
-    missing = undefined(name, totals)
 
     def say(i: int) -> _Said:
         sample = Sample(int(totals.n[i]), False)
@@ -221,40 +231,61 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
             return _Said(too_few(sample, FEWEST_PAIRS).method)
         if not offered[i]:
             return _Said(not_offered(sample).method)
-        if missing[i]:
-            return _Said(
-                f"no interval: {missing[i]} prediction{_are(missing[i])} exact, which makes the "
-                "geometric mean zero whatever the other errors are"
-            )
-        return _Said(f"no interval: {no_bounds(name, totals, spread, i)}")
+        return _Said(no_bounds(name, totals, bounds, i))
 
     return low, high, say
 
 
-def _is_offered(row: tuple[float, ...], n: int, ask: Request) -> bool:
-    return ask.method == "log-t" or is_offered(row, Sample(n, False))
+def _is_offered(name: str, row: tuple[float, ...], n: int, ask: Request) -> bool:
+    return ask.method == "log-t" or is_offered(name, row, Sample(n, False))
 
 
 def _by_clusters(
-    name: str, value: Floats, parts: Sequence[Totals], clusters: Sequence[str], ask: Request
-) -> Bounds:
-    """Make intervals that draw whole clusters."""
-    found = [
-        Interval("") if np.isnan(one) else cluster_intervals(name, float(one), part, clusters, ask)
-        for one, part in zip(value, parts, strict=True)
-    ]
-    low, high = (_floats([one.low for one in found]), _floats([one.high for one in found]))
+    name: str,
+    value: Floats,
+    parts: Sequence[Totals],
+    drawn: Sequence[Dependence],
+    by_cell: Sequence[Histogram] | None,
+    ask: Request,
+) -> dict[int, _Found]:
+    """Make the intervals of the groups of which whole clusters are drawn, or none is valid."""
+    found = {}
+    for i, one in enumerate(drawn):
+        if np.isnan(value[i]) or not (one.names or one.reason):
+            continue
+        asked = ask._replace(drawn=one)
+        if one.reason:
+            made = Interval(one.reason)
+        elif figure(name).kind == "quantile":
+            cells = None if by_cell is None else by_cell[i]
+            made = _quantile(name, float(value[i]), int(parts[i].n.sum()), cells, asked)
+        else:
+            made = cluster_interval(name, float(value[i]), parts[i], asked)
+        sample = sample_of(int(parts[i].n.sum()), one)
+        caveats = small_sample(figure(name).label, made.coverage, sample)
+        found[i] = _Found(made.low, made.high, _Said(made.method, caveats, made.seed))
+    return found
 
-    return low, high, lambda i: _words(name, found[i], len(set(parts[i].keys[clusters[0]])))
+
+def _replaced(pairs: Bounds, found: Mapping[int, _Found]) -> Bounds:
+    """Put the intervals of some groups in the place of those of independent pairs."""
+    low, high, say = pairs
+    low, high = low.copy(), high.copy()
+    for i, one in found.items():
+        low[i], high[i] = (np.nan if end is None else end for end in (one.low, one.high))
+    return low, high, lambda i: found[i].said if i in found else say(i)
 
 
-def _words(name: str, found: Interval, clusters: int) -> _Said:
-    caveats = small_sample(figure(name).label, found.coverage, Sample(clusters, True))
-    return _Said(found.method, caveats, found.seed)
+def _quantile(name: str, value: float, n: int, cells: Histogram | None, ask: Request) -> Interval:
+    """Bound a quantile of one group from the histograms of its cells."""
+    if cells is None:
+        return Interval("no interval: there are too many clusters for a histogram of each")
 
+    def bounds() -> Iterator[tuple[float, float] | None]:
+        for code in ask.drawn.codes:
+            yield bounds_in_clusters(cells.merged(code), _quantile_of(name), ask.level)
 
-def _floats(ends: Sequence[float | None]) -> Floats:
-    return np.asarray([np.nan if end is None else end for end in ends], dtype=np.float64)
+    return quantile_interval(name.removesuffix("_approx"), value, n, ask, bounds)
 
 
 def _quantile_of(name: str) -> float:
@@ -275,27 +306,3 @@ def _from_histogram(name: str, histogram: Histogram, ask: Request) -> Bounds:
         )
 
     return low, high, say
-
-
-def _in_clusters(
-    name: str, value: Floats, by_cluster: Sequence[Histogram] | None, ask: Request
-) -> Bounds:
-    """Bound a quantile of pairs of which whole clusters are drawn."""
-    if by_cluster is None:
-        text = "no interval: there are too many clusters for a histogram of each"
-        none = _nothing(len(value))
-        return none, none, lambda i: _Said(text)
-    q, exact = _quantile_of(name), name.removesuffix("_approx")
-    found = [
-        quantile_interval(
-            exact,
-            Sample(len(part.n), True),
-            float(one),
-            ask,
-            partial(bounds_in_clusters, part, q, ask.level),
-        )
-        for one, part in zip(value, by_cluster, strict=True)
-    ]
-    sizes = [len(part.n) for part in by_cluster]
-    low, high = (_floats([getattr(one, end) for one in found]) for end in ("low", "high"))
-    return low, high, lambda i: _words(name, found[i], sizes[i])

@@ -1,4 +1,4 @@
-"""Histograms of errors by group, and within groups by cluster where there are not too many."""
+"""Histograms of errors by group, and by what shares all clusters where that is not too many."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Errors(NamedTuple):
     ----------
     whole : Histogram
         Of each group.
-    by_cluster : list of Histogram, optional
-        For each group, those of its clusters.
-    cluster : ndarray of int, optional
-        Number of the cluster of each of these histograms, in the order of the groups.
+    by_cell : list of Histogram, optional
+        For each group, those of its cells: pairs that share all clusters.
+    cell : ndarray of int, optional
+        Number of the cell of each of these histograms, in the order of the groups.
     """
 
     whole: Histogram
-    by_cluster: list[Histogram] | None = None
-    cluster: NDArray[np.int64] | None = None
+    by_cell: list[Histogram] | None = None
+    cell: NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -45,7 +45,7 @@ class Errors(NamedTuple):
         pairs: PairRows | PairTotals,
         fine: Totals,
         by: Sequence[str],
-        outer: Sequence[str],
+        clusters: Sequence[str],
     ) -> Errors:
         """Fetch histograms of rows whose sums by these keys are known.
 
@@ -54,11 +54,11 @@ class Errors(NamedTuple):
         pairs : PairRows or PairTotals
         fine : Totals
             Sums by group and cluster.
-        by, outer : sequence of str
-            Keys of the groups, and of the clusters that are drawn: none for pairs by themselves.
+        by, clusters : sequence of str
+            Keys of the groups, and those that may carry a dependence: none for pairs by themselves.
         """
-        keys = list(dict.fromkeys((*by, *outer)))
-        if not outer or not pairs.has_histogram(keys):
+        keys = list(dict.fromkeys((*by, *clusters)))
+        if not clusters or not pairs.has_histogram(keys):
             return cls(pairs.histogram(by))
         cells = fine.merged(keys)
         if len(cells) > MOST_HISTOGRAMS:
@@ -67,15 +67,15 @@ class Errors(NamedTuple):
         group, _ = cells.numbered(by)
         starts = np.flatnonzero(np.diff(group)) + 1
         parts = [found.select(index) for index in np.split(np.arange(len(group)), starts)]
-        return cls(found.merged(group), parts, cells.numbered(outer)[0])
+        return cls(found.merged(group), parts, cells.numbered(clusters)[0])
 
     def pooled(self) -> Errors:
-        """Return the errors of all groups together; a cluster of several groups is one there."""
-        if self.by_cluster is None or self.cluster is None:
+        """Return the errors of all groups together; a cell of several groups is one there."""
+        if self.by_cell is None or self.cell is None:
             return Errors(self.whole.pooled())
         every = Histogram(
-            [bucket for part in self.by_cluster for bucket in part.bucket],
-            [count for part in self.by_cluster for count in part.count],
-            np.concatenate([part.n for part in self.by_cluster]),
+            [bucket for part in self.by_cell for bucket in part.bucket],
+            [count for part in self.by_cell for count in part.count],
+            np.concatenate([part.n for part in self.by_cell]),
         )
-        return Errors(self.whole.pooled(), [every.merged(self.cluster)])
+        return Errors(self.whole.pooled(), [every.merged(self.cell)])

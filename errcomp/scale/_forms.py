@@ -47,6 +47,7 @@ FORMS: dict[str, FromSums] = {
     "bias": FromSums(("signed_ape",), shift=1.0),
     "wape": FromSums(("error",), weighted=True),
     "total_error": FromSums(("signed",), weighted=True, shift=1.0),
+    "mae": FromSums(("error",)),
     "rmse": FromSums(("error", "error"), root=0.5),
     "rmspe": FromSums(("ape", "ape"), root=0.5),
     "rmsle": FromSums(("log_ratio", "log_ratio"), root=0.5),

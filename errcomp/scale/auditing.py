@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from errcomp.caveats.comparisons import GROUP_KEYS
-from errcomp.caveats.sample import CLUSTER_KEYS
 from errcomp.scale._caveats import SUMS
 from errcomp.scale._forms import sums_for
 from errcomp.scale.pair_totals import PairTotals
@@ -52,6 +51,5 @@ def totals_for_audit(
     chosen = (*by, "tool", *(key for claim in claims for key in claim.subset))
     there = [key for key in dict.fromkeys(chosen) if key in pairs.keys]
     further = [key for key in (*_ASKED, *clusters) if key in pairs.keys and key not in there]
-    outer = clusters[:1] or [key for key in CLUSTER_KEYS if key in pairs.keys]
     sums = dict.fromkeys((*sums_for(figures, intervals=True), *SUMS))
-    return PairTotals(pairs, by=there, clusters=outer, within=further, sums=list(sums))
+    return PairTotals(pairs, by=there, clusters=clusters, within=further, sums=list(sums))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -11,13 +11,14 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals._kinds import SHARES, Request
+from errcomp.scale._clusters import drawn_of
 from errcomp.scale._columns import FigureColumn, column
 from errcomp.scale._errors import Errors
 from errcomp.scale._forms import sums_for
 from errcomp.scale._totals import Totals
 from errcomp.scale.pair_totals import PairTotals
 from errcomp.scale.pairs import PairRows
-from errcomp.summary import Summary, SummaryRow
+from errcomp.summary import Summary, SummaryRow, why_none
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,10 +58,15 @@ class GroupRows(Sequence[SummaryRow]):
         for one in self.figures:
             parts = {"": one.value, "_low": one.low, "_high": one.high}
             found.update({f"{one.name}{end}": column for end, column in parts.items()})
-            reasons = [one.say(i).method for i in np.flatnonzero(np.isnan(one.value)).tolist()]
-            if reasons:
-                told = iter(reasons)
-                found[f"{one.name}_reason"] = [next(told) if isnan(v) else None for v in one.value]
+            if figure(one.name).kind == "maximum":
+                continue
+            reasons: list[str | None] = [None] * len(self)
+            for i in np.flatnonzero(np.isnan(one.low)).tolist():
+                method = one.say(i).method
+                if why_none(float(one.value[i]), None, method):
+                    reasons[i] = method
+            if any(reasons):
+                found[f"{one.name}_reason"] = reasons
         return found
 
 
@@ -71,6 +77,7 @@ def summarize_rows(
     figures: tuple[str, ...],
     clusters: tuple[str, ...],
     ask: Request | None,
+    given: bool,
 ) -> Summary:
     """Compute figures of each group and of all rows together; see `errcomp.summarize`.
 
@@ -78,9 +85,11 @@ def summarize_rows(
     ----------
     pairs : PairRows or PairTotals
     by, figures, clusters : tuple of str
-        Keys to group by, figures, and keys whose values are drawn whole, outermost first.
+        Keys to group by, figures, and keys that may carry a dependence.
     ask : Request, optional
         How intervals are made; None for none.
+    given : bool
+        Whether the reader named the clusters.
 
     Raises
     ------
@@ -88,7 +97,9 @@ def summarize_rows(
         A figure or method needs every pair in memory, a key does not exist, or a row cannot be
         used.
     """
-    if ask is not None and not clusters and ask.method not in _METHODS:
+    clusters = clusters if ask is not None else ()
+    drawn = clusters if given else ()
+    if ask is not None and not drawn and ask.method not in _METHODS:
         raise InputError(
             f"method {ask.method!r} draws single pairs, and these stay in {pairs.engine}. Use one "
             f"of: {', '.join(_METHODS)}; name clusters to draw; or collect the table first."
@@ -98,12 +109,15 @@ def summarize_rows(
     fine = pairs.totals(list(dict.fromkeys((*by, *clusters))), sums)
     errors = None
     if any(figure(name).kind == "quantile" for name in figures):
-        errors = Errors.of(pairs, fine, by, clusters[:1] if ask is not None else ())
-    rows = _rows(fine, by, figures, clusters, ask, errors, pairs.unit)
+        errors = Errors.of(pairs, fine, by, clusters)
+    rows_of = partial(
+        _rows, fine, figures=figures, clusters=clusters, ask=ask, unit=pairs.unit, given=given
+    )
+    rows = rows_of(by, errors=errors)
     whole = rows
     if by:
         pooled = None if errors is None else errors.pooled()
-        whole = _rows(fine, (), figures, clusters, ask, pooled, pairs.unit)
+        whole = rows_of((), errors=pooled)
     macro = {one.name: float(np.mean(one.value)) for one in rows.figures}
     return Summary(by, rows, whole[0], macro, pairs.dropped, pairs.native)
 
@@ -111,29 +125,32 @@ def summarize_rows(
 def _rows(
     fine: Totals,
     by: Sequence[str],
+    *,
     figures: Sequence[str],
-    clusters: Sequence[str],
+    clusters: tuple[str, ...],
     ask: Request | None,
     errors: Errors | None,
     unit: str | None,
+    given: bool,
 ) -> GroupRows:
     totals = fine.merged(by) if clusters or not by else fine
     parts: list[Totals] = []
     if clusters:
-        # A cluster that lies in several groups is one where groups are pooled.
+        # A cell that lies in several groups is one where groups are pooled.
         cells = fine.merged(list(dict.fromkeys((*by, *clusters))))
         group, _ = cells.numbered(by)
         starts: NDArray[np.int64] = np.flatnonzero(np.diff(group)) + 1
         parts = [cells.select(index) for index in np.split(np.arange(len(cells)), starts)]
+    drawn = [drawn_of(part, clusters, given=given) for part in parts]
     columns = [
         column(
             name,
             totals,
             ask,
             parts=parts,
-            clusters=clusters,
+            drawn=drawn,
             histogram=None if errors is None else errors.whole,
-            by_cluster=None if errors is None else errors.by_cluster,
+            by_cell=None if errors is None else errors.by_cell,
         )
         for name in figures
     ]

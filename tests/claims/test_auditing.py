@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 import errcomp as ec
@@ -11,14 +14,14 @@ from errcomp.errors import InputError
 #: Device, mode, n, MAPE in percent and verdict; figures recomputed by hand from the artifact.
 EXPECTED = {
     ("V100", "inference"): (10, 5.87, "consistent"),
-    ("V100", "training"): (3, 8.91, "consistent"),
+    ("V100", "training"): (3, 8.91, "not verifiable"),
     ("H100", "inference"): (16, 8.74, "overstated"),
     ("H100", "training"): (18, 6.60, "consistent"),
     ("A100-80G", "training"): (10, 7.59, "consistent"),
     ("A100-40G", "inference"): (16, 8.63, "no claim"),
     ("A100-40G-SXM", "training"): (3, 10.51, "no claim"),
     ("L4", "inference"): (11, 14.07, "overstated"),
-    ("T4", "inference"): (5, 18.51, "overstated"),
+    ("T4", "inference"): (5, 18.51, "not verifiable"),
     ("P4", "inference"): (3, 27.10, "no claim"),
 }
 
@@ -42,9 +45,12 @@ def test_recomputed_figures(result: ec.claims.auditing.Audit, key: tuple[str, st
     assert row.n == n
     assert round(100 * mape.value, 2) == pytest.approx(percent, abs=0.011)
     assert row.verdict.word == word
-    assert mape.low is not None
-    assert mape.high is not None
-    assert 0 <= mape.low <= mape.value <= mape.high
+    # Three pairs, two models, or three models that differ much.
+    assert (mape.low is None) == (
+        key[0] in ("A100-40G-SXM", "P4", "T4") or key == ("V100", "training")
+    )
+    if mape.low is not None and mape.high is not None:
+        assert 0 <= mape.low <= mape.value <= mape.high
 
 
 def test_a_claim_about_a_subset_is_judged_on_that_subset(
@@ -114,47 +120,90 @@ def test_by_which_columns_pairs_could_err_alike_is_told(
     assert found.to_dict()["cluster_keys"] == list(tried)
 
 
-def test_where_pairs_of_a_model_err_alike_whole_models_are_resampled(
+def test_whole_models_are_drawn_wherever_a_row_has_several(
     result: ec.claims.auditing.Audit,
 ) -> None:
-    clustered = {tuple(row.key.values()): row for row in result.rows if row.cluster}
-    assert clustered.keys() == {("H100", "inference"), ("L4", "inference")}
-    row = clustered["H100", "inference"]
+    alone = {tuple(row.key.values()) for row in result.rows if not row.cluster}
+    assert ("A100-40G-SXM", "training") in alone  # three models of one pair each
+    row = next(r for r in result.rows if r.key == {"device": "H100", "mode": "inference"})
     pairs = ec.datasets.load("neusight").where({"tool": "neusight", **row.key})
-    alone = ec.summarize(pairs, figures=["mape"]).pooled.figures["mape"]
+    single = ec.summarize(pairs, figures=["mape"], cluster="none").pooled.figures["mape"]
     mape = row.figures["mape"]
     assert mape.low is not None
-    assert alone.low is not None
-    assert mape.low < alone.low
-    assert row.independent
+    assert single.low is not None
+    assert mape.low < single.low
     assert row.to_dict()["cluster"] == "model"
+    assert result.overall[0].cluster == "model,device"
 
 
-def test_too_few_clusters_leave_the_verdict_conditional() -> None:
-    errors = [
-        0.01,
-        0.02,
-        0.01,
-        0.02,
-        0.01,
-        0.30,
-        0.32,
-        0.31,
-        0.33,
-        0.30,
-        0.60,
-        0.63,
-        0.61,
-        0.6,
-        0.62,
-    ]
-    data = {
+def clustered_table(models: int) -> dict[str, list]:
+    """Five pairs a model, whose errors differ much more between models than within."""
+    errors = [0.3 * m + 0.01 * i for m in range(models) for i in range(5)]
+    return {
         "predicted": [1 + e for e in errors],
-        "measured": [1.0] * 15,
-        "model": [name for name in "abc" for _ in range(5)],
+        "measured": [1.0] * len(errors),
+        "model": [f"m{m}" for m in range(models) for _ in range(5)],
     }
-    row = ec.audit(data, claims=[user_claim("2.3%")]).overall[0]
-    assert (row.cluster, row.independent) == ("", False)
+
+
+def test_no_verdict_where_models_are_too_few() -> None:
+    found = ec.audit(clustered_table(2), claims=[user_claim("2.3%", aggregation="mean")])
+    verdict = found.overall[0].verdict
+    assert verdict.word == "not verifiable"
+    assert verdict.reason == (
+        "2 models say too little about others; at least 3 are needed (if only these matter: "
+        "--cluster none)."
+    )
+    assert found.to_dict()["overall"][0]["verdict"] == "not verifiable"
+    taken = ec.audit(
+        clustered_table(2), claims=[user_claim("2.3%", aggregation="mean")], cluster="none"
+    )
+    assert (taken.overall[0].cluster, taken.overall[0].verdict.word) == ("", "overstated")
+
+
+@pytest.mark.parametrize(
+    ("change", "cluster", "reason"),
+    [
+        ({"model": ["m"] * 20}, "model", "All 20 pairs are of one model, which says nothing"),
+        ({"model": [None] * 3 + ["m"] * 17}, None, "Model is missing in rows 1, 2, 3, counted"),
+        ({"model": [f"m{i}" for i in range(20)]}, None, ""),
+    ],
+)
+def test_cluster_keys_that_say_nothing_give_a_reason(
+    change: dict[str, list], cluster: str | None, reason: str
+) -> None:
+    table = {**clustered_table(4), **change}
+    found = ec.audit(table, by=[], claims=[user_claim("2.3%", aggregation="mean")], cluster=cluster)
+    verdict = found.overall[0].verdict
+    assert verdict.word == ("not verifiable" if reason else "overstated")
+    assert verdict.reason.startswith(reason)
+
+
+def test_a_cluster_key_named_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="cluster names 'model' twice"):
+        ec.audit(clustered_table(4), cluster=["model", "model"])
+
+
+def test_exact_copies_count_once() -> None:
+    rng = np.random.default_rng(1)
+    measured = np.exp(rng.normal(size=12))
+    table = {"predicted": measured * np.exp(0.2 * rng.normal(size=12)), "measured": measured}
+    once = ec.audit(table, by=[]).overall[0].figures["mape"]
+    twice = {name: np.concatenate([values, values]) for name, values in table.items()}
+    both = ec.audit(twice, by=[]).overall[0].figures["mape"]
+    assert (both.low, both.high) == pytest.approx((once.low, once.high))
+    assert both.method == "log-t, 12 different pairs"
+
+
+def test_few_pairs_do_not_say_that_a_tool_is_better_than_claimed() -> None:
+    table = {"predicted": [1.01, 1.011, 0.99, 1.012] * 3, "measured": list(range(1, 13))}
+    table["predicted"] = [p * m for p, m in zip(*table.values(), strict=True)]
+    claim = user_claim("20%", aggregation="mean")
+    assert ec.audit(table, by=[], claims=[claim]).rows[0].verdict.word == "understated"
+    few = {name: values[:11] for name, values in table.items()}
+    verdict = ec.audit(few, by=[], claims=[claim]).rows[0].verdict
+    assert verdict.word == "not verifiable"
+    assert "so few may have missed rare errors: at least 12 are needed" in verdict.reason
 
 
 def test_a_selection_of_rows_is_not_held_against_claims_about_more() -> None:
@@ -241,3 +290,81 @@ def test_clusters_that_were_given_are_not_replaced() -> None:
     assert row.cluster == "device"
     assert row.figures["mape"].low == asked.low
     assert row.figures["mape"].high == asked.high
+
+
+def test_keys_name_the_configurations_of_several_tools() -> None:
+    table = {
+        "predicted": [1.1, 1.2, 1.3, 1.2, 1.3],
+        "measured": [1.0] * 5,
+        "tool": ["a"] * 3 + ["b"] * 2,
+        "batch": [1, 2, 3, 1, 2],
+        "app": ["p", "q", "r", "s", "t"],
+    }
+    for keys in ("batch", ["batch"]):
+        (found,) = [c for c in ec.audit(table, keys=keys).caveats if c.code == "coverage-differs"]
+        assert (found.evidence["common"], found.evidence["keys"]) == (2, ["batch"])
+    for pairs in (table, pl.DataFrame(table).lazy()):
+        with pytest.raises(InputError, match="no column 'bach'"):
+            ec.audit(pairs, keys=["bach"])
+
+
+def some_pairs(sigma: float, n: int = 60, seed: int = 4) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    measured = np.exp(rng.standard_normal(n))
+    predicted = measured * np.exp(sigma * rng.standard_normal(n))
+    return {"predicted": predicted, "measured": measured, "part": ["a", "b"] * (n // 2)}
+
+
+def test_a_correlation_is_judged() -> None:
+    claims = [user_claim("0.99", metric="correlation")]
+    found = ec.audit(some_pairs(0.8), claims=claims)
+    (verdict,) = found.claims
+    assert verdict.word == "overstated"
+    assert verdict.recomputed is not None
+    assert (verdict.recomputed.figure, verdict.recomputed.level) == ("pearson", 0.95)
+    # Only the verdict has it: the figures of a row are the same in every audit.
+    assert "pearson" not in found.overall[0].figures
+    document = found.to_dict()
+    assert document["claims"][0]["recomputed"]["high"] < 0.985
+    assert "pearson" not in document["overall"][0]
+    assert ec.audit(some_pairs(0.2), claims=claims).claims[0].word == "consistent"
+    assert ec.audit(some_pairs(0.8, n=6), claims=claims).claims[0].word == "not verifiable"
+
+
+def test_correlations_of_groups_are_judged_together() -> None:
+    claims = [user_claim("0.99", metric="correlation")]
+    found = ec.audit(some_pairs(0.8, n=300), by=["part"], claims=claims)
+    assert found.judged_together == 3
+    verdicts = [row.verdict for row in found.rows]
+    assert {verdict.jointly for verdict in verdicts} <= {"overstated", "consistent"}
+    assert all(verdict.jointly is not None for verdict in verdicts)
+
+
+def test_a_correlation_by_clusters() -> None:
+    pairs = {**some_pairs(0.8), "model": [f"m{i % 12}" for i in range(60)]}
+    (verdict,) = ec.audit(
+        pairs, cluster="model", claims=[user_claim("0.99", metric="correlation")]
+    ).claims
+    assert verdict.recomputed is not None
+    assert verdict.recomputed.method == "jackknife of z, 12 models"
+
+
+def test_a_mean_absolute_error_is_judged_in_the_unit_of_the_pairs() -> None:
+    pairs = ec.Pairs(some_pairs(0.5), unit="ms")
+    (verdict,) = ec.audit(pairs, claims=[user_claim("0.01", metric="MAE")]).claims
+    assert verdict.word == "overstated"
+    assert verdict.recomputed is not None
+    assert (verdict.recomputed.figure, verdict.recomputed.unit) == ("mae", "ms")
+    (percent,) = ec.audit(pairs, claims=[user_claim("1%", metric="MAE")]).claims
+    assert percent.recomputed is not None
+    assert percent.recomputed.figure == "mape"
+
+
+def test_what_needs_single_pairs_is_not_verifiable_where_only_sums_are_at_hand() -> None:
+    pl = pytest.importorskip("polars")
+    rows = pl.LazyFrame(some_pairs(0.5))
+    (one,) = ec.audit(rows, claims=[user_claim("0.99", metric="correlation")]).claims
+    assert one.word == "not verifiable"
+    assert "takes single pairs" in one.reason
+    (other,) = ec.audit(rows, claims=[user_claim("0.01", metric="MAE")]).claims
+    assert other.word == "overstated"

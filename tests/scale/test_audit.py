@@ -187,6 +187,26 @@ def test_claims_of_another_level_are_not_verifiable(tools: pl.DataFrame) -> None
     assert sorted(caveat.evidence["levels"].values()) == sorted(counts["count"].to_list())
 
 
+@pytest.mark.parametrize(
+    ("reference", "word"),
+    [("simulator", "not verifiable"), ("hardware", "overstated"), ("unknown", "overstated")],
+)
+def test_claims_against_another_reference_are_not_verifiable(
+    tools: pl.DataFrame, reference: str, word: str
+) -> None:
+    table = tools.with_columns(reference=pl.lit(reference))
+    claim = replace(user_claim("2%", aggregation="mean"), reference="hardware")
+    found, expected = (
+        audit(pairs, by=["mode"], tool="neusight", claims=[claim], cluster="none")
+        for pairs in (table.lazy(), Pairs(table))
+    )
+    for one, other in zip(found.rows, expected.rows, strict=True):
+        assert one.verdict.word == other.verdict.word == word
+        assert ("these pairs simulator" in one.verdict.reason) == (word == "not verifiable")
+        told = [caveat.code == "reference-mismatch" for caveat in one.caveats]
+        assert any(told) == (reference != "hardware")
+
+
 def test_a_claim_that_sums_cannot_answer_says_so(tools: pl.DataFrame) -> None:
     claim = replace(user_claim("0.98", metric="correlation"), metric="Pearson correlation")
     found = audit(tools.lazy(), by=[], tool="neusight", claims=[claim]).overall[0]

