@@ -49,6 +49,13 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
         "--tool", metavar="NAME", help="only this tool; `all` for every tool in the table"
     )
     parser.add_argument(
+        "--keys",
+        metavar="KEYS",
+        help="columns that together name a configuration, by which the rows of several tools are "
+        "matched, e.g. model,batch (default: those that tell rows apart, without columns of which "
+        "each tool has one value of its own)",
+    )
+    parser.add_argument(
         "--claim",
         metavar="FIGURE",
         help='a figure to judge instead of the known ones, e.g. "2.3%%"',
@@ -62,8 +69,9 @@ def add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument(
         "--metric",
-        choices=("error", "correlation", "share within 10%"),
-        help="what sort of figure --claim is (default: error)",
+        choices=("error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"),
+        help="what sort of figure --claim is (default: error). A correlation is Pearson's; an MAE "
+        "is in the unit of the table",
     )
     add_interval_arguments(parser)
     add_check_arguments(parser, fail_on=_VERDICTS, meaning=_FAIL_ON)
@@ -100,6 +108,7 @@ def run(args: argparse.Namespace) -> None:
             level=args.level,
             method=args.method,
             cluster=parse_keys(args.cluster) or None,
+            keys=parse_keys(args.keys) or (),
             seed=args.seed,
         )
     report = report_audit(result, fail_on=args.fail_on or _VERDICTS[:1])

@@ -142,7 +142,7 @@ def _word(row: AuditRow) -> str:
     """Return the verdict, and what weakens it."""
     if row.verdict.word == "no claim":
         return ""
-    return verdict_word(row.verdict, row.independent)
+    return verdict_word(row.verdict)
 
 
 def _drawable(row: AuditRow) -> tuple[float, float] | None:
@@ -266,8 +266,6 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
             f"in brackets: not so at the level that holds for all {audit.judged_together} claims "
             "together"
         )
-    if any("*" in word for word in words):
-        notes.append("*: if the pairs were independent, which they are not")
     if len(audit.overall) > _MOST_ROWS:
         notes.append(f"{len(audit.overall) - _MOST_ROWS:,} tools not drawn")
     return notes

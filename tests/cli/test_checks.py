@@ -63,7 +63,17 @@ def test_audit(
     run: Run, pairs: Path, claim: str, options: tuple[str, ...], code: int, word: str
 ) -> None:
     junit, summary = pairs.parent / "audit.xml", pairs.parent / "audit.md"
-    argv = ("audit", pairs, "--claim", claim, "--aggregation", "mean", *options)
+    argv = (
+        "audit",
+        pairs,
+        "--claim",
+        claim,
+        "--aggregation",
+        "mean",
+        "--cluster",
+        "none",
+        *options,
+    )
     ran = run(*argv, "--junit", junit, "--markdown", summary)
     assert ran.code == code
     assert outcomes(junit)[f"all pairs, claim {claim.replace('%', ' %')}"] == word
@@ -71,6 +81,20 @@ def test_audit(
     assert summary.read_text(encoding="utf-8").startswith("## Accuracy audit: ")
     # What is printed is the same with and without the files.
     assert run(*argv).out == ran.out
+
+
+def test_an_audit_by_too_few_devices_decides_nothing(run: Run, pairs: Path) -> None:
+    """The word, its reason, the exit code, the document and the report agree."""
+    junit = pairs.parent / "audit.xml"
+    argv = ("audit", pairs, "--by", "", "--claim", "5%", "--aggregation", "mean")
+    ran = run(*argv, "--fail-on", "overstated", "--junit", junit, "--json")
+    assert ran.code == 0
+    assert outcomes(junit) == {"all pairs, claim 5 %": "skipped"}
+    (claim,) = ran.json["claims"]
+    assert claim["verdict"] == "not verifiable"
+    assert claim["reason"].startswith("2 devices say too little about others")
+    assert claim["reason"] in " ".join(run(*argv).out.split())
+    assert run(*argv, "--fail-on", "not verifiable").code == 1
 
 
 def test_an_audit_without_a_claim_cannot_pass(run: Run, pairs: Path, tmp_path: Path) -> None:
@@ -91,6 +115,7 @@ def test_several_claims_are_judged_together(run: Run, tmp_path: Path) -> None:
     table, junit = tmp_path / "many.csv", tmp_path / "many.xml"
     table.write_text("\n".join(rows) + "\n", encoding="utf-8")
     argv = ("audit", table, "--claim", "3.9%", "--aggregation", "mean", "--fail-on", "overstated")
+    argv = (*argv, "--cluster", "none")
     ran = run(*argv, "--junit", junit, "--json")
     words = [(row["verdict"], row["verdict_jointly"]) for row in ran.json["rows"]]
     assert words == [("overstated", "consistent"), ("consistent", "consistent")]

@@ -13,7 +13,7 @@ from errcomp.report.checks._caveats import remedies
 from errcomp.report.checks._report import CheckReport
 from errcomp.report.checks.junit import Case
 from errcomp.report.checks.markdown import head, items, line, paragraph, table
-from errcomp.report.tables.audit import AS_IF_INDEPENDENT, brackets_note, stayed, verdict_word
+from errcomp.report.tables.audit import brackets_note, is_an_error, stayed, verdict_word
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit
@@ -37,7 +37,6 @@ class _Judged:
     word: str
     n: int | None
     caveats: Sequence[Caveat]
-    independent: bool
 
 
 def report_audit(
@@ -136,7 +135,6 @@ def _claims(result: Audit) -> list[_Judged]:
                 row.verdict.together,
                 row.n,
                 row.caveats,
-                row.independent,
             )
         )
     overall = {id(row.verdict): row for row in result.overall}
@@ -154,7 +152,6 @@ def _claims(result: Audit) -> list[_Judged]:
                 verdict.together,
                 None if figure is None else figure.n,
                 () if row_of_all is None else row_of_all.caveats,
-                row_of_all is None or row_of_all.independent,
             )
         )
     return found
@@ -162,15 +159,12 @@ def _claims(result: Audit) -> list[_Judged]:
 
 def _case(result: Audit, one: _Judged, fail_on: Sequence[str]) -> Case:
     if one.word in fail_on:
-        text = one.verdict.reason + ("" if one.independent else f" {_DEPENDENT}")
+        text = one.verdict.reason
         lines = [text, *(caveat.message for caveat in one.caveats)]
         return Case(one.name, "failure", f"{one.word}: {text}", one.word, "\n".join(lines))
     if one.word == "not verifiable":
         return Case(one.name, "skipped", one.verdict.reason)
     return Case(one.name)
-
-
-_DEPENDENT = "That is as if the pairs were independent, which they are not."
 
 
 def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
@@ -185,9 +179,10 @@ def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
     parts = []
     for word in dict.fromkeys(one.word for one in failed):
         names = [one.name for one in failed if one.word == word]
+        errors = all(is_an_error(one.verdict) for one in failed if one.word == word)
         parts.append(
             f"{len(names)} of {n} {'is' if len(names) == 1 else 'are'} {word}"
-            f"{_MEANING[word]} ({_listed(names)})"
+            f"{_MEANING[word] if errors else ''} ({_listed(names)})"
         )
     return "; ".join(parts) + "."
 
@@ -211,16 +206,14 @@ def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
                 "" if one.n is None else str(one.n),
                 "" if claim is None else claim.shown,
                 "" if figure is None else figure.format(),
-                verdict_word(one.verdict, one.independent),
+                verdict_word(one.verdict),
             )
         )
     names = ["claim about", "n", "claimed", f"recomputed [{100 * result.level:g} %]", "verdict"]
     if not rows:
         return []
     brackets = brackets_note(result, (one.verdict for one in judged))
-    signs = [f"*: {AS_IF_INDEPENDENT}."] if any("*" in row[-1] for row in rows) else []
-    notes = [*([brackets] if brackets else []), *signs]
-    told = [text for note in notes for text in paragraph(note)]
+    told = paragraph(brackets) if brackets else []
     return [*table(names, rows, right=(1, 2, 3)), *told]
 
 
@@ -280,7 +273,5 @@ def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     alarms = f"{100 * (1 - result.level):g} %"
     text += f" If all claims were true, this would fail in at most {alarms} of audits."
     if not result.cluster_keys:
-        text += " Whether pairs err alike was not checked: there is no column model or device."
-    elif any(not one.independent for one in judged):
-        text += " Where pairs are not independent and clusters too few, it may fail more often."
+        text += " Every pair counts as independent, as no key says which ones err alike."
     return [line(" ".join([text, *stayed(result)]))]

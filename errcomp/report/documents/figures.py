@@ -77,14 +77,14 @@ def _row(
 def _figure(field: Field, name: str, unit: str, n: int, level: float | None) -> Estimate:
     low, high = ends(field, f"{name}_low", f"{name}_high")
     value = field(name, or_nan(number))
-    missing = value != value
+    missing, told = value != value, low is None and field.has(f"{name}_reason")
     return Estimate(
         name,
         value,
         low,
         high,
         level=None if low is None else level,
-        method=field(f"{name}_reason", text) if missing else "none",
+        method=field(f"{name}_reason", text) if missing or told else "none",
         n=n,
         unit=unit,
         definition=figure(name).definition,

@@ -16,7 +16,7 @@ from errcomp.propagation.components import Components, Interval
 from errcomp.propagation.errormodel import ClassError, ErrorModel
 from errcomp.propagation.outcome import Band, Outcome
 from errcomp.propagation.sums import Budget
-from errcomp.propagation.tails import Tails
+from errcomp.propagation.tails import Observed, Tails
 from errcomp.propagation.terms import KINDS
 from errcomp.propagation.validation import ValidationRow
 from errcomp.report.documents._agreement import (
@@ -157,7 +157,13 @@ def _class_error(field: Field) -> ClassError:
 
 def _tails(field: Field) -> Tails:
     endless = null_as(above(0.0), math.inf)
-    return field.make(Tails, df=endless, variance_df=endless)
+    return field.make(Tails, df=endless, variance_df=endless, observed=maybe(_observed))
+
+
+def _observed(field: Field) -> Observed:
+    return field.make(
+        Observed, sizes=many(number), below=many(number), number=number, n_clusters=count
+    )
 
 
 def _components(field: Field) -> Components:

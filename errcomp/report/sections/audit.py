@@ -13,10 +13,10 @@ from errcomp.report.page._parts import Tone
 from errcomp.report.sections._common import Drawing, pictures
 from errcomp.report.tables import caveat_text, heading_of, key_text
 from errcomp.report.tables.audit import (
-    AS_IF_INDEPENDENT,
     brackets_note,
     claimed,
     claimed_by,
+    clusters_drawn,
     interval_sign,
     is_reported,
     name_of,
@@ -181,7 +181,7 @@ def _groups(audit: Audit) -> Grid:
             _claimed(row),
             _figure(row, "mape"),
             _figure(row, "max_ape"),
-            Cell(verdict_word(row.verdict, row.independent), None, _tone(row.verdict)),
+            Cell(verdict_word(row.verdict), None, _tone(row.verdict)),
             *([Cell(survey_word(row))] if survey else []),
             _caveats(row),
         ]
@@ -249,10 +249,8 @@ def _signs(rows: Sequence[AuditRow]) -> Iterator[str]:
     """Explain the signs that the table has."""
     if any(row.verdict.claim and is_reported(row.verdict.claim) for row in rows):
         yield "† Attributed to the tool by the survey, which does not say where it stands."
-    if clusters := sorted({row.cluster for row in rows} - {""}):
-        yield f"‡ Interval by whole clusters ({' or '.join(clusters)}), not by single pairs."
-    if "*" in map(interval_sign, rows):
-        yield f"* {AS_IF_INDEPENDENT}."
+    if drawn := clusters_drawn(rows):
+        yield f"‡ {drawn}."
 
 
 def _claimed(row: AuditRow) -> Cell:
@@ -264,7 +262,7 @@ def _claimed(row: AuditRow) -> Cell:
 
 def _figure(row: AuditRow, name: str) -> Cell:
     found = row.figures[name]
-    mark = "" if found.low is None else interval_sign(row)
+    mark = interval_sign(row) if found.low is not None else ""
     return Cell(found.format() + mark, None if found.value != found.value else found.value)
 
 

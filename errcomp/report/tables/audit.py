@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from errcomp.results import Dropped
 
 __all__ = [
-    "AS_IF_INDEPENDENT",
     "audit_tables",
     "brackets_note",
     "claim_line",
     "claimed",
     "claimed_by",
     "interval_sign",
+    "is_an_error",
     "is_reported",
     "name_of",
     "not_used",
@@ -34,8 +34,6 @@ __all__ = [
 ]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-#: What a star at an interval, or at a verdict that rests on it, means.
-AS_IF_INDEPENDENT = "As if pairs were independent, which they are not (too few clusters)"
 
 
 def audit_tables(result: Audit) -> list[Table]:
@@ -54,7 +52,7 @@ def audit_tables(result: Audit) -> list[Table]:
             right=True,
         ),
         Column("Max APE", lambda r: r["row"].figures["max_ape"].format(), right=True),
-        Column("Verdict", lambda r: verdict_word(r["row"].verdict, r["row"].independent)),
+        Column("Verdict", lambda r: verdict_word(r["row"].verdict)),
         *(
             [Column("Survey", lambda r: survey_word(r["row"]))]
             if any(map(survey_word, shown))
@@ -88,14 +86,9 @@ def is_reported(claim: Claim) -> bool:
     return claim.claimed_by.startswith("the survey")
 
 
-def verdict_word(verdict: Verdict, independent: bool = True) -> str:
-    """Return the verdict: in brackets where it does not hold for all claims together.
-
-    A star says that it rests on an independence which the pairs do not have.
-    """
-    decided = verdict.word in ("overstated", "understated")
-    text = verdict.word + ("*" if decided and not independent else "")
-    return text if verdict.together == verdict.word else f"({text})"
+def verdict_word(verdict: Verdict) -> str:
+    """Return the verdict: in brackets where it does not hold for all claims together."""
+    return verdict.word if verdict.together == verdict.word else f"({verdict.word})"
 
 
 def brackets_note(result: Audit, verdicts: Iterable[Verdict]) -> str:
@@ -109,10 +102,13 @@ def brackets_note(result: Audit, verdicts: Iterable[Verdict]) -> str:
 
 
 def interval_sign(row: AuditRow) -> str:
-    """Return the sign of an interval that draws whole clusters, or would if there were enough."""
-    if row.cluster:
-        return "‡"
-    return "" if row.independent or row.figures["mape"].low is None else "*"
+    """Return the sign of an interval that draws whole clusters."""
+    return "‡" if row.cluster and row.figures["mape"].low is not None else ""
+
+
+def is_an_error(verdict: Verdict) -> bool:
+    """Say whether more of what was claimed is worse; of a share or a correlation it is better."""
+    return verdict.claim is None or verdict.claim.kind in ("error", "measured")
 
 
 def survey_word(row: AuditRow) -> str:
@@ -155,16 +151,27 @@ def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
     notes = []
     if any(row.verdict.claim and is_reported(row.verdict.claim) for row in shown):
         notes.append(" †  Attributed to the tool by the survey, which does not say where it stands")
-    if "*" in map(interval_sign, shown):
-        notes.append(f" *  {AS_IF_INDEPENDENT}")
-    clusters = sorted({row.cluster for row in shown} - {""})
-    if clusters:
-        notes.append(
-            f" ‡  Interval by whole clusters ({' or '.join(clusters)}), not by single pairs"
-        )
-    if any(row.verdict.word == "overstated" for row in shown):
+    if drawn := clusters_drawn(shown):
+        notes.append(f" ‡  {drawn}")
+    notes += [f" –  {text}" for text in without_interval(shown)]
+    overstated = [row.verdict for row in shown if row.verdict.word == "overstated"]
+    if any(is_an_error(verdict) for verdict in overstated):
         notes.append("Overstated: the accuracy is, so the error is larger than claimed.")
+    elif overstated:
+        notes.append("Overstated: the pairs give a lower figure than claimed.")
     return notes
+
+
+def clusters_drawn(rows: Sequence[AuditRow]) -> str:
+    """Say which clusters the intervals draw; nothing if they draw single pairs."""
+    names = sorted({row.cluster.replace(",", " and ") for row in rows if interval_sign(row)})
+    return f"Interval by whole clusters ({'; '.join(names)}), not by single pairs" if names else ""
+
+
+def without_interval(rows: Sequence[AuditRow]) -> list[str]:
+    """Say why figures have no interval, each reason once."""
+    reasons = (row.figures["mape"] for row in rows)
+    return list(dict.fromkeys(one.method for one in reasons if one.low is None))
 
 
 def not_used(dropped: Dropped) -> str:
@@ -173,13 +180,13 @@ def not_used(dropped: Dropped) -> str:
 
 
 def unchecked(result: Audit) -> list[str]:
-    """Say that nobody looked whether pairs err alike where no column tells which might."""
+    """Say that every pair counts as independent where no key tells which err alike."""
     if result.cluster_keys:
         return []
     return [
-        "Dependence was not checked: there is no column model or device, so that every pair counts "
-        "as independent. If pairs of one model or device err alike, the intervals are too narrow. "
-        "Name such a column: --column device=COLUMN, or --cluster COLUMN."
+        "Every pair counts as independent, as no key says which ones err alike. If pairs of one "
+        "model or device do, the intervals are too narrow: name such a column, --column "
+        "device=COLUMN or --cluster COLUMN."
     ]
 
 
@@ -189,8 +196,8 @@ def stayed(result: Audit) -> list[str]:
         return []
     return [
         f"The pairs stayed where they are ({result.engine}), and only sums and counts were read: "
-        "medians are within 0.5 % of the exact ones, intervals of means that are not by clusters "
-        f"are log-t. Not looked for, as it takes single pairs: {', '.join(result.not_looked_for)}."
+        "medians are within 0.5 % of the exact ones. Not looked for, as it takes single pairs: "
+        f"{', '.join(result.not_looked_for)}."
     ]
 
 

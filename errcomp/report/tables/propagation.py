@@ -133,11 +133,15 @@ def _basis(found: Propagation) -> list[str]:
     where = f"on {devices} device{'s' if devices > 1 else ''}"
     new = "a device that is new" if model.components.cluster == "device" else "another run on it"
     notes = [f"{runs} {where}; bands are those for {new}."]
-    df = model.tails.combined
+    df, observed = model.tails.combined, model.tails.observed
     if "estimated" in found.assumptions and not math.isinf(df):
+        seen = ""
+        if observed is not None:
+            of = "of" if model.components.cluster == "run" else "on"
+            seen = f"the errors {of} these {observed.n_clusters} {model.components.cluster}s and "
         notes.append(
-            f'Bands under "estimated" have the tails of a Student t with {df:.1f} degrees of '
-            "freedom; sd is that of the propagated moments."
+            f'Bands under "estimated" have the tails of {seen}a Student t with {df:.1f} degrees '
+            "of freedom; sd is that of the propagated moments."
         )
     return notes
 

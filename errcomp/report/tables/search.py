@@ -31,7 +31,8 @@ def search_table(
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
         result.conclusion,
-        "By chance: how many matches as simple as this an unrelated figure would have on average.",
+        "By chance: how many matches as simple as this unrelated figures would have on average, "
+        "drawn as near to those of the whole table as these.",
         *_left_out(result, in_first or {}),
     ]
     rows = [{"match": match} for match in result.matches]

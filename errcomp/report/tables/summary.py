@@ -25,6 +25,7 @@ def summary_table(
 ) -> Table:
     """Return figures by group; those of all pairs too, unless groups are told ``apart``."""
     from errcomp.metrics import figure
+    from errcomp.summary import why_none
 
     together = bool(summary.by) and not apart
     rows = [*summary.rows, summary.pooled] if together else [*summary.rows]
@@ -51,14 +52,12 @@ def summary_table(
             f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
         )
         notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
-    notes += sorted(
-        {
-            f"{heading_of(figure(name).label)}: {found.method}"
-            for row in rows
-            for name, found in row.figures.items()
-            if found.value != found.value
-        }
-    )
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for name, found in row.figures.items():
+            if why_none(found.value, found.low, found.method):
+                reasons.setdefault(found.method, {})[heading_of(figure(name).label)] = None
+    notes += sorted(f"{', '.join(labels)}: {reason}" for reason, labels in reasons.items())
     notes += [f"{d.n} row{'' if d.n == 1 else 's'} not used: {d.reason}" for d in summary.dropped]
     return Table(title, columns, shown, notes)
 

@@ -24,6 +24,9 @@ WIDTH = 100
 #: A narrower terminal than this breaks the lines itself.
 _NARROWEST = 60
 _GAP = 2
+#: Characters at which textwrap breaks lines, and others in their place where it must not.
+_HELD = {ord(" "): "\N{NO-BREAK SPACE}", ord("-"): "\ue000"}
+_RELEASED = {ord(held): chr(one) for one, held in _HELD.items()}
 
 
 def render(table: Table) -> str:
@@ -154,6 +157,8 @@ def _wrap(note: str, width: int) -> str:
     item = re.match(r" (?:·|[a-z†‡*] ) |\[\d+\] ", note)
     # A figure and its percent sign stay together: textwrap does not break at this space.
     kept = clean(note).replace(" %", "\N{NO-BREAK SPACE}%")
+    # Nor within code that is to be pasted.
+    kept = re.sub(r"`[^`]+`", lambda code: code[0].translate(_HELD), kept)
     indent = " " * (item.end() if item else 0)
     lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_long_words=False)
-    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
+    return "\n".join(lines).translate(_RELEASED)

@@ -65,6 +65,8 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "audit": ("audit", "neusight"),
     "audit of two tools": ("audit", "tools.csv", "--by", "mode"),
     "audit of a claim": ("audit", "pairs.csv", "--claim", "<5%"),
+    "audit of a correlation": ("audit", "pairs.csv", "--claim", "0.2", "--metric", "correlation"),
+    "audit of an MAE": ("audit", "pairs.csv", "--claim", "0.9", "--metric", "MAE"),
     "propagate": ("propagate", "kernels.csv"),
     "propagate one run": ("propagate", "kernels.csv", "--run", "r3"),
     "propagate given errors": ("propagate", "kernels.csv", "--spread", "10%", "--run", "r3"),

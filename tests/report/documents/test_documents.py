@@ -39,7 +39,15 @@ def test_the_tables_are_those_that_the_command_printed(each: Any) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("audit", "audit of a claim", "calibration", "half-lives", "half-life-forecast"),
+        *(
+            "audit",
+            "audit of a claim",
+            "audit of a correlation",
+            "audit of an MAE",
+            "calibration",
+            "half-lives",
+            "half-life-forecast",
+        ),
         *("search", "validation", "metrics"),
     ],
 )
@@ -59,6 +67,18 @@ def test_propagated_totals_come_back_with_their_bands_budgets_and_errors(written
     assert found.of().by_class.names.tolist() == ["gemm", "softmax"]
     assert found.model.devices == ("D0", "D1", "D2", "D3")
     assert found.model.components.scale == document["errors"]["components"]["scale"]
+
+
+def test_observed_errors_come_back_or_are_refused(written: Any) -> None:
+    document = copy.deepcopy(dict(written("propagate one run").document))
+    tails = load(document)[0].model.tails
+    assert tails.observed.n_clusters == 4
+    assert plain(tails.to_dict()) == document["errors"]["tails"]
+    document["errors"]["tails"]["observed"] = {
+        "sizes": [2.0, 1.0], "below": [0.5, 1.0], "number": 2.0, "n_clusters": 2
+    }  # fmt: skip
+    with pytest.raises(InputError, match="sizes of observed errors must be in increasing order"):
+        load(document)
 
 
 def test_an_endless_band_is_endless_again(written: Any) -> None:
@@ -195,7 +215,6 @@ def test_every_key_is_needed(each: Any) -> None:
         (("rows", 3, "mape_high"), -1, r"rows\[3\]\.mape_high must be at least the lower end"),
         (("rows", 0, "n"), True, r"rows\[0\]\.n must be a whole number, not negative, got true"),
         (("rows", 0, "verdict"), "fine", r"rows\[0\]\.verdict must be one of consistent, "),
-        (("rows", 0, "independent"), 3, r"rows\[0\]\.independent is 3, but (True|False) follows"),
         (("n",), 5, r"n is 5, but \d+ follows from the rest of the document"),
         (("rows",), {}, r"rows must be a list, got an object of 0 keys"),
         (("level",), 1.0, r"level must be a number above 0 and below 1, got 1.0"),

@@ -44,7 +44,7 @@ def test_a_result_shows_its_main_figure_in_a_line(make: Callable[[], Any], line:
 def test_verdicts_are_counted_and_several_tools_have_no_figure_together() -> None:
     from errcomp.claims.registry import user_claim
 
-    claimed = ec.audit(PAIRS, claims=[user_claim("1%")])
+    claimed = ec.audit(PAIRS, claims=[user_claim("1%")], cluster="none")
     assert "1 overstated, n=12" in repr(claimed)
     both = {name: [*column, *column] for name, column in PAIRS.items()}
     several = ec.audit({**both, "tool": ["x"] * 12 + ["y"] * 12}, by=["device"])

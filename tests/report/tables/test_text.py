@@ -51,6 +51,13 @@ def test_notes_wrap_and_keep_a_figure_with_its_percent_sign() -> None:
     assert lines[-1].startswith("   ")
 
 
+def test_code_to_paste_stays_on_one_line() -> None:
+    code = "`python -c 'import polars as pl; pl.read_csv(\"runs-of-may.csv\")'`"
+    note = " · " + "word " * 15 + f"and then: {code} and more"
+    lines = render(Table("A title", [Column("N", lambda r: "")], [], (note,))).splitlines()
+    assert any(code in line for line in lines)
+
+
 def test_a_narrow_terminal_gets_narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
