@@ -45,7 +45,12 @@ def ours(sample: Sample, resamples: int = RESAMPLES) -> Callable[[], list[float 
 
     def work() -> list[float | None]:
         found = estimate(
-            "mape", predicted=predicted, measured=measured, clusters=code, resamples=resamples
+            "mape",
+            predicted=predicted,
+            measured=measured,
+            clusters=code,
+            method="bootstrap-t",
+            resamples=resamples,
         )
         return [found.low, found.high]
 

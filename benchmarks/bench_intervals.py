@@ -60,9 +60,8 @@ def others() -> dict[str, dict[str, object]]:
     """Return what else is resampled 9,999 times, by what it is."""
     clusters = np.arange(2_000) // 20
     return {
-        "WAPE": {},
-        "MAPE, 100 clusters": {"clusters": clusters},
-        "MAPE, 100 clusters of 4": {"clusters": [clusters, np.arange(2_000) // 5]},
+        "WAPE": {"method": "bootstrap-t"},
+        "MAPE, 100 clusters": {"method": "bootstrap-t", "clusters": clusters},
     }
 
 
@@ -70,7 +69,7 @@ def peak_mib(n: int, resamples: int) -> float:
     r = sample(n)["predicted"]
     r = r - r.mean()
     tracemalloc.start()
-    deviations(r, None, None, resamples=resamples, rng=np.random.default_rng(0))
+    deviations(r, None, resamples=resamples, rng=np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 2**20
