@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test simulations install lint types docs site core coverage watch benchmarks \
+.PHONY: demo test simulations spark install lint types docs site core coverage watch benchmarks \
     benchmarks-disk clean
 
 PYTHON ?= python3
@@ -24,7 +24,7 @@ demo: $(RUN)
 
 # What the documentation shows is run by `make docs`.
 test: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal --mpl -m "not slow" tests --ignore=tests/docs --doctest-modules errcomp
+	$(PYTEST) -q -n 2 --dist worksteal --mpl -m "not slow and not spark" tests --ignore=tests/docs --doctest-modules errcomp
 
 # That intervals cover, detectors keep quiet and estimators recover what was planted; then what
 # must hold of any input, on many more of them.
@@ -33,9 +33,13 @@ simulations: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough \
 	    tests
 
+# Apart: one engine that takes as long as all the others together, and needs Java.
+spark: $(DEV)
+	$(PYTEST) -q -m spark tests/scale
+
 # Apart: counting covered lines makes tests half as slow again.
 coverage: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow" tests --ignore=tests/docs --doctest-modules errcomp \
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not spark" tests --ignore=tests/docs --doctest-modules errcomp \
 	    --cov --cov-report=term --cov-fail-under=95
 
 install: $(DEV)
@@ -61,7 +65,7 @@ core:
 	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . \
 	    pytest pytest-xdist hypothesis
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(CORE)/bin/pytest -p no:cacheprovider -q -n 2 \
-	    --dist worksteal -m "not slow and not site" tests
+	    --dist worksteal -m "not slow and not spark and not site" tests
 
 # Whether errcomp became slower: its own ratios, in its own history, through its own gate.
 watch: $(DEV)

@@ -15,7 +15,7 @@ import pytest
 from errcomp.cli import main
 
 # The same examples every time; `make simulations` tries more (--hypothesis-profile=thorough).
-for _profile, _examples in (("quick", 25), ("thorough", 100)):
+for _profile, _examples in (("quick", 25), ("thorough", 60)):
     hypothesis.settings.register_profile(
         _profile,
         max_examples=_examples,

@@ -154,23 +154,15 @@ def test_estimated_is_invariant_to_splitting_and_to_the_order_of_rows(
 ) -> None:
     halves = split(columns)
     halves = {name: np.asarray(values)[::-1] for name, values in halves.items()}
+    bands = []
     for fitted_to in (columns, halves):
         model = fit_errors(Kernels(fitted_to), kind=kind, confidence=None)
         first = propagate(Kernels(columns), errors=model, correlation="estimated")
+        bands.append(first.of("r0").band(0.9))
         other = propagate(Kernels(halves), errors=model, correlation="estimated")
         for run in first.runs:
             a, b = first.of(run).band(0.9), other.of(run).band(0.9)
             assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=1e-7, abs=1e-7)
-    bands = [
-        propagate(
-            Kernels(columns),
-            errors=fit_errors(Kernels(fitted_to), kind=kind, confidence=None),
-            correlation="estimated",
-        )
-        .of("r0")
-        .band(0.9)
-        for fitted_to in (columns, halves)
-    ]
     assert bands[1].low == pytest.approx(bands[0].low, rel=1e-3, abs=1e-3)
     assert bands[1].high == pytest.approx(bands[0].high, rel=1e-3, abs=1e-3)
 

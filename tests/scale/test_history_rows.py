@@ -20,6 +20,7 @@ from errcomp.halflife.panel import PanelOf, panel_of
 from errcomp.halflife.variogram import drift_variogram
 from errcomp.scale.history import HistoryRows, history_of
 from errcomp.tables import History
+from tests.scale.test_engines import ENGINES
 
 pytestmark = [
     pytest.mark.extras,
@@ -29,7 +30,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-ENGINES = ("Polars", "pandas", "PyArrow", "DuckDB", "Dask", "Spark")
 Make = Callable[[str, pl.DataFrame], Any]
 FIRST = dt.date(2024, 1, 1)
 

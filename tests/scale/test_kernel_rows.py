@@ -17,6 +17,7 @@ from errcomp.calibration.kernel_corrections import KernelCorrection
 from errcomp.errors import InputError
 from errcomp.scale.kernels import KernelRows, kernels_of
 from errcomp.tables import Kernels
+from tests.scale.test_engines import ENGINES
 
 pytestmark = [
     pytest.mark.extras,
@@ -26,7 +27,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-ENGINES = ("Polars", "pandas", "PyArrow", "DuckDB", "Dask", "Spark")
 Make = Callable[[str, pl.DataFrame], Any]
 
 
