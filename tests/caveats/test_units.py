@@ -208,13 +208,16 @@ def run(code: str, table: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [off_by, lambda _: with_overhead()])
-@pytest.mark.parametrize("kind", ["mapping", "polars", "pyarrow", "lazy"])
+@pytest.mark.parametrize(
+    "kind", ["mapping", "polars", pytest.param("pyarrow", marks=pytest.mark.extras), "lazy"]
+)
 def test_the_line_to_paste_mends_the_table(make: Any, kind: str) -> None:
     columns = make(1e6)
     table: Any = columns
     if kind != "mapping":
         table = pl.DataFrame(columns)
     if kind == "pyarrow":
+        pytest.importorskip("pyarrow")
         table = nw.from_native(table).to_arrow()
     if kind == "lazy":
         table = Pairs(table)
