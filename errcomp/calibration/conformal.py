@@ -50,22 +50,31 @@ groups  share  rows                   pooled                 group              
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from errcomp.calibration._conformal_checks import as_floats, as_groups, as_levels, as_names
 from errcomp.calibration._conformal_info import LevelInfo, read_infos, read_texts
-from errcomp.calibration._conformal_levels import Method, calibrate, level_notes
-from errcomp.calibration._conformal_quantiles import groups_needed, pooled_needed
+from errcomp.calibration._conformal_quantiles import (
+    POOLED_GROUPS,
+    ROUNDING,
+    groups_needed,
+    hierarchical_quantile,
+    pooled_needed,
+    pooled_quantile,
+)
 from errcomp.calibration._conformal_residuals import cv_plus, split_conformal
-from errcomp.calibration._conformal_scores import half_widths, relative_scores
 from errcomp.calibration.design import LEVELS, Floats
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, describe_names, describe_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["GroupConformal", "LevelInfo", "Method", "cv_plus", "split_conformal"]
+
 
 # A category with fewer groups says more about them than about itself.
 _CATEGORY_GROUPS = 5
@@ -332,3 +341,192 @@ class GroupConformal:
 
 def _factors(infos: Sequence[LevelInfo]) -> Floats:
     return np.array([info.factor for info in infos])
+
+
+# Bands as half-widths around a median, and by which factor they miss the truth.
+
+# A side narrower than this share of its band is taken as that wide: a truth just beyond a side of
+# no width would otherwise need an infinite factor. It is a rule of each row alone, so what is
+# exchangeable stays so.
+_NARROWEST = 0.05
+_ROUNDING = 1e-9
+
+
+def half_widths(
+    median: ArrayLike, lower: ArrayLike, upper: ArrayLike, levels: int
+) -> tuple[Floats, Floats, Floats]:
+    """Return the median, shape (n,), and both half-widths, shape (n, levels), all > 0.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, values are not finite, a median lies outside its band, or a band has no
+        width.
+    """
+    middle = as_floats(median, "median", ndim=1)
+    low, high = as_floats(lower, "lower", ndim=2), as_floats(upper, "upper", ndim=2)
+    expected = (len(middle), levels)
+    for name, found in (("lower", low), ("upper", high)):
+        if found.shape != expected:
+            raise InputError(
+                f"{name} must have one row per median and one column per level, shape {expected}, "
+                f"got {found.shape}."
+            )
+    below, above = middle[:, None] - low, high - middle[:, None]
+    slack = _ROUNDING * (1 + np.abs(middle[:, None]))
+    outside = ((below < -slack) | (above < -slack)).any(axis=1)
+    if outside.any():
+        rows = np.flatnonzero(outside).tolist()
+        raise InputError(
+            f"the median must lie within its bands, it does not in {describe_rows(rows)} (median "
+            f"{middle[rows[0]]:.6g}). Sort the quantiles of each row."
+        )
+    width = np.maximum(below, 0) + np.maximum(above, 0)
+    if not (width > 0).all():
+        rows = np.flatnonzero((width <= 0).any(axis=1)).tolist()
+        raise InputError(
+            f"a band must have a width, it has none in {describe_rows(rows)}. No factor widens it: "
+            "let the model give quantiles that differ."
+        )
+    return middle, np.maximum(below, _NARROWEST * width), np.maximum(above, _NARROWEST * width)
+
+
+def relative_scores(truth: Floats, median: Floats, below: Floats, above: Floats) -> Floats:
+    """Return by which factor each band must grow to reach the truth, shape (n, levels), >= 0."""
+    gap = (truth - median)[:, None]
+    with np.errstate(over="ignore"):
+        found = np.maximum(-gap / below, gap / above)
+    lost = ~np.isfinite(found).all(axis=1)
+    if lost.any():
+        raise InputError(
+            "bands are too narrow for their distance to the truth in "
+            f"{describe_rows(np.flatnonzero(lost).tolist())}. No factor reaches it: check units."
+        )
+    return np.asarray(found)
+
+
+# The factor of each level from scores in groups: by a guarantee, or pooled.
+
+#: Exact for new groups, from all runs together, or whichever suits the number of groups.
+Method = Literal["auto", "group", "pooled"]
+
+# "auto" takes the guarantee where it covers this much too much at most.
+_EXCESS = 0.05
+# A perfect model would have the factor 0, and its bands no width.
+_SMALLEST_FACTOR = 0.01
+
+
+def calibrate(
+    scores: Floats, group: NDArray[np.int64], levels: Sequence[float], method: Method
+) -> tuple[LevelInfo, ...]:
+    """Return the factor of each level, from the column of scores that belongs to it.
+
+    Raises
+    ------
+    InputError
+        Too few groups for a level; says how many it needs.
+    """
+    groups = int(group.max()) + 1
+    _check_groups(groups, levels, method)
+    found = []
+    for level, column in zip(levels, scores.T, strict=True):
+        exact = method == "group" or (method == "auto" and groups >= _sharp_from(level))
+        found.append((_by_group if exact else _by_pooling)(column, group, level))
+    return tuple(found)
+
+
+def _check_groups(groups: int, levels: Sequence[float], method: Method) -> None:
+    if method == "group":
+        short = [level for level in levels if groups_needed(level) > groups]
+        if short:
+            needed = ", ".join(f"{groups_needed(level)} for {_percent(level)}" for level in short)
+            raise InputError(
+                f"a guarantee for new groups needs {needed} groups at least, got {groups}. "
+                'Leave these levels out, give more groups, or take method="pooled", which '
+                "guarantees nothing."
+            )
+    elif groups < POOLED_GROUPS:
+        raise InputError(
+            f"bands for new groups need {POOLED_GROUPS} groups at least to be calibrated, got "
+            f"{groups}. Give runs of more groups; until then there is only the model's own "
+            "band, and nobody has checked it."
+        )
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:g} %"
+
+
+def _sharp_from(level: float) -> int:
+    """Return from how many groups on the guarantee covers little too much."""
+    return max(groups_needed(level), math.ceil(level / _EXCESS - ROUNDING))
+
+
+def _by_group(scores: Floats, group: NDArray[np.int64], level: float) -> LevelInfo:
+    groups = int(group.max()) + 1
+    return LevelInfo(
+        level=level,
+        factor=max(_SMALLEST_FACTOR, hierarchical_quantile(scores, group, level)),
+        method="group",
+        n=len(scores),
+        groups=groups,
+        groups_needed=groups_needed(level),
+        correlation=None,
+        effective=None,
+        beyond=False,
+        guarantee=(
+            f"at least {_percent(level)} of the runs of new groups drawn like these {groups}, if "
+            "the model saw none of them; about that if each was predicted without itself"
+        ),
+    )
+
+
+def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> LevelInfo:
+    groups = int(group.max()) + 1
+    found = pooled_quantile(scores, group, level)
+    needed = pooled_needed(level)
+    if found.effective < needed - ROUNDING:
+        raise InputError(
+            f"a band of {_percent(level)} needs {needed} groups at least, or more runs that are "
+            f"not alike: {len(scores)} runs in {groups} groups say as much as "
+            f"{found.effective:.1f} runs. Leave this level out, or give more groups."
+        )
+    return LevelInfo(
+        level=level,
+        factor=max(_SMALLEST_FACTOR, found.value),
+        method="pooled",
+        n=len(scores),
+        groups=groups,
+        groups_needed=groups_needed(level),
+        correlation=found.correlation,
+        effective=found.effective,
+        beyond=found.beyond,
+        guarantee=(
+            f"none; near {_percent(level)} of the runs of new groups drawn like these {groups}, on "
+            "average in simulations"
+        ),
+    )
+
+
+def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
+    """Say which levels are approximate, which lie beyond all scores, and what they would need."""
+    notes = []
+    pooled = [info for info in infos if info.method == "pooled"]
+    if pooled:
+        names = ", ".join(_percent(info.level) for info in pooled)
+        needs = ", ".join(str(info.groups_needed) for info in pooled)
+        sharp = ", ".join(str(_sharp_from(info.level)) for info in pooled)
+        notes.append(
+            f"bands of {names} are calibrated on the pooled scores of {pooled[0].groups} groups: "
+            f"approximate for new groups. A guarantee needs {needs} groups at "
+            f"least; it covers 5 points too much at most from {sharp} on"
+        )
+    beyond = [info for info in infos if info.beyond]
+    if beyond:
+        names = ", ".join(_percent(info.level) for info in beyond)
+        notes.append(
+            f"bands of {names} lie beyond every score seen: {beyond[0].n} runs in "
+            f"{beyond[0].groups} groups say as much as {beyond[0].effective:.1f} runs, and the "
+            "rest follows an assumed tail"
+        )
+    return notes

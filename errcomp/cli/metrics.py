@@ -10,6 +10,7 @@ from errcomp.cli._input import (
     add_interval_arguments,
     add_table_arguments,
     load_pairs,
+    load_table,
     parse_keys,
 )
 from errcomp.cli._jobs import add_jobs_argument
@@ -66,8 +67,6 @@ def run(args: argparse.Namespace) -> None:
         if args.table == "list":
             _list(args)
         else:
-            from errcomp.cli._drivers import run_drivers
-
             args.table = args.rest or "neusight"
             run_drivers(args)
         return
@@ -152,3 +151,27 @@ def _list(args: argparse.Namespace) -> None:
     ]
     document = {"schema": "errcomp.figures/1", "rows": rows}
     emit(args, document, [Table("Figures", columns, rows)])
+
+
+# ``errcomp metrics drivers``: which factors move the error, and what to think of statements.
+
+
+def run_drivers(args: argparse.Namespace) -> None:
+    """Compute, print verdicts first, then contrasts, then the regressions."""
+    from errcomp.drivers import error_drivers as error_drivers
+    from errcomp.report.sections import section
+    from errcomp.report.tables.drivers import drivers_tables
+
+    check_targets(args, [args.table])
+    pairs = load_table(args)
+    with progress("comparing", quiet=args.json):
+        result = error_drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
+    document = {"schema": "errcomp.drivers/1", "source": pairs.source, **result.to_dict()}
+    document["rows"] = result.rows()
+    emit(
+        args,
+        document,
+        drivers_tables(result),
+        section=lambda: section(result),
+        inputs=[args.table],
+    )

@@ -3,15 +3,142 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from os import PathLike
+from typing import TYPE_CHECKING, Any
 
-from errcomp.readers import _jax_rows, _jax_trace
-from errcomp.readers.output import Output
+import msgspec
+
+from errcomp.readers import _jax_rows
+from errcomp.readers._jax_rows import read_planes
+from errcomp.readers._jax_xplane import Event, Line, Plane
 from errcomp.readers.registry import Format, read_as
-from errcomp.readers.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from os import PathLike
+
+    from errcomp.readers.output import Output
+    from errcomp.readers.source import Source
 
 __all__ = ["FORMATS", "read"]
+
+
+# The Chrome trace that JAX writes beside ``xplane.pb``, as planes, lines and events.
+
+_PROCESS = re.compile(rb'"name"\s*:\s*"(?:[\w.-]+ )?/(?:device:[A-Z]\w*:\d|host:CPU)')
+#: The name of a process may begin with that of the machine.
+_MACHINE = re.compile(r"([\w.-]+) (/(?:device|host):.*)", re.DOTALL)
+_PS_IN_US = 1e6
+#: Picoseconds that still fit into 64 bits.
+_MOST = 1 << 62
+#: The profiler leaves out what is above.
+_MOST_EVENTS = 1_000_000
+
+
+class _Event(msgspec.Struct, gc=False):
+    """What is used of an event; anything may stand there."""
+
+    ph: Any = None
+    pid: Any = None
+    tid: Any = None
+    name: Any = None
+    ts: Any = None
+    dur: Any = None
+    args: Any = None
+
+
+class _File(msgspec.Struct):
+    events: list[_Event] = msgspec.field(name="traceEvents")
+
+
+class _Line(Line):
+    """A thread whose events are known already."""
+
+    def __init__(self, name: str, given: Sequence[Event]) -> None:
+        super().__init__(name, 0, [], Plane())
+        self._given = given
+
+    def events(self) -> Iterator[Event]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+
+def is_trace(source: Source) -> bool:
+    """Say whether this is a trace of the profiler of XLA."""
+    names = source.json_names
+    return "traceEvents" in names and _PROCESS.search(source.head) is not None
+
+
+def read_trace(source: Source) -> Output:
+    """Read the planes of the devices; of the host where no device did anything."""
+    beside = next(source.path.parent.glob("*.xplane.pb"), None)
+    if beside is not None:
+        raise source.error(f"it has the events of {beside.name}, which is beside it. Give that.")
+    return read_planes(source, "jax-trace", lambda: _planes(source))
+
+
+def _planes(source: Source) -> tuple[list[Plane], list[str]]:
+    """Return the processes of a trace as planes.
+
+    Raises
+    ------
+    ValueError
+        It is no trace, or an event has no time.
+    """
+    try:
+        events = msgspec.json.decode(source.text, type=_File).events
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    names: dict[tuple[str, str], str] = {}
+    found: dict[str, dict[str, list[Event]]] = {}
+    number = 0
+    for event in events:
+        process, thread = str(event.pid), str(event.tid)
+        if event.ph == "M" and isinstance(event.args, dict):
+            if event.name in ("process_name", "thread_name"):
+                key = (process, thread if event.name == "thread_name" else "")
+                names[key] = str(event.args.get("name", ""))
+        elif event.ph == "X":
+            found.setdefault(process, {}).setdefault(thread, []).append(_event(event))
+            number += 1
+    processes = _processes({one: names.get((one, ""), one) for one in found})
+    planes = [
+        Plane(
+            processes[process],
+            [_Line(names.get((process, one), one), given) for one, given in threads.items()],
+        )
+        for process, threads in found.items()
+    ]
+    notes = []
+    if number >= _MOST_EVENTS:
+        notes.append(
+            f"{number} events: the profiler leaves out more than a million. The xplane.pb has all."
+        )
+    return planes, notes
+
+
+def _processes(names: dict[str, str]) -> dict[str, str]:
+    """Return the names with that of the machine behind, if there are several, else without."""
+    split = {one: _MACHINE.fullmatch(name) for one, name in names.items()}
+    several = len({match[1] for match in split.values() if match}) > 1
+    return {
+        one: name if match is None else match[2] + (f" on {match[1]}" if several else "")
+        for (one, name), match in zip(names.items(), split.values(), strict=True)
+    }
+
+
+def _event(event: _Event) -> Event:
+    name = str(event.name or "event without a name")
+    times = []
+    for what, value in (("ts", event.ts), ("dur", event.dur)):
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise ValueError(f"{what} of {name[:40]!r} is {str(value)[:40]!r}")
+        if not abs(value) < _MOST / _PS_IN_US:
+            raise ValueError(f"{what} of {name[:40]!r} is {value}")
+        times.append(round(value * _PS_IN_US))
+    stats = event.args if isinstance(event.args, dict) else {}
+    return Event(name, times[0], times[1], 1, stats)
 
 
 def read(path: str | PathLike[str]) -> Output:
@@ -92,5 +219,5 @@ def _format(
 
 FORMATS = (
     _format("jax-xplane", "*.xplane.pb", "2026 (AMD GPU)", _recognise, _jax_rows.read_xplane),
-    _format("jax-trace", "*.trace.json.gz", "", _jax_trace.is_trace, _jax_trace.read_trace),
+    _format("jax-trace", "*.trace.json.gz", "", is_trace, read_trace),
 )

@@ -2,24 +2,289 @@
 
 from __future__ import annotations
 
-from os import PathLike
+import re
 from typing import TYPE_CHECKING, Any
 
-from errcomp.readers import _llmservingsim_log as log
-from errcomp.readers import _llmservingsim_vllm as vllm
+from errcomp.errors import InputError
 from errcomp.readers._keys import key, keys_of, number_key
 from errcomp.readers._no_times import no_times
 from errcomp.readers._strict import loads
-from errcomp.readers._values import number
-from errcomp.readers._wide import Value, long, without
+from errcomp.readers._values import number, whole
+from errcomp.readers._wide import Value, as_dropped, long, without
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format, read_as
-from errcomp.readers.source import Source
 
 if TYPE_CHECKING:
+    from os import PathLike
+
+    import polars as pl
+
     from errcomp.readers.sheet import Sheet
+    from errcomp.readers.source import Source
 
 __all__ = ["FORMATS", "read"]
+
+
+# What LLMServingSim's benchmark records of vLLM: requests, their run, and its load over time.
+
+_STAMPS = ("queued_ts", "first_token_ts", "last_token_ts")
+#: Requests end within a day: stamps that are further apart are of two clocks.
+_ONE_CLOCK = 100_000.0
+_NAME = re.compile(r"bench-(\d{1,15})")
+
+
+def is_requests(source: Source) -> bool:
+    """Say whether this is ``requests.jsonl``."""
+    names = source.json_names
+    return all(name in names for name in ("request_id", "output_toks", *_STAMPS[1:]))
+
+
+def is_meta(source: Source) -> bool:
+    """Say whether this is ``meta.json``."""
+    names = source.json_names
+    return "vllm_version" in names and "engine_kwargs" in names
+
+
+def is_series(source: Source) -> bool:
+    """Say whether this is ``timeseries.csv``."""
+    return {"t", "prompt_throughput", "gen_throughput", "running", "waiting"} <= set(source.header)
+
+
+def read_requests(source: Source) -> Output:
+    """Read time, ttft, tpot and queueing delay of each request, by the benchmark's definitions."""
+    keys, notes = _run(source, "requests.jsonl")
+    rows: list[dict[str, Any]] = []
+    single = other_clock = 0
+    for line, record in source.json_lines():
+        if not isinstance(record, dict) or "request_id" not in record:
+            raise source.error("must be an object with a request_id.", line=line)
+        queued, first, last = (_stamp(source, line, record, name) for name in _STAMPS)
+        arrival = _stamp(source, line, record, "arrival_time")
+        begin = arrival
+        if queued is not None and (arrival is None or _apart(arrival, first, last)):
+            begin = queued
+            other_clock += arrival is not None
+        tokens = number(record.get("output_toks"))
+        common = {
+            **keys,
+            "tool": "vLLM",
+            "level": "request",
+            "unit": "s",
+            "request": _request(record["request_id"]),
+            "input_tokens": whole(record.get("input_toks")),
+            "output_tokens": whole(record.get("output_toks")),
+        }
+        times = {
+            "time": _between(begin, last),
+            "ttft": _between(begin, first),
+            "queueing delay": _between(queued, _stamp(source, line, record, "scheduled_ts")),
+        }
+        if tokens is not None and tokens > 1:
+            decode = _between(first, last)
+            times["tpot"] = None if decode is None else decode / (tokens - 1)
+        else:
+            single += 1
+        rows += [
+            {
+                **common,
+                "quantity": what,
+                "measured": value,
+                "status": "not finished" if value is None else None,
+            }
+            for what, value in times.items()
+        ]
+    if other_clock:
+        notes = (
+            *notes,
+            f"arrival_time of {other_clock} requests is of another clock than the other stamps: "
+            "they are taken to arrive when they are queued, as the benchmark itself does.",
+        )
+    dropped = as_dropped("tpot of one output token, which has none", single)
+    return output(source.name, "llmservingsim-vllm-requests", rows, dropped=dropped, notes=notes)
+
+
+def read_series(source: Source) -> Output:
+    """Read the throughputs over time."""
+    keys, notes = _run(source, "timeseries.csv")
+    sheet = source.sheet(["prompt_throughput", "gen_throughput"])
+    values = [
+        Value("prompt throughput", "tokens/s", "", "prompt_throughput"),
+        Value("generation throughput", "tokens/s", "", "gen_throughput"),
+    ]
+    names = {"t": "t", "running": "running", "waiting": "waiting", "kv_cache_pct": "kv_cache_pct"}
+    of_rows: dict[str, pl.Series] = keys_of(sheet, names)
+    frame = long(sheet, values, of_rows, tool="vLLM", level="system", **keys)
+    return output(source.name, "llmservingsim-vllm-series", frame, notes=notes)
+
+
+def _run(source: Source, ending: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what ``meta.json`` beside says: the file of the same beginning, or of that name."""
+    name = source.path.name
+    beside = source.sibling("meta.json")
+    if name.endswith(ending):
+        beside = source.sibling(name.removesuffix(ending) + "meta.json") or beside
+    if beside is None:
+        return {}, ()
+    try:
+        content = beside.json()
+    except InputError as error:
+        return {}, (f"Model, device and version are not known: {error}",)
+    if not isinstance(content, dict):
+        return {}, (f"Model, device and version are not known: {beside.name} is no object.",)
+    hardware, engine = content.get("hardware"), content.get("engine_kwargs")
+    found = {
+        "model": content.get("model"),
+        "version": content.get("vllm_version"),
+        "date": content.get("started_at"),
+        "device": hardware.get("device_name") if isinstance(hardware, dict) else None,
+        "dtype": engine.get("dtype") if isinstance(engine, dict) else None,
+    }
+    return {name: value for name, value in found.items() if isinstance(value, str)}, ()
+
+
+def _stamp(source: Source, line: int, record: dict[str, Any], name: str) -> float | None:
+    if record.get(name) is None:
+        return None
+    value = number(record[name])
+    if value is None:
+        what = repr(record[name])[:40]
+        raise source.error(f"{name} must be a time in s, got {what}.", line=line)
+    # vLLM leaves stamps at 0 that were never set.
+    return value or None
+
+
+def _apart(arrival: float, *stamps: float | None) -> bool:
+    return any(one is None or abs(arrival - one) > _ONE_CLOCK for one in stamps)
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else end - begin
+
+
+def _request(value: Any) -> int | str:
+    """Return the number of a request, by which the simulator knows it too."""
+    match = _NAME.fullmatch(str(value))
+    return int(match[1]) if match else str(value)
+
+
+# What LLMServingSim prints: its log, and the comparison with vLLM.
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_TICK = re.compile(
+    r"\[(\d+(?:\.\d+)?)s\] Avg prompt throughput: *([\d.]+) tokens/s, "
+    r"Avg generation throughput: *([\d.]+) tokens/s"
+)
+_INSTANCE = re.compile(r"─* *Instance \[(\d+)\] *─*")
+_FIGURE = re.compile(r"(Mean|Median|P\d+) (TTFT|TPOT|ITL) \((ms|us|ns|s)\) *: *(\S+)")
+#: Lines of the results, and what they are.
+TOTALS = {
+    "Total clocks (ns)": ("time", "ns"),
+    "Request throughput (req/s)": ("request throughput", "requests/s"),
+    "Average prompt throughput (tok/s)": ("prompt throughput", "tokens/s"),
+    "Average generation throughput (tok/s)": ("generation throughput", "tokens/s"),
+    "Total token throughput (tok/s)": ("token throughput", "tokens/s"),
+}
+_OURS = ("LLMServingSim", "Total clocks (ns)", "├─Running Instance[")
+_COMPARED = re.compile(
+    r"(TTFT|TPOT|ITL|Latency) (Mean|Median|P\d+(?:\.\d+)?) +(\S+) +(\S+)"
+    r" +([+-]?(?:\d+(?:\.\d+)?|nan|inf))%"
+)
+_QUANTITY = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "Latency": "time"}
+_HEADER = re.compile(r"Metric +vLLM +Sim +Diff%")
+
+
+def is_log(source: Source) -> bool:
+    """Say whether this is the log of a simulation (vLLM's own has throughputs as well)."""
+    text = "\n".join(source.head_lines)
+    ours = any(mark in text for mark in _OURS)
+    return ours and ("Avg prompt throughput" in text or "Total clocks (ns)" in text)
+
+
+def read_log(source: Source) -> Output:
+    """Read the totals, the statistics of the requests, and the throughputs over time."""
+    rows: list[dict[str, Any]] = []
+    instance = None
+    finished = False
+    for raw in source.lines():
+        line = _COLOUR.sub("", raw).strip()
+        if tick := _TICK.search(line):
+            for what, text in zip(("prompt", "generation"), tick.groups()[1:], strict=True):
+                found = {"quantity": f"{what} throughput", "unit": "tokens/s", "t": float(tick[1])}
+                rows.append({**found, "level": "system", "predicted": _number(text)})
+        elif header := _INSTANCE.fullmatch(line):
+            instance = int(header[1])
+        elif figure := _FIGURE.fullmatch(line):
+            statistic, name, unit, text = figure.groups()
+            found = {"quantity": _QUANTITY[name], "unit": unit, "statistic": statistic.lower()}
+            value = _number(text)
+            rows.append({**found, "level": "request", "instance": instance, "predicted": value})
+        elif (name := line.partition(":")[0].strip()) in TOTALS:
+            quantity, unit = TOTALS[name]
+            value = _number(line.partition(":")[2].strip())
+            finished = finished or quantity == "time"
+            rows.append({"quantity": quantity, "unit": unit, "level": "system", "predicted": value})
+    notes = (
+        ()
+        if finished
+        else ("The log ends before the results: the simulation was stopped, or still runs.",)
+    )
+    for row in rows:
+        row["tool"] = "LLMServingSim"
+    return output(source.name, "llmservingsim-log", rows, notes=notes)
+
+
+def is_summary(source: Source) -> bool:
+    """Say whether this is ``summary.txt``."""
+    return any(_HEADER.match(line.strip()) for line in source.head_lines[:5])
+
+
+def read_summary(source: Source) -> Output:
+    """Read the statistics of vLLM and the simulator as pairs, and check the differences stated."""
+    rows: list[dict[str, Any]] = []
+    unlike = []
+    for line_number, line in enumerate(source.lines(), start=1):
+        match = _COMPARED.fullmatch(line.strip())
+        if match is None:
+            continue
+        name, statistic, measured, predicted, stated = match.groups()
+        values = (_number(measured), _number(predicted))
+        if None in values:
+            raise source.error(
+                f"two numbers expected, got {measured!r} and {predicted!r}.", line=line_number
+            )
+        sides = dict(zip(("measured", "predicted"), values, strict=True))
+        rows.append(
+            {
+                "tool": "LLMServingSim",
+                "level": "request",
+                "quantity": _QUANTITY[name],
+                "unit": "ms",
+                "statistic": statistic.lower(),
+                **sides,
+            }
+        )
+        if not _same(values[0], values[1], float(stated)):
+            unlike.append(f"{name} {statistic}")
+    notes = []
+    if unlike:
+        notes.append(f"The difference stated does not follow from the values: {', '.join(unlike)}.")
+    return output(source.name, "llmservingsim-summary", rows, notes=notes)
+
+
+def _same(measured: float | None, predicted: float | None, stated: float) -> bool:
+    """Say whether values rounded to 0.1 can have a difference that is rounded to 0.1 %."""
+    if not measured or predicted is None or not abs(stated) < 1e9:
+        return True
+    found = 100 * (predicted - measured) / measured
+    return abs(found - stated) <= 0.05 + 100 * 0.05 * (1 + predicted / measured) / measured + 1e-9
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
 
 _TOOL = "LLMServingSim"
 _TIMES = {"latency": "time", "TTFT": "ttft", "TPOT": "tpot", "queuing_delay": "queueing delay"}
@@ -228,15 +493,15 @@ FORMATS = (
         gives="measurements",
         reference="hardware",
         sample="5daddb2 (vLLM 0.19)",
-        recognise=vllm.is_requests,
-        read=vllm.read_requests,
+        recognise=is_requests,
+        read=read_requests,
         limits="tpot of requests with one output token is left out.",
     ),
     no_times(
         "llmservingsim-vllm-meta",
         _TOOL,
         "meta.json (vLLM)",
-        vllm.is_meta,
+        is_meta,
         "Holds the configuration of the benchmark, no times.",
         sample="5daddb2",
         part_of="llmservingsim-vllm-requests",
@@ -251,8 +516,8 @@ FORMATS = (
         gives="measurements",
         reference="hardware",
         sample="5daddb2 (vLLM 0.19)",
-        recognise=vllm.is_series,
-        read=vllm.read_series,
+        recognise=is_series,
+        read=read_series,
         limits="Requests running and waiting, and the cache, are keys.",
     ),
     Format(
@@ -260,14 +525,12 @@ FORMATS = (
         tool=_TOOL,
         files="sim.log (stdout)",
         levels=("request", "system"),
-        quantities=tuple(
-            dict.fromkeys((*_SIDES.values(), *(what for what, _ in log.TOTALS.values())))
-        ),
+        quantities=tuple(dict.fromkeys((*_SIDES.values(), *(what for what, _ in TOTALS.values())))),
         units=("ns", "ms", "tokens/s", "requests/s"),
         gives="predictions",
         sample="5daddb2 (2.0)",
-        recognise=log.is_log,
-        read=log.read_log,
+        recognise=is_log,
+        read=read_log,
         limits="Memory and cache are left out. A run that was stopped has its throughputs over "
         "time, and a note.",
     ),
@@ -281,8 +544,8 @@ FORMATS = (
         gives="both",
         reference="hardware",
         sample="5daddb2",
-        recognise=log.is_summary,
-        read=log.read_summary,
+        recognise=is_summary,
+        read=read_summary,
         limits="Pairs of means and quantiles, not of requests: what cancels between requests is "
         "not in them. Tests printed below the table are left out.",
     ),

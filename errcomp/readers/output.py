@@ -10,15 +10,15 @@ from errcomp._columns import status_ok
 from errcomp._frames import to_eager
 from errcomp._units import factor
 from errcomp.errors import InputError, describe_names
-from errcomp.readers._shaping import named_by_file, without_empty
-from errcomp.results import Dropped
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from errcomp.results import Dropped
     from errcomp.tables import History, Kernels, Pairs, Runs
 
 __all__ = ["LEVELS", "Output", "Skipped", "output"]
+
 
 #: What a row may be about.
 LEVELS = ("kernel", "collective", "model", "request", "system")
@@ -392,3 +392,29 @@ def _why_not(rows: pl.DataFrame) -> str:
 def _some(frame: pl.DataFrame, column: str) -> bool:
     """Say whether there is a value, without making a whole column of a constant."""
     return int(frame.select(column).null_count().item()) < len(frame)
+
+
+# What tables need of the rows of readers: names where there are none, no empty columns.
+
+
+def named_by_file(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill in what only other files say: a file without runs is one run, its kernels ran once."""
+    import polars as pl
+
+    own = {"run": pl.col("file"), "count": pl.lit(1), "kernel_class": pl.col("kernel")}
+    for name, value in own.items():
+        if {name, "file", "kernel"} <= set(rows.columns) and rows[name].null_count():
+            nowhere = pl.col(name).is_null().all().over("file")
+            found = pl.when(nowhere).then(value).otherwise(pl.col(name))
+            rows = rows.with_columns(found.alias(name))
+    return rows
+
+
+def without_empty(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out values that no row has."""
+    empty = [
+        name
+        for name in ("predicted", "measured", "run_measured")
+        if name in rows.columns and rows[name].null_count() == len(rows)
+    ]
+    return rows.drop(empty)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import io
+import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from errcomp.errors import InputError
-from errcomp.readers._csv import csv_frame, decimal_commas
+from errcomp.errors import InputError, describe_rows
 from errcomp.readers._decode import FILE_FORMATS, Format, decode, detect, load_bytes
-from errcomp.readers._records import json_frame, json_lines_frame
+from errcomp.readers._strict import doubles, loads
 from errcomp.tables import Pairs, Zeros
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     import polars as pl
 
 __all__ = ["NAMES", "read_frame", "read_pairs"]
+
 
 #: Columns of names: version "1.10" is not version 1.1.
 NAMES = frozenset(
@@ -211,3 +216,311 @@ def _silent_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+# CSV text to a frame: every row counted and every field accounted for before it is used.
+
+_COLUMNS = 8
+_LEADING_ZERO = r"^[+-]?0\d"
+_LONG_INTEGER = r"^[+-]?[0-9]{16,}(\.0*)?$"
+
+
+def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFrame, int | None]:
+    """Read CSV text.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    text : str
+        Header and rows; comma, tab or semicolon between fields, whichever the header has.
+    names : frozenset of str
+        Columns that stay text even if all their values are numbers.
+
+    Returns
+    -------
+    frame : polars.DataFrame
+        Empty fields are null. Columns are numbers if all their values are.
+    line_offset : int or None
+        Line of the first row; None where a field holds a line break and lines are not rows.
+    """
+    import polars as pl
+
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    first = text.split("\n", 1)[0]
+    separator = next((s for s in "\t;" if s in first and "," not in first), ",")
+    header, rows, lines = _scan(path, text, separator)
+    frame = pl.read_csv(
+        io.BytesIO(text.encode()),
+        has_header=False,
+        new_columns=header,
+        separator=separator,
+        infer_schema=False,
+    ).slice(1)
+    if frame.height != rows:
+        raise InputError(
+            f"{path}: {rows} rows or {frame.height}, depending on how quotes are read. Quote the "
+            'fields that hold quotes, and double those: "a ""b"" c".'
+        )
+    # Some columns at a time: a query for each is slow where they are many, one for all needs the
+    # memory of all of them twice.
+    columns: list[pl.Series] = []
+    while frame.width:
+        some = frame.select(pl.nth(range(min(_COLUMNS, frame.width))))
+        frame = frame.drop(some.columns)
+        some = some.with_columns(pl.all().str.strip_chars().replace("", None))
+        # "007" is not a number.
+        codes = some.select(pl.all().str.contains(_LEADING_ZERO).any()).row(0, named=True)
+        columns += [c if c.name in names or codes[c.name] else _typed(c) for c in some]
+    return pl.DataFrame(columns), 2 if lines == rows + 1 else None
+
+
+def _scan(path: Path, text: str, separator: str) -> tuple[list[str], int, int]:
+    """Check the shape of the table; return its header and the numbers of rows and of lines."""
+    reader = csv.reader(_lines(text), delimiter=separator, strict=True)
+    rows, start = 0, 0
+    try:
+        header = _header(path, next(reader))
+        start, width = reader.line_num, len(header)
+        for row in reader:
+            if len(row) != width:
+                _refuse(path, reader.line_num, len(row), width, separator)
+            rows += 1
+            start = reader.line_num
+    except csv.Error as error:
+        raise InputError(
+            f"{path}: line {start + 1}: a quote is not closed, or stands within a field ({error}). "
+            "Close it; the file may also be cut off."
+        ) from error
+    if rows == 0:
+        raise InputError(f"{path}: there is a header but no row below it. Add rows.")
+    return header, rows, reader.line_num
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines, one at a time: io.StringIO takes four bytes for each letter."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at) + 1 or len(text)
+        yield text[at:end]
+        at = end
+
+
+def _header(path: Path, fields: list[str]) -> list[str]:
+    # Row labels written by other tools have no name of their own.
+    header = [field.strip() or f"column_{i}" for i, field in enumerate(fields, start=1)]
+    if double := doubles(header):
+        raise InputError(
+            f"{path}: line 1: the header names {', '.join(map(repr, double))} more than once. "
+            "Rename one of them."
+        )
+    return header
+
+
+def _refuse(path: Path, line: int, fields: int, width: int, separator: str) -> None:
+    if fields == 0:
+        raise InputError(f"{path}: line {line} is empty. Remove it.")
+    remedy = "A row may be cut off, or a field holds the separator and needs quotes"
+    if fields > width and separator == ",":
+        remedy += "; numbers with a decimal comma (1,5) must be written with a point (1.5)"
+    raise InputError(
+        f"{path}: line {line}: {fields} field{'s' if fields > 1 else ''}, the header has {width}. "
+        f"{remedy}."
+    )
+
+
+def _typed(column: pl.Series) -> pl.Series:
+    """Turn a column of text into numbers if all of it is."""
+    import polars as pl
+
+    for kind in (pl.Int64, pl.Float64):
+        numbers = column.cast(kind, strict=False)
+        if numbers.null_count() == column.null_count():
+            return column if kind == pl.Float64 and _rounded(column) else numbers
+    return column
+
+
+def _rounded(column: pl.Series) -> bool:
+    """Would two integers (numbers of runs, say) become one as floats."""
+    long = column.filter(column.str.contains(_LONG_INTEGER)).unique()
+    return any(Decimal(text) != Decimal(float(text)) for text in long)
+
+
+def decimal_commas(path: Path, column: pl.Series, line_offset: int | None) -> None:
+    """Explain numbers written with a decimal comma, where numbers are needed."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return
+    bad = column.str.contains(r"^[+-]?\d*,\d+$").fill_null(False).arg_true()
+    if len(bad):
+        word, offset = ("row", 1) if line_offset is None else ("line", line_offset)
+        where = describe_rows((bad + offset).to_list(), word=word)
+        raise InputError(
+            f"{path}: {column.name} must be a number, got {column[bad[0]]!r} in {where}: a comma "
+            "in it. Write decimals with a point (1.5) and thousands without a separator."
+        )
+
+
+# JSON and JSON lines to a frame.
+
+_BLOCK = 1 << 18
+
+
+def json_lines_frame(path: Path, text: str) -> pl.DataFrame:
+    """Read one JSON object per line."""
+    table = _Columns(path, "line")
+    for lines in _some_lines(text.rstrip("\n")):
+        try:
+            # Many lines at once are parsed three times as fast as one by one.
+            records = loads(f"[{','.join(lines)}]")
+        except ValueError:
+            records = []
+        if len(records) != len(lines):
+            first = table.n + 1
+            records = [_line(path, number, line) for number, line in enumerate(lines, first)]
+        table.add(records)
+    return table.frame()
+
+
+def _some_lines(text: str) -> Iterator[list[str]]:
+    """Yield the lines of some hundred KiB at a time."""
+    at = 0
+    while at <= len(text):
+        end = text.find("\n", at + _BLOCK)
+        end = len(text) if end < 0 else end
+        yield text[at:end].split("\n")
+        at = end + 1
+
+
+def _line(path: Path, number: int, line: str) -> Any:
+    if not line.strip():
+        raise InputError(f"{path}: line {number} is empty. Remove it.")
+    return _loads(path, line, first_line=number)
+
+
+def json_frame(path: Path, text: str) -> pl.DataFrame:
+    """Read a list of records, or an object whose ``rows`` are one."""
+    # The line of a mistake within a record is known only if there is but one.
+    content = _loads(path, text, first_line=1 if text.strip().count("\n") == 0 else None)
+    if isinstance(content, dict):
+        content = content.get("rows")
+    if not isinstance(content, list):
+        raise InputError(
+            f'{path}: expected a list of records, or an object with such a list as "rows". '
+            "Write one object per pair."
+        )
+    if not content:
+        raise InputError(f"{path}: the list of records is empty. Add rows.")
+    table = _Columns(path, "row")
+    table.add(content)
+    return table.frame()
+
+
+def _loads(path: Path, text: str, *, first_line: int | None) -> Any:
+    try:
+        return loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}: line {(first_line or 1) + error.lineno - 1}: not valid JSON ({error.msg}). "
+            "The file may be cut off; JSON lines hold one object per line."
+        ) from error
+    except ValueError as error:
+        where = "" if first_line is None else f"line {first_line}: "
+        raise InputError(f"{path}: {where}{error}. Fix the record.") from error
+
+
+class _Columns:
+    """The values of records by name: lists of values take a fraction of the memory of records."""
+
+    def __init__(self, path: Path, word: str) -> None:
+        self.path, self.word, self.n = path, word, 0
+        self.values: dict[str, list[Any]] = {}
+        self.bad: list[int] = []
+        self.first_bad: Any = None
+
+    def add(self, records: Iterable[Any]) -> None:
+        """Take more records."""
+        for record in records:
+            if not isinstance(record, dict):
+                if not self.bad:
+                    self.first_bad = record
+                self.bad.append(self.n + 1)
+                record = {}
+            for name, value in record.items():
+                values = self.values.setdefault(name, [])
+                values += [None] * (self.n - len(values))
+                values.append(value)
+            self.n += 1
+
+    def frame(self) -> pl.DataFrame:
+        """Return them as columns; the lists are given up."""
+        import polars as pl
+
+        if self.bad:
+            raise InputError(
+                f"{self.path}: expected an object, got {_short(self.first_bad)} in "
+                f"{describe_rows(self.bad, word=self.word)}. Write one object per pair."
+            )
+        columns = []
+        for name in list(self.values):
+            values = self.values.pop(name)
+            values += [None] * (self.n - len(values))
+            self._check(name, values)
+            columns.append(_column(name, values))
+        return pl.DataFrame(columns)
+
+    def _check(self, name: str, values: Sequence[Any]) -> None:
+        nested = [i for i, value in enumerate(values, start=1) if isinstance(value, list | dict)]
+        if nested:
+            raise InputError(
+                f"{self.path}: {name} must be one value per row, got "
+                f"{_short(values[nested[0] - 1])} in {describe_rows(nested, word=self.word)}. "
+                "Leave it out, or give each part a column."
+            )
+        broken = [i for i, value in enumerate(values, start=1) if not _is_text(value)]
+        if broken or not _is_text(name):
+            shown = _short(values[broken[0] - 1] if broken else name)
+            where = describe_rows(broken, word=self.word) if broken else "the names"
+            raise InputError(
+                f"{self.path}: {_short(name)}: a lone surrogate (half a character), got {shown} in "
+                f"{where}. Write the character as UTF-8."
+            )
+
+
+def _is_text(value: Any) -> bool:
+    """Can this be stored; JSON may hold lone surrogates, which are halves of characters."""
+    if not isinstance(value, str) or value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    """Choose one type for a column; a mixture becomes text, so that no value is lost."""
+    import polars as pl
+
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds <= {int} and all(v is None or abs(v) < 2**63 for v in values):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds <= {int, float}:
+        with contextlib.suppress(OverflowError):  # an integer that no float can hold
+            floats = [None if v is None else float(v) for v in values]
+            # Two integers (numbers of runs, say) must not become one as floats: they stay text.
+            pairs = zip(floats, values, strict=True)
+            if all(number == value for number, value in pairs if isinstance(value, int)):
+                return pl.Series(name, floats, dtype=pl.Float64)
+    if kinds == {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    return pl.Series(name, [None if v is None else str(v) for v in values], dtype=pl.String)
+
+
+def _short(value: Any) -> str:
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        text = "something nested deeply"
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.calibration import _student_mixture
-from errcomp.calibration._student_mixture import StudentMixture
-from errcomp.calibration.hierarchical import Columns, HierarchicalModel, log_remainder
+from errcomp.calibration import hierarchical as _student_mixture
+from errcomp.calibration.hierarchical import (
+    Columns,
+    HierarchicalModel,
+    StudentMixture,
+    log_remainder,
+)
 from errcomp.errors import InputError
 
 S = 400

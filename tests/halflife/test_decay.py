@@ -12,8 +12,7 @@ import pytest
 from scipy import optimize, stats
 
 from errcomp.errors import InputError
-from errcomp.halflife._decay_fit import profile, rolling_losses
-from errcomp.halflife.decay import decay_half_lives, group_decay_half_life
+from errcomp.halflife.decay import decay_half_lives, group_decay_half_life, profile, rolling_losses
 from errcomp.halflife.design import Panel
 
 

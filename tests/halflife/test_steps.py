@@ -17,7 +17,7 @@ from errcomp.errors import InputError
 from errcomp.halflife import _step_scan as scan
 from errcomp.halflife._step_batch import Batch
 from errcomp.halflife._step_null import critical_evidence, p_values, segments_tabulated
-from errcomp.halflife._step_search import search
+from errcomp.halflife._step_summary import search
 from errcomp.halflife.design import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
 

@@ -549,8 +549,8 @@ def test_a_history_needs_a_name(place: str, name: Any) -> None:
 def test_many_identities_are_asked_for_in_parts(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("errcomp.halflife._store_writing._SCAN", 0)
-    monkeypatch.setattr("errcomp.halflife._store_writing._ASKED", 4)
-    monkeypatch.setattr("errcomp.halflife._store_writing._AT_ONCE", 5)
+    monkeypatch.setattr("errcomp.halflife.store._SCAN", 0)
+    monkeypatch.setattr("errcomp.halflife.store._ASKED", 4)
+    monkeypatch.setattr("errcomp.halflife.store._AT_ONCE", 5)
     monkeypatch.setattr("errcomp.halflife._store_reading._AT_ONCE", 3)
     test_a_validation_that_is_there_is_refused_or_skipped(place)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from errcomp.errors import InputError, MissingExtraError
-from errcomp.halflife import _store_writing
+from errcomp.halflife import store as _store_writing
 from errcomp.halflife import store as module
 from errcomp.halflife.store import Added, HistoryStore
 

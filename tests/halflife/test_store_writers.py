@@ -23,7 +23,7 @@ PART = 100
 WRITER = f"""
 import os, signal, sys
 import sqlalchemy as sa
-from errcomp.halflife import _store_writing
+from errcomp.halflife import store as _store_writing
 from errcomp.halflife.store import HistoryStore
 
 where, first, count, last = sys.argv[1], *map(int, sys.argv[2:])

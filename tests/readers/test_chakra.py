@@ -13,8 +13,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.propagation.graph import Dag, time_at
 from errcomp.propagation.graph.document import read_document
-from errcomp.readers._chakra_nodes import begins_trace
-from errcomp.readers.chakra import FORMATS, read
+from errcomp.readers.chakra import FORMATS, begins_trace, read
 from errcomp.readers.ingesting import ingest
 from errcomp.readers.registry import recognise
 from errcomp.readers.source import Source

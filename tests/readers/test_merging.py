@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers._captures import same_captures
-from errcomp.readers.ingesting import ingest
+from errcomp.readers.ingesting import ingest, same_captures
 from errcomp.readers.output import Output, output
 from errcomp.readers.registry import Format
 from errcomp.readers.source import Source

@@ -10,8 +10,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.readers import neusight, read
 from errcomp.readers._neusight_files import Operator
-from errcomp.readers._neusight_match import match_operators
-from errcomp.readers._neusight_sums import add_up, repeat_counts
+from errcomp.readers._neusight_operators import add_up, match_operators, repeat_counts
 
 H100, V100 = "NVIDIA_H100_80GB_HBM3", "Tesla_V100-PCIE-32GB"
 PREDICTED = "Name,OpName,Prev,OutputShape,fw_latency,e2e_latency\n"

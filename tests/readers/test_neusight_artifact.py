@@ -13,8 +13,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.readers import neusight
 from errcomp.readers._neusight_files import parse_stem, read_operators, read_total
-from errcomp.readers._neusight_match import match_operators
-from errcomp.readers._neusight_sums import add_up, repeat_counts
+from errcomp.readers._neusight_operators import add_up, match_operators, repeat_counts
 
 pytestmark = pytest.mark.shared
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import nsys
-from errcomp.readers._nsys_lines import read_lines
+from errcomp.readers.nsys import read_lines
 from errcomp.readers.registry import recognise
 from errcomp.readers.source import Source
 

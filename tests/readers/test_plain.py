@@ -19,9 +19,7 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.readers import read
-from errcomp.readers._csv import _scan
-from errcomp.readers._records import _short
-from errcomp.readers.plain import read_pairs
+from errcomp.readers.plain import _scan, _short, read_pairs
 from errcomp.tables import Pairs
 
 TABLE = {"device": ["A", "B"], "batch": [1, 2], "predicted": [11.0, 90.5], "measured": [10.0, 99.0]}

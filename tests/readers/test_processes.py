@@ -14,8 +14,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.readers import _processes, ingesting, registry
 from errcomp.readers._looking import Along
-from errcomp.readers._processes import File, processes_for, read_files
-from errcomp.readers.ingesting import ingest
+from errcomp.readers.ingesting import File, ingest, processes_for, read_files
 from errcomp.readers.output import Output, Skipped, output
 from errcomp.readers.registry import Format
 from errcomp.readers.source import Source

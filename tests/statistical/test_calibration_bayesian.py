@@ -25,8 +25,7 @@ from errcomp.calibration._bayes_model import (
     prior_draws,
     sample_graph,
 )
-from errcomp.calibration._bayes_posterior import Posterior
-from errcomp.calibration.bayesian import BayesianResidual
+from errcomp.calibration.bayesian import BayesianResidual, Posterior
 from errcomp.calibration.hierarchical import HierarchicalModel
 
 pytestmark = [pytest.mark.extras, pytest.mark.slow]

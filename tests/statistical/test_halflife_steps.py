@@ -14,7 +14,7 @@ from scipy import stats
 
 from errcomp.halflife import _step_scan as scan
 from errcomp.halflife._step_batch import Batch
-from errcomp.halflife._step_search import search
+from errcomp.halflife._step_summary import search
 from errcomp.halflife.design import Panel
 from errcomp.halflife.environment import attribute_steps
 from errcomp.halflife.steps import find_steps_of

@@ -22,29 +22,33 @@ than it is taken here: the response is overstated there.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.propagation.errormodel import ErrorModel
 from errcomp.propagation.examples._figures import (
     BF16,
     MS,
     Accelerator,
     Transformer,
     Work,
+    check_figures,
     errors_of,
     gemm,
     table_of,
 )
 from errcomp.propagation.examples._layer import forward
-from errcomp.propagation.examples._levels import LevelsTable, outcome_of, propagate_levels
-from errcomp.propagation.examples._loads import LoadRow, LoadTable
-from errcomp.propagation.examples._serving_inputs import ServingInputs
+from errcomp.propagation.examples._levels import (
+    LevelsTable,
+    format_time,
+    outcome_of,
+    propagate_levels,
+)
 from errcomp.propagation.graph import (
     Constant,
     Kernel,
@@ -55,7 +59,12 @@ from errcomp.propagation.graph import (
     Serial,
     time_at,
 )
-from errcomp.tables import Kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from errcomp.propagation.errormodel import ErrorModel
+    from errcomp.tables import Kernels
 
 __all__ = [
     "LOADS",
@@ -71,6 +80,7 @@ __all__ = [
     "load_table",
     "serving_system",
 ]
+
 
 #: Utilisations of the table.
 LOADS = (0.5, 0.7, 0.85, 0.95)
@@ -397,3 +407,132 @@ def load_table(
             )
         )
     return LoadTable(assumption, inputs.quantile, tuple(rows))
+
+
+# Response times by load, and how they print.
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRow:
+    """Quantile of the response time at one load.
+
+    Attributes
+    ----------
+    utilisation : float
+        ρ of the predicted service time.
+    predicted : float
+        Without errors, in milliseconds.
+    median : float
+        Half of the distribution is below it, in milliseconds; infinite if saturation is as likely.
+    half, band : tuple of float
+        50 % and 90 % band in milliseconds; infinite where saturation reaches so far.
+    amplification : float
+        See `amplification`.
+    if_slower : float
+        What the response gains if the service takes 5 % longer: a fraction, or infinity.
+    saturated : float
+        Probability that the queue grows without bound.
+    """
+
+    utilisation: float
+    predicted: float
+    median: float
+    half: tuple[float, float]
+    band: tuple[float, float]
+    amplification: float
+    if_slower: float
+    saturated: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTable:
+    """Response times by load, under one assumption; prints as a table.
+
+    Attributes
+    ----------
+    assumption : str
+        What the errors of kernels share.
+    quantile : float
+        Which quantile of the response time.
+    rows : tuple of LoadRow
+        In the order of the loads asked for.
+    """
+
+    assumption: str
+    quantile: float
+    rows: tuple[LoadRow, ...]
+
+    def __str__(self) -> str:
+        what = f"P{100 * self.quantile:g}"
+        lines = [
+            f"errors of kernels: {self.assumption}",
+            f"{'load':>5}{what:>10}{'50 % band':>22}{'90 % band':>22}{'d ln R/d ln S':>15}"
+            f"{'5 % slower':>12}{'saturated':>11}",
+        ]
+        for row in self.rows:
+            half, band = (
+                f"{format_time(low)} – {format_time(high)}" for low, high in (row.half, row.band)
+            )
+            gain = "never" if math.isinf(row.if_slower) else f"+{100 * row.if_slower:.0f} %"
+            lines.append(
+                f"{row.utilisation:>5.2f}{format_time(row.predicted):>10}{half:>22}{band:>22}"
+                f"{row.amplification:>15.2f}{gain:>12}{100 * row.saturated:>9.1f} %"
+            )
+        return "\n".join(lines)
+
+
+# What the serving example begins with.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingInputs:
+    """Every figure that the serving example begins with.
+
+    Attributes
+    ----------
+    device : Accelerator
+        Data sheet, efficiencies, links, and how uncertain they are.
+    model : Transformer
+        Sizes of the model.
+    tensor_parallel : int
+        Devices of the server.
+    slots : int
+        c: requests in a full batch.
+    prompt, output : int
+        Tokens of a request: in, and out on average.
+    output_cv2 : float
+        Variance over squared mean of the service time; 1: lengths as of a geometric distribution.
+    host : float
+        Work of the host between two steps, seconds.
+    host_spread : float
+        Its log-sd; one value for all steps.
+    quantile : float
+        Of the response time, between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        A figure is not positive, or sizes do not divide each other.
+    """
+
+    device: Accelerator = field(default_factory=Accelerator)
+    model: Transformer = field(default_factory=Transformer)
+    tensor_parallel: int = 8
+    slots: int = 32
+    prompt: int = 1024
+    output: int = 256
+    output_cv2: float = 1.0
+    host: float = 2e-3
+    host_spread: float = 0.20
+    quantile: float = 0.99
+
+    def __post_init__(self) -> None:
+        check_figures(self, may_be_zero=("output_cv2", "host", "host_spread"))
+        self.model.check_tensor_parallel(self.tensor_parallel)
+        if self.quantile >= 1:
+            raise InputError(f"quantile must be between 0 and 1, got {self.quantile!r}")
+
+    @property
+    def context(self) -> float:
+        """Tokens that a decode step attends to, on average over the answer."""
+        return self.prompt + self.output / 2

@@ -8,7 +8,7 @@ from scipy import integrate
 
 from errcomp.errors import InputError
 from errcomp.propagation.graph import Constant, Kernel, Queue, time_at
-from errcomp.propagation.graph._queue_formulas import probability_of_waiting
+from errcomp.propagation.graph.queueing import probability_of_waiting
 
 
 def erlang_c(servers: int, offered: float) -> float:
