@@ -21,8 +21,8 @@ import atheris
 
 with atheris.instrument_imports(include=["errcomp.readers"]):
     from errcomp.errors import ErrcompError
-    from errcomp.readers.registry import formats
-    from errcomp.readers.source import Source
+    from errcomp.readers.core.registry import formats
+    from errcomp.readers.core.source import Source
 
     # Here, as it imports the readers.
     KNOWN = [one for one in formats() if not one.folder]

@@ -24,7 +24,7 @@ import timing
 import errcomp as ec
 from errcomp.calibration.kernel_corrections import KernelCorrection
 from errcomp.claims.search import search_claim
-from errcomp.readers import kineto
+from errcomp.readers.profilers import kineto
 
 Pair = tuple[timing.Work, timing.Work]
 

@@ -3,7 +3,7 @@
 import polars as pl
 from memory import peak_gib
 
-from errcomp.readers import kineto
+from errcomp.readers.profilers import kineto
 
 PACKAGES = ("errcomp", "polars", "msgspec")
 

@@ -157,7 +157,7 @@ def load_table(args: argparse.Namespace) -> Pairs:
     """Read the table that the arguments name; what an artifact lacks is said on stderr."""
     from errcomp import datasets, readers
     from errcomp.errors import InputError
-    from errcomp.readers.output import Output
+    from errcomp.readers.core.output import Output
     from errcomp.scale.scanning import parquet_files
     from errcomp.tables import Pairs
 

@@ -119,7 +119,7 @@ def read_history(args: argparse.Namespace, name: str) -> History:
 
     columns = parse_columns(args.column)
     if is_output(name, columns):
-        from errcomp.readers.ingesting import ingest
+        from errcomp.readers.core.ingest import ingest
 
         where = parse_where(args.where)
         output = ingest(name)

@@ -18,7 +18,7 @@ from errcomp.report.tables.writing import write_frame
 if TYPE_CHECKING:
     import polars as pl
 
-    from errcomp.readers.output import Output
+    from errcomp.readers.core.output import Output
     from errcomp.tables import Table
 
 __all__ = ["add_parser"]
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _read(name: str, chosen: list[str]) -> Output:
-    from errcomp.readers.ingesting import ingest
-    from errcomp.readers.registry import formats_of
+    from errcomp.readers.core.ingest import ingest
+    from errcomp.readers.core.registry import formats_of
 
     among = formats_of(chosen[0]) if chosen else None
     try:
@@ -103,8 +103,8 @@ def _read(name: str, chosen: list[str]) -> Output:
 
 def _meant(name: str) -> str:
     """Say what was probably meant by what cannot be ingested; nothing where that is not clear."""
-    from errcomp.readers.registry import formats
-    from errcomp.readers.source import Source
+    from errcomp.readers.core.registry import formats
+    from errcomp.readers.core.source import Source
 
     path, word = Path(name), name.lower()
     if not path.exists():
@@ -153,7 +153,7 @@ def _write_graph(path: Path, found: Output) -> None:
 
 def _artifact(args: argparse.Namespace, name: str) -> tuple[pl.DataFrame, str]:
     """Read the artifact of NeuSight, which is one table of pairs and one of kernels."""
-    from errcomp.readers import neusight
+    from errcomp.readers.learned import neusight
 
     wanted = args.table or _OF_LEVEL.get(args.level or "model", "")
     if wanted not in ("pairs", "kernels") or (args.table and args.level) or args.quantity:

@@ -114,10 +114,10 @@ def _rows(args: argparse.Namespace, name: str, value: str) -> pl.DataFrame:
     """Read one side: the output of a tool, or a table that has the column."""
     import polars as pl
 
-    from errcomp.readers.ingesting import ingest
+    from errcomp.readers.core.ingest import ingest
+    from errcomp.readers.core.registry import recognise
+    from errcomp.readers.core.source import Source
     from errcomp.readers.plain import NAMES, read_frame
-    from errcomp.readers.registry import recognise
-    from errcomp.readers.source import Source
 
     path = Path(name)
     if path.is_file() and not recognise(Source(path)):
@@ -137,7 +137,7 @@ def _rows(args: argparse.Namespace, name: str, value: str) -> pl.DataFrame:
 def _aliases(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
-    from errcomp.readers.source import Source
+    from errcomp.readers.core.source import Source
 
     found = Source(path).json()
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):

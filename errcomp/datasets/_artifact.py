@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
-    from errcomp.readers.neusight import NeusightArtifact
+    from errcomp.readers.learned.neusight import NeusightArtifact
 
 __all__ = ["COMMIT", "LICENCE", "REFERENCE", "SOURCE", "csv_file", "read_artifact"]
 
@@ -30,9 +30,9 @@ def read_artifact(source: Path, predictors: Sequence[str] | None = None) -> Neus
     Raises
     ------
     InputError
-        The artifact cannot be read, or a check of ``errcomp.readers.neusight`` failed.
+        The artifact cannot be read, or a check of ``errcomp.readers.learned.neusight`` failed.
     """
-    from errcomp.readers import neusight
+    from errcomp.readers.learned import neusight
 
     artifact = neusight.read(source, predictors=predictors)
     failed = artifact.report.failed_checks

@@ -57,7 +57,7 @@ def build(source: Path) -> Mapping[str, bytes]:
     Raises
     ------
     InputError
-        The artifact cannot be read, does not check out (see ``errcomp.readers.neusight``), or
+        The artifact cannot be read, does not check out (see ``errcomp.readers.learned.neusight``), or
         holds no measured operators.
     """
     import polars as pl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from errcomp.datasets._spec import Column, DatasetSpec
-from errcomp.readers.survey import LAYOUTS, build
+from errcomp.readers.learned.survey import LAYOUTS, build
 
 __all__ = ["SPEC"]
 

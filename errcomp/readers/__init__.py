@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
-from errcomp.readers._decode import files_readable
+from errcomp.readers.core.decode import files_readable
 from errcomp.tables import Pairs, Zeros
 
 if TYPE_CHECKING:
-    from errcomp.readers.neusight import NeusightArtifact
-    from errcomp.readers.output import Output
+    from errcomp.readers.core.output import Output
+    from errcomp.readers.learned.neusight import NeusightArtifact
 
 __all__ = ["is_output", "read"]
 
@@ -40,7 +40,7 @@ def read(
     -------
     Pairs, Output or NeusightArtifact
         Outputs have ``.pairs`` and ``.kernels`` (and ``.runs``, ``.history``: see
-        `errcomp.readers.output.Output`). The artifact of NeuSight has its pairs as ``.pairs``, its
+        `errcomp.readers.core.output.Output`). The artifact of NeuSight has its pairs as ``.pairs``, its
         operators as ``.kernels``.
 
     Raises
@@ -68,10 +68,10 @@ def read(
                 f"{path}: the columns and the unit of a tool's output are known. Leave them out."
             )
         if is_artifact(path):
-            from errcomp.readers import neusight
+            from errcomp.readers.learned import neusight
 
             return neusight.read(path)
-        from errcomp.readers.ingesting import ingest
+        from errcomp.readers.core.ingest import ingest
 
         return ingest(path)
     from errcomp.readers.plain import read_pairs
@@ -89,10 +89,10 @@ def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = Non
     InputError
         It cannot be read.
     """
-    from errcomp.readers.archives import is_archive
-    from errcomp.readers.registry import recognise
+    from errcomp.readers.core.archives import is_archive
+    from errcomp.readers.core.registry import recognise
+    from errcomp.readers.core.source import Source
     from errcomp.readers.rows import is_rows
-    from errcomp.readers.source import Source
 
     with files_readable():
         if Path(path).is_dir():

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errcomp.errors import InputError
-from errcomp.readers.archives import is_archive
-from errcomp.readers.output import Output, Skipped
-from errcomp.readers.registry import Format, read_source, recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.archives import is_archive
+from errcomp.readers.core.output import Output, Skipped
+from errcomp.readers.core.registry import Format, read_source, recognise
+from errcomp.readers.core.source import Source
 
 __all__ = ["Along", "Found", "is_data", "look"]
 

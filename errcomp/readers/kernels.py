@@ -25,7 +25,7 @@ def is_artifact(path: str | PathLike[str]) -> bool:
     >>> is_artifact("kernels.csv")
     False
     """
-    from errcomp.readers._neusight_files import find_root
+    from errcomp.readers.learned.neusight.files import find_root
 
     try:
         find_root(Path(path))
@@ -101,10 +101,10 @@ def read(
             f"{path}: the columns and the unit of a tool's output are known. Leave them out."
         )
     if not is_artifact(path):
-        from errcomp.readers.ingesting import ingest
+        from errcomp.readers.core.ingest import ingest
 
         return ingest(path).kernels.of_tool(tool)
-    from errcomp.readers import neusight
+    from errcomp.readers.learned import neusight
 
     wanted_tool = "neusight" if tool is None else tool
     # The other predictors are not read: that is most of the time.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from errcomp.errors import InputError, describe_names, offer
-from errcomp.readers.registry import Format, formats
+from errcomp.readers.core.registry import Format, formats
 
 __all__ = ["NO_OUTPUT", "Tool", "tools"]
 

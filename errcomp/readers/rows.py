@@ -5,9 +5,9 @@ from __future__ import annotations
 from os import PathLike
 
 from errcomp.errors import describe_names
-from errcomp.readers.output import LEVELS, Output, output
-from errcomp.readers.registry import Format, read_as
-from errcomp.readers.source import Source
+from errcomp.readers.core.output import LEVELS, Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
 
 __all__ = ["FORMATS", "is_rows", "read"]
 

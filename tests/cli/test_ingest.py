@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from errcomp.cli import ingest as command
-from errcomp.readers.output import output
+from errcomp.readers.core.output import output
 
 LOG = "sys[{}] finished, {} cycles, exposed communication 3 cycles.\n"
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from errcomp.readers.ingesting import ingest
+from errcomp.readers.core.ingest import ingest
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import accel_sim, gpgpu_sim
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.output import Output
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.output import Output
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.simulators import accel_sim, gpgpu_sim
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
 

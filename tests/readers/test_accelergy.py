@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.accelergy import read
+from errcomp.readers.simulators.accelergy import read
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 
@@ -112,8 +112,8 @@ def test_energies_of_a_run() -> None:
     ],
 )
 def test_other_forms_are_refused(tmp_path: Path, content: str, message: str) -> None:
-    from errcomp.readers.accelergy import FORMATS
-    from errcomp.readers.source import Source
+    from errcomp.readers.core.source import Source
+    from errcomp.readers.simulators.accelergy import FORMATS
 
     path = tmp_path / "table.yaml"
     path.write_text(content)

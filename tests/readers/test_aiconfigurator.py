@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import aiconfigurator
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.output import Output
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.output import Output
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.serving import aiconfigurator
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.archgym import read
-from errcomp.readers.ingesting import ingest
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.simulators.archgym import read
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "archgym-observations"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import archives
-from errcomp.readers.ingesting import ingest
+from errcomp.readers.core import archives
+from errcomp.readers.core.ingest import ingest
 
 LOG = b"sys[0] finished, 12 cycles, exposed communication 3 cycles.\n"
 

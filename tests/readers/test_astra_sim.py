@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import survey_runs
-from errcomp.readers.astra_sim import FORMATS, read
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.collectives.astra_sim import FORMATS, read
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.learned import survey_runs
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 LOGS = FIXTURES / "astra-sim-log"

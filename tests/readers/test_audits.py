@@ -15,10 +15,10 @@ from errcomp import datasets
 from errcomp.caveats import check, relative_difference
 from errcomp.claims.registry import user_claim
 from errcomp.errors import InputError
-from errcomp.readers import blis, echo, llmservingsim
 from errcomp.readers import read as read_any
-from errcomp.readers.output import Output
-from errcomp.readers.survey import build
+from errcomp.readers.core.output import Output
+from errcomp.readers.learned.survey import build
+from errcomp.readers.serving import blis, echo, llmservingsim
 from errcomp.results import Caveat
 from errcomp.tables import Pairs
 

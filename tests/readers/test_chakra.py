@@ -13,10 +13,10 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.propagation.graph import Dag, time_at
 from errcomp.propagation.graph.document import read_document
-from errcomp.readers.chakra import FORMATS, begins_trace, read
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.collectives.chakra import FORMATS, begins_trace, read
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 TRACES = FIXTURES / "chakra-et"

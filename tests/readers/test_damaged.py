@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.propagation.graph.document import read_document
-from errcomp.readers.registry import Format, formats, recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.registry import Format, formats, recognise
+from errcomp.readers.core.source import Source
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 FORMATS = [one for one in formats() if (FIXTURES / one.name).is_dir() and not one.folder]

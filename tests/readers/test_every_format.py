@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.output import LEVELS, Output
-from errcomp.readers.registry import REFERENCES, Format, formats, recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.output import LEVELS, Output
+from errcomp.readers.core.registry import REFERENCES, Format, formats, recognise
+from errcomp.readers.core.source import Source
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 READABLE = [one for one in formats() if one.read is not None and not one.folder]

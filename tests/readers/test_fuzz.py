@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
 
 FOUND = Path(__file__).parents[1] / "data" / "fuzz"
 

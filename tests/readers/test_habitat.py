@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import habitat
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.output import Output
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.output import Output
+from errcomp.readers.learned import habitat
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
 

@@ -10,11 +10,11 @@ import pytest
 
 import errcomp as ec
 from errcomp.errors import InputError
-from errcomp.readers import registry
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.output import Output, output
-from errcomp.readers.registry import Format, formats_of, read_source
-from errcomp.readers.source import Source
+from errcomp.readers.core import registry
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, formats_of, read_source
+from errcomp.readers.core.source import Source
 from errcomp.report.tables.writing import write_frame
 from errcomp.tables import Pairs
 

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import jax
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers import jax
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "jax-xplane"
 

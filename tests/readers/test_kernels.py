@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import kernels, neusight
+from errcomp.readers import kernels
+from errcomp.readers.learned import neusight
 from errcomp.tables import Kernels
 
 CSV = (

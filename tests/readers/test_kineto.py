@@ -14,12 +14,13 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.propagation.graph import time_at
 from errcomp.propagation.graph.document import read_document
-from errcomp.readers import _kineto_events, kineto
-from errcomp.readers._kineto_classes import class_of
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.output import Output
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.output import Output
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers import kineto
+from errcomp.readers.profilers.kineto import events as _kineto_events
+from errcomp.readers.profilers.kineto.classes import class_of
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "kineto-trace"
 GOOD = FIXTURES / "good" / "trace.json"

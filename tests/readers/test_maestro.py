@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.maestro import FORMATS, read
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.simulators.maestro import FORMATS, read
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "maestro-layers"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.ingesting import ingest, same_captures
-from errcomp.readers.output import Output, output
-from errcomp.readers.registry import Format
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest, same_captures
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format
+from errcomp.readers.core.source import Source
 
 KERNEL: dict[str, Any] = {"tool": "X", "level": "kernel", "quantity": "time", "unit": "us"}
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import neusight, read
-from errcomp.readers._neusight_files import Operator
-from errcomp.readers._neusight_operators import add_up, match_operators, repeat_counts
+from errcomp.readers import read
+from errcomp.readers.learned import neusight
+from errcomp.readers.learned.neusight.files import Operator
+from errcomp.readers.learned.neusight.operators import add_up, match_operators, repeat_counts
 
 H100, V100 = "NVIDIA_H100_80GB_HBM3", "Tesla_V100-PCIE-32GB"
 PREDICTED = "Name,OpName,Prev,OutputShape,fw_latency,e2e_latency\n"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import neusight
-from errcomp.readers._neusight_files import parse_stem, read_operators, read_total
-from errcomp.readers._neusight_operators import add_up, match_operators, repeat_counts
+from errcomp.readers.learned import neusight
+from errcomp.readers.learned.neusight.files import parse_stem, read_operators, read_total
+from errcomp.readers.learned.neusight.operators import add_up, match_operators, repeat_counts
 
 pytestmark = pytest.mark.shared
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import neusight, read
+from errcomp.readers import read
+from errcomp.readers.learned import neusight
 
 H100 = "NVIDIA_H100_80GB_HBM3"
 RUN = f"{H100}/gpt2-inf-8-1"

@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import nsys
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers import nsys
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 EXPORT = FIXTURES / "nsys-sqlite" / "good" / "report.sqlite"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errcomp.errors import InputError
-from errcomp.readers import nsys
-from errcomp.readers.nsys import read_lines
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers import nsys
+from errcomp.readers.profilers.nsys import read_lines
 
 GOOD = Path(__file__).parents[1] / "data" / "readers" / "nsys-lines" / "good" / "export.json"
 COLUMNS = ("kernel", "measured", "unit", "start", "device_id", "stream", "grid", "bytes")

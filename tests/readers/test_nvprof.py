@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errcomp.errors import InputError
-from errcomp.readers import nvprof
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers import nvprof
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 TRACE, SUMMARY = FIXTURES / "nvprof-trace", FIXTURES / "nvprof-summary"

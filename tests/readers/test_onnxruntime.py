@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import onnxruntime
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers import onnxruntime
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 PROFILE = FIXTURES / "onnxruntime-profile"

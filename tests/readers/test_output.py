@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.output import output
+from errcomp.readers.core.output import output
 from errcomp.results import Dropped
 
 KERNEL: dict[str, Any] = {"tool": "x", "level": "kernel", "quantity": "time", "unit": "us"}

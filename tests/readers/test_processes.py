@@ -12,19 +12,21 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import _processes, ingesting, registry
+from errcomp.readers import _processes
 from errcomp.readers._looking import Along
-from errcomp.readers.ingesting import File, ingest, processes_for, read_files
-from errcomp.readers.output import Output, Skipped, output
-from errcomp.readers.registry import Format
-from errcomp.readers.source import Source
+from errcomp.readers.core import ingest as ingesting
+from errcomp.readers.core import registry
+from errcomp.readers.core.ingest import File, ingest, processes_for, read_files
+from errcomp.readers.core.output import Output, Skipped, output
+from errcomp.readers.core.registry import Format
+from errcomp.readers.core.source import Source
 from errcomp.results import Dropped
 
 LOG = "sys[0] finished, 12 cycles, exposed communication 3 cycles.\n"
 #: A package of somebody else, as the processes see it.
 PACKAGE = """
-from errcomp.readers.output import output
-from errcomp.readers.registry import Format
+from errcomp.readers.core.output import output
+from errcomp.readers.core.registry import Format
 
 ROW = {"tool": "X", "level": "model", "quantity": "time", "unit": "ms", "predicted": 1.0}
 

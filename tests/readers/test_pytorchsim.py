@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.pytorchsim import FORMATS, read
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.simulators.pytorchsim import FORMATS, read
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 

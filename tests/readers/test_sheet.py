@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.sheet import sheet_of, to_numbers
+from errcomp.readers.core.sheet import sheet_of, to_numbers
 
 
 def test_blanks_commas_at_the_end_and_repeated_headers() -> None:
@@ -78,7 +78,7 @@ def test_long_fields() -> None:
 def test_parts_of_any_size_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["a,b,", "1, x,", "", "a,b,", '2,"y', 'z",', "3,w,", "4,v,"]
     for some in (1, 2, 3, 100):
-        monkeypatch.setattr("errcomp.readers.sheet._LINES", some)
+        monkeypatch.setattr("errcomp.readers.core.sheet._LINES", some)
         sheet = sheet_of("a.csv", iter(lines), first_line=10)
         assert sheet.numbers("a").tolist() == [1, 2, 3, 4]
         assert sheet.texts("b") == ["x", "y\nz", "w", "v"]

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import simai
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
+from errcomp.readers.collectives import simai
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
 
 FOLDER = Path(__file__).parents[1] / "data" / "readers" / "simai-end-to-end"
 

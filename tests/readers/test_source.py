@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.source import Source
+from errcomp.readers.core.source import Source
 
 
 def source(tmp_path: Path, content: str | bytes, name: str = "a.txt") -> Source:
@@ -146,7 +146,7 @@ def test_a_table_below_other_lines(tmp_path: Path) -> None:
 def test_blocks_of_any_size_give_the_same_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, encoding: str
 ) -> None:
-    monkeypatch.setattr("errcomp.readers.source._BLOCK", max(block, 2))
+    monkeypatch.setattr("errcomp.readers.core.source._BLOCK", max(block, 2))
     text = "\r\na\r\n\r\n\rµ 𝄞\u2028x\n\n\nlast\r\n\n\r\n"
     wanted = ["", "a", "", "", "µ 𝄞\u2028x", "", "", "last"]
     found = source(tmp_path, text.encode(encoding))
@@ -170,7 +170,7 @@ def test_blocks_of_any_size_give_the_same_lines(
 def test_what_is_no_text_is_named_in_any_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: bytes
 ) -> None:
-    monkeypatch.setattr("errcomp.readers.source._BLOCK", 5)
+    monkeypatch.setattr("errcomp.readers.core.source._BLOCK", 5)
     found = source(tmp_path, b"1\n" * 6 + b"abc" + bad + b"\n9")
     with pytest.raises(InputError, match=r"^a\.txt: line 7: (byte 0x|a zero byte)"):
         found.lines()

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
-from errcomp.readers.sparseloop import FORMATS, read
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.simulators.sparseloop import FORMATS, read
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 

@@ -11,8 +11,8 @@ import pytest
 
 from errcomp import datasets
 from errcomp.errors import InputError
-from errcomp.readers.survey import CELL_COLUMNS, LAYOUTS, build
-from errcomp.readers.survey_runs import QUANTILE_RULES, read_runs
+from errcomp.readers.learned.survey import CELL_COLUMNS, LAYOUTS, build
+from errcomp.readers.learned.survey_runs import QUANTILE_RULES, read_runs
 
 REQUEST_COLUMNS = (
     "Request Id",

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import survey_runs
-from errcomp.readers.ingesting import ingest
-from errcomp.readers.output import Output
-from errcomp.readers.registry import recognise
-from errcomp.readers.source import Source
-from errcomp.readers.timeloop import read
+from errcomp.readers.core.ingest import ingest
+from errcomp.readers.core.output import Output
+from errcomp.readers.core.registry import recognise
+from errcomp.readers.core.source import Source
+from errcomp.readers.learned import survey_runs
+from errcomp.readers.simulators.timeloop import read
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "timeloop-stats"
 GOOD = FIXTURES / "good" / "timeloop-mapper.stats.txt"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errcomp.readers import _wire
+from errcomp.readers.core import protobuf as _wire
 
 
 def varint(value: int) -> bytes:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from errcomp.calibration.modelfile.arrays import decode, describe, encode
 from errcomp.calibration.modelfile.content import FeatureRange, Member, ModelContent, plain_json
 from errcomp.errors import InputError, describe_names
-from errcomp.readers._strict import loads
+from errcomp.system.strict_json import loads
 
 __all__ = ["FORMAT", "SCHEMA", "content_of", "entries_of", "manifest_of", "stored"]
 

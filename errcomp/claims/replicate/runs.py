@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from errcomp.claims.replicate.judging import Candidate, PrintedCell, Source, judge, no_data
 from errcomp.claims.replicate.results import Cell
-from errcomp.readers.survey_runs import QUANTILE_RULES
+from errcomp.readers.learned.survey_runs import QUANTILE_RULES
 
 __all__ = ["same_load", "table7", "table8"]
 

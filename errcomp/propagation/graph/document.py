@@ -36,7 +36,7 @@ from errcomp.propagation.graph.prediction import LAYERS, Input, Prediction, Prov
 from errcomp.propagation.graph.quantities import attach
 from errcomp.propagation.psd import check_correlation
 from errcomp.propagation.terms import KINDS, Floats, Level, Terms
-from errcomp.readers._strict import loads
+from errcomp.system.strict_json import loads
 
 __all__ = [
     "FORMAT",

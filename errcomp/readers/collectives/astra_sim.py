@@ -1,0 +1,413 @@
+"""ASTRA-sim: what its log says of each system when it has finished."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.values import number_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+# ASTRA-sim 1: its tables with a row for each layer, and what its log says of layers.
+
+#: The line of a log that ends all: the time of the whole run.
+_ALL_FINISHED = re.compile(r"^all passes finished at time: (\d{1,18})(?:,|\s*$)")
+_LAYER = re.compile(
+    r"^id: (\S.*?) ,Total cycles spent (on |idle waiting for )(fwd|weight grad|input grad)"
+    r"(?: pass)? (compute|comm|finish): (\d{1,18})\s*$"
+)
+_PHASES = {"fwd": "fwd", "weight grad": "wg", "input grad": "ig"}
+_ENDINGS = {
+    "compute": "time",
+    "exposed comm": "exposed communication",
+    "total comm": "communication",
+}
+_WHOLE = {
+    "workload finished at": "time",
+    "total comp": "compute",
+    "total exposed comm": "exposed communication",
+}
+
+
+def is_end_to_end(source: Source) -> bool:
+    """Say whether this is EndToEnd.csv: two columns without name, then those of the phases."""
+    names = source.header
+    return names[:2] == ("", "") and {"fwd compute", "workload finished at"} <= set(names)
+
+
+def is_delays(source: Source) -> bool:
+    """Say whether this is detailed.csv."""
+    names = source.header
+    kinds = ("queuing delay phase", "network delay phase", "shared bus ")
+    return names[:2] == ("", "") and any(name.startswith(kinds) for name in names)
+
+
+def is_utilization(source: Source) -> bool:
+    """Say whether this is the use of each dimension of the network over time."""
+    names = source.header
+    return names[0] == "time (us)" and names[1:2] == ("dim1 util",)
+
+
+def read_end_to_end(source: Source) -> Output:
+    """Read the times of layers, and of each run as a whole.
+
+    Raises
+    ------
+    InputError
+        A row is cut off or has no run, or a value is no number.
+    """
+    lines = source.lines()
+    first = next(i for i, line in enumerate(lines) if line.strip())
+    header = [cell.strip() for cell in lines[first].split(",")]
+    names = {name: i for i, name in enumerate(header) if name}
+    rows: list[dict[str, Any]] = []
+    whole: dict[tuple[str, str], dict[str, Any]] = {}
+    layers: dict[str, int] = {}
+    layer = ""
+    for number, line in enumerate(lines[first + 1 :], start=first + 2):
+        cells = [cell.strip() for cell in line.split(",")]
+        if not any(cells):
+            continue
+        if len(cells) <= max(names.values()) or not cells[1]:
+            raise source.error(
+                "a row with fewer fields than the header has names, or without a run. The file "
+                "may be cut off: copy it again.",
+                line=number,
+            )
+        # The name of a layer stands in the first of its rows, one for each run.
+        layer, run = cells[0] or layer, cells[1]
+        values = {
+            name: number_at(source, name, cells[i], number) for name, i in names.items() if cells[i]
+        }
+        common = {"tool": "ASTRA-sim", "unit": "us", "run": run}
+        keys = {**common, "kernel": layer, "layer": layers.setdefault(run, 0)}
+        layers[run] += 1
+        rows += [{**keys, **row} for row in _phases(values)]
+        for name, quantity in _WHOLE.items():
+            if name in values:
+                value = {"level": "system", "quantity": quantity, "predicted": values[name]}
+                whole[(run, name)] = {**common, **value}
+    return output(source.name, "astra-sim-end-to-end", [*whole.values(), *rows])
+
+
+def _phases(values: dict[str, float]) -> list[dict[str, Any]]:
+    found = []
+    for name, value in values.items():
+        phase, _, ending = name.partition(" ")
+        quantity = _ENDINGS.get(ending)
+        # A phase without communication has none, and not one of no duration.
+        if phase in _PHASES.values() and quantity and (value or ending != "total comm"):
+            level = "collective" if ending == "total comm" else "kernel"
+            kind = {"level": level, "quantity": quantity, "phase": phase}
+            found.append({**kind, "predicted": value})
+    return found
+
+
+def row_of(line: str) -> dict[str, Any] | None:
+    """Return what a line of a log says of a layer or of the whole run, in cycles."""
+    common = {"tool": "ASTRA-sim", "unit": "cycles"}
+    if match := _ALL_FINISHED.match(line):
+        value = {"quantity": "time", "predicted": float(match[1])}
+        return {**common, "level": "system", **value}
+    if (match := _LAYER.match(line)) is None:
+        return None
+    ending = {"comm": "total comm", "finish": "exposed comm"}.get(match[4], match[4])
+    row = _phases({f"{_PHASES[match[3]]} {ending}": float(match[5])})
+    return {**common, "kernel": match[1], **row[0]} if row else None
+
+
+_FINISHED = re.compile(
+    r"sys\[(\d{1,9})\] (?:iteration (\d{1,9}) )?finished, (\d+) cycles, "
+    r"exposed communication (-?\d+) cycles"
+)
+_SPENT = re.compile(r"sys\[(\d{1,9})\], ([A-Z][A-Za-z ]*) time: (\d+)\s*$")
+_NODE = re.compile(
+    r"Node (\d{1,18}): Size: (\d{1,18}) bytes, Duration: (\d+) ns, Bandwidth: ([0-9.]+) GB/s"
+)
+_DETAILS = re.compile(r"sys\[(\d{1,9})\], Network bandwidth details:")
+_FAILED = re.compile(r"\[(?:critical|error)\] (.*\S)")
+#: Lines that no other tool writes: enough to know a log in which nothing finished.
+_MARKS = re.compile(
+    r"ring of node \d+, id: \d+ dimension: |sys\[\d+\]\. Post statistics processing|"
+    r"\[(?:workload|statistics|system::\S+|network)\] \[\w+\] |"
+    r"sys\[\d+\], (?:Wall|Comm) time: |"
+    r"^all passes finished at time: \d+, id of first layer: "
+)
+#: What the kinds of operators are called, and what their total is called here.
+_QUANTITIES = {
+    "Comm": "communication",
+    "GPU": "compute",
+    "CPU": "host compute",
+    "Remote mem": "remote memory",
+    "Replay": "replay",
+    "Wall": "wall time",
+}
+_NO_OUTPUT = "no output: the run failed or was killed"
+_NOT_FINISHED = "did not finish: no system says so"
+_COMMON = {"tool": "ASTRA-sim", "level": "system", "unit": "cycles"}
+#: Stands for the system that version 1 does not name.
+_FIRST: tuple[int, str | None] = (-1, None)
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read logs of ASTRA-sim of versions 1 and 2 (plain or spdlog), and tables of version 1.
+
+    Parameters
+    ----------
+    path : path
+        A log, ``EndToEnd.csv`` of version 1, the JSON in which the survey of Li et al. collects
+        logs, or a folder or archive.
+
+    Returns
+    -------
+    Output
+        For each system ("rank") the simulated ``time``, the ``exposed communication`` and, where
+        stated, the time spent in ``communication``, ``compute``, …, in cycles (1 ns in the
+        analytical back end), as predictions. Version 1 has one time of the run, and those of each
+        layer by ``phase``; its tables are in us. A log in which a system finishes again holds
+        several runs, which are numbered. Where the log lists them, the ``time`` (ns) and
+        ``bandwidth`` of each communication, level "collective". A run that did not finish is a row
+        with a status.
+
+    Raises
+    ------
+    InputError
+        The file is not text, or its JSON has another form.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.txt"
+    >>> _ = path.write_text("sys[1] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    >>> read(path).rows.select("quantity", "predicted", "rank").rows()
+    [('time', 1200.0, 1), ('exposed communication', 300.0, 1)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _log(source: Source) -> bool:
+    if source.json_names:
+        return False
+    return any(_FINISHED.search(line) or _MARKS.search(line) for line in source.head_lines)
+
+
+def _read_log(source: Source) -> Output:
+    return output(source.name, "astra-sim-log", _rows(source.lines(), ""))
+
+
+@dataclass
+class _Log:
+    """What has been read of a log so far."""
+
+    runs: list[list[dict[str, Any]]] = field(default_factory=lambda: [[]])
+    finished: set[tuple[int, str | None]] = field(default_factory=set)
+    why: str = ""
+    rank_of_nodes: int | None = None
+    again: bool = False
+
+    def take(self, line: str) -> None:
+        if found := _FINISHED.search(line):
+            rank, iteration = int(found[1]), found[2]
+            if (rank, iteration) in self.finished:
+                self._another_run()
+            self.finished.add((rank, iteration))
+            keys: dict[str, Any] = {**_COMMON, "rank": rank}
+            if iteration is not None:
+                keys["iteration"] = int(iteration)
+            exposed = {"quantity": "exposed communication", "predicted": float(found[4])}
+            self.runs[-1] += [
+                {**keys, "quantity": "time", "predicted": float(found[3])},
+                {**keys, **exposed},
+            ]
+        elif row := row_of(line):
+            if _FIRST in self.finished:
+                self._another_run()
+            if row["level"] == "system":
+                self.finished.add(_FIRST)
+            self.runs[-1].append(row)
+        else:
+            self._other(line)
+
+    def _another_run(self) -> None:
+        self.runs.append([])
+        self.finished.clear()
+        self.again = True
+
+    def _other(self, line: str) -> None:
+        if found := _SPENT.search(line):
+            what = _QUANTITIES.get(found[2], f"{found[2].lower()} time")
+            value = {"quantity": what, "predicted": float(found[3])}
+            self.runs[-1].append({**_COMMON, "rank": int(found[1]), **value})
+        elif found := _DETAILS.search(line):
+            self.rank_of_nodes = int(found[1])
+        elif found := _NODE.search(line):
+            self.runs[-1] += _communication(found, self.rank_of_nodes)
+        elif found := _FAILED.search(line):
+            self.why = found[1]
+
+
+def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
+    """Return the rows of a log; runs of several are called ``name#2`` and so on."""
+    log = _Log()
+    for line in lines:
+        log.take(line)
+    for i, run in enumerate(log.runs):
+        number = f"#{i + 1}" if log.again else ""
+        _name(run, f"{name}{number}" if name else f"run {i + 1}" if log.again else "")
+    if not log.finished:
+        named = {"run": name} if name else {}
+        status = log.why or _NOT_FINISHED
+        log.runs[-1].append({**_COMMON, **named, "quantity": "time", "status": status})
+    return [row for run in log.runs for row in _without_repeats(run)]
+
+
+def _communication(found: re.Match[str], rank: int | None) -> list[dict[str, Any]]:
+    keys = {
+        **{"tool": "ASTRA-sim", "level": "collective", "rank": rank},
+        **{"node": int(found[1]), "size_bytes": int(found[2])},
+    }
+    bandwidth = float(found[4]) if found[4].count(".") < 2 and found[4] != "." else None
+    return [
+        {**keys, "quantity": "time", "unit": "ns", "predicted": float(found[3])},
+        {**keys, "quantity": "bandwidth", "unit": "GB/s", "predicted": bandwidth},
+    ]
+
+
+def _name(rows: Sequence[dict[str, Any]], run: str) -> None:
+    ranks = len({row["rank"] for row in rows if row["level"] == "system" and "rank" in row})
+    for row in rows:
+        if run:
+            row["run"] = run
+        row["ranks"] = ranks or None
+
+
+def _without_repeats(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out wall times that are the time of the same system once more."""
+    times = {(r["rank"], r["predicted"]) for r in rows if r["quantity"] == "time" and "rank" in r}
+    return [
+        row
+        for row in rows
+        if row["quantity"] != "wall time" or (row["rank"], row["predicted"]) not in times
+    ]
+
+
+def _survey(source: Source) -> bool:
+    return "log_files" in source.json_names and b'"raw_lines"' in source.head
+
+
+def _read_survey(source: Source) -> Output:
+    content = source.json()
+    logs = content.get("log_files") if isinstance(content, dict) else None
+    if not isinstance(logs, list):
+        raise source.error("must hold a list log_files. Copy the file again.")
+    rows: list[dict[str, Any]] = []
+    for i, log in enumerate(logs, start=1):
+        name = log.get("file") if isinstance(log, dict) else None
+        lines = log.get("raw_lines") if isinstance(log, dict) else None
+        if not isinstance(name, str) or not isinstance(lines, list):
+            raise source.error(
+                f"log_files, entry {i}: must have a file and raw_lines. Copy the file again."
+            )
+        run = name.removesuffix(".log")
+        if lines:
+            rows += _rows([line for line in lines if isinstance(line, str)], run)
+        else:
+            rows.append({**_COMMON, "quantity": "time", "run": run, "status": _NO_OUTPUT})
+    return output(source.name, "astra-sim-survey", rows)
+
+
+def _network(source: Source) -> bool:
+    starts = {line.split(":")[0].strip() for line in source.head_lines if ":" in line}
+    return {"topology", "npus_count"} <= starts and not source.json_names
+
+
+def _system(source: Source) -> bool:
+    return {"all-reduce-implementation", "scheduling-policy"} <= set(source.json_names)
+
+
+def _refused(name: str, files: str, recognise: Any, what: str) -> Format:
+    return no_times(
+        name,
+        "ASTRA-sim",
+        files,
+        recognise,
+        f"It describes the {what} to simulate, and holds no times.",
+        sample="HGX-H100-validated of its examples",
+    )
+
+
+_ALL = ("time", "exposed communication", *_QUANTITIES.values())
+FORMATS = (
+    Format(
+        name="astra-sim-log",
+        tool="ASTRA-sim",
+        files="log (stdout)",
+        levels=("system", "collective", "kernel"),
+        quantities=(*_ALL, "bandwidth"),
+        units=("cycles", "ns", "GB/s"),
+        gives="predictions",
+        sample="2.x, plain and spdlog",
+        recognise=_log,
+        read=_read_log,
+        limits="Cycles are 1 ns in the analytical back end only. Utilisation by the roofline is "
+        "left out.",
+    ),
+    Format(
+        name="astra-sim-survey",
+        tool="ASTRA-sim",
+        files="astra_sim_results.json of the survey's repository",
+        levels=("system",),
+        quantities=_ALL,
+        units=("cycles",),
+        gives="predictions",
+        sample="ml-perf-survey",
+        recognise=_survey,
+        read=_read_survey,
+        limits="Published errors that it quotes are left out.",
+    ),
+    Format(
+        name="astra-sim-end-to-end",
+        tool="ASTRA-sim",
+        files="EndToEnd.csv of version 1",
+        levels=("system", "kernel", "collective"),
+        quantities=("time", "compute", "exposed communication", "communication"),
+        units=("us",),
+        gives="predictions",
+        sample="",
+        recognise=is_end_to_end,
+        read=read_end_to_end,
+        limits="Cycles of 1 ns, divided by 1000: another clock makes other units of them. The "
+        "communication of a layer is from its issue to its end, with waiting.",
+    ),
+    no_times(
+        "astra-sim-delays",
+        "ASTRA-sim",
+        "detailed.csv of version 1",
+        is_delays,
+        "Holds mean delays of messages in queues and links, no times of layers: EndToEnd.csv has "
+        "them.",
+        part_of="astra-sim-end-to-end",
+    ),
+    no_times(
+        "astra-sim-utilization",
+        "ASTRA-sim",
+        "*_dimension_utilization_*.csv",
+        is_utilization,
+        "Holds how much each dimension of the network is used over time, no durations: "
+        "EndToEnd.csv has them.",
+    ),
+    _refused("astra-sim-network", "network.yml", _network, "network"),
+    _refused("astra-sim-system", "system.json", _system, "system"),
+)

@@ -1,0 +1,494 @@
+"""Chakra: execution traces, as protobuf (.et) and as the JSON that PyTorch writes."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.protobuf import (
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    VARINT,
+    double,
+    fields,
+    messages,
+    signed,
+    single,
+    varints,
+)
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.wide import as_dropped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from os import PathLike
+
+    import polars as pl
+
+    from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+# Nodes of a Chakra execution trace: the protobuf messages of et_def.proto, decoded.
+
+#: Types of nodes and of collectives, by number.
+TYPES = (
+    *("invalid", "metadata", "memory load", "memory store", "compute", "send", "receive"),
+    *("collective", "storage", "batch", "checkpoint"),
+)
+METADATA = 1
+#: Newer schemas add types: so many are still taken for one.
+_MOST_TYPES = 64
+COLLECTIVES = (
+    *("all-reduce", "reduce", "all-gather", "gather", "scatter", "broadcast", "all-to-all"),
+    *("reduce-scatter", "reduce-scatter-block", "barrier"),
+)
+_VERSION = re.compile(rb"\d+(?:\.\d+)*(?:[-+.\w]*)")
+#: Attributes that become columns; the others (values of operators, schemas) may be long.
+_WANTED = frozenset(
+    (
+        *("is_cpu_op", "comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag"),
+        *("pg_name", "stream", "num_ops", "tensor_size", "rf_id"),
+    )
+)
+
+#: With what they begin: most attributes of a node are others, and need not be decoded.
+_WANTED_STARTS = tuple(b"\n" + bytes([len(name)]) + name.encode() for name in sorted(_WANTED))
+
+
+@dataclass(slots=True)
+class Node:
+    """One node.
+
+    Attributes
+    ----------
+    id : int
+    name : str
+    type : int
+        Index into `TYPES`.
+    after : list of int
+        Nodes that it waits for: its control and data dependencies.
+    start, duration : int
+        Microseconds; 0 where there is none.
+    shapes : str
+        Of its inputs.
+    attributes : dict
+        Those that are used here.
+    """
+
+    id: int = 0
+    name: str = ""
+    type: int = 0
+    after: list[int] = field(default_factory=list)
+    start: int = 0
+    duration: int = 0
+    shapes: str = ""
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+def begins_trace(head: bytes) -> bool:
+    """Is this the begin of a trace: global metadata, then a node, each after its length."""
+    found = []
+    try:
+        for message in messages(head):
+            found.append(list(fields(message)))
+            if len(found) == 2:
+                break
+    except ValueError:
+        # What the head cuts off is too long for it: the first message may be.
+        if not found:
+            return _begins_long(head)
+    if not found or not _is_metadata(found[0]):
+        return False
+    return _is_node(found[1]) if len(found) > 1 else _has_version(found[0])
+
+
+def _begins_long(head: bytes) -> bool:
+    """Is the begin of metadata here that is longer than the head: an attribute with a name."""
+    size = re.match(rb"[\x80-\xff]{1,4}[\x01-\x7f]\x12[\x01-\x7f]\x0a[\x01-\x7f]schema", head)
+    return size is not None
+
+
+def _is_metadata(found: list[tuple[int, int, int | bytes]]) -> bool:
+    return all(number in (1, 2) and kind == LENGTH for number, kind, _ in found)
+
+
+def _has_version(found: list[tuple[int, int, int | bytes]]) -> bool:
+    return any(
+        number == 1 and isinstance(value, bytes) and _VERSION.fullmatch(value) is not None
+        for number, _, value in found
+    )
+
+
+def _is_node(found: list[tuple[int, int, int | bytes]]) -> bool:
+    kinds = {number: kind for number, kind, _ in found}
+    types = [value for number, _, value in found if number == 3]
+    return (
+        kinds.get(2) == LENGTH
+        and kinds.get(3) == VARINT
+        and kinds.get(1, VARINT) == VARINT
+        and set(kinds) <= set(range(1, 16))
+        and all(isinstance(value, int) and value < _MOST_TYPES for value in types)
+    )
+
+
+def read_nodes(source: Source) -> tuple[str, list[Node]]:
+    """Return the version of the schema, and all nodes.
+
+    Raises
+    ------
+    InputError
+        The file is cut off, is no such trace, or two nodes have one id.
+    """
+    version, nodes = "", []
+    try:
+        for i, message in enumerate(messages(source.content())):
+            if i == 0:
+                version = _version(message)
+            else:
+                nodes.append(_node(message))
+    except ValueError as error:
+        raise source.error(
+            f"no execution trace, or it is cut off ({error}, after {len(nodes)} nodes). Copy it "
+            "again."
+        ) from None
+    if not nodes:
+        raise source.error("no node in this trace. It may be cut off: copy it again.")
+    if len({node.id for node in nodes}) < len(nodes):
+        raise source.error(
+            "two nodes have one id: several traces may be in one file. Give one file for each."
+        )
+    return version, nodes
+
+
+def _version(message: bytes) -> str:
+    for number, kind, value in fields(message):
+        if number == 1 and isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        if number == 2 and kind == LENGTH and isinstance(value, bytes):
+            name, found = _attribute(value, frozenset(("schema",)))
+            if name == "schema" and isinstance(found, str):
+                return found
+    return ""
+
+
+def _node(message: bytes) -> Node:
+    node = Node()
+    for number, _, value in fields(message):
+        if isinstance(value, bytes):
+            _part(node, number, value)
+        elif number == 1:
+            node.id = value
+        elif number == 3:
+            node.type = value
+        elif number in (4, 5):
+            node.after.append(value)
+        elif number == 6:
+            node.start = value
+        elif number == 7:
+            node.duration = value
+    return node
+
+
+def _part(node: Node, number: int, value: bytes) -> None:
+    """Take text, a packed list or a message into a node."""
+    if number == 2:
+        node.name = value.decode("utf-8", "replace")
+    elif number in (4, 5):
+        node.after += varints(value)
+    elif number == 8:
+        node.shapes = _shapes(value)
+    elif number == 10 and value.startswith(_WANTED_STARTS):
+        name, found = _attribute(value, _WANTED)
+        if found is not None:
+            node.attributes[name] = found
+
+
+def _shapes(message: bytes) -> str:
+    found = (v for number, _, v in fields(message) if number == 2 and isinstance(v, bytes))
+    return next((value.decode("utf-8", "replace") for value in found), "")
+
+
+def _attribute(message: bytes, wanted: frozenset[str]) -> tuple[str, Any]:
+    """Return the name of an attribute and, if it is wanted and no list, its value."""
+    name = ""
+    for number, kind, value in fields(message):
+        if number == 1 and isinstance(value, bytes):
+            name = value.decode("utf-8", "replace")
+        elif name in wanted and number > 2:
+            return name, _value(number, kind, value)
+    return name, None
+
+
+def _value(number: int, kind: int, value: int | bytes) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace") if number == 29 else None
+    if number == 27:
+        return bool(value)
+    if kind == FIXED64:
+        return double(value) if number == 3 else value
+    if kind == FIXED32:
+        return single(value) if number == 5 else value
+    if number in (15, 17):  # zigzag: the sign is in the last bit
+        return (value >> 1) ^ -(value & 1)
+    return signed(value) if number in (7, 9) else value
+
+
+def edges(nodes: list[Node]) -> Iterator[tuple[int, int]]:
+    """Yield what must be finished before what, of nodes that there are."""
+    known = {node.id for node in nodes}
+    for node in nodes:
+        for before in dict.fromkeys(node.after):
+            if before in known:
+                yield before, node.id
+
+
+_NO_TIME = "no duration in the trace"
+_LONGEST = 4000
+_COMMUNICATION = frozenset(TYPES.index(name) for name in ("send", "receive", "collective"))
+#: Attributes of nodes: what they are called here, and what they must be.
+_KEYS: dict[str, tuple[str, type]] = {
+    "comm_size": ("size_bytes", int),
+    "comm_src": ("from_rank", int),
+    "comm_dst": ("to_rank", int),
+    "pg_name": ("group", str),
+    "num_ops": ("operations", int),
+    "tensor_size": ("tensor_bytes", int),
+    "rf_id": ("record_function", int),
+    "is_cpu_op": ("host", bool),
+}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read execution traces: of Chakra (``.et``), or of PyTorch's ExecutionTraceObserver (JSON).
+
+    Parameters
+    ----------
+    path : path
+        A trace of one rank, or a folder or archive of traces.
+
+    Returns
+    -------
+    Output
+        One row for each ``node``: ``time`` (us) on the machine that was traced, with the key
+        ``host`` for operators of the CPU (their time is without that of operators within); level
+        "collective" with ``collective``, ``size_bytes`` for communication. A workload that was
+        written, not measured, has no times: its rows have a status. The JSON of PyTorch has times
+        only after ``chakra_trace_link``; ``record_function`` is what its operators have in common
+        with those of the profiler's trace ("Record function id").
+
+        ``graph`` of one ``.et`` makes the ``errcomp-prediction`` document of its nodes: each waits
+        for its control and data dependencies and, where nodes have start times, for the one before
+        it on its stream.
+
+    Raises
+    ------
+    InputError
+        The file is cut off or is no such trace, or two nodes have one id.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.0.et"
+    >>> _ = path.write_bytes(b"\x07\n\x050.0.4\x0a\x08\x01\x12\x02mm\x18\x04\x38\x07")
+    >>> found = read(path)
+    >>> found.rows.select("node", "kernel", "kernel_class", "measured", "unit").rows()
+    [(1, 'mm', 'compute', 7.0, 'us')]
+    >>> found.graph()["graph"]["nodes"]
+    [{'id': '1', 'chakra_node': 1, 'kernel': 'mm'}]
+    """
+    return read_as(path, FORMATS)
+
+
+def _trace(source: Source) -> bool:
+    return begins_trace(source.head)
+
+
+def _read_trace(source: Source) -> Output:
+    version, nodes = read_nodes(source)
+    operators = [node for node in nodes if node.type != METADATA]
+    timed = any(node.duration for node in operators)
+    unknown = len({one for node in nodes for one in node.after} - {node.id for node in nodes})
+    notes = []
+    if unknown:
+        notes.append(f"{unknown} nodes that others wait for are not in the trace.")
+    if not timed:
+        notes.append("No node has a duration: this is a workload to simulate, not a measurement.")
+    return output(
+        source.name,
+        "chakra-et",
+        _rows(operators, version),
+        dropped=as_dropped("metadata nodes", len(nodes) - len(operators)),
+        notes=notes,
+        graph=(lambda: _document(source, version, nodes)) if timed else None,
+    )
+
+
+def _rows(nodes: Sequence[Node], version: str) -> pl.DataFrame:
+    import polars as pl
+
+    kinds = [TYPES[node.type] if node.type < len(TYPES) else "unknown" for node in nodes]
+    columns: dict[str, list[Any]] = {
+        "level": ["collective" if n.type in _COMMUNICATION else "kernel" for n in nodes],
+        "measured": [float(node.duration) or None for node in nodes],
+        "status": [None if node.duration else _NO_TIME for node in nodes],
+        "kernel": [node.name or kind for node, kind in zip(nodes, kinds, strict=True)],
+        "kernel_class": kinds,
+        "node": [node.id for node in nodes],
+        "collective": [_collective(node) for node in nodes],
+        "stream": [_text(node.attributes.get("stream")) for node in nodes],
+        "start": [node.start or None for node in nodes],
+        "shape": [node.shapes or None for node in nodes],
+    }
+    for name, (new, kind) in _KEYS.items():
+        found = [node.attributes.get(name) for node in nodes]
+        columns[new] = [value if type(value) is kind else None for value in found]
+    frame = pl.DataFrame(columns, strict=False, infer_schema_length=None)
+    return frame.with_columns(
+        tool=pl.lit("Chakra"), quantity=pl.lit("time"), unit=pl.lit("us"), schema=pl.lit(version)
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _collective(node: Node) -> str | None:
+    if node.type not in _COMMUNICATION:
+        return None
+    if TYPES[node.type] != "collective":
+        return TYPES[node.type]
+    kind = node.attributes.get("comm_type", 0)
+    known = isinstance(kind, int) and 0 <= kind < len(COLLECTIVES)
+    return COLLECTIVES[kind] if known else "unknown"
+
+
+def _document(source: Source, version: str, nodes: Sequence[Node]) -> dict[str, Any]:
+    """Return the trace as a prediction whose times are those measured, without spread."""
+    ordered = sorted(nodes, key=lambda node: node.start)
+    streams = all(node.start for node in nodes if "stream" in node.attributes)
+    kinds = [(node.name, node.type, node.duration) for node in ordered if node.duration]
+    names = _names(kinds)
+    items = []
+    for node in ordered:
+        item: dict[str, Any] = {"id": str(node.id), "chakra_node": node.id}
+        if node.duration:
+            item["kernel"] = names[node.name, node.type, node.duration]
+        else:
+            item["duration"] = 0.0
+        if streams and (stream := _text(node.attributes.get("stream"))):
+            item["stream"] = stream
+        items.append(item)
+    counts = Counter(kinds)
+    terms = [
+        {
+            "id": names[kind],
+            "class": TYPES[kind[1]] if kind[1] < len(TYPES) else "unknown",
+            "value": float(kind[2]),
+            "count": count,
+        }
+        for kind, count in counts.items()
+    ]
+    return {
+        "format": "errcomp-prediction",
+        "version": 1,
+        "name": source.path.name,
+        "unit": "us",
+        "level": "model",
+        "distribution": {"kind": "log-ratio"},
+        "correlation": {"levels": []},
+        "terms": terms,
+        "graph": {
+            "node": "dag",
+            "nodes": items,
+            "edges": [[str(before), str(after)] for before, after in edges(list(nodes))],
+        },
+        "provenance": {
+            "tool": "Chakra",
+            "tool_version": version,
+            "created": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+            "inputs": [
+                {
+                    "name": source.path.name,
+                    "sha256": hashlib.sha256(source.content()).hexdigest(),
+                }
+            ],
+            "note": "Durations of the trace, without an error: give each term its spread.",
+        },
+    }
+
+
+def _names(kinds: Sequence[tuple[str, int, int]]) -> dict[tuple[str, int, int], str]:
+    """Return a name for each kind: that of its nodes, numbered where times differ."""
+    found: dict[tuple[str, int, int], str] = {}
+    taken: Counter[str] = Counter()
+    for kind in dict.fromkeys(kinds):
+        # A name is text without zero characters, and has an end.
+        plain = kind[0].replace("\0", "")[:_LONGEST] or "node"
+        name = plain
+        while name in taken:
+            taken[plain] += 1
+            name = f"{plain} #{taken[plain]}"
+        taken[name] += 1
+        found[kind] = name
+    return found
+
+
+def _json(source: Source) -> bool:
+    return {"schema", "pid", "nodes"} <= set(source.json_names)
+
+
+def _read_json(source: Source) -> Output:
+    from errcomp.readers.collectives.chakra.json import read_operators
+
+    frame, left_out = read_operators(source)
+    notes = []
+    if frame["measured"].null_count() == len(frame):
+        notes.append(
+            "PyTorch writes no times into this file: they are in the profiler's trace of the same "
+            "run, whose operators have the same record function id."
+        )
+    reason = "threads and processes, which are no operators"
+    return output(
+        source.name, "chakra-json", frame, dropped=as_dropped(reason, left_out), notes=notes
+    )
+
+
+FORMATS = (
+    Format(
+        name="chakra-et",
+        tool="Chakra",
+        files="execution trace of a rank (.et)",
+        levels=("kernel", "collective"),
+        quantities=("time",),
+        units=("us",),
+        gives="measurements",
+        reference="unknown",
+        sample="0.0.4, inputs of ASTRA-sim",
+        recognise=_trace,
+        read=_read_trace,
+        limits="Whole microseconds. A node that took less than one, or has none, has no duration "
+        "here: the format cannot tell. Values of tensors are left out.",
+    ),
+    Format(
+        name="chakra-json",
+        tool="Chakra",
+        files="PyTorch execution trace (JSON)",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("us",),
+        gives="measurements",
+        reference="hardware",
+        sample="schema 1.0.1, PyTorch 2.x",
+        recognise=_json,
+        read=_read_json,
+        limits="Has no times unless chakra_trace_link has put them in.",
+    ),
+)

@@ -1,0 +1,409 @@
+"""nccl-tests: measured times and bandwidths of collectives."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from errcomp.readers.core.keys import has
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.results import Dropped
+from errcomp.system.strict_json import is_number
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+_TOOL = "nccl-tests"
+#: Columns and what they hold.
+_MEASURES = (
+    ("time", "time", "us"),
+    ("cputime", "CPU time", "us"),
+    ("algbw", "algorithm bandwidth", "GB/s"),
+    ("busbw", "bus bandwidth", "GB/s"),
+)
+_JSON = {"time": "time", "cpu_time": "cputime", "alg_bw": "algbw", "bus_bw": "busbw"}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read logs of nccl-tests (also rccl-tests), and its JSON reports.
+
+    Parameters
+    ----------
+    path : path
+        A log, with or without the tags of a launcher, a report (``-J``), or a folder or archive
+        of them.
+
+    Returns
+    -------
+    Output
+        For each size and placement (out-of-place, in-place) the measured ``time`` (us),
+        ``algorithm bandwidth`` and ``bus bandwidth`` (GB/s), with ``collective``, ``size_bytes``,
+        ``ranks``, ``nodes`` and ``device``. Equal points of one run have a ``repeat``.
+
+    Raises
+    ------
+    InputError
+        There is no table, or a value is no number.
+
+    Notes
+    -----
+    Wrong results are rows with a status. Old logs do not name the collective: it is found from
+    sizes and columns where these leave one possibility (an all_reduce or a reduce_scatter of two
+    ranks or more), else left open.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.txt"
+    >>> _ = path.write_text(
+    ...     "#   Rank  0 Pid 1 on a device  0 [0x00] A100\n"
+    ...     "#   Rank  1 Pid 2 on b device  0 [0x00] A100\n"
+    ...     "# size count type redop time algbw busbw error time algbw busbw error\n"
+    ...     "1024 256 float sum 34.5 0.03 0.03 0e+00 34.0 0.03 0.03 0e+00\n")
+    >>> read(path).of(quantity="time").rows.select("collective", "ranks", "measured").rows()
+    [('all_reduce', 2, 34.5), ('all_reduce', 2, 34.0)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_log(source: Source) -> bool:
+    return any(is_header(without_launcher(line)) for line in source.head_lines)
+
+
+def _read_log(source: Source) -> Output:
+    tables = tables_of(source)
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    unknown = 0
+    for i, table in enumerate(tables, start=1):
+        found = _rows(table, str(i) if len(tables) > 1 else None)
+        unknown += sum(row["collective"] is None for row in found)
+        rows += found
+        where = f" of run {i}" if len(tables) > 1 else ""
+        if not table.complete:
+            notes.append(
+                f"The table{where} has no end: the test was stopped, or the log is cut off."
+            )
+        if table.out_of_bounds:
+            notes.append(
+                f"{table.out_of_bounds} values{where} were out of bounds: the test failed."
+            )
+    if unknown:
+        notes.append(f"The log does not name the collective of {unknown} rows.")
+    cut = sum(table.cut for table in tables)
+    dropped = [Dropped("row that is cut off", cut)] if cut else []
+    absent = sum(one["time_of"] is None for table in tables for one in _points(table))
+    if absent:
+        dropped.append(Dropped("placement that the test did not run", absent))
+    return output(source.name, "nccl-tests-log", rows, dropped=dropped, notes=notes)
+
+
+def _points(table: Table) -> list[dict[str, Any]]:
+    """Return the points of a table, with the time whichever column has it."""
+    return [{**row, "time_of": row.get("time", row.get("cputime"))} for row in table.rows]
+
+
+def _status(table: Table, row: dict[str, Any]) -> str | None:
+    wrong = row.get("#wrong")
+    if wrong:
+        return f"wrong values: {wrong:.0f}"
+    if wrong is None and table.out_of_bounds:
+        return f"values of the run out of bounds: {table.out_of_bounds}"
+    return None
+
+
+def _rows(table: Table, run: str | None) -> list[dict[str, Any]]:
+    points = [row for row in _points(table) if row["time_of"] is not None]
+    names = ("placement", "size_bytes", "elements", "dtype", "redop", "root")
+    places = [tuple(row[name] for name in names) for row in points]
+    times = Counter(places)
+    seen: Counter[tuple[Any, ...]] = Counter()
+    rows = []
+    collective = collective_of(table)
+    for row, place in zip(points, places, strict=True):
+        seen[place] += 1
+        common = {
+            "tool": _TOOL,
+            "level": "collective",
+            "run": run,
+            "collective": collective,
+            **dict(zip(names, place, strict=True)),
+            "repeat": seen[place] if times[place] > 1 else None,
+            "ranks": table.ranks or None,
+            "nodes": len(table.hosts) or None,
+            "device": ", ".join(sorted(table.devices)) or None,
+            "version": table.version,
+            "status": _status(table, row),
+        }
+        for column, quantity, unit in _MEASURES:
+            if column in row:
+                value = None if common["status"] else row[column]
+                rows.append({**common, "quantity": quantity, "unit": unit, "measured": value})
+    return rows
+
+
+def _is_report(source: Source) -> bool:
+    return has(source.json_names, "start_time", "args", "env") and b'"nthreads"' in source.head
+
+
+def _read_report(source: Source) -> Output:
+    report = source.json()
+    if not isinstance(report, dict) or not isinstance(report.get("results"), list):
+        raise source.error("no list of results. The test may have been stopped: run it again.")
+    config = report.get("config")
+    devices = config.get("devices") if isinstance(config, dict) else None
+    devices = [one for one in devices or [] if isinstance(one, dict)]
+    args = report.get("args")
+    program = str(args[0]).rpartition("/")[2] if isinstance(args, list) and args else ""
+    table = Table(
+        program=program.removesuffix("_perf") or None,
+        version=None if report.get("nccl_version") is None else str(report["nccl_version"]),
+        hosts={str(one.get("hostname")) for one in devices},
+        devices={str(one.get("device_info")) for one in devices},
+        ranks=len(devices),
+    )
+    short = 0
+    for one in report["results"]:
+        found = _result(one) if isinstance(one, dict) else []
+        table.rows += found
+        short += not found
+    dropped = [Dropped("result without size or time", short)] if short else []
+    rows = _rows(table, None)
+    return output(source.name, "nccl-tests-json", rows, dropped=dropped)
+
+
+def _result(one: dict[str, Any]) -> list[dict[str, Any]]:
+    size, count = one.get("size"), one.get("count")
+    if not isinstance(size, int) or not isinstance(count, int):
+        return []
+    root = str(one.get("root", "")).strip()
+    redop = one.get("redop")
+    common = {
+        "size_bytes": size,
+        "elements": count,
+        "dtype": str(one.get("type")),
+        "redop": None if redop in (None, "none", "") else str(redop),
+        "root": int(root) if root.isdigit() else None,
+    }
+    rows = []
+    for place in ("out-of-place", "in-place"):
+        values = one.get(place.replace("-", "_"))
+        if isinstance(values, dict):
+            cells = {column: _float(values.get(name)) for name, column in _JSON.items()}
+            cells = {name: value for name, value in cells.items() if value is not None}
+            wrong = _float(values.get("nwrong"))
+            rows.append({**common, "placement": place, "#wrong": wrong, **cells})
+    return rows
+
+
+def _float(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+_LEVELS = ("collective",)
+_QUANTITIES = ("time", "algorithm bandwidth", "bus bandwidth")
+FORMATS = (
+    Format(
+        name="nccl-tests-log",
+        tool=_TOOL,
+        files="log (stdout)",
+        levels=_LEVELS,
+        quantities=_QUANTITIES,
+        units=("us", "GB/s"),
+        gives="measurements",
+        reference="hardware",
+        sample="Echo 15f0d12 and superbenchmark 700d650, before 2.13",
+        recognise=_is_log,
+        read=_read_log,
+        limits="Old logs do not name the collective; it is found where that is possible.",
+    ),
+    Format(
+        name="nccl-tests-json",
+        tool=_TOOL,
+        files="JSON report (-J)",
+        levels=_LEVELS,
+        quantities=_QUANTITIES,
+        units=("us", "GB/s"),
+        gives="measurements",
+        reference="hardware",
+        sample="",
+        recognise=_is_report,
+        read=_read_report,
+        limits="Times of single iterations are not read.",
+    ),
+)
+
+
+# Lines of nccl-tests: the header that names the columns, and the rows below it.
+
+#: What launchers put before each line: mpirun --tag-output (which PRRTE adds to), srun -l.
+_LAUNCHER = re.compile(r"\[(?:[\w.@-]*\D)?\d+,\d+\](?:\[[^\]]*\])?<std\w+>:|^\s*\d+:\s")
+_START = re.compile(r"^#\s*(?:nThread|nccl-tests version|rccl-tests)|^#\s*Collective test starting")
+_STARTING = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
+_PROGRAM = re.compile(r"\b(\w+)_perf\b")
+_RANK = re.compile(
+    r"^#\s*Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+\s+"
+    r"\[[^\]]*\]\s*(.*?)\s*$"
+)
+_LIBRARY = re.compile(r"nccl-library=(\d+)|NCCL version (\d[\w.+-]*)")
+_OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\d+)")
+_AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d")
+_WIDTHS = {
+    "int8": 1,
+    "uint8": 1,
+    "half": 2,
+    "bfloat16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "float": 4,
+    "int64": 8,
+    "uint64": 8,
+    "double": 8,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+}
+
+
+def without_launcher(line: str) -> str:
+    """Return a line without what a launcher put before it, or even into it; not indented."""
+    return _LAUNCHER.sub("", line).lstrip()
+
+
+def is_header(line: str) -> bool:
+    """Say whether a line is the header of a table."""
+    words = line.lstrip("# ").split()
+    return line.startswith("#") and words[:3] == ["size", "count", "type"] and "busbw" in words
+
+
+@dataclass
+class Table:
+    """One run of a test: what was run on what, and its rows."""
+
+    program: str | None = None
+    version: str | None = None
+    hosts: set[str] = field(default_factory=set)
+    devices: set[str] = field(default_factory=set)
+    ranks: int = 0
+    columns: list[str] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    out_of_bounds: int | None = None
+    complete: bool = False
+    cut: int = 0
+
+    def comment(self, text: str) -> None:
+        if match := _RANK.match(text):
+            self.ranks = max(self.ranks, int(match.group(1)) + 1)
+            self.hosts.add(match.group(2))
+            self.devices.add(match.group(3))
+        elif match := _STARTING.match(text):
+            self.program = match.group(1).rpartition("/")[2].removesuffix("_perf")
+        elif match := _OUT_OF_BOUNDS.match(text):
+            self.out_of_bounds = int(match.group(1))
+        elif _AVERAGE.match(text):
+            self.complete = True
+        elif is_header(text):
+            self.columns = text.lstrip("# ").split()[3:]
+        if match := _LIBRARY.search(text):
+            self.version = match.group(1) or match.group(2)
+
+    def row(self, source: Source, line: int, text: str) -> None:
+        """Take a row; a line of anything else is left out."""
+        words = text.split()
+        if len(words) < 3 or not (words[0].isdigit() and words[1].isdigit()) or words[2].isdigit():
+            return
+        if len(words) > 8 and _STAMP.fullmatch(words[-2]):
+            words = words[:-2]
+        # Columns of one placement: the header names them twice.
+        named = [name for name in self.columns if name not in ("redop", "root", "timestamp")]
+        one = named[: len(named) // 2]
+        places = next((n for n in (2, 1) if 0 <= len(words) - 3 - n * len(one) <= 2), 0)
+        if not one or not places:
+            self.cut += 1
+            return
+        tail = words[len(words) - places * len(one) :]
+        common = _common(words[:3], words[3 : len(words) - len(tail)])
+        names = ("out-of-place", "in-place")[-places:]
+        for i, place in enumerate(names):
+            cells = dict(zip(one, tail[i * len(one) : (i + 1) * len(one)], strict=True))
+            self.rows.append({**common, "placement": place, **_values(source, line, cells)})
+
+
+def _common(first: list[str], middle: list[str]) -> dict[str, Any]:
+    root = next((word for word in middle if re.fullmatch(r"-?\d+", word)), None)
+    redop = next((word for word in middle if word != root), None)
+    return {
+        "size_bytes": int(first[0]),
+        "elements": int(first[1]),
+        "dtype": first[2],
+        "redop": None if redop == "none" else redop,
+        "root": None if root in (None, "-1") else int(root or 0),
+    }
+
+
+def _values(source: Source, line: int, cells: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in cells.items():
+        if text in ("N/A", "NA"):
+            found[name] = None
+        elif is_number(text):
+            found[name] = float(text)
+        else:
+            raise source.error(
+                f"{name} must be a number, got {text[:40]!r}. The file may be damaged: copy it "
+                "again.",
+                line=line,
+            )
+    return found
+
+
+def tables_of(source: Source) -> list[Table]:
+    """Return every run of a test that a log holds."""
+    found: list[Table] = []
+    program: str | None = None
+    for line, raw in enumerate(source.lines(), start=1):
+        text = without_launcher(raw)
+        if not text.startswith("#"):
+            if found and found[-1].columns:
+                found[-1].row(source, line, text)
+            if match := _PROGRAM.search(text):  # the command, as a script shows it
+                program = match.group(1)
+            continue
+        begins = _START.match(text) and (not found or found[-1].columns)
+        if begins or not found or (is_header(text) and found[-1].columns):
+            found.append(Table(program=program))
+        found[-1].comment(text)
+    return [table for table in found if table.columns]
+
+
+def collective_of(table: Table) -> str | None:
+    """Name the collective of a table; where the log does not, its columns may leave one only."""
+    if table.program:
+        return table.program
+    possible = {_possible(table, row) for row in table.rows if row["elements"]}
+    return possible.pop() if len(possible) == 1 else None
+
+
+def _possible(table: Table, row: dict[str, Any]) -> str | None:
+    width = _WIDTHS.get(row["dtype"])
+    if width is None or table.ranks < 2 or row["root"] is not None:
+        return None
+    share = row["size_bytes"] / (row["elements"] * width)
+    if row["redop"] is None:
+        return None
+    if share == 1:
+        return "all_reduce"
+    return "reduce_scatter" if share == table.ranks else None

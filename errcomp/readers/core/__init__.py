@@ -1,0 +1,1 @@
+"""What all readers share: sources, sheets, rows, and the registry of formats."""

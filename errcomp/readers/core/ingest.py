@@ -1,0 +1,544 @@
+"""Files, folders and archives of tools' outputs, read into one result."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from hashlib import file_digest
+from itertools import combinations
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+
+from errcomp._units import factor
+from errcomp.errors import InputError
+from errcomp.readers._looking import Along, Found, is_data, look
+from errcomp.readers.core.archives import is_archive, unpacked
+from errcomp.readers.core.decode import files_readable
+from errcomp.readers.core.output import Output, Skipped
+from errcomp.readers.core.registry import Format, formats, read_source, recognise
+from errcomp.readers.core.source import Source
+from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["ingest"]
+
+
+Progress = Callable[[float, float], None]
+
+
+def ingest(
+    path: str | os.PathLike[str],
+    *,
+    among: Sequence[Format] | None = None,
+    progress: Progress | None = None,
+) -> Output:
+    r"""Read the output of tools: a file, or all files of a folder or an archive that are known.
+
+    Parameters
+    ----------
+    path : path
+        Each file is recognised by its content; compressed ones are unpacked.
+    among : sequence of Format, optional
+        Only these formats.
+    progress : callable, optional
+        Called with the bytes read and those of all files.
+
+    Returns
+    -------
+    Output
+        Of several files, ``rows`` has a column ``file``; a run that two of them have is named
+        after its file. Files that were not read are in ``skipped``, with the reason.
+
+    Raises
+    ------
+    InputError
+        Nothing could be read: the message says why of the first files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "astra.log"
+    >>> _ = path.write_text(
+    ...     "sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    >>> ingest(path).rows["quantity"].unique().sort().to_list()
+    ['exposed communication', 'time']
+    """
+    path = Path(path)
+    with files_readable():
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file or folder. Check the path.")
+        if path.is_dir() and recognise(Source(path), among):
+            return read_source(Source(path), among)
+        if path.is_dir():
+            return _folder(path, str(path), among, progress)
+        if is_archive(path):
+            with unpacked(path) as (folder, left_out):
+                found = _folder(folder, str(path), among, progress)
+            reason = "a link, or no plain file, in an archive"
+            skipped = tuple(Skipped(name, reason) for name in left_out)
+            return replace(found, skipped=(*found.skipped, *skipped))
+    return read_source(Source(path), among)
+
+
+def _folder(
+    folder: Path, name: str, among: Sequence[Format] | None, progress: Progress | None
+) -> Output:
+    skipped: list[Skipped] = []
+    paths = _files(folder, skipped)
+    files = [File(path, path.relative_to(folder).as_posix(), path.stat().st_size) for path in paths]
+    every = _each(files, among, progress)
+    found = [one for one in every if isinstance(one, Output)]
+    skipped += [one for one in every if isinstance(one, Skipped)]
+    along = [(one.name, one.whole) for one in every if isinstance(one, Along)]
+    read = {one for output in found for one in output.formats}
+    for shown, whole in along:
+        if whole not in read:
+            skipped.append(Skipped(shown, f"belongs to {whole}, of which there is no file"))
+    if not found:
+        first = "; ".join(f"{one.name}: {one.reason}" for one in skipped[:3])
+        more = f" (and {len(skipped) - 3} more files)" if len(skipped) > 3 else ""
+        raise InputError(f"{name}: no file in it could be read. {first or 'It is empty'}{more}")
+    known = tuple(shown for shown, whole in along if whole in read)
+    merged = _merged(found, skipped)
+    values = [
+        (file.name, file.path)
+        for file, one in zip(files, every, strict=True)
+        if isinstance(one, Output)
+    ]
+    return replace(merged, along=known, notes=(*merged.notes, *same_bytes(values)))
+
+
+def _each(
+    files: Sequence[File], among: Sequence[Format] | None, progress: Progress | None
+) -> list[Found]:
+    """Read each file: several at the same time where that pays, with the same result."""
+    done: dict[int, Found] = {}
+    if (processes := processes_for(files, among)) > 1:
+        done = read_files(files, among, processes, progress)
+        outputs = [(at, one) for at, one in done.items() if isinstance(one, Output)]
+        if len(outputs) == 1 and outputs[0][1].graph is not_here:
+            del done[outputs[0][0]]
+    so_far, total = sum(files[at].size for at in done), sum(file.size for file in files)
+    for at, file in enumerate(files):
+        if at in done:
+            continue
+        done[at] = look(file.path, file.name, among)
+        so_far += file.size
+        if progress is not None:
+            progress(so_far, total)
+    return [done[at] for at in range(len(files))]
+
+
+def _files(folder: Path, skipped: list[Skipped]) -> list[Path]:
+    """Return the files below a folder by name; folders that are closed are skipped."""
+
+    def closed(error: OSError) -> None:
+        shown = Path(error.filename).relative_to(folder).as_posix()
+        skipped.append(Skipped(shown, f"cannot be read ({error.strerror})"))
+
+    walk = os.walk(folder, onerror=closed)
+    found = (Path(parent) / name for parent, _, names in walk for name in names)
+    return sorted(path for path in found if path.is_file())
+
+
+def _merged(found: Sequence[Output], skipped: Sequence[Skipped]) -> Output:
+    import polars as pl
+
+    if len(found) == 1:
+        return replace(found[0], skipped=(*found[0].skipped, *skipped))
+    frames = [one.rows.with_columns(file=pl.lit(one.files[0])) for one in found]
+    named = _own_runs(frames)
+    notes = dict.fromkeys(
+        f"{one.files[0]}: {note}" if len(found) > 1 else note for one in found for note in one.notes
+    )
+    return Output(
+        rows=pl.concat(named, how="diagonal_relaxed"),
+        formats=tuple(dict.fromkeys(name for one in found for name in one.formats)),
+        files=tuple(name for one in found for name in one.files),
+        dropped=tuple(
+            replace(drop, reason=f"{one.files[0]}: {drop.reason}")
+            for one in found
+            for drop in one.dropped
+        ),
+        skipped=tuple(skipped),
+        notes=(*notes, *same_captures(found)),
+    )
+
+
+def _own_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Name runs after their file where two files have one of the same name."""
+    import polars as pl
+
+    runs = [
+        set(frame["run"].drop_nulls().unique().to_list()) if "run" in frame.columns else set()
+        for frame in frames
+    ]
+    every = [run for some in runs for run in some]
+    twice = (
+        {run for run in every if every.count(run) > 1} if len(every) > len(set(every)) else set()
+    )
+    return [
+        frame
+        if not some & twice
+        else frame.with_columns(run=pl.col("file") + ":" + pl.col("run").cast(pl.String))
+        for frame, some in zip(frames, runs, strict=True)
+    ]
+
+
+# Several large files of a folder, read by processes at the same time.
+#
+# Each process is a Python of its own that takes one file after the other. It gets paths, one JSON
+# line each, and answers with a JSON line and the rows in Arrow's format: nothing that could be
+# executed. The ``multiprocessing`` of Python would import the user's own script in each process.
+
+#: Each needs a few times the size of its file in memory.
+_MOST = 2
+#: Bytes beside the largest file that take longer to read than processes take to start.
+_PAYS = 32 << 20
+_GZIP, _UNPACKED = b"\x1f\x8b", 10
+_START_S = 30.0
+_READY = b"ready\n"
+_CODE = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from errcomp.readers.core.ingest import main; main()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a folder; ``name`` is what messages call it."""
+
+    path: Path
+    name: str
+    size: int
+
+
+def processes_for(files: Sequence[File], among: Sequence[Format] | None) -> int:
+    """Return how many processes pay for these files; fewer than 2: read them in this one."""
+    if os.name != "posix" or not sys.executable:
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    sizes = [_unpacked_size(file) for file in files if is_data(file.path)]
+    beside = sum(sizes) - max(sizes, default=0)
+    if beside < _PAYS or (among is not None and not set(among) <= set(formats())):
+        return 1
+    return min(cores, _MOST)
+
+
+def _unpacked_size(file: File) -> int:
+    if file.size * _UNPACKED < _PAYS // 100:  # of many small files none is opened
+        return file.size
+    try:
+        with file.path.open("rb") as content:
+            return file.size * (_UNPACKED if content.read(2) == _GZIP else 1)
+    except OSError:  # reading it says so
+        return file.size
+
+
+def read_files(
+    files: Sequence[File],
+    among: Sequence[Format] | None,
+    processes: int,
+    progress: Callable[[float, float], None] | None = None,
+) -> dict[int, Found]:
+    """Read files in processes; those that are left are to be read here.
+
+    Returns
+    -------
+    dict of int to Found
+        By place in ``files``. A file is missing if no process could be started, or if what was
+        found of it (an error in a reader) cannot be sent.
+
+    Raises
+    ------
+    InputError
+        A process was ended while it read a file.
+    """
+    # The largest first: the last one to be read is a small one.
+    waiting = sorted(range(len(files)), key=lambda i: (files[i].size, -i))
+    found: dict[int, Found] = {}
+    done, total = 0, sum(file.size for file in files)
+    with _children(processes, among) as children, selectors.DefaultSelector() as selector:
+        for child in children:
+            child.give(waiting, files)
+            if child.at is not None:
+                selector.register(child.replies, selectors.EVENT_READ, child)
+        while selector.get_map():
+            for key, _ in selector.select():
+                child = key.data
+                at = child.at
+                answer = child.answer(files[at])
+                child.give(waiting, files)
+                if child.at is None:
+                    selector.unregister(child.replies)
+                if answer is None:
+                    continue
+                found[at] = answer
+                done += files[at].size
+                if progress is not None:
+                    progress(done, total)
+    return found
+
+
+class _Child:
+    """A process that reads files, and which one it reads."""
+
+    def __init__(self, names: Sequence[str] | None) -> None:
+        self.at: int | None = None
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _CODE, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.jobs = cast("IO[bytes]", self.process.stdin)
+        self.replies = cast("IO[bytes]", self.process.stdout)
+        self._say(names)
+
+    def is_ready(self) -> bool:
+        """Wait until it has loaded the readers; False if it cannot (no Python of its own, say)."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.replies, selectors.EVENT_READ)
+            return bool(selector.select(_START_S)) and self.replies.readline() == _READY
+
+    def give(self, waiting: list[int], files: Sequence[File]) -> None:
+        """Let it read the next file, if one is left."""
+        self.at = waiting.pop() if waiting else None
+        if self.at is not None:
+            self._say([os.fspath(files[self.at].path), files[self.at].name])
+
+    def answer(self, file: File) -> Found | None:
+        """Take what it found; None if that cannot be sent."""
+        head = self.replies.readline()
+        if not head.endswith(b"\n"):
+            raise self._ended(file)
+        kind, size, told = json.loads(head)
+        rows = self.replies.read(size)
+        if len(rows) < size:
+            raise self._ended(file)
+        return _unpacked(kind, told, rows)
+
+    def _ended(self, file: File) -> InputError:
+        code = self.process.wait()
+        why = f"signal {-code}; the memory may not suffice" if code < 0 else f"exit {code}"
+        return InputError(
+            f"{file.path}: the process that read it was ended ({why}). Read this file by itself, "
+            "or less of it."
+        )
+
+    def _say(self, what: Any) -> None:
+        with contextlib.suppress(BrokenPipeError):  # it was ended: there will be no answer
+            self.jobs.write(json.dumps(what).encode() + b"\n")
+            self.jobs.flush()
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self.jobs.close()
+        self.replies.close()
+        self.process.wait()
+
+
+@contextmanager
+def _children(number: int, among: Sequence[Format] | None) -> Iterator[list[_Child]]:
+    """Start processes; yields those that are ready, and ends them."""
+    names = None if among is None else [one.name for one in among]
+    started: list[_Child] = []
+    try:
+        with contextlib.suppress(OSError):  # the system gives no more processes
+            for _ in range(number):
+                started.append(_Child(names))  # noqa: PERF401 - what was started is to be ended
+        yield [child for child in started if child.is_ready()]
+    finally:
+        for child in started:
+            child.end()
+
+
+def main() -> None:
+    """Read the files that the parent names, until it names no more."""
+    # Who presses Ctrl-C ends the parent, which ends this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What a reader may print must not come between the answers.
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    jobs = sys.stdin.buffer
+    names = json.loads(jobs.readline())
+    known = {one.name: one for one in formats()}
+    among = None if names is None else [known[name] for name in names]
+    replies.write(_READY)
+    replies.flush()
+    for job in jobs:
+        path, name = json.loads(job)
+        try:
+            kind, told, rows = _packed(look(Path(path), name, among))
+        except Exception:  # an error of the reader: the parent meets it by itself
+            kind, told, rows = "again", {}, b""
+        replies.write(json.dumps([kind, len(rows), told]).encode() + b"\n" + rows)
+        replies.flush()
+
+
+def _packed(found: Found) -> tuple[str, dict[str, Any], bytes]:
+    if isinstance(found, Skipped):
+        return "skipped", asdict(found), b""
+    if isinstance(found, Along):
+        return "along", asdict(found), b""
+    content = io.BytesIO()
+    found.rows.write_ipc(content)
+    told = {
+        "formats": found.formats,
+        "files": found.files,
+        "dropped": [asdict(one) for one in found.dropped],
+        "skipped": [asdict(one) for one in found.skipped],
+        "notes": found.notes,
+        "along": found.along,
+    }
+    # A graph is made when it is asked for: it stays in the process that read the file.
+    return "output" if found.graph is None else "graph", told, content.getvalue()
+
+
+def _unpacked(kind: str, told: dict[str, Any], rows: bytes) -> Found | None:
+    if kind == "again":
+        return None
+    if kind == "skipped":
+        return Skipped(**told)
+    if kind == "along":
+        return Along(**told)
+    import polars as pl
+
+    return Output(
+        rows=pl.read_ipc(rows),
+        formats=tuple(told["formats"]),
+        files=tuple(told["files"]),
+        dropped=tuple(
+            Dropped(one["reason"], one["n"], tuple(one["rows"])) for one in told["dropped"]
+        ),
+        skipped=tuple(Skipped(**one) for one in told["skipped"]),
+        notes=tuple(told["notes"]),
+        graph=not_here if kind == "graph" else None,
+        along=tuple(told["along"]),
+    )
+
+
+def not_here() -> dict[str, Any]:
+    """Stand for the graph of a file that another process read."""
+    raise RuntimeError("the graph is in the process that read the file: read it again in this one")
+
+
+# Files that say the same twice: copies, and what a profiler made of one capture.
+
+#: More files than are made of one capture have the same times for another reason.
+_MOST_NAMED = 8
+#: As many copies of one file are named; the others are counted.
+_NAMED = 3
+
+
+class _Kernel(NamedTuple):
+    tool: str
+    folder: str
+    name: str
+    instances: float
+    total: str
+
+
+def same_captures(found: Sequence[Output]) -> tuple[str, ...]:
+    """Return a note of files in one folder that hold the same kernels with the same times.
+
+    They are of one tool, and either of two formats or once with a row for each launch and once
+    with sums; most kernels of the shorter one agree in how often they ran and in their total time
+    (to four digits: some files are rounded).
+    """
+    rows = [_kernels(one) for one in found]
+    having: dict[_Kernel, list[int]] = defaultdict(list)
+    for i, kernels in enumerate(rows):
+        for kernel in kernels:
+            having[kernel].append(i)
+    alike: Counter[tuple[int, int]] = Counter()
+    for kernel, files in having.items():
+        if len(files) <= _MOST_NAMED:
+            alike.update(
+                (i, j)
+                for i, j in combinations(files, 2)
+                if found[i].formats != found[j].formats or rows[i][kernel] != rows[j][kernel]
+            )
+    pairs = [
+        pair for pair, n in alike.items() if 2 * n > min(len(rows[pair[0]]), len(rows[pair[1]]))
+    ]
+    if not pairs:
+        return ()
+    first = min(pairs)[0]
+    names = [found[first].files[0], *(found[j].files[0] for i, j in sorted(pairs) if i == first)]
+    others = len({PurePath(found[i].files[0]).parent for i, _ in pairs}) - 1
+    more = f" (here and in {others:,} more folder{'s'[: others > 1]})" if others else ""
+    return (
+        f"{', '.join(names)} hold the same kernels with the same times, as files of one capture "
+        f"do{more}: together they count each kernel again. Keep one: --where file={names[0]}.",
+    )
+
+
+def _kernels(one: Output) -> dict[_Kernel, int]:
+    """Return in how many rows each measured kernel of a file stands."""
+    import polars as pl
+
+    if "kernel" not in one.rows.columns:
+        return {}
+    of_kernel = (pl.col("level") == "kernel") & (pl.col("quantity") == "time")
+    count = pl.col("count") if "count" in one.rows.columns else pl.lit(1)
+    totals = (
+        one.rows.filter(of_kernel & pl.col("measured").is_not_null())
+        # A count may be text where a file is damaged.
+        .with_columns(count=count.cast(pl.Float64, strict=False).fill_null(1))
+        .group_by("tool", "kernel", "unit")
+        .agg(
+            pl.len().alias("rows"),
+            pl.col("count").sum(),
+            total=(pl.col("measured") * pl.col("count")).sum(),
+        )
+    )
+    folder = str(PurePath(one.files[0]).parent)
+    found = {}
+    for tool, kernel, unit, rows, instances, total in totals.iter_rows():
+        try:
+            scale = factor(unit, "ns")
+        except InputError:
+            continue
+        found[_Kernel(tool, folder, kernel, instances, f"{total * scale:.4g}")] = rows
+    return found
+
+
+def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
+    """Return a note of the files, by name and path, that are copies of one another."""
+    by_size: dict[int, list[tuple[str, Path]]] = defaultdict(list)
+    for name, path in files:
+        by_size[path.stat().st_size].append((name, path))
+    copies: dict[bytes, list[str]] = defaultdict(list)
+    for some in by_size.values():
+        if len(some) > 1:
+            for name, path in some:
+                with path.open("rb") as content:
+                    copies[file_digest(content, "sha256").digest()].append(name)
+    return tuple(
+        f"{' and '.join(names[:_NAMED])}{_more(names)} are the same file byte for byte: their "
+        "rows are counted once for each. Where one was to train a model and another to test it, "
+        "nothing was tested."
+        for names in copies.values()
+        if len(names) > 1
+    )
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

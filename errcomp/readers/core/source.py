@@ -1,0 +1,406 @@
+"""One file that a tool wrote: its content, and what tells which tool that was."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import re
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast, overload
+
+from errcomp.errors import InputError
+from errcomp.readers.core.decode import files_readable
+from errcomp.readers.core.sheet import Sheet, sheet_of
+from errcomp.system.strict_json import loads
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["Source"]
+
+
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BLANK = " \t\n\r\v\f"
+_HEAD = 1 << 16
+#: Large files are decoded in blocks of this many bytes.
+_BLOCK = 1 << 20
+#: Logs that repeat themselves compress to a hundredth; a bomb to a thousandth.
+_RATIO, _FREE = 200, 1 << 26
+#: Text after a string that makes it the name of a value.
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)|[{}\[\]]', re.DOTALL)
+
+
+class Source:
+    r"""One file: what is in it, and how messages name it.
+
+    Gzip is undone, whatever the file is called; a byte-order mark is left out; UTF-16 with one is
+    text like UTF-8.
+
+    Parameters
+    ----------
+    path : path
+    name : str, optional
+        For messages; the path when not given (a file of an archive has no path of its own).
+
+    Attributes
+    ----------
+    path : Path
+    name : str
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "stats.csv"
+    >>> _ = path.write_text("Name,Total (ns)\ngemm,1200\n")
+    >>> Source(path).header, Source(path).sheet().numbers("Total (ns)").tolist()
+    (('Name', 'Total (ns)'), [1200.0])
+    """
+
+    def __init__(self, path: str | PathLike[str], *, name: str | None = None) -> None:
+        self.path = Path(path)
+        self.name = str(path) if name is None else name
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r})"
+
+    def error(self, what: str, *, line: int | None = None) -> InputError:
+        """Return an error that names this file, and a line of it."""
+        return InputError(f"{self.name}: {'' if line is None else f'line {line}: '}{what}")
+
+    def open(self) -> BinaryIO:
+        """Open the content for reading, decompressed.
+
+        Raises
+        ------
+        InputError
+            The file is not there or must not be read; reading on raises it where gzip is broken,
+            or unpacks to far more than files of measurements do.
+        """
+        with files_readable():
+            file = self.path.open("rb")
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+        if not packed:
+            return file
+        return cast("BinaryIO", io.BufferedReader(_Unpacked(file, self), 1 << 18))
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 64 KiB, decompressed, without byte-order mark; UTF-16 as UTF-8."""
+        with self.open() as file:
+            found = file.read(_HEAD)
+        if found.startswith(_UTF16):
+            return found[: len(found) // 2 * 2].decode("utf-16", "replace").encode()
+        return found.removeprefix(_BOM)
+
+    @cached_property
+    def head_lines(self) -> tuple[str, ...]:
+        """The lines of the head as text, with replacements where it is none; no last, cut one."""
+        lines = self.head.decode("utf-8", "replace").splitlines()
+        return tuple(lines[:-1] if len(self.head) >= _HEAD - len(_BOM) else lines)
+
+    @cached_property
+    def header(self) -> tuple[str, ...]:
+        """Fields of the first line that is not blank, as those of a CSV file, without blanks."""
+        first = next((line for line in self.head_lines if line.strip()), "")
+        separator = next((s for s in "\t;" if s in first and "," not in first), ",")
+        return tuple(field.strip().strip('"').strip() for field in first.split(separator))
+
+    @cached_property
+    def json_names(self) -> tuple[str, ...]:
+        """Names in the outermost object of JSON, or in the first object of a list or of lines.
+
+        Of a large file those in its head; none where it is not JSON.
+        """
+        if self.head.lstrip()[:1] not in (b"{", b"["):
+            return ()
+        found: list[str] = []
+        depth, wanted = 0, None
+        for token in _TOKEN.finditer(self.head):
+            text = token.group()
+            if text in b"{[":
+                depth += 1
+                if text == b"{" and wanted is None:
+                    wanted = depth
+            elif text in b"}]":
+                depth -= 1
+                if wanted is not None and depth < wanted:
+                    break
+            elif token.group(2) and depth == wanted:
+                found.append(token.group(1).decode("utf-8", "replace"))
+        return tuple(dict.fromkeys(found))
+
+    def content(self) -> bytes:
+        """Read the whole file, decompressed.
+
+        Raises
+        ------
+        InputError
+            The file is empty, or cannot be read.
+        """
+        with self.open() as file, files_readable():
+            found = file.read()
+        if not found or found.isspace():
+            raise self._empty()
+        return found
+
+    def _empty(self) -> InputError:
+        return self.error("the file is empty. It may be cut off: copy it again.")
+
+    @cached_property
+    def text(self) -> str:
+        """The whole file as text, lines ended by a line feed.
+
+        Raises
+        ------
+        InputError
+            The file is empty or is not text.
+        """
+        return "".join(self._decoded())
+
+    def lines(self) -> Lines:
+        """Return the lines of the text, without what ends them.
+
+        Raises
+        ------
+        InputError
+            The file is empty or is not text.
+        """
+        return Lines(self._pieces())
+
+    def _decoded(self) -> Iterator[str]:
+        """Yield the text block by block."""
+        line, blank = 1, True
+        with self.open() as file, files_readable():
+            block = file.read(_BLOCK)
+            name = "utf-16" if block.startswith(_UTF16) else "utf-8-sig"
+            ends = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(name)(), True)
+            while True:
+                try:
+                    text = ends.decode(block, final=not block)
+                except UnicodeDecodeError as error:
+                    at = error.start
+                    raise self.error(
+                        f"byte 0x{error.object[at]:02x} is not text (UTF-8). Save it as UTF-8.",
+                        line=line + error.object.count(b"\n", 0, at),
+                    ) from None
+                if (at := text.find("\0")) >= 0:
+                    raise self.error(
+                        "a zero byte: this is not a text file. It may be damaged: copy it again.",
+                        line=line + text.count("\n", 0, at),
+                    )
+                blank = blank and not text.strip(_BLANK)
+                yield text
+                if not block:
+                    break
+                line += text.count("\n")
+                block = file.read(_BLOCK)
+        if blank:
+            raise self._empty()
+
+    def _pieces(self) -> Iterator[str]:
+        """Yield whole lines together, block by block, without blank ones at the end of the file."""
+        held: list[str] = []
+        for text in self._decoded():
+            held.append(text)
+            if "\n" not in text:
+                continue
+            text = "".join(held)
+            # Line feeds at the end wait for what comes after them: it may be the end of the file.
+            cut = text.rfind("\n", 0, len(text.rstrip("\n")))
+            if cut >= 0:
+                yield text[:cut]
+            held = [text[cut + 1 :]]
+        yield "".join(held).rstrip("\n")
+
+    def _lines_once(self) -> Iterator[str]:
+        """Yield the lines without keeping them; what is no text raises when it is come to."""
+        return (line for piece in self._pieces() for line in piece.split("\n"))
+
+    def json(self) -> Any:
+        """Parse the whole file as JSON.
+
+        Raises
+        ------
+        InputError
+            It is none, or cut off, or nested too deeply.
+        """
+        text = self.text
+        try:
+            return loads(text)
+        except ValueError as error:
+            line = getattr(error, "lineno", None)
+            reason = getattr(error, "msg", str(error))
+            raise self.error(
+                f"not valid JSON ({reason}). It may be cut off: copy it again.", line=line
+            ) from None
+
+    def json_lines(self, *, comment: str = "") -> Iterator[tuple[int, Any]]:
+        """Parse one JSON value a line; yields the number of the line and the value.
+
+        Blank lines, and with ``comment`` those that begin with it, are left out.
+
+        Raises
+        ------
+        InputError
+            A line is not JSON.
+        """
+        for number, line in enumerate(self._lines_once(), start=1):
+            if not line.strip() or (comment and line.startswith(comment)):
+                continue
+            try:
+                yield number, loads(line)
+            except ValueError as error:
+                reason = getattr(error, "msg", str(error))
+                raise self.error(
+                    f"not valid JSON ({reason}). It may be cut off: copy the file again.",
+                    line=number,
+                ) from None
+
+    def yaml(self) -> Any:
+        """Parse the whole file as YAML, without objects.
+
+        Raises
+        ------
+        InputError
+            It is none, or nested too deeply.
+        """
+        import yaml
+
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        try:
+            return yaml.load(self.text, Loader=loader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            raise self.error(
+                f"not valid YAML ({error.problem}). Copy the file again.",
+                line=None if mark is None else mark.line + 1,
+            ) from None
+        except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+            reason = str(error).split("\n")[0] or "nested too deeply"
+            raise self.error(f"not valid YAML ({reason}). Copy the file again.") from None
+
+    def sheet(self, needed: Sequence[str] = (), *, separator: str = "", skip: int = 0) -> Sheet:
+        """Read the whole file as one table; see ``errcomp.readers.core.sheet.sheet_of``.
+
+        Parameters
+        ----------
+        needed : sequence of str
+            Columns that there must be.
+        separator : str
+            Found from the header when not given.
+        skip : int
+            Lines before the header.
+        """
+        lines = islice(self._lines_once(), skip, None)
+        return sheet_of(self.name, lines, first_line=skip + 1, needed=needed, separator=separator)
+
+    def sibling(self, name: str) -> Source | None:
+        """Return the file of this name in the same folder, if there is one."""
+        path = self.path.with_name(name)
+        if not path.is_file():
+            return None
+        shown = self.name.removesuffix(self.path.name) + name
+        return Source(path, name=shown)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, with an end to what it may become."""
+
+    def __init__(self, file: BinaryIO, source: Source) -> None:
+        self._file, self._source = file, source
+        self._gzip = gzip.GzipFile(fileobj=file)
+        size = source.path.stat().st_size
+        self._most, self._done = max(_FREE, _RATIO * size), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            found = self._gzip.read(len(buffer))
+        except (OSError, EOFError, zlib.error) as error:
+            raise self._source.error(
+                f"broken gzip ({error}). The file may be cut off: copy it again."
+            ) from None
+        self._done += len(found)
+        if self._done > self._most:
+            raise self._source.error(
+                f"its gzip unpacks to more than {_RATIO} times its size, {self._done >> 20} MiB so "
+                "far. If that is right, unpack it yourself and give the result."
+            )
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._gzip.close()
+        self._file.close()
+        super().close()
+
+
+# The lines of a large text in little memory.
+
+
+class Lines(Sequence[str]):
+    r"""The lines of a text, as a list would give them.
+
+    A list of short lines takes several times the memory of their text: here the text is kept, in
+    pieces, and a line is made when it is asked for. A slice keeps no text of its own.
+
+    Parameters
+    ----------
+    pieces : iterable of str
+        Whole lines each, without the line feed that ends the last of them.
+
+    Examples
+    --------
+    >>> lines = Lines(["a\nb", "c"])
+    >>> len(lines), lines[-1], list(lines[1:])
+    (3, 'c', ['b', 'c'])
+    """
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self._pieces = list(pieces)
+        self._ends = list(accumulate(piece.count("\n") + 1 for piece in self._pieces))
+        self._which = range(self._ends[-1] if self._ends else 0)
+        self._open: tuple[int, list[str]] = (-1, [])
+
+    def __len__(self) -> int:
+        return len(self._which)
+
+    def __iter__(self) -> Iterator[str]:
+        if not self._which:
+            return iter(())
+        start = self._which.start
+        first = bisect_right(self._ends, start)
+        before = self._ends[first - 1] if first else 0
+        every = (line for piece in self._pieces[first:] for line in piece.split("\n"))
+        return islice(every, start - before, self._which.stop - before)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> Lines: ...
+    def __getitem__(self, at: int | slice) -> str | Lines:
+        if isinstance(at, int):
+            return self._line(self._which[at])
+        which = self._which[at]
+        if which.step != 1:
+            raise ValueError("lines can be taken one after the other only")
+        part = Lines(())
+        part._pieces, part._ends, part._which = self._pieces, self._ends, which
+        return part
+
+    def _line(self, number: int) -> str:
+        piece = bisect_right(self._ends, number)
+        if self._open[0] != piece:  # lines near each other are asked for in turn
+            self._open = (piece, self._pieces[piece].split("\n"))
+        return self._open[1][number - (self._ends[piece - 1] if piece else 0)]

@@ -1,0 +1,1 @@
+"""Learned cost models, and the measurements that they were made from."""

@@ -1,0 +1,230 @@
+"""GRANITE and Gematria: basic blocks with the inverse throughputs that tools give them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.values import number_at
+from errcomp.results import Dropped
+
+__all__ = ["FORMATS", "read"]
+
+_TOKEN = re.compile(
+    r'\s+|#[^\n]*|(?P<text>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')|'
+    r"(?P<word>[A-Za-z_][\w.]*)|(?P<number>[-+]?[\d.][\w.+-]*|-inf\b)|(?P<mark>[{}<>\[\]:,;])"
+)
+_CLOSES = {"{": "}", "<": ">"}
+_DEEPEST = 50
+#: Sources that run the code on a processor; all others compute.
+_MEASURE = re.compile(r"bhive|exegesis|measured|nanobench|perf[ _]counter", re.IGNORECASE)
+_CPU = re.compile(r"cpu=([\w.-]+)")
+
+Message = dict[str, list[Any]]
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read a ``BasicBlockWithThroughputProto`` in the text format (pbtxt).
+
+    Parameters
+    ----------
+    path : path
+        A file, or a folder or archive of them.
+
+    Returns
+    -------
+    Output
+        For each ``kernel`` (a basic block, named by a hash of its content; ``block`` is its
+        number) and each source the ``time`` in cycles: measured where the source runs the code,
+        else predicted. Several values of one source are ``repeat`` 1, 2, …
+
+    Raises
+    ------
+    InputError
+        The file is no text proto, or holds no inverse throughput.
+
+    Notes
+    -----
+    A cycle count is of as many iterations as the source says; what each tool divides by is not in
+    the file. Throughputs of prefixes of a block are not read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "blocks.pbtxt"
+    >>> _ = path.write_text('''basic_blocks {
+    ...   basic_block { canonicalized_instructions { mnemonic: "NOP" } }
+    ...   inverse_throughputs { source: "uica: cpu=skylake" inverse_throughput_cycles: 0.25 }
+    ... }''')
+    >>> read(path).rows.select("tool", "predicted", "device", "mnemonics").rows()
+    [('uica', 0.25, 'skylake', 'NOP')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _recognise(source: Source) -> bool:
+    return b"inverse_throughputs" in source.head and b"basic_block" in source.head
+
+
+def _tokens(source: Source) -> Iterator[tuple[str, str, int]]:
+    text, at, line = source.text, 0, 1
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise source.error(
+                f"not a text proto at {text[at : at + 20]!r}. The file may be damaged: copy it "
+                "again.",
+                line=line,
+            )
+        if match.lastgroup:
+            yield match.lastgroup, match.group(), line
+        line += match.group().count("\n")
+        at = match.end()
+
+
+class _Parser:
+    """Turns tokens into messages: fields with lists of values."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tokens = list(_tokens(source))
+        self.at = 0
+
+    def error(self, what: str) -> Exception:
+        line = self.tokens[min(self.at, len(self.tokens) - 1)][2] if self.tokens else 1
+        return self.source.error(f"{what}. The file may be cut off: copy it again.", line=line)
+
+    def _next(self) -> tuple[str, str]:
+        if self.at >= len(self.tokens):
+            raise self.error("the text proto ends within a message")
+        kind, text, _ = self.tokens[self.at]
+        self.at += 1
+        return kind, text
+
+    def _sees(self, marks: str) -> bool:
+        return self.at < len(self.tokens) and self.tokens[self.at][1] in tuple(marks)
+
+    def message(self, end: str, depth: int = 0) -> Message:
+        if depth > _DEEPEST:
+            raise self.error("messages are nested too deeply")
+        found: Message = {}
+        while self.at < len(self.tokens):
+            if end and self._sees(end):
+                self.at += 1
+                return found
+            if self._sees(",;"):
+                self.at += 1
+                continue
+            kind, name = self._next()
+            if kind != "word":
+                raise self.error(f"expected the name of a field, got {name[:20]!r}")
+            found.setdefault(name, []).extend(self._values(depth))
+        if end:
+            raise self.error("the text proto ends within a message")
+        return found
+
+    def _values(self, depth: int) -> list[Any]:
+        if self._sees(":"):
+            self.at += 1
+        if not self._sees("["):
+            return [self._value(depth)]
+        self.at += 1
+        found: list[Any] = []
+        while not self._sees("]"):
+            found.append(self._value(depth))
+            if self._sees(","):
+                self.at += 1
+        self.at += 1
+        return found
+
+    def _value(self, depth: int) -> Any:
+        kind, text = self._next()
+        if text in _CLOSES:
+            return self.message(_CLOSES[text], depth + 1)
+        if kind == "mark":
+            raise self.error(f"expected a value, got {text!r}")
+        value = text[1:-1] if kind == "text" else text
+        while kind == "text" and self.at < len(self.tokens) and self.tokens[self.at][0] == "text":
+            value += self._next()[1][1:-1]
+        return value
+
+
+def _read(source: Source) -> Output:
+    whole = _Parser(source).message("")
+    # A file may also be a single block.
+    blocks = whole.get("basic_blocks", []) or [whole]
+    rows: list[dict[str, Any]] = []
+    without, made_up = 0, False
+    for i, block in enumerate(blocks, start=1):
+        found = _block(source, i, block) if isinstance(block, dict) else []
+        rows += found
+        without += not found
+        made_up |= any("made up" in row["source"] for row in found)
+    dropped = [Dropped("basic block without throughput", without)] if without else []
+    notes = ["What a tool divides its cycles by (one or more iterations) is not in the file."]
+    if made_up:
+        notes.append(
+            "Some values are made up for tests, as their source says: judge nothing by it."
+        )
+    return output(source.name, "granite-throughputs", rows, dropped=dropped, notes=notes)
+
+
+def _block(source: Source, i: int, block: Message) -> list[dict[str, Any]]:
+    content = block.get("basic_block", [{}])[0]
+    listed = content.get("canonicalized_instructions", []) if isinstance(content, dict) else []
+    listed = [one for one in listed if isinstance(one, dict)]
+    names = [str(one.get("mnemonic", ["?"])[0]) for one in listed]
+    keys = {
+        "kernel": hashlib.sha256(repr(content).encode()).hexdigest()[:12],
+        "block": i,
+        "instructions": len(names),
+        "mnemonics": " ".join(names),
+    }
+    rows = []
+    for one in block.get("inverse_throughputs", []):
+        if not isinstance(one, dict):
+            continue
+        said = str(one.get("source", ["unknown"])[0])
+        values = one.get("inverse_throughput_cycles", [])
+        cpu = _CPU.search(said)
+        column = "measured" if _MEASURE.search(said) else "predicted"
+        common = {
+            "tool": said.partition(":")[0].strip() or "unknown",
+            "level": "kernel",
+            "quantity": "time",
+            "unit": "cycles",
+            **keys,
+            "source": said,
+            "device": cpu.group(1) if cpu else None,
+        }
+        if not values:
+            rows.append({**common, "status": "no throughput"})
+        for repeat, text in enumerate(values, start=1):
+            value = number_at(
+                source, f"inverse_throughput_cycles of block {i}", str(text).removesuffix("f")
+            )
+            rows.append({**common, column: value, "repeat": repeat if len(values) > 1 else None})
+    return rows
+
+
+FORMATS = (
+    Format(
+        name="granite-throughputs",
+        tool="GRANITE",
+        files="BasicBlockWithThroughputProto (pbtxt)",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("cycles",),
+        gives="predictions",
+        sample="gematria 935cbf4, test data with made-up values",
+        recognise=_recognise,
+        read=_read,
+        limits="Throughputs of prefixes of a block are not read.",
+    ),
+)

@@ -1,0 +1,248 @@
+"""HELP: measured latencies of architectures on devices."""
+
+from __future__ import annotations
+
+import pickletools
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from errcomp.errors import InputError
+from errcomp.readers.core.keys import key
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FORMATS", "read"]
+
+#: Batch sizes that HELP measured; a device is called <device>_<batch>.
+_BATCH = re.compile(r"(.+)_(\d+)")
+_BATCHES = frozenset(("1", "16", "32", "64", "128", "256"))
+#: A list at the start of a pickle: nothing else is read.
+_LIST = re.compile(rb"/data\.pkl.{0,200}?\x80[\x02-\x05](?:\x95.{8})?\]", re.DOTALL)
+_NUMBERS = frozenset(("BINFLOAT", "BININT", "BININT1", "BININT2", "LONG1"))
+_IGNORED = frozenset(("BINPUT", "LONG_BINPUT", "MEMOIZE", "FRAME"))
+_LARGEST = 1 << 26
+#: Lists of latencies have thousands; lists of positions, whole numbers all, have ten.
+_FEW = 100
+_ESTIMATED = ("eyeriss", "fpga")
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read tables of HELP, and its native files (``<device>.pt``).
+
+    Parameters
+    ----------
+    path : path
+        A table with a column for each device, a native file (a list of numbers that
+        ``torch.save`` wrote), or a folder or archive of them.
+
+    Returns
+    -------
+    Output
+        The measured ``time`` in ms of each architecture (``model``: its index) on each ``device``,
+        with ``batch`` where the name of the device has one.
+
+    Raises
+    ------
+    InputError
+        A value is no number, or a native file holds anything else than a list of numbers.
+
+    Notes
+    -----
+    A native file is a pickle. Nothing is unpickled: its operations are gone through, and any that
+    does more than append numbers to one list is refused. The device is the name of the file:
+    nothing within it says so.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "latency.csv"
+    >>> _ = path.write_text("arch_index,is_anchor,1080ti_1,1080ti_32\n7,0,10.5,15.25\n")
+    >>> read(path).rows.select("model", "device", "batch", "unit", "measured").rows()
+    [('7', '1080ti', 1, 'ms', 10.5), ('7', '1080ti', 32, 'ms', 15.25)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_table(source: Source) -> bool:
+    return source.header[:2] == ("arch_index", "is_anchor") and len(source.header) > 2
+
+
+def _device(column: str, columns: tuple[str, ...]) -> tuple[str, int | None]:
+    """Split the batch size off a name, where the device has several.
+
+    ``essential_ph_1`` is a telephone, not a batch of one.
+    """
+    match = _BATCH.fullmatch(column)
+    if match is None or match.group(2) not in _BATCHES:
+        return column, None
+    stem = match.group(1)
+    others = (_BATCH.fullmatch(name) for name in columns if name != column)
+    if any(o is not None and o.group(1) == stem and o.group(2) in _BATCHES for o in others):
+        return stem, int(match.group(2))
+    return column, None
+
+
+def _read_table(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(["arch_index", "is_anchor"])
+    devices = [name for name in sheet.columns if name not in ("arch_index", "is_anchor")]
+    anchor = key(sheet, "is_anchor", "anchor")
+    frames = []
+    whole: list[str] = []
+    for column in devices:
+        values = sheet.numbers(column)
+        if len(values) > 20 and (values == values.round()).all():
+            whole.append(column)
+        device, batch = _device(column, sheet.columns)
+        frame = pl.DataFrame([pl.Series("model", sheet.texts("arch_index")), anchor]).with_columns(
+            pl.Series("measured", values, nan_to_null=True),
+            device=pl.lit(device),
+            batch=pl.lit(batch, dtype=pl.Int64),
+        )
+        frames.append(frame)
+    rows = _rows(pl.concat(frames))
+    notes = _notes(devices)
+    if whole:
+        notes.append(
+            f"Whole milliseconds only: {', '.join(whole)}. Errors below half a millisecond cannot "
+            "be seen there."
+        )
+    return output(source.name, "help-latencies", rows, notes=notes)
+
+
+def _rows(frame: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    return frame.with_columns(
+        tool=pl.lit("HELP measurements"),
+        level=pl.lit("model"),
+        quantity=pl.lit("time"),
+        unit=pl.lit("ms"),
+        reference=pl.when(_is_estimated()).then(pl.lit("estimate")),
+    )
+
+
+def _is_estimated() -> pl.Expr:
+    import polars as pl
+
+    return pl.any_horizontal(pl.col("device").str.starts_with(name) for name in _ESTIMATED)
+
+
+def _notes(devices: list[str]) -> list[str]:
+    estimated = [name for name in devices if name.startswith(_ESTIMATED)]
+    if not estimated:
+        return []
+    return [f"{', '.join(estimated)}: as far as is known estimated by a tool, not measured."]
+
+
+def _is_native(source: Source) -> bool:
+    return source.head.startswith(b"PK\x03\x04") and _LIST.search(source.head) is not None
+
+
+def _read_native(source: Source) -> Output:
+    import polars as pl
+
+    values = list(_numbers(source, _pickle(source)))
+    if not values:
+        raise source.error("its list is empty. Copy the file again.")
+    if len(values) < _FEW and all(isinstance(value, int) for value in values):
+        raise source.error(
+            f"holds {len(values)} whole numbers: positions of architectures, not latencies. Give "
+            "the file of a device."
+        )
+    device = source.path.name.partition(".")[0]
+    frame = pl.DataFrame(
+        {
+            "model": [str(i) for i in range(len(values))],
+            "measured": pl.Series(values, dtype=pl.Float64, strict=False),
+            "device": [device] * len(values),
+        }
+    )
+    notes = [f"The device is called {device} after the file: nothing in it says which it is."]
+    rows = _rows(frame)
+    return output(source.name, "help-native", rows, notes=[*notes, *_notes([device])])
+
+
+def _pickle(source: Source) -> bytes:
+    try:
+        with zipfile.ZipFile(source.path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+            with archive.open(names[0]) as file:
+                found = file.read(_LARGEST + 1)
+    except (*_BROKEN, ValueError, IndexError) as error:
+        raise source.error(
+            f"broken zip ({error}). The file may be cut off: copy it again."
+        ) from None
+    if len(found) > _LARGEST:
+        raise source.error(f"more than {_LARGEST >> 20} MiB of numbers, which no file of HELP has.")
+    return found
+
+
+def _numbers(source: Source, pickled: bytes) -> Iterator[float]:
+    """Go through the operations of a pickle of one list of numbers; nothing is executed."""
+    lists, stopped = 0, False
+    try:
+        for operation, value, at in pickletools.genops(pickled):
+            name = operation.name
+            if name in _NUMBERS and lists == 1 and isinstance(value, int | float):
+                yield value
+            elif name == "EMPTY_LIST" and lists == 0:
+                lists = 1
+            elif name == "STOP":
+                stopped = lists == 1
+            elif name in ("MARK", "APPENDS", "APPEND") and lists == 1:
+                continue
+            elif name not in _IGNORED and not (name == "PROTO" and at == 0):
+                raise source.error(
+                    f"its pickle does more than list numbers ({name} at byte {at}). Such a file "
+                    "may run code when it is loaded: it is not read. Write it as CSV."
+                )
+    except (ValueError, IndexError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise source.error(
+            f"its pickle is broken ({error}). The file may be cut off: copy it again."
+        ) from None
+    if not stopped:
+        raise source.error("its pickle holds no list. The file may be cut off: copy it again.")
+
+
+FORMATS = (
+    Format(
+        name="help-latencies",
+        tool="HELP",
+        files="table of latencies, a column for each device",
+        levels=("model",),
+        quantities=("time",),
+        units=("ms",),
+        gives="measurements",
+        reference="hardware",
+        sample="HELP 45f70eb, excerpts",
+        recognise=_is_table,
+        read=_read_table,
+    ),
+    Format(
+        name="help-native",
+        tool="HELP",
+        files="<device>.pt",
+        levels=("model",),
+        quantities=("time",),
+        units=("ms",),
+        gives="measurements",
+        reference="hardware",
+        sample="HELP 45f70eb, fbnet on pixel3",
+        recognise=_is_native,
+        read=_read_native,
+        limits="Only lists of numbers; the device is the name of the file.",
+    ),
+)

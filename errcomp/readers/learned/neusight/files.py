@@ -1,0 +1,244 @@
+"""The files of the NeuSight artifact: where they are, what their names say, what they hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import reprlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from errcomp.errors import InputError
+from errcomp.readers.core.values import amount
+from errcomp.system.strict_json import loads, table
+
+__all__ = [
+    "DEVICES",
+    "MODES",
+    "Configuration",
+    "Device",
+    "Operator",
+    "device_of",
+    "find_root",
+    "parse_stem",
+    "read_operators",
+    "read_total",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device folder: its short name, its vendor, and whether NeuSight was trained on it."""
+
+    name: str
+    vendor: str | None
+    in_training: bool | None
+
+
+#: Folder to device. Training devices: as the paper states them, see datasets/neusight/README.md.
+DEVICES: Mapping[str, Device] = {
+    "Tesla_P4": Device("P4", "NVIDIA", True),
+    "Tesla_P100-PCIE-16GB": Device("P100", "NVIDIA", True),
+    "Tesla_V100-PCIE-32GB": Device("V100", "NVIDIA", True),
+    "Tesla_T4": Device("T4", "NVIDIA", True),
+    "NVIDIA_A100-PCIE-40GB": Device("A100-40G", "NVIDIA", True),
+    "NVIDIA_A100-SXM4-40GB": Device("A100-40G-SXM", "NVIDIA", True),
+    "NVIDIA_A100_80GB_PCIe": Device("A100-80G", "NVIDIA", False),
+    "NVIDIA_L4": Device("L4", "NVIDIA", False),
+    "NVIDIA_H100_80GB_HBM3": Device("H100", "NVIDIA", False),
+    "AMD_Instinct_MI100": Device("MI100", "AMD", True),
+    "AMD_Instinct_MI210": Device("MI210", "AMD", True),
+    "AMD_Instinct_MI250": Device("MI250", "AMD", False),
+}
+MODES = {"inf": "inference", "train": "training"}
+_STEM = re.compile(
+    r"(?P<model>\w+)-(?P<mode>inf|train)-(?P<seq>\d+)-(?P<batch>\d+)(?:-(?P<option>\w+))?"
+)
+#: Of the names that mean the same ("512" and "0512", none and "base") one is allowed.
+_ONE_NAME = re.compile(
+    r"\w+-\w+-[1-9][0-9]{0,8}-[1-9][0-9]{0,8}(?:-(?!base$|(?:dp|tp|pp)(?:0|\d{7}))\w+)?",
+    re.ASCII,
+)
+_MOST_LAYERS = 10_000
+_DEVICES_OF_OPTION = re.compile(r"(?:dp|tp|pp)(\d+)(?:_\d+)?")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Configuration:
+    """What a file name says: ``<model>-<mode>-<seq>-<batch>[-<option>]`` in a device folder."""
+
+    device_name: str
+    model: str
+    mode: str
+    seq_len: int
+    batch: int
+    variant: str
+    stem: str
+
+    @property
+    def run(self) -> str:
+        """Name of the configuration in tables and reports."""
+        return f"{self.device_name}/{self.stem}"
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that share the work."""
+        found = _DEVICES_OF_OPTION.fullmatch(self.variant)
+        return int(found[1]) if found else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One row of an operator file; times in ms, ``total`` is forward + backward."""
+
+    name: str
+    kind: str
+    total: float
+    forward: float
+    backward: float
+    shape: str
+    inputs: tuple[str, ...]
+
+
+def find_root(path: Path) -> Path:
+    """Find the folder that holds ``label`` and ``results/prediction``."""
+    for root in (path, path / "scripts" / "asplos"):
+        if (root / "label").is_dir() and (root / "results" / "prediction").is_dir():
+            return root
+    if not path.exists():
+        raise InputError(
+            f"{path}: there is no such folder. Give the root of the NeuSight artifact."
+        )
+    raise InputError(
+        f"{path}: not the NeuSight artifact: looked for label/ and results/prediction/ in it and "
+        "in scripts/asplos/. Give the root of the artifact."
+    )
+
+
+def device_of(root: Path, folder: str) -> Device:
+    """Look a device folder up; one that only the artifact's own device list knows is accepted."""
+    if folder in DEVICES:
+        return DEVICES[folder]
+    configs = root / "data" / "device_configs"
+    if (configs / f"{folder}.json").is_file():
+        vendor = {"NVIDIA": "NVIDIA", "Tesla": "NVIDIA", "AMD": "AMD"}.get(folder.split("_")[0])
+        return Device(folder, vendor, None)
+    raise InputError(
+        f"{root}: unknown device {folder!r}: it is not in {configs.relative_to(root)}/ and not one "
+        f"of {', '.join(sorted(DEVICES))}. Rename the folder, or add its device file."
+    )
+
+
+def parse_stem(device_name: str, stem: str) -> Configuration | None:
+    """Read a file name; None if it is not that of a configuration.
+
+    Raises
+    ------
+    InputError
+        It is one, but not written as the artifact does: two names would be one configuration.
+    """
+    found = _STEM.fullmatch(stem)
+    if found is None:
+        return None
+    if _ONE_NAME.fullmatch(stem) is None:
+        raise InputError(
+            f"{device_name}/{stem}: sequence length and batch must be integers from 1 to 999999999 "
+            "without zeros in front, an option must not be base and its number not begin with 0. "
+            "Rename the file, or remove it."
+        )
+    return Configuration(
+        device_name,
+        found["model"],
+        MODES[found["mode"]],
+        int(found["seq"]),
+        int(found["batch"]),
+        found["option"] or "base",
+        stem,
+    )
+
+
+def read_total(path: Path) -> dict[str, float]:
+    """Read the JSON file of a configuration: ``num_layer`` and latencies in ms."""
+    content = _text(path)
+    try:
+        values: Any = loads(content)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}: line {error.lineno}: not valid JSON ({error.msg}). The file may be cut off: "
+            "copy it again."
+        ) from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}. Copy the file again.") from error
+    wanted = ("num_layer", "e2e_latency", "fw_latency", "bwall_latency")
+    missing = [key for key in wanted if not isinstance(values, dict) or key not in values]
+    if missing:
+        raise InputError(f"{path}: missing {', '.join(missing)}: not a file of the artifact")
+    # Some labels do not know their number of layers (null or 0); predictions do.
+    if values["num_layer"] is None:
+        values["num_layer"] = 0
+    for key in wanted:
+        value, layers = values[key], key == "num_layer"
+        most = _MOST_LAYERS if layers else sys.float_info.max
+        fits = type(value) in (int, float) and 0 <= value <= most
+        if not fits or (layers and value != int(value)):
+            kind = f"an integer from 0 to {most}" if layers else "a finite number ≥ 0"
+            shown = reprlib.repr(value)
+            raise InputError(f"{path}: {key} must be {kind}, got {shown}. Fix the file.")
+    if values["e2e_latency"] == 0:
+        raise InputError(
+            f"{path}: e2e_latency must be positive, got 0. Remove the file, or fix it."
+        )
+    return {key: float(values[key]) for key in wanted}
+
+
+def read_operators(path: Path, *, measured: bool) -> list[Operator]:
+    """Read the CSV file of a configuration: measured (label) or predicted operators."""
+    if measured:
+        names = ("Name", "latency", "fw_latency", "output_shape", "_input_nodes")
+        name_pattern = re.compile(r"([^\s{},:]+): None")
+    else:
+        names = ("Name", "e2e_latency", "fw_latency", "OutputShape", "Prev")
+        name_pattern = re.compile(r"'([^']+)'")
+    found = []
+    for line, row in _rows(path, (*names, *(() if measured else ("OpName",)))):
+        total, forward = (amount(f"{path}: line {line}", key, row[key]) for key in names[1:3])
+        if forward > total:
+            raise InputError(
+                f"{path}: line {line}: {names[2]} ({forward:g}) must not be above {names[1]} "
+                f"({total:g}), which includes it. Fix the file."
+            )
+        found.append(
+            Operator(
+                name=row["Name"],
+                kind=row.get("OpName", ""),
+                total=total,
+                forward=forward,
+                backward=total - forward,
+                shape=row[names[3]],
+                inputs=tuple(name_pattern.findall(row[names[4]])),
+            )
+        )
+    if not found:
+        raise InputError(f"{path}: no operators after the header. Copy the file again.")
+    return found
+
+
+def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    content = _text(path)
+    # Every file of the artifact ends with a line break: without it the last number may be cut.
+    if content and not content.endswith("\n"):
+        raise InputError(
+            f"{path}: line {content.count(chr(10)) + 1}: the file ends within a line: it was cut "
+            "off. Copy it again."
+        )
+    return table(path, content, needed)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as text ({error})") from error

@@ -1,0 +1,135 @@
+"""PyTorch profiler (Kineto): kernels, steps and times of devices from its Chrome traces."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+
+from errcomp.readers.core.output import Output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+_NAME = "kineto-trace"
+#: Names in the outermost object that Kineto writes beside the events.
+_BESIDE = frozenset(
+    (
+        "deviceProperties",
+        "distributedInfo",
+        "record_shapes",
+        "with_stack",
+        "profile_memory",
+        "with_modules",
+        "with_flops",
+        "cupti_version",
+        "cuda_runtime_version",
+        "baseTimeNanoseconds",
+        "traceName",
+        "traceEvents",
+    )
+)
+_CATEGORY = re.compile(
+    r'"cat"\s*:\s*"(?:cpu_op|cuda_runtime|cuda_driver|gpu_memcpy|gpu_memset|python_function|ac2g'
+    r'|user_annotation|gpu_user_annotation|fwdbwd|cpu_instant_event|cuda_sync|xpu_runtime|kernel)"'
+)
+_OLD = re.compile(r'"pid"\s*:\s*"(?:CPU|CUDA) functions"')
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read traces of the PyTorch profiler (Kineto): CUDA, ROCm, XPU or CPU only.
+
+    Parameters
+    ----------
+    path : path
+        A Chrome trace of ``torch.profiler`` (also gzip), or a folder or archive of traces. Events
+        may be in an object with ``traceEvents`` or a bare list. They are read in pieces: a trace
+        may be larger than the memory.
+
+    Returns
+    -------
+    Output
+        Measured times in us:
+
+        * level kernel, ``time``: every kernel, copy and set of memory on a GPU, with ``device``
+          (its name, where the trace says it), ``device_id``, ``stream``, ``start`` (as in the
+          trace), ``gap`` (since the one before on its stream), ``launch_call`` and its ``launch``
+          (start), ``op`` (the innermost operator that launched it), ``shape`` (its input shapes,
+          as JSON), ``size_bytes``, and of collectives ``collective`` and ``ranks``. A trace without
+          work of a GPU gives the operators on the CPU: their own time, without that of the
+          operators they call.
+        * level model, ``time``: each step of the profiler, which is a ``run``; without steps the
+          trace is one run, from its first event to the end of the last. A kernel belongs to the
+          step in which it was launched.
+        * level system, for each run and device, and for the run ``trace`` as a whole: ``busy time``
+          (at least one thing runs), ``idle time`` (nothing does, from the first start to the last
+          end), ``computation time`` and ``communication time`` (at least one such kernel runs;
+          copies are neither), ``overlap`` (both at once) and ``exposed communication``
+          (communication less the overlap).
+
+        Its ``graph`` makes an execution graph of the trace for `errcomp.propagate`.
+
+    Raises
+    ------
+    InputError
+        A trace is cut off, or holds neither kernels nor operators.
+
+    Notes
+    -----
+    ``kernel_class`` is guessed from the name. Times of communication kernels contain the waiting
+    for other ranks. The time of a step is that on the host: kernels may run on after its end.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.json"
+    >>> _ = path.write_text('''{"schemaVersion": 1, "traceEvents": [
+    ...     {"ph": "X", "cat": "kernel", "name": "ampere_sgemm_32x32_tn", "pid": 0, "tid": 7,
+    ...      "ts": 15.0, "dur": 6.25, "args": {"device": 0, "stream": 7, "correlation": 1}}]}''')
+    >>> read(path).rows.select("level", "quantity", "measured", "kernel_class").rows()[:2]
+    [('kernel', 'time', 6.25, 'gemm'), ('model', 'time', 6.25, None)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _recognise(source: Source) -> bool:
+    names = source.json_names
+    if "schemaVersion" in names and _BESIDE.intersection(names):
+        return True
+    text = source.head.decode("utf-8", "replace")
+    if "traceEvents" in names or "ph" in names:
+        return _CATEGORY.search(text) is not None or _OLD.search(text) is not None
+    return False
+
+
+def _read(source: Source) -> Output:
+    from errcomp.readers.profilers.kineto.rows import read_rows
+
+    return read_rows(source, _NAME)
+
+
+FORMATS = (
+    Format(
+        name=_NAME,
+        tool="PyTorch profiler",
+        files="Chrome trace of torch.profiler (Kineto): *.pt.trace.json, also gzip",
+        levels=("kernel", "model", "system"),
+        quantities=(
+            "time",
+            "busy time",
+            "computation time",
+            "communication time",
+            "overlap",
+            "exposed communication",
+            "idle time",
+        ),
+        units=("us",),
+        gives="measurements",
+        reference="hardware",
+        sample="PyTorch 2.0 to 2.5: CUDA (A100, H100) and ROCm 6.2 (MI250)",
+        recognise=_recognise,
+        read=_read,
+        limits="A trace that is cut off is refused. In the graph, waits for events are known only "
+        "where the trace has cuda_sync events; other waits are times that are certain.",
+    ),
+)

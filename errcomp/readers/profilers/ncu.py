@@ -1,0 +1,422 @@
+"""Nsight Compute: the duration of kernels from what ``ncu`` prints, as text or CSV."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from errcomp.errors import InputError
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.sheet import MISSING, sheet_of
+from errcomp.readers.profilers.locale import decimal_comma, with_point
+from errcomp.results import Dropped
+from errcomp.system.strict_json import number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from os import PathLike
+
+    from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+# The files of Nsight Compute: two kinds of CSV, and text for people.
+
+Kind = Literal["details", "raw", "text"]
+_UNITS = {"nsecond": "ns", "usecond": "us", "msecond": "ms", "second": "s"}
+_UNITS |= {"ns": "ns", "us": "us", "µs": "us", "ms": "ms", "s": "s"}
+_UNITS |= {"nanosecond": "ns", "microsecond": "us", "millisecond": "ms"}
+_HERTZ = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
+_HERTZ |= {f"cycle/{unit}": scale for unit, scale in (("nsecond", 1e9), ("usecond", 1e6))}
+_HERTZ |= {f"cycle/{unit}": scale for unit, scale in (("msecond", 1e3), ("second", 1.0))}
+_HERTZ |= {f"cycle/{unit}": scale for unit, scale in (("ns", 1e9), ("us", 1e6), ("s", 1.0))}
+#: Names of the metrics, as the page of details and as the hardware calls them; first the best.
+_DURATION: tuple[str, ...] = ("Duration", "gpu__time_duration.sum", "gpu__time_duration.avg")
+_DURATION += ("gpu__time_duration.max", "gpu__time_duration_measured_wallclock.sum")
+_CYCLES: tuple[str, ...] = ("Elapsed Cycles", "gpc__cycles_elapsed.max", "gpc__cycles_elapsed.avg")
+_CYCLES += ("sm__cycles_elapsed.max", "sm__cycles_elapsed.avg")
+_CLOCK: tuple[str, ...] = (
+    "SM Frequency",
+    "gpc__cycles_elapsed.avg.per_second",
+    "sm__cycles_elapsed.avg.per_second",
+)
+_CLOCK += ("smsp__cycles_elapsed.avg.per_second",)
+_NEEDED = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
+#: The columns of --print-summary, which has no launches but how many there were.
+_SUMMED = ("Invocations", "Kernel Name", "Metric Name", "Metric Unit", "Average")
+_METRICS = frozenset(_DURATION + _CYCLES + _CLOCK)
+_DEVICE = "device__attribute_display_name"
+_HEADER = re.compile(
+    r'\s*"?ID"?,(?=.*\bKernel Name\b)(?:.*(?P<long>\bMetric Name\b)|.*\b[a-z]\w*__\w)|'
+    r'\s*"?(?:Process ID|Kernel Name)"?,(?=.*\bInvocations\b)(?P<sum>.*\bMetric Name\b)'
+    r".*\bAverage\b"
+)
+_LAUNCH = re.compile(
+    r"^\s{0,8}(?P<name>\S.*?)?\s*(?:\((?P<grid>\d+, *\d+, *\d+)\)x\((?P<block>\d+, *\d+, *\d+)\)|"
+    r", \d{4}-[A-Z][a-z]{2}-\d{2} [\d:]{8})(?:, Context (?P<context>\d+), Stream (?P<stream>\d+)|"
+    r"(?=.*, Invocations ))(?:, Device (?P<device>\d+))?(?:, CC (?P<cc>[\d.]+))?"
+    r"(?:, Invocations (?P<count>\d+))?\s*$"
+)
+_LINE = re.compile(
+    rf"^\s+(?P<name>{'|'.join(re.escape(one) for one in sorted(_METRICS, key=len, reverse=True))})"
+    r"\s+(?P<unit>\S+)\s+(?:\S+\s+\S+\s+)?(?P<value>\S+)\s*$"
+)
+_PROCESS = re.compile(r"^\[(\d+)\] (\S.*)@\S+\s*$")
+_NOTE = (
+    "ncu runs each kernel alone, with cold caches, and locks the clock at its base unless told "
+    "otherwise (--clock-control none): times are longer than in a run without it."
+)
+
+
+@dataclass(slots=True)
+class _Launch:
+    """One launch of a kernel, with those of its metrics that matter: unit and value, as text."""
+
+    keys: dict[str, Any]
+    line: int
+    metrics: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def kind_of(source: Source) -> Kind | None:
+    """Say which of the files of ncu this is; None for none.
+
+    What the program printed may be longer than the head: then the whole file is searched.
+    """
+    found = _kind(source.head_lines)
+    if found is None and any(line.startswith("==PROF==") for line in source.head_lines):
+        try:
+            return _kind(source.lines())
+        except InputError:
+            return None
+    return found
+
+
+def _kind(lines: Iterable[str]) -> Kind | None:
+    for line in lines:
+        if match := _HEADER.match(line):
+            return "details" if match["long"] or match["sum"] else "raw"
+        if (", Context " in line or ", Invocations " in line) and _LAUNCH.match(line):
+            return "text"
+    return None
+
+
+def read_details(source: Source) -> Output:
+    """Read one line for each metric of each launch."""
+    lines, first_line, dropped = _table(source)
+    reader = csv.reader(lines, strict=True, skipinitialspace=True)
+    launches: dict[tuple[str, ...], _Launch] = {}
+    comma, before = False, 0
+    try:
+        header = next(reader)
+        place = {name: i for i, name in enumerate(header)}
+        needed = _NEEDED if "ID" in place else _SUMMED
+        missing = [name for name in needed if name not in place]
+        if missing:
+            raise source.error(f"missing column {missing[0]!r}. Export it again.", line=first_line)
+        keys = {name: place[name] for name in _KEYS if name in place}
+        metric, unit, value = (place[name] for name in needed[-3:])
+        # Rows end where they have no more to say.
+        shortest = max(*(place[name] for name in needed), *keys.values())
+        parts = [place[name] for name in ("Process ID", "ID") if name in place]
+        parts = parts if "ID" in place else list(keys.values())
+        before = reader.line_num
+        for row in reader:
+            line, before = first_line + before, reader.line_num
+            if not row or row == header:
+                continue
+            if len(row) <= shortest:
+                raise source.error(
+                    f"{len(row)} fields, expected at least {shortest + 1}. The file may be cut "
+                    "off: copy it again.",
+                    line=line,
+                )
+            comma = comma or decimal_comma((row[value],))
+            which = tuple(row[i] for i in parts)
+            if which not in launches:
+                launches[which] = _Launch({name: row[i] for name, i in keys.items()}, line)
+            if row[metric] in _METRICS:
+                launches[which].metrics.setdefault(row[metric], (row[unit], row[value]))
+    except csv.Error as error:
+        raise source.error(
+            f"a quote is not closed, or stands within a field ({error}). The file may be cut off: "
+            "copy it again.",
+            line=first_line + before,
+        ) from None
+    notes = _session_notes(source)
+    device = _session_device(source)
+    found = list(launches.values())
+    return _rows(source, "ncu-details", found, notes, dropped, device, comma=comma)
+
+
+def read_raw(source: Source) -> Output:
+    """Read one line for each launch; the line below the header has the units."""
+    lines, first_line, dropped = _table(source)
+    sheet = sheet_of(source.name, lines, first_line=first_line, needed=("ID", "Kernel Name"))
+    columns = [name for name in _KEYS if name in sheet.columns]
+    metrics = [name for name in (*_DURATION, *_CYCLES, *_CLOCK) if name in sheet.columns]
+    ids = sheet.texts("ID")
+    texts = {name: sheet.texts(name) for name in (*columns, *metrics)}
+    devices = sheet.texts(_DEVICE) if _DEVICE in sheet.columns else None
+    units: dict[str, str] = {}
+    launches = []
+    for i, number_of in enumerate(ids):
+        if not number_of:
+            units = {name: texts[name][i] for name in metrics}
+            continue
+        launch = _Launch({name: texts[name][i] for name in columns}, int(sheet.lines[i]))
+        launch.metrics = {name: (units.get(name, ""), texts[name][i]) for name in metrics}
+        if devices is not None:
+            launch.keys["device"] = devices[i]
+        launches.append(launch)
+    every = (text for name in sheet.columns if "__" in name for text in set(sheet.texts(name)))
+    return _rows(source, "ncu-raw", launches, [], dropped, None, comma=decimal_comma(every))
+
+
+def read_text(source: Source) -> Output:
+    """Read the report for people: a line that names a launch, and tables of metrics below."""
+    launches: list[_Launch] = []
+    process, before = "", ""
+    for at, line in enumerate(source.lines(), start=1):
+        if match := _PROCESS.match(line):
+            process = match[1]
+        elif match := _LAUNCH.match(line):
+            # A long name may stand on a line of its own.
+            name = match["name"] or before.strip()
+            keys = {"ID": str(len(launches)), "Kernel Name": name, "Process ID": process}
+            keys |= {"Stream": match["stream"] or "", "Device": match["device"] or ""}
+            keys |= {"CC": match["cc"] or "", "Invocations": match["count"] or ""}
+            keys |= {"Grid Size": match["grid"] or "", "Block Size": match["block"] or ""}
+            launches.append(_Launch(keys, at))
+        elif launches and (match := _LINE.match(line)):
+            launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
+        if line.strip():
+            before = line
+    comma = decimal_comma(text for one in launches for _, text in one.metrics.values())
+    return _rows(source, "ncu-text", launches, [], [], None, comma=comma)
+
+
+#: Columns of the CSV files, and the names they get here.
+_KEYS = {
+    "ID": "launch",
+    "Process ID": "process",
+    "Kernel Name": "kernel",
+    "Stream": "stream",
+    "Grid Size": "grid",
+    "Block Size": "block",
+    "Device": "device_id",
+    "CC": "compute_capability",
+    "Invocations": "count",
+}
+
+
+def _table(source: Source) -> tuple[list[str], int, list[Dropped]]:
+    """Return the lines of the table within what was printed, and on which line it begins."""
+    lines = source.lines()
+    start = next((i for i, line in enumerate(lines) if _HEADER.match(line)), None)
+    if start is None:
+        raise source.error("no header (ID, Process ID, …) in it. Copy the file again.")
+    table = list(lines[start:])
+    if not table[0].lstrip().startswith('"'):
+        return table, start + 1, []
+    # All fields are quoted. What ncu or the program print after the header is not.
+    within, gone = False, 0
+    for i, line in enumerate(table):
+        if within or line.lstrip().startswith('"'):
+            within ^= line.count('"') % 2 == 1
+        elif line.strip():
+            table[i] = ""
+            gone += 1
+    dropped = [Dropped("lines that are not of the table", gone)] if gone else []
+    return table, start + 1, dropped
+
+
+def _session(source: Source) -> Sequence[str]:
+    beside = source.sibling("session.csv")
+    if beside is None:
+        return []
+    try:
+        return beside.lines()
+    except InputError:
+        return []
+
+
+def _session_device(source: Source) -> str | None:
+    """Return the device, if the session beside the file knows of one only."""
+    for line in _session(source):
+        fields = [part.strip('"') for part in line.strip().split('","')]
+        if fields[0] == "display_name" and len(set(fields[1:])) == 1:
+            return fields[1]
+    return None
+
+
+def _session_notes(source: Source) -> list[str]:
+    free = any(re.search(r"--clock-control[ =]none", line) for line in _session(source))
+    return ["The clock was not locked (--clock-control none)."] if free else []
+
+
+def _rows(
+    source: Source,
+    name: str,
+    launches: Sequence[_Launch],
+    notes: Sequence[str],
+    dropped: Sequence[Dropped],
+    device: str | None,
+    *,
+    comma: bool,
+) -> Output:
+    if not launches:
+        raise source.error("it names no kernel. The profile may have failed: see its first lines.")
+    rows = []
+    for launch in launches:
+        keys: dict[str, Any] = {
+            _KEYS.get(key, key): text or None for key, text in launch.keys.items()
+        }
+        count = keys.pop("count", None)
+        if count is not None and re.fullmatch(r"[0-9]{1,15}", count):
+            keys["count"] = int(count)
+        for shape in ("grid", "block"):
+            keys[shape] = "x".join(re.findall(r"\d+", keys.get(shape) or "")) or None
+        if device is not None:
+            keys["device"] = device
+        rows.append({"tool": "Nsight Compute", "level": "kernel", "quantity": "time", **keys})
+        rows[-1] |= _time(source, launch, comma=comma)
+    if all(row.get("status") for row in rows):
+        raise source.error(
+            "neither durations nor cycles were collected. Profile with --section SpeedOfLight or "
+            "--metrics gpu__time_duration.sum."
+        )
+    return output(source.name, name, rows, dropped=dropped, notes=[_NOTE, *notes])
+
+
+def _time(source: Source, launch: _Launch, *, comma: bool) -> dict[str, Any]:
+    """Return the time of a launch, or why there is none, with its cycles and the clock."""
+    duration = _metric(source, launch, _DURATION, _UNITS, comma=comma)
+    cycles = _metric(source, launch, _CYCLES, {"cycle": "cycles", "": "cycles"}, comma=comma)
+    clock = _metric(source, launch, _CLOCK, _HERTZ, comma=comma)
+    found: dict[str, Any] = {"cycles": None if cycles is None else cycles[0]}
+    found["clock_hz"] = None if clock is None else clock[0] * clock[1]
+    best = duration or cycles
+    if best is None:
+        return {**found, "unit": "ns", "measured": None, "status": "no duration was collected"}
+    return {**found, "unit": best[1], "measured": best[0], "status": None}
+
+
+def _metric(
+    source: Source, launch: _Launch, names: Sequence[str], units: dict[str, Any], *, comma: bool
+) -> tuple[float, Any] | None:
+    """Return the first of these metrics that a launch has, and what its unit means."""
+    for name in names:
+        unit, text = launch.metrics.get(name, ("", ""))
+        text = re.sub(r"(?<=\d),(?=\d{3})", "", with_point(text.strip(), comma=comma))
+        if text.lower() in MISSING:
+            continue
+        try:
+            value = number(text)
+        except ValueError:
+            raise source.error(
+                f"{name} must be a number, got {text[:40]!r}. Copy the file again.",
+                line=launch.line,
+            ) from None
+        plain = unit.strip().lower()
+        known = units.get(plain) or units.get(plain.removesuffix("s"))
+        if known is None:
+            raise source.error(
+                f"{name} is in {unit!r}, which is not known. Profile with --print-units base.",
+                line=launch.line,
+            )
+        return value, known
+    return None
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read profiles of Nsight Compute (ncu).
+
+    Parameters
+    ----------
+    path : path
+        A file, or a folder or archive of files: what ncu writes with ``--csv`` (page details, one
+        line for each metric, or ``--page raw``, one line for each kernel), or its report as plain
+        text. Lines of ncu (``==PROF==``) and of the program may stand before and between.
+
+    Returns
+    -------
+    Output
+        The measured ``time`` of each launch of a kernel, in the unit that the file says of it, with
+        ``cycles`` and ``clock_hz`` (of the multiprocessors) where they were collected. Where only
+        the cycles were, the ``time`` is in cycles. Beside a CSV file of details, ``session.csv``
+        says which ``device`` it was.
+
+    Raises
+    ------
+    InputError
+        A file is damaged, or has neither durations nor cycles.
+
+    Notes
+    -----
+    Misleads where these times are compared with those of a program that runs by itself: ncu runs
+    each kernel alone, with cold caches and, if not told otherwise, the clock locked at its base.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "ncu.txt"
+    >>> _ = path.write_text(
+    ...     "  gemm(float *) (8, 1, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 9.0\n"
+    ...     "    Section: GPU Speed Of Light Throughput\n"
+    ...     "    Elapsed Cycles        cycle        4,591\n"
+    ...     "    Duration            usecond         3.36\n")
+    >>> read(path).rows.select("kernel", "measured", "unit", "cycles").rows()
+    [('gemm(float *)', 3.36, 'us', 4591.0)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _recognise_session(source: Source) -> bool:
+    head = source.head_lines[:400]
+    return any("Launch Attribute" in line for line in head) and any(
+        "Profiler Command Line" in line or "Session Attribute" in line for line in head
+    )
+
+
+#: What it is, the kind of file, the version of the sample, and what reads it.
+_PROFILES: tuple[tuple[str, Kind, str, Callable[[Source], Output]], ...] = (
+    ("ncu --csv (page details), also with --metrics", "details", "2025.2", read_details),
+    ("ncu --page raw --csv", "raw", "2025.2", read_raw),
+    ("report that ncu prints", "text", "", read_text),
+)
+
+
+def _profile(files: str, kind: Kind, sample: str, call: Callable[[Source], Output]) -> Format:
+    return Format(
+        name=f"ncu-{kind}",
+        tool="Nsight Compute",
+        files=files,
+        levels=("kernel",),
+        quantities=("time",),
+        units=("ns", "us", "ms", "s", "cycles"),
+        gives="measurements",
+        reference="hardware",
+        sample=sample,
+        recognise=lambda source: kind_of(source) == kind,
+        read=call,
+        limits="Metrics other than the duration, the cycles and the clock are left out.",
+    )
+
+
+FORMATS = (
+    *(_profile(*one) for one in _PROFILES),
+    no_times(
+        "ncu-session",
+        "Nsight Compute",
+        "ncu --page session --csv",
+        _recognise_session,
+        "It says on what device and with what options the profile was taken.",
+        sample="2025.2",
+        part_of="ncu-details",
+    ),
+)

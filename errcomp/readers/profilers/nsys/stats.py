@@ -1,0 +1,395 @@
+"""Tables of ``nsys stats``: CSV, TSV or JSON, or columns of text as it prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.sheet import Sheet, sheet_of
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers.locale import decimal_comma, with_point
+from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["kind_of", "read_tables"]
+
+Kind = Literal["trace", "sum", "other"]
+_COLUMN = re.compile(r"(.*?)\s*(?:\(\s*([^()]*?)\s*\))?")
+_UNITS = {"ns": "ns", "nsec": "ns", "nanoseconds": "ns", "us": "us", "µs": "us", "μs": "us"}
+_UNITS |= {"usec": "us", "ms": "ms", "msec": "ms", "s": "s", "sec": "s", "seconds": "s"}
+#: What the columns of the versions are called, in lower case and without the unit.
+_ALIASES = {
+    "start": ("start", "kernel start"),
+    "duration": ("duration", "kernel dur"),
+    "correlation": ("corrid", "corr id", "correlation id"),
+    "name": ("name", "kernel name", "operation"),
+    "total": ("total time",),
+    "count": ("instances", "kern inst", "count", "operations", "calls"),
+    "average": ("avg", "average", "kavg"),
+    "median": ("med", "median", "kmed"),
+    "minimum": ("min", "minimum", "kmin"),
+    "maximum": ("max", "maximum", "kmax"),
+    "deviation": ("stddev", "kstddev"),
+    "device": ("device", "devid"),
+    "stream": ("strm", "stream"),
+    "range": ("nvtx range",),
+    "grid": ("gridxyz",),
+    "block": ("blockxyz",),
+    "size": ("bytes",),
+    "category": ("category",),
+}
+_ALIASES |= {f"grid{axis}": (f"grd{axis}",) for axis in "xyz"}
+_ALIASES |= {f"block{axis}": (f"blk{axis}",) for axis in "xyz"}
+_WORDS = ("name", "device", "range", "grid", "block")
+#: Columns that only tables about the host have.
+_HOST = frozenset(("num calls", "result", "style", "event name", "tid", "pid", "num gpu ops"))
+#: MPI and the like count instances of calls, as tables of kernels do of kernels.
+_HOST |= {"source"}
+#: Tables that list the same kernels, the best first; cuda_gpu_sum has kernels and copies.
+_VARIANTS = ("by grid", "by name", "by launch", "by range")
+_COPIES, _ALL = "copies", "all"
+_RULE = re.compile(r"\s*-{2,}(?:\s+-{2,})+\s*")
+#: The same within lines around each field (--format table).
+_BOX = re.compile(r"\s*\+(?:-{2,}\+)+\s*")
+_WORDS_OF_HEADERS = ("Duration", "Total", "Dur (", "Projected", "KAvg")
+_ENDS = re.compile(r"\s*(?:Processing \[|SKIPPED|NOTICE|\[\d+/\d+\] |\*\* )")
+_DEVICE = re.compile(r"(.*) \((\d+)\)")
+_SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """A header line of a table: which column is what, and in which unit."""
+
+    kind: Kind
+    columns: Mapping[str, str]
+    units: Mapping[str, str]
+
+
+def kind_of(source: Source) -> Kind | None:
+    """Say what the tables in the head of a file are about; None if there is none of nsys."""
+    if source.head.lstrip()[:1] == b"[":
+        header = _header(source.json_names)
+        return None if header is None else header.kind
+    kinds = {header.kind for _, header in _headers(source.head_lines)}
+    # What the program printed may be longer than the head.
+    if not kinds and "Collecting data..." in map(str.strip, source.head_lines):
+        try:
+            kinds = {header.kind for _, header in _headers(source.lines())}
+        except InputError:
+            return None
+    order: tuple[Kind, ...] = ("trace", "sum", "other")
+    return next((kind for kind in order if kind in kinds), None)
+
+
+def read_tables(source: Source) -> Output:
+    """Read the traces of a file, or where there is none the sums."""
+    import polars as pl
+
+    if source.head.lstrip()[:1] == b"[":
+        return _of_json(source)
+    lines = source.lines()
+    found = list(_headers(lines))
+    kind = "trace" if any(header.kind == "trace" for _, header in found) else "sum"
+    there = {_variant(header) for _, header in found if header.kind == kind}
+    kept = _without_doubles(there)
+    notes = []
+    if left_out := sum(header.kind != kind for _, header in found):
+        why = " or sum up the trace" if kind == "trace" else ""
+        notes.append(
+            f"{left_out} of {len(found)} tables are left out: they are about the host{why}"
+        )
+    if kept < there:
+        notes.append(f"Tables that list work again are left out: {', '.join(sorted(there - kept))}")
+    frames = []
+    host = 0
+    for place, (at, header) in enumerate(found):
+        if header.kind != kind or _variant(header) not in kept:
+            continue
+        last = found[place + 1][0] if place + 1 < len(found) else len(lines)
+        sheet = _sheet(source, lines[at:last], at + 1, header)
+        if sheet is not None:
+            sheet, gone = _of_gpu(sheet, header)
+            host += gone
+            frames.append(_rows(source, sheet, header))
+    if not frames:
+        raise source.error("a table has a header but no row below it. Export it again.")
+    return _output(source, pl.concat(frames, how="diagonal_relaxed"), host, notes)
+
+
+def _output(source: Source, frame: pl.DataFrame, host: int, notes: Sequence[str]) -> Output:
+    dropped = [Dropped("calls on the host", host)] if host else []
+    return output(source.name, "nsys-stats", frame, dropped=dropped, notes=notes)
+
+
+def _of_json(source: Source) -> Output:
+    """Read a table as a list of objects, one for each row."""
+    rows = source.json()
+    header = _header(source.json_names)
+    if not isinstance(rows, list) or header is None:
+        raise source.error("not a list of rows with the columns of nsys stats. Export it again.")
+    names = list(source.json_names)
+    lines = [_SEPARATOR.join(names)]
+    for number, row in enumerate(rows, start=1):
+        there = row if isinstance(row, dict) else {}
+        missing = next((one for one in names if one not in there), None)
+        if missing is not None:
+            raise source.error(f"row {number} has no {missing!r}. Export it again.")
+        lines.append(_SEPARATOR.join(_plain(row[name]) for name in names))
+    sheet, host = _of_gpu(sheet_of(source.name, lines, separator=_SEPARATOR), header)
+    return _output(source, _rows(source, sheet, header), host, [])
+
+
+def _plain(value: Any) -> str:
+    """Return a value as a field of one line."""
+    return "" if value is None else " ".join(str(value).replace('"', "'").split(_SEPARATOR))
+
+
+def _of_gpu(sheet: Sheet, header: _Header) -> tuple[Sheet, int]:
+    """Leave out calls of the host, which cuda_api_gpu_sum has among the kernels."""
+    if "category" not in header.columns:
+        return sheet, 0
+    texts = sheet.texts(header.columns["category"])
+    host = np.array(["API" in text.upper() for text in texts], dtype=bool)
+    return sheet.take(~host), int(host.sum())
+
+
+def _variant(header: _Header) -> str:
+    """Say which of the tables about the GPU this is: what it lists, and how."""
+    columns = header.columns
+    if "category" in columns:
+        return _ALL
+    if "range" in columns:
+        return "by range"
+    if columns.get("start", "").startswith("Kernel") or not {"total", "start"} & set(columns):
+        return "by launch"
+    if columns["name"].startswith("Operation"):
+        return _COPIES
+    return "by grid" if {"grid", "gridx"} & set(columns) else "by name"
+
+
+def _without_doubles(there: set[str]) -> set[str]:
+    """Return the variants to read of those that there are, so that nothing is read twice."""
+    kernels = [one for one in _VARIANTS if one in there]
+    if kernels:
+        return {kernels[0]} | there & {_COPIES}
+    return {_ALL} if _ALL in there else there
+
+
+def _headers(lines: Sequence[str]) -> Iterator[tuple[int, _Header]]:
+    """Yield where the headers of tables stand, and what they say; of repeated ones the first."""
+    known = None
+    for at, line in enumerate(lines):
+        if not any(word in line for word in _WORDS_OF_HEADERS):
+            continue
+        under = lines[at + 1] if at + 1 < len(lines) else ""
+        if _RULE.fullmatch(under) or _BOX.fullmatch(under):
+            columns = _cells(line, _places(under))
+        elif ("," in line or "\t" in line) and line != known:
+            separator = "," if "," in line else "\t"
+            columns = [field.strip().strip('"') for field in line.split(separator)]
+            known = line
+        else:
+            continue
+        header = _header(columns)
+        if header is not None:
+            yield at, header
+
+
+def _header(columns: Sequence[str]) -> _Header | None:
+    parts: dict[str, tuple[str, str]] = {}
+    for column in columns:
+        match = _COLUMN.fullmatch(column)
+        if match is not None:
+            parts.setdefault(match[1].lower(), (column, match[2] or ""))
+    named = {
+        role: parts[name]
+        for role, names in _ALIASES.items()
+        if (name := next((one for one in names if one in parts), None))
+    }
+    kind = _kind(set(parts), set(named))
+    if kind is None:
+        return None
+    return _Header(
+        kind,
+        {role: column for role, (column, _) in named.items()},
+        {role: unit for role, (_, unit) in named.items()},
+    )
+
+
+def _kind(there: set[str], roles: set[str]) -> Kind | None:
+    if "app time" in there:
+        return None  # a table of another profiler, which has more columns
+    if there >= {"kernel start", "kernel dur", "kernel name"}:
+        return "trace"
+    if {"start", "duration", "correlation", "name"} <= roles and not there & _HOST:
+        return "trace"
+    if there >= {"total time", "kern inst", "kernel name"} or there >= {"kavg", "kernel name"}:
+        return "sum"
+    # Of OpenMP the tables count by "Count" and "Name".
+    counted = "instances" in there or ("operation" in there and "count" in roles)
+    if {"total", "name"} <= roles and counted and not there & _HOST:
+        return "sum"
+    counts = {"num calls", "instances", "count", "range", "range instances"}
+    host = (
+        (there >= {"total time", "time"} and there & counts)
+        or there >= {"start", "duration", "name", "result"}
+        or there >= {"projected start", "projected duration"}
+        or there >= {"total", "count", "operation", "avg"}
+    )
+    return "other" if host else None
+
+
+def _places(rule: str) -> list[tuple[int, int]]:
+    return [match.span() for match in re.finditer(r"-+", rule)]
+
+
+def _cells(line: str, places: Sequence[tuple[int, int]]) -> list[str]:
+    """Cut a line at the columns that the rule under the header shows; the last one has no end."""
+    inner = [line[start:end].strip() for start, end in places[:-1]]
+    last = line[places[-1][0] :].rstrip()
+    return [*inner, (last.removesuffix("|") if line.lstrip()[:1] == "|" else last).strip()]
+
+
+def _sheet(source: Source, lines: Sequence[str], first_line: int, header: _Header) -> Sheet | None:
+    """Return a table up to what ends it; None where it has no row."""
+    boxed = len(lines) > 1 and _BOX.fullmatch(lines[1]) is not None
+    printed = boxed or (len(lines) > 1 and _RULE.fullmatch(lines[1]) is not None)
+    last = 2 if printed else 1
+    while last < len(lines) and lines[last].strip() and not _ENDS.match(lines[last]):
+        if boxed and _BOX.fullmatch(lines[last]):
+            break
+        last += 1
+    if last == (2 if printed else 1):
+        return None
+    if not printed:
+        return sheet_of(source.name, lines[:last], first_line=first_line)
+    places = _places(lines[1])
+    rows = [_cells(line.replace('"', "'"), places) for line in (lines[0], *lines[2:last])]
+    words = {header.columns.get(role) for role in _WORDS}
+    numbers = [i for i, column in enumerate(rows[0]) if column not in words]
+    comma = decimal_comma(row[i] for row in rows[1:] for i in numbers)
+    for row in rows[1:]:
+        for i in numbers:
+            row[i] = with_point(row[i], comma=comma)
+    joined = [_SEPARATOR.join(row) for row in rows]
+    return sheet_of(source.name, joined, first_line=first_line, separator=_SEPARATOR)
+
+
+def _unit(source: Source, header: _Header, role: str) -> str:
+    """Return the unit of a column; tables without one are in ns."""
+    found = header.units.get(role) or header.units.get("total") or "ns"
+    if found.lower() not in _UNITS:
+        raise source.error(
+            f"the times of column {header.columns[role]!r} are in {found!r}, which is not known. "
+            "Export it with --timeunit nsec."
+        )
+    return _UNITS[found.lower()]
+
+
+def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
+    import polars as pl
+
+    columns = header.columns
+    if header.kind == "trace":
+        unit = _unit(source, header, "duration")
+        found: dict[str, Any] = {"measured": sheet.numbers(columns["duration"])}
+    else:
+        count = sheet.numbers(columns["count"])
+        if "total" in columns:
+            unit = _unit(source, header, "total")
+            # More digits than the average that the table prints.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = {"measured": sheet.numbers(columns["total"]) / count}
+        else:
+            unit = _unit(source, header, "average")
+            found = {"measured": sheet.numbers(columns["average"])}
+        whole = np.isfinite(count)
+        found["count"] = pl.Series(np.where(whole, count, 0)).cast(pl.Int64)
+        for role in ("median", "minimum", "maximum", "deviation"):
+            if role in columns:
+                found[role] = sheet.numbers(columns[role])
+    if "start" in columns:
+        found["start"] = sheet.numbers(columns["start"])
+    if "size" in columns:
+        found["size"] = sheet.numbers(columns["size"])
+        found["size_unit"] = pl.lit(header.units["size"] or "B")
+    found |= _names(sheet, columns)
+    for shape in ("grid", "block"):
+        found |= _shape(sheet, columns, shape)
+    found |= _where(sheet, columns)
+    size = len(sheet)
+    constant = {"tool": "Nsight Systems", "level": "kernel", "quantity": "time", "unit": unit}
+    found |= {name: [value] * size for name, value in constant.items()}
+    lists = {name: value for name, value in found.items() if not isinstance(value, pl.Expr)}
+    frame = pl.DataFrame(lists, nan_to_null=True)
+    if "size_unit" in found:
+        known = pl.col("size").is_not_null()
+        frame = frame.with_columns(size_unit=pl.when(known).then(found["size_unit"]))
+    return frame
+
+
+def _names(sheet: Sheet, columns: Mapping[str, str]) -> dict[str, list[str | None]]:
+    """Return the names of kernels, the ranges in front of them, and what is no kernel."""
+    names = sheet.texts(columns["name"])
+    split = {name: _split(name) for name in set(names)}
+    found: dict[str, list[str | None]] = {
+        "kernel": [split[name][1] for name in names],
+        "kernel_class": [_class_of(split[name][1]) for name in names],
+        "range": [split[name][0] for name in names],
+    }
+    if "range" in columns:
+        found["range"] = [text or None for text in sheet.texts(columns["range"])]
+    return found
+
+
+def _split(name: str) -> tuple[str | None, str]:
+    """Split "step 1/forward/void gemm<float>(int)" into the ranges and the kernel."""
+    depth = 0
+    for at in range(len(name) - 1, 0, -1):
+        letter = name[at]
+        depth += (letter in ")>]") - (letter in "(<[")
+        if letter == "/" and depth == 0 and not name[:at].endswith("operator"):
+            return (name[:at], name[at + 1 :]) if name[at + 1 :].strip() else (None, name)
+    return None, name
+
+
+def _class_of(name: str) -> str:
+    if name.startswith("[CUDA memcpy"):
+        return "memcpy"
+    return "memset" if name.startswith("[CUDA memset") else name
+
+
+def _shape(sheet: Sheet, columns: Mapping[str, str], shape: str) -> dict[str, list[str | None]]:
+    """Return a grid or block as "128x1x1"."""
+    if shape in columns:
+        found = ["x".join(text.split()) for text in sheet.texts(columns[shape])]
+    elif f"{shape}x" in columns:
+        axes = [
+            sheet.texts(columns[f"{shape}{axis}"]) for axis in "xyz" if f"{shape}{axis}" in columns
+        ]
+        found = ["x".join(filter(None, one)) for one in zip(*axes, strict=True)]
+    else:
+        return {}
+    return {shape: [text or None for text in found]}
+
+
+def _where(sheet: Sheet, columns: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return the device, "NVIDIA B200 (0)", and the stream."""
+    found: dict[str, list[Any]] = {}
+    if "stream" in columns:
+        found["stream"] = [text or None for text in sheet.texts(columns["stream"])]
+    if "device" in columns:
+        texts = sheet.texts(columns["device"])
+        split = {text: _DEVICE.fullmatch(text) for text in set(texts)}
+        found["device"] = [match[1] if (match := split[text]) else text for text in texts]
+        found["device_id"] = [match[2] if (match := split[text]) else None for text in texts]
+    return found

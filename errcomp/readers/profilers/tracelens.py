@@ -1,0 +1,389 @@
+"""TraceLens: the tables of its reports on traces of PyTorch and JAX."""
+
+from __future__ import annotations
+
+import io
+import re
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.sheet import Sheet
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers.kineto.classes import class_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["FORMATS", "read"]
+
+_TOOL = "TraceLens"
+_RUN, _NO_OPERATOR = "trace", "without an operator"
+#: Per cent of the time of a run that its kernels may take, but for rounding.
+_TOO_MUCH = 100.5
+#: The standard library's CSV reader refuses longer fields; lists of kernels may be some.
+_LONGEST_FIELD = 1 << 17
+#: What each kind of table has, in the order in which they are told apart.
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "gpu-timeline": ("type", "time ms"),
+    "short-kernels": ("Short Kernel count",),
+    "kernel-summary": ("Kernel name", "Kernel duration (µs)_sum", "Kernel duration (µs)_count"),
+    "op-metrics": ("name", "Kernel Time (µs)_mean"),
+    "ops-unique-args": ("name", "total_direct_kernel_time_mean", "operation_count"),
+    "ops-summary": ("name", "total_direct_kernel_time_sum", "Count"),
+    "ops": ("name", "UID", "total_direct_kernel_time", "direct_kernel_count"),
+    "diff": ("name", "cpu_op_name", "source", "kernel_time", "lowest_common_ancestor_id"),
+    "categories": ("op category", "Count", "total_direct_kernel_time_ms"),
+    "collectives": ("Collective name", "Group size", "dur_mean", "operation_count"),
+    "collectives-synced": ("Collective name", "comm_latency_mean", "bus bw (GB/s)_mean", "count"),
+}
+_TIMELINE = {
+    "exposed_comm_time": "exposed communication",
+    "total_comm_time": "communication time",
+    "exposed_memcpy_time": "exposed memcpy",
+    "total_memcpy_time": "memcpy time",
+}
+#: Columns kept as keys, under these names.
+_OP_KEYS = {
+    "op category": "op_category",
+    "Categories": "op_category",
+    "cpu_op_name": "op",
+    "Input Dims": "shape",
+    "Input Dims_first": "shape",
+    "Input type": "input_types",
+    "Input type_first": "input_types",
+    "Compute Spec": "compute_spec",
+    "GFLOPS": "gflops",
+    "GFLOPS_first": "gflops",
+    "Data Moved (MB)": "data_moved_mb",
+    "Data Moved (MB)_first": "data_moved_mb",
+    "is_recompute": "is_recompute",
+    "gpu_pid": "gpu_pid",
+}
+_SIZES = ("In msg size (MB)_first", "In msg size (MB)")
+_COLLECTIVE_KEYS = {
+    "Process Group Name": "process_group",
+    "Collective name": "collective",
+    "dtype": "dtype",
+    "stream": "stream",
+}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read tables of TraceLens reports (CSV), made from traces of PyTorch or JAX.
+
+    Parameters
+    ----------
+    path : path
+        A table, or a folder or archive of tables.
+
+    Returns
+    -------
+    Output
+        Measured times, of which TraceLens says the unit (us, the time line ms):
+
+        * gpu_timeline: the ``time`` of the run (level model, its ``total_time``) and, level system,
+          busy, idle, computation and communication time, exposed communication, …;
+        * kernel_summary: kernels by name, operator and stream: the mean ``time`` of ``count``
+          instances, and the ``time`` of the run that their percentages are of;
+        * ops_summary, ops_unique_args, kernel_launchers_summary, xla_summary, unified_perf_summary
+          and the tables of one kind of operator (GEMM, CONV_fwd, SDPA_fwd, op_conv, …): operators,
+          with the ``time`` on the GPU of one call, its ``shape`` and its parameters
+          (``param_m``, …) where the table has them;
+        * ops, df_xla_perf: the same, call by call; diff_stats: kernels of two traces, call by
+          call, of which ``run`` says whose it is;
+        * coll_analysis and the collective reports of several ranks: collectives with
+          ``size_bytes`` and ``ranks``; the latter also with bandwidths.
+
+    Raises
+    ------
+    InputError
+        A column is missing, or holds text where a number belongs.
+
+    Notes
+    -----
+    Each table lists all work again: kernels of one table add up, those of two do not. MB of
+    TraceLens are 2^20 bytes.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "ops_summary.csv"
+    >>> _ = path.write_text("name,total_direct_kernel_time_sum,Count\naten::mm,600.0,3\n")
+    >>> read(path).rows.select("kernel", "kernel_class", "count", "measured", "unit").rows()
+    [('aten::mm', 'gemm', 3, 200.0, 'us')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _kind(source: Source) -> str:
+    names = {_micro(name) for name in source.header}
+    return next((kind for kind, needed in _KINDS.items() if names.issuperset(needed)), "")
+
+
+def _micro(name: str) -> str:
+    """Write µ as the sign, not as the Greek letter that looks like it."""
+    return name.replace("\N{GREEK SMALL LETTER MU}", "µ")
+
+
+def _sheet(source: Source) -> Sheet:
+    """Read the whole table."""
+    import polars as pl
+
+    text = source.text
+    if len(text) < _LONGEST_FIELD:
+        found = source.sheet()
+    else:
+        try:
+            frame = pl.read_csv(io.BytesIO(text.encode()), infer_schema=False)
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).partition("\n")[0]
+            raise source.error(f"not valid CSV ({reason}). Copy the file again.") from None
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        frame = frame.with_columns(pl.all().fill_null("").str.strip_chars())
+        if frame.is_empty():
+            raise source.error("there is a header but no row below it. Copy the file again.")
+        found = Sheet(source.name, frame, np.arange(2, len(frame) + 2))
+    return Sheet(source.name, found.frame.rename(_micro), found.lines)
+
+
+def _common(level: str, unit: str = "us", **more: Any) -> dict[str, Any]:
+    return {"tool": _TOOL, "level": level, "quantity": "time", "unit": unit, **more}
+
+
+def _timeline(source: Source) -> Output:
+    sheet = _sheet(source)
+    pids = sheet.texts("gpu_pid") if "gpu_pid" in sheet.columns else [""] * len(sheet)
+    rows = []
+    for kind, time, pid in zip(sheet.texts("type"), sheet.numbers("time ms"), pids, strict=True):
+        run = f"gpu {pid}" if pid else _RUN
+        row = _common("model", "ms", run=run, measured=float(time), gpu_pid=pid or None)
+        if kind != "total_time":
+            row |= {"level": "system", "quantity": _TIMELINE.get(kind, kind.replace("_", " "))}
+        rows.append(row)
+    return output(source.name, "tracelens-gpu-timeline", rows)
+
+
+def _kernel_summary(source: Source) -> Output:
+    sheet = _sheet(source)
+    name = "Kernel duration (µs)"
+    total, count = sheet.numbers(f"{name}_sum"), sheet.numbers(f"{name}_count")
+    mean, counts = _per_instance(total, count)
+    names = sheet.texts("Kernel name")
+    keys = {
+        "op_category": "Parent op category",
+        "op": "Parent cpu_op",
+        "stream": "Kernel stream",
+    }
+    percent = "Percent of total time (%)"
+    shares = np.nan_to_num(sheet.numbers(percent)) if percent in sheet.columns else np.zeros(1)
+    too_much = float(shares.sum()) > _TOO_MUCH
+    rows = []
+    for kernel, one, n, more in zip(names, mean, counts, _keys(sheet, keys), strict=True):
+        run = _NO_OPERATOR if too_much and not more.get("op") else _RUN
+        row = _common("kernel", run=run, kernel=kernel, kernel_class=class_of(kernel), **more)
+        rows.append(row | {"measured": one, "count": n})
+    notes = []
+    if shares.max() > 0:
+        largest = int(np.argmax(shares))
+        time = float(total[largest] / shares[largest] * 100)
+        rows.append(_common("model", run=_RUN, measured=time))
+        notes.append(f"the time of the run is worked out from {percent!r}.")
+    if too_much:
+        notes.append(
+            f"all kernels together take {shares.sum():.0f} % of the time of the run: those that no "
+            f"operator launched are put into a run of their own, {_NO_OPERATOR!r}."
+        )
+    return output(source.name, "tracelens-kernel-summary", rows, notes=notes)
+
+
+def _operators(source: Source) -> Output:
+    """Read a table of operators, whichever of them it is."""
+    sheet, kind = _sheet(source), _kind(source)
+    if kind == "ops-summary":
+        total, count = sheet.numbers("total_direct_kernel_time_sum"), sheet.numbers("Count")
+        mean, counts = _per_instance(total, count)
+    elif kind in ("ops", "diff"):
+        one = "kernel_time" if kind == "diff" else "total_direct_kernel_time"
+        mean, counts = sheet.numbers(one).tolist(), [1] * len(sheet)
+    else:
+        one = "Kernel Time (µs)_mean" if kind == "op-metrics" else "total_direct_kernel_time_mean"
+        often = next((c for c in ("name_count", "operation_count") if c in sheet.columns), "")
+        number = sheet.numbers(often) if often else np.ones(len(sheet))
+        mean, counts = sheet.numbers(one).tolist(), _whole(number)
+    keys = dict(_OP_KEYS)
+    keys |= {c: _snake(c) for c in sheet.columns if c.startswith("param: ")}
+    there = {new: old for old, new in keys.items() if old in sheet.columns}
+    runs = sheet.texts("source") if kind == "diff" else [_RUN] * len(sheet)
+    rows = [
+        _common("kernel", run=run, kernel=name, kernel_class=class_of(name), **more)
+        | {"measured": time, "count": n}
+        for run, name, time, n, more in zip(
+            runs, sheet.texts("name"), mean, counts, _keys(sheet, there), strict=True
+        )
+    ]
+    return output(source.name, f"tracelens-{kind}", rows)
+
+
+def _collectives(source: Source) -> Output:
+    sheet, kind = _sheet(source), _kind(source)
+    synced = kind == "collectives-synced"
+    quantities = {"time": ("comm_latency_mean" if synced else "dur_mean", "us")}
+    if synced:
+        quantities["bus bandwidth"] = ("bus bw (GB/s)_mean", "GB/s")
+        if "algo bw (GB/s)_mean" in sheet.columns:
+            quantities["algorithm bandwidth"] = ("algo bw (GB/s)_mean", "GB/s")
+    values = {name: sheet.numbers(column).tolist() for name, (column, _) in quantities.items()}
+    whole = {
+        "count": "count" if synced else "operation_count",
+        "ranks": "Group size",
+        "rank": "rank",
+    }
+    numbers = {
+        key: _whole(sheet.numbers(column))
+        for key, column in whole.items()
+        if column in sheet.columns
+    }
+    size = next((c for c in _SIZES if c in sheet.columns), "")
+    if size:
+        numbers["size_bytes"] = _whole(np.round(sheet.numbers(size) * (1 << 20)))
+    keys = {new: old for old, new in _COLLECTIVE_KEYS.items() if old in sheet.columns}
+    rows = [
+        _common("collective", unit, run=_RUN, **more)
+        | {"quantity": quantity, "measured": values[quantity][i]}
+        | {key: column[i] for key, column in numbers.items()}
+        for i, more in enumerate(_keys(sheet, keys))
+        for quantity, (_, unit) in quantities.items()
+    ]
+    return output(source.name, f"tracelens-{kind}", rows)
+
+
+def _per_instance(
+    total: NDArray[np.float64], count: NDArray[np.float64]
+) -> tuple[list[float], list[int | None]]:
+    """Return the mean of each sum; none where nothing was counted."""
+    some = count > 0
+    mean = np.divide(total, count, out=np.full(len(total), np.nan), where=some)
+    return mean.tolist(), _whole(np.where(some, count, np.nan))
+
+
+def _whole(numbers: NDArray[np.float64]) -> list[int | None]:
+    fine = np.isfinite(numbers) & (np.abs(numbers) < 2**53)
+    return [int(n) if ok else None for n, ok in zip(numbers.tolist(), fine.tolist(), strict=True)]
+
+
+def _keys(sheet: Sheet, keys: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the keys of each row; those that are empty are None."""
+    found: list[dict[str, Any]] = [{} for _ in range(len(sheet))]
+    for new, old in keys.items():
+        if old in sheet.columns:
+            for row, text in zip(found, sheet.texts(old), strict=True):
+                row[new] = text or None
+    return found
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+_AGAIN = "It lists work that other tables of the report list too."
+_OPERATORS = {
+    "ops-summary": "ops_summary, kernel_launchers_summary or xla_summary",
+    "ops-unique-args": "ops_unique_args",
+    "op-metrics": "unified_perf_summary, GEMM, CONV_fwd, SDPA_fwd, op_conv, …",
+    "ops": "ops or df_xla_perf",
+}
+
+
+def _format(
+    kind: str,
+    files: str,
+    levels: tuple[str, ...],
+    read: Callable[[Source], Output] | None,
+    *,
+    quantities: tuple[str, ...] = ("time",),
+    units: tuple[str, ...] = ("us",),
+    sample: str = "reports on H100, MI300 (PyTorch) and MI300 (JAX)",
+    limits: str = _AGAIN,
+) -> Format:
+    return Format(
+        name=f"tracelens-{kind}",
+        tool=_TOOL,
+        files=f"{files} (CSV)",
+        levels=levels,
+        quantities=quantities if read else (),
+        units=units if read else (),
+        gives="measurements" if read else "neither",
+        reference="hardware",
+        sample=sample,
+        recognise=lambda source: _kind(source) == kind,
+        read=read,
+        limits=limits,
+    )
+
+
+FORMATS = (
+    _format(
+        "gpu-timeline",
+        "gpu_timeline or gpu_events_averages",
+        ("model", "system"),
+        _timeline,
+        quantities=(
+            "time",
+            "busy time",
+            "idle time",
+            "computation time",
+            "communication time",
+            "exposed communication",
+            "memcpy time",
+            "exposed memcpy",
+        ),
+        units=("ms",),
+        limits="Averages over GPUs look like the time line of one.",
+    ),
+    _format("kernel-summary", "kernel_summary", ("kernel", "model"), _kernel_summary),
+    _format("ops-summary", _OPERATORS["ops-summary"], ("kernel",), _operators),
+    _format("ops-unique-args", _OPERATORS["ops-unique-args"], ("kernel",), _operators, sample=""),
+    _format("op-metrics", _OPERATORS["op-metrics"], ("kernel",), _operators),
+    _format("ops", _OPERATORS["ops"], ("kernel",), _operators),
+    _format("diff", "diff_stats", ("kernel",), _operators, sample=""),
+    _format(
+        "collectives",
+        "coll_analysis",
+        ("collective",),
+        _collectives,
+        sample="report of one rank of 8",
+        limits="Times of one rank contain its waiting for the others.",
+    ),
+    _format(
+        "collectives-synced",
+        "nccl_summary_implicit_sync",
+        ("collective",),
+        _collectives,
+        quantities=("time", "algorithm bandwidth", "bus bandwidth"),
+        units=("us", "GB/s"),
+        sample="",
+        limits="",
+    ),
+    _format(
+        "categories",
+        "ops_summary_by_category",
+        (),
+        None,
+        sample="",
+        limits="It holds totals of categories, not times of operators. Give ops_summary.",
+    ),
+    _format(
+        "short-kernels",
+        "short_kernels_summary",
+        (),
+        None,
+        sample="",
+        limits="It holds only the shortest kernels. Give kernel_summary.",
+    ),
+)

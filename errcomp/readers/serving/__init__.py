@@ -1,0 +1,1 @@
+"""Simulators and benchmarks of serving: requests, batches, deployments."""

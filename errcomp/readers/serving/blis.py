@@ -1,0 +1,545 @@
+"""BLIS (inference-sim): its runs, its times beside those of vLLM, and tables of errors."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from errcomp.readers.core.keys import key, keys_of
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.values import number, number_at, text, whole
+from errcomp.readers.core.wide import Value, as_dropped, long, without
+from errcomp.readers.serving.blis_errors import is_signed, read_signed
+from errcomp.system.strict_json import loads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from os import PathLike
+
+    from errcomp.readers.core.sheet import Sheet
+    from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+# Runs of BLIS: what it prints, the file of its metrics, and the tables of its own tests.
+
+_TITLE = "=== Simulation Metrics ==="
+_NAMES = {"vllm_estimated_duration_s", "e2e_mean_ms"}
+_LATENCY = re.compile(r"(e2e|ttft|itl|scheduling_delay)_(mean|median|p\d+)_ms")
+_RUN_QUANTITY = {
+    "e2e": "time",
+    "ttft": "ttft",
+    "itl": "itl",
+    "scheduling_delay": "queueing delay",
+}
+_TOTALS = {
+    "vllm_estimated_duration_s": ("time", "s", "predicted"),
+    "responses_per_sec": ("request throughput", "requests/s", "predicted"),
+    "tokens_per_sec": ("generation throughput", "tokens/s", "predicted"),
+    # What the simulation took, not what it says.
+    "simulation_duration_s": ("host time", "s", "measured"),
+}
+#: What the text of older versions calls them.
+_PRINTED = {
+    "Completed Requests": "completed_requests",
+    "Simulation Duration(s)": "simulation_duration_s",
+    "vLLM estimated Duration(s)": "vllm_estimated_duration_s",
+}
+_LINE = re.compile(r"([A-Za-z][\w ()/]*?) *: *(\S+)")
+_REQUEST = {
+    "requestID": "request",
+    "num_prefill_tokens": "prefill_tokens",
+    "num_decode_tokens": "decode_tokens",
+    "slo_class": "slo_class",
+    "tenant_id": "tenant",
+    "handled_by": "instance",
+    "model": "model",
+}
+_TEST = {
+    "model": "model",
+    "workload": "workload",
+    "approach": "approach",
+    "rate": "rate",
+    "hardware": "device",
+    "tp": "tensor_parallel",
+    "seed": "seed",
+}
+_UNLIKE = (
+    "itl_ms or scheduling_delay_ms of one request: in µs or ms by the version of BLIS, which the "
+    "file does not name"
+)
+
+
+def is_run(source: Source) -> bool:
+    """Say whether this is the text or file of one run."""
+    if set(source.json_names) >= _NAMES:
+        return True
+    head = source.head
+    ours = b"vllm_estimated_duration_s" in head or b"vLLM estimated Duration(s)" in head
+    return ours and any(line.strip() == _TITLE for line in source.head_lines)
+
+
+def is_tests(source: Source) -> bool:
+    """Say whether these are the metrics that the tests of BLIS expect."""
+    return "tests" in source.json_names and all(
+        f'"{name}"'.encode() in source.head for name in _NAMES
+    )
+
+
+def read_run(source: Source) -> Output:
+    """Read the statistics of a run and, where they are there, its requests."""
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    unlike = repeated = 0
+    for run in _runs(source):
+        requests = run.get("requests")
+        requests = requests if isinstance(requests, list) else []
+        name = text(run.get("instance_id"))
+        for one in requests:
+            if not isinstance(one, dict):
+                raise source.error(f"a request must be an object, got {str(one)[:40]}.")
+            rows += _request(source, one, name)
+            unlike += sum(key in one for key in ("itl_ms", "scheduling_delay_ms"))
+        found = _statistics(source, run, {"instance": name})
+        if requests:
+            # They follow from the requests.
+            both = ("time", "ttft")
+            kept = [r for r in found if r["level"] == "system" or r["quantity"] not in both]
+            repeated += len(found) - len(kept)
+            found = kept
+        rows += found
+        notes += _run_unfinished(run, name)
+    if not rows:
+        raise source.error("no metrics follow the title: the run was stopped. Run it again.")
+    dropped = [
+        *as_dropped(_UNLIKE, unlike),
+        *as_dropped("statistic of requests that are in the file", repeated),
+    ]
+    return output(source.name, "blis-run", rows, dropped=dropped, notes=notes)
+
+
+def read_tests(source: Source) -> Output:
+    """Read the metrics of each test, with what was simulated as keys."""
+    content = source.json()
+    tests = content.get("tests") if isinstance(content, dict) else None
+    if not isinstance(tests, list):
+        raise source.error("tests is no list. The file may be another version.")
+    rows: list[dict[str, Any]] = []
+    for index, test in enumerate(tests):
+        metrics = test.get("metrics") if isinstance(test, dict) else None
+        if not isinstance(metrics, dict):
+            raise source.error(f"test {index + 1} has no metrics.")
+        rows += _statistics(source, metrics, {"run": str(index + 1), **_keys(test, _TEST)})
+    return output(source.name, "blis-tests", rows)
+
+
+def _runs(source: Source) -> Iterator[Mapping[str, Any]]:
+    if set(source.json_names) >= _NAMES:
+        content = source.json()
+        for one in content if isinstance(content, list) else [content]:
+            if not isinstance(one, dict):
+                raise source.error(f"a run must be an object, got {str(one)[:40]}.")
+            yield one
+        return
+    yield from _printed(source)
+
+
+def _printed(source: Source) -> Iterator[Mapping[str, Any]]:
+    """Read what follows each title: an object of JSON, or a line for each value."""
+    values: dict[str, Any] | None = None
+    block: list[str] = []
+    began = 0
+    for at, line in enumerate(source.lines(), start=1):
+        if block:
+            block.append(line)
+            if line.rstrip() == "}":
+                yield _parsed(source, block, began)
+                values, block = None, []
+        elif line.strip() == _TITLE:
+            if values:
+                yield values
+            values = {}
+        elif values is not None and line.strip():
+            match = _LINE.fullmatch(line.strip())
+            if line.startswith("{") and not values:
+                block, began = [line], at
+            elif match is not None:
+                values |= _value(source, match, at)
+            else:
+                if values:
+                    yield values
+                values = None
+    if block:
+        raise source.error("the metrics are cut off: copy the output again.", line=began)
+    if values:
+        yield values
+
+
+def _value(source: Source, match: re.Match[str], at: int) -> dict[str, float]:
+    name = _PRINTED.get(match[1], match[1])
+    if name in _TOTALS or name == "completed_requests" or _LATENCY.fullmatch(name):
+        return {name: number_at(source, match[1], match[2], at)}
+    return {}
+
+
+def _parsed(source: Source, block: list[str], line: int) -> Mapping[str, Any]:
+    try:
+        found = loads("\n".join(block))
+    except ValueError:
+        raise source.error("the metrics are not valid JSON: copy it again.", line=line) from None
+    return cast("Mapping[str, Any]", found)
+
+
+def _keys(record: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, str | float] = {}
+    for old, new in names.items():
+        value = record.get(old)
+        known = [one for one in (text(value), whole(value), number(value)) if one is not None]
+        if known:
+            found[new] = known[0]
+    return found
+
+
+def _statistics(
+    source: Source, run: Mapping[str, Any], keys: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    nothing = number(run.get("completed_requests")) == 0
+    rows = []
+    for name, value in run.items():
+        row: dict[str, Any]
+        column = "predicted"
+        if match := _LATENCY.fullmatch(name):
+            row = {"level": "request", "quantity": _RUN_QUANTITY[match[1]], "unit": "ms"}
+            row["statistic"] = match[2]
+        elif name in _TOTALS:
+            quantity, unit, column = _TOTALS[name]
+            row = {"level": "system", "quantity": quantity, "unit": unit}
+        else:
+            continue
+        found = number(value)
+        if found is None:
+            raise source.error(f"{name} must be a number, got {str(value)[:40]!r}.")
+        # BLIS writes zeros where there is nothing to take a mean of.
+        none = nothing and column == "predicted"
+        row["status"] = "no request completed" if none else None
+        row[column] = None if none else found
+        rows.append({"tool": "BLIS", **keys, **row})
+    return rows
+
+
+def _request(
+    source: Source, record: Mapping[str, Any], instance: str | None
+) -> Iterator[dict[str, Any]]:
+    keys = {"instance": instance, **_keys(record, _REQUEST)}
+    ended = number(record.get("e2e_ms"))
+    for name, quantity in (("e2e_ms", "time"), ("ttft_ms", "ttft")):
+        if name not in record:
+            continue
+        value = number(record[name])
+        if value is None or ended is None:
+            wrong = record[name] if value is None else record.get("e2e_ms")
+            raise source.error(
+                f"{'e2e_ms' if value is not None else name} of request "
+                f"{keys.get('request', '?')} must be a number, got {str(wrong)[:40]!r}."
+            )
+        # BLIS writes zero for what did not happen.
+        status = None if value else "not finished"
+        yield {
+            "tool": "BLIS",
+            "level": "request",
+            "quantity": quantity,
+            "unit": "ms",
+            **keys,
+            "predicted": value or None,
+            "status": status,
+        }
+
+
+def _run_unfinished(run: Mapping[str, Any], name: str | None) -> list[str]:
+    left = sum(number(run.get(key)) or 0 for key in ("still_queued", "still_running"))
+    if not left:
+        return []
+    where = f" of {name}" if name else ""
+    what = f"1 request{where} was" if left == 1 else f"{left:.0f} requests{where} were"
+    return [f"{what} not finished: no statistic has what they took."]
+
+
+_QUANTITY = {"e2e": "time", "ttft": "ttft", "itl": "itl", "tpot": "tpot"}
+_MEASURED = re.compile(r"gt_(e2e|ttft|itl|tpot)_ms")
+#: Columns that describe an experiment. The others are errors, parts of them, or coefficients.
+_KEYS = {
+    "experiment": "experiment",
+    "experiment_id": "experiment",
+    "model": "model",
+    "workload": "workload",
+    "tp": "tensor_parallel",
+    "fold": "fold",
+    "family": "family",
+    "held_out": "held_out",
+    "held_out_workload": "held_out",
+    "holdout_model": "held_out",
+    "artifact": "artifact",
+    "label": "label",
+    "regime": "regime",
+    "step.id": "step",
+    "model_type": "variant",
+    "n_test": "steps",
+}
+_UNSIGNED = ("mape", "xgb_mape", "test_mape")
+_COUNTS = ("n_test", "test_n", "test_samples")
+_ERRORS = re.compile(r"(?:e2e|ttft|itl)_error(?:_pct)?(?:_\w+)?")
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read what BLIS and its experiments write.
+
+    Parameters
+    ----------
+    path : path
+        What a run prints, or its metrics (JSON), predicted steps (``step.duration_us`` and
+        ``predicted_us``), experiments end to end (``gt_e2e_ms`` and ``blis_e2e_ms``, …), mean
+        steps (``mean_predicted`` and ``mean_actual``), signed errors of several simulators
+        (JSON), or a folder or archive.
+
+    Returns
+    -------
+    Output
+        Of a run its requests or their statistics (time is end to end, ttft, itl, ms), and the
+        duration and throughput of the system. The others are pairs: a step is one forward pass
+        (level model, µs); an experiment has the means over its requests (level request, ms).
+        Signed errors become pairs of ratios: measured 1, predicted 1 + error. Experiments that
+        failed have a status.
+
+    Raises
+    ------
+    InputError
+        A file is damaged, or holds errors without a sign, of which no pair can be made.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.csv"
+    >>> _ = path.write_text("experiment,gt_e2e_ms,blis_e2e_ms,e2e_error\nx,200,150,0.25\n")
+    >>> read(path).rows.select("quantity", "predicted", "measured", "experiment").rows()
+    [('time', 150.0, 200.0, 'x')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_steps(source: Source) -> bool:
+    return {"step.duration_us", "predicted_us"} <= set(source.header)
+
+
+def _steps(source: Source) -> Output:
+    sheet = source.sheet(["step.duration_us", "predicted_us"])
+    values = [Value("time", "us", "predicted_us", "step.duration_us")]
+    frame = long(sheet, values, keys_of(sheet, _KEYS), tool="BLIS", level="model")
+    return output(source.name, "blis-steps", frame)
+
+
+def _measured(names: tuple[str, ...]) -> list[str]:
+    """Return the quantities that both sides have, by their name in the columns."""
+    found = [match[1] for name in names if (match := _MEASURED.fullmatch(name))]
+    return [one for one in found if f"blis_{one}_ms" in names]
+
+
+def _experiments(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet()
+    names = _measured(sheet.columns)
+    keys = keys_of(sheet, _KEYS)
+    if "status" in sheet.columns:
+        keys["status"] = key(sheet, "status").cast(pl.String)
+    values = [Value(_QUANTITY[one], "ms", f"blis_{one}_ms", f"gt_{one}_ms") for one in names]
+    frame = long(sheet, values, keys, tool="BLIS", level="request", statistic="mean")
+    missing = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no prediction"))
+    status = pl.col("status") if "status" in keys else pl.lit(None, dtype=pl.String)
+    fine = status.is_null() | status.str.to_lowercase().is_in(["ok", "success"])
+    frame = frame.with_columns(status=pl.when(fine).then(missing).otherwise(status))
+    notes = [*_unlike(sheet, names), *_unfinished(sheet)]
+    return output(source.name, "blis-experiments", frame, notes=notes)
+
+
+def _unlike(sheet: Sheet, names: list[str]) -> list[str]:
+    """Check the errors that the table states: a fraction, or percent by the name."""
+    notes = []
+    for one in names:
+        for column, scale in ((f"{one}_error", 1.0), (f"{one}_error_pct", 100.0)):
+            if column not in sheet.columns:
+                continue
+            stated = sheet.numbers(column)
+            measured = sheet.numbers(f"gt_{one}_ms")
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = scale * np.abs(sheet.numbers(f"blis_{one}_ms") / measured - 1)
+            # Twice beyond rounding, and not where either side is missing.
+            unlike = np.abs(np.abs(stated) - found) > 1e-3 * np.maximum(found, scale * 1e-2)
+            if unlike.any():
+                rows = ", ".join(str(line) for line in sheet.lines[unlike][:3].tolist())
+                notes.append(
+                    f"{column} does not follow from the values in {int(unlike.sum())} of "
+                    f"{len(sheet)} rows (line {rows})."
+                )
+    return notes
+
+
+def _unfinished(sheet: Sheet) -> list[str]:
+    """Name experiments whose means are over other requests on the two sides."""
+    columns = ("blis_completed", "gt_requests")
+    if not set(columns) <= set(sheet.columns):
+        return []
+    done, all_of_them = (sheet.numbers(column) for column in columns)
+    fewer = done < all_of_them
+    if not fewer.any():
+        return []
+    return [
+        f"In {int(fewer.sum())} of {len(sheet)} experiments BLIS completed fewer requests than "
+        "were measured: the means are of different requests."
+    ]
+
+
+def _is_means(source: Source) -> bool:
+    return {"mean_predicted", "mean_actual", "mape"} <= set(source.header)
+
+
+def _means(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(["mean_predicted", "mean_actual"])
+    values = [Value("time", "us", "mean_predicted", "mean_actual")]
+    frame = long(sheet, values, keys_of(sheet, _KEYS), tool="BLIS", level="model", statistic="mean")
+    nothing = pl.col("predicted").is_nan() & pl.col("measured").is_nan()
+    frame, dropped = without(frame, nothing, "error without a mean prediction and measurement")
+    notes = [
+        "Each pair is the mean over many steps: what cancels between steps is not in it. The unit "
+        "is not in the file; step times of this project are in µs."
+    ]
+    return output(source.name, "blis-mean-steps", frame, dropped=dropped, notes=notes)
+
+
+def _is_unsigned_table(source: Source) -> bool:
+    names = set(source.header)
+    if names & {"mean_actual", "predicted", "measured"} or _measured(source.header):
+        return False
+    summed = names & set(_UNSIGNED) and names & set(_COUNTS)
+    return bool(summed) or ("experiment" in names and any(map(_ERRORS.fullmatch, names)))
+
+
+def _is_unsigned_json(source: Source) -> bool:
+    return "cv_test" in source.json_names and "per_experiment" in source.json_names
+
+
+_OF_RUNS = ("time", "ttft", "itl", "queueing delay", "request throughput", "generation throughput")
+
+FORMATS = (
+    Format(
+        name="blis-run",
+        tool="BLIS",
+        files="output of blis run, or its metrics (JSON)",
+        levels=("request", "system"),
+        quantities=(*_OF_RUNS, "host time"),
+        units=("ms", "s", "requests/s", "tokens/s"),
+        gives="predictions",
+        sample="",
+        recognise=is_run,
+        read=read_run,
+        limits="Of single requests time and ttft: itl_ms and scheduling_delay_ms are in µs or ms "
+        "by the version, which is not in the file. What did not finish is zero there, and has a "
+        "status here.",
+    ),
+    Format(
+        name="blis-tests",
+        tool="BLIS",
+        files="goldendataset.json",
+        levels=("request", "system"),
+        quantities=(*_OF_RUNS, "host time"),
+        units=("ms", "s", "requests/s", "tokens/s"),
+        gives="predictions",
+        sample="",
+        recognise=is_tests,
+        read=read_tests,
+        limits="What the tests of BLIS expect: predictions of the version that wrote them.",
+    ),
+    Format(
+        name="blis-steps",
+        tool="BLIS",
+        files="predictions.csv (steps)",
+        levels=("model",),
+        quantities=("time",),
+        units=("us",),
+        gives="both",
+        reference="hardware",
+        sample="stepml-experiments 9293b22 (round 1)",
+        recognise=_is_steps,
+        read=_steps,
+        limits="A step is one forward pass of a batch.",
+    ),
+    Format(
+        name="blis-experiments",
+        tool="BLIS",
+        files="tables with gt_*_ms and blis_*_ms",
+        levels=("request",),
+        quantities=("time", "ttft", "itl"),
+        units=("ms",),
+        gives="both",
+        reference="hardware",
+        sample="stepml-experiments 9293b22 (rounds 2 and 3)",
+        recognise=lambda source: bool(_measured(source.header)),
+        read=_experiments,
+        limits="Means over the requests of an experiment. Errors that the table states are "
+        "checked, not kept.",
+    ),
+    Format(
+        name="blis-mean-steps",
+        tool="BLIS",
+        files="lomo_per_step_results.csv",
+        levels=("model",),
+        quantities=("time",),
+        units=("us",),
+        gives="both",
+        reference="hardware",
+        sample="stepml-experiments 9293b22 (round 2)",
+        recognise=_is_means,
+        read=_means,
+        limits="Means over steps; the errors of single steps are not in the file. Negative mean "
+        "predictions have the status 'negative'.",
+    ),
+    Format(
+        name="blis-errors",
+        tool="BLIS",
+        files="baseline errors of several simulators (JSON)",
+        levels=("request",),
+        quantities=("time", "ttft", "itl"),
+        units=("ratio",),
+        gives="both",
+        reference="hardware",
+        sample="training 0ba6f03 (VIDUR, AIConfigurator, llm-optimizer, BLIS roofline)",
+        recognise=is_signed,
+        read=read_signed,
+        limits="Signed relative errors as pairs of ratios: totals and weights mean nothing. The "
+        "tool of a row is the simulator.",
+    ),
+    no_times(
+        "blis-unsigned-errors",
+        "BLIS",
+        "evaluation_results.csv, regime_ridge_results.csv, lowo_per_step_results.csv",
+        _is_unsigned_table,
+        "Holds mean errors without a sign: neither prediction nor measurement follows from them. "
+        "Read predictions.csv of the same experiment.",
+        sample="stepml-experiments 9293b22",
+    ),
+    no_times(
+        "blis-cross-validation",
+        "BLIS",
+        "cross-validation results (JSON)",
+        _is_unsigned_json,
+        "Holds absolute percentage errors without a sign: neither prediction nor measurement "
+        "follows from them.",
+        sample="training 0ba6f03 (iteration 24)",
+    ),
+)

@@ -1,0 +1,235 @@
+"""Echo: kernels slowed down by communication that runs at the same time, predicted and measured."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.readers.core.keys import keys_of
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.wide import Value, long
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from errcomp.readers.core.sheet import Sheet
+
+__all__ = ["FORMATS", "read"]
+
+_PREDICTED = "calculated duration with overlap"
+_MEASURED = "ground truth duration with overlap"
+_ALONE = "ground_truth duration without overlap"
+_CONSTANT = "comparison using slowdown="
+_KEYS = {
+    "id": "kernel_id",
+    "kShortName": "kernel",
+    "kShortName_x": "kernel",
+    "overlap_ratio": "overlap_ratio",
+    "overlap_ratio_x": "overlap_ratio",
+}
+_SUM = re.compile(r"^Sum of (calculated|comparison)[^:\n]*: *([\d.eE+]+)", re.MULTILINE)
+_WITHIN = re.compile(r"^(Our|Baseline) (0\.\d+) error: *([\d.eE-]+)", re.MULTILINE)
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read durations of kernels under overlap, from Echo's slowdown model.
+
+    Parameters
+    ----------
+    path : path
+        ``slowdown_output_*df_merged_features.csv`` (predictions and measurements),
+        ``merged_features.csv`` (measurements), or a folder or archive of such files.
+
+    Returns
+    -------
+    Output
+        Of each kernel the time under overlap (ns): as predicted by Echo, and by the baseline that
+        slows every kernel down alike (tool "Echo's constant slowdown"); and the slowdown itself
+        (ratio). The same measurement stands beside both tools.
+
+    Raises
+    ------
+    InputError
+        A file is damaged, or nothing there is of Echo.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "slowdown_output_df.csv"
+    >>> _ = path.write_text(
+    ...     "id,kShortName,calculated duration with overlap,comparison using slowdown=0.3,"
+    ...     "ground truth duration with overlap\n1,gemm,110,130,100\n")
+    >>> read(path).rows.select("tool", "unit", "predicted", "measured").rows()
+    [('Echo', 'ns', 110.0, 100.0), ("Echo's constant slowdown", 'ns', 130.0, 100.0)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_overlap(source: Source) -> bool:
+    return {_PREDICTED, _MEASURED} <= set(source.header)
+
+
+def _short(source: Source) -> Source | None:
+    """Return the table without the features of the kernels, where it stands beside."""
+    if "Kernel Name" not in source.header:
+        return None
+    name = source.path.name.replace("_full_df", "_df")
+    beside = None if name == source.path.name else source.sibling(name)
+    return beside if beside is not None and _is_overlap(beside) else None
+
+
+def _overlap(source: Source) -> Output:
+    sheet = source.sheet([_PREDICTED, _MEASURED])
+    constant = next((one for one in sheet.columns if one.startswith(_CONSTANT)), "")
+    values = [Value("time", "ns", _PREDICTED, _MEASURED, {"tool": "Echo"})]
+    if constant:
+        other = {"tool": "Echo's constant slowdown"}
+        values.append(Value("time", "ns", constant, _MEASURED, other))
+    slowdown = ("slowdown predictions", "ground truth slowdown")
+    values.append(Value("slowdown", "ratio", *slowdown, {"tool": "Echo"}))
+    frame = long(sheet, values, _keys(sheet), level="kernel")
+    notes = [
+        "The unit is not in the file: durations of Nsight Systems are in ns.",
+        "Which kernels the model was trained on is not in the file: errors of those are smaller "
+        "than of new ones.",
+        *_stated(source, sheet, constant),
+    ]
+    return output(source.name, "echo-overlap", frame, notes=notes)
+
+
+def _keys(sheet: Sheet) -> dict[str, pl.Series]:
+    keys = keys_of(sheet, {**_KEYS, _ALONE: "duration_alone_ns"})
+    if "kernel" in keys:
+        keys["kernel_class"] = keys["kernel"]
+    return keys
+
+
+def _stated(source: Source, sheet: Sheet, constant: str) -> list[str]:
+    """Check what the authors' own metrics say of these kernels, where they stand beside."""
+    try:
+        beside = source.sibling(re.sub(r"_(full_)?df_.*$|\.csv$", "_metrics.txt", source.path.name))
+        if beside is None or not _is_metrics(beside):
+            return []
+        text = beside.text
+    except InputError:
+        return []
+    measured = sheet.numbers(_MEASURED)
+    sides = {"calculated": sheet.numbers(_PREDICTED), "Our": sheet.numbers(_PREDICTED)}
+    if constant:
+        sides |= dict.fromkeys(("comparison", "Baseline"), sheet.numbers(constant))
+    unlike = []
+    for side, total in _SUM.findall(text):
+        if side in sides and not _near(float(np.nansum(sides[side])), total):
+            unlike.append(f"sum of {side}")
+    for side, limit, share in _WITHIN.findall(text):
+        if side in sides:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                inside = np.abs(sides[side] / measured - 1) <= float(limit)
+            if not _near(float(inside.mean()), share):
+                unlike.append(f"{side} {limit} error")
+    if unlike:
+        return [f"{beside.path.name} states other figures of these kernels: {', '.join(unlike)}."]
+    return [f"The sums and shares in {beside.path.name} are those of these kernels."]
+
+
+def _near(found: float, stated: str) -> bool:
+    try:
+        return abs(found - float(stated)) <= 1e-6 * max(abs(found), 1e-6)
+    except ValueError:
+        return False
+
+
+def _is_metrics(source: Source) -> bool:
+    text = "\n".join(source.head_lines[:12])
+    return "Our MAE of slowdown" in text and "Baseline MAE of slowdown" in text
+
+
+def _is_features(source: Source) -> bool:
+    needed = {"kShortName", "ground_truth", "duration", "overlap_ratio", "slowdown"}
+    return needed <= set(source.header)
+
+
+def _features(source: Source) -> Output:
+    sheet = source.sheet(["kShortName", "duration", "ground_truth"])
+    names = {"id": "kernel_id", "kShortName": "kernel", "overlap_ratio": "overlap_ratio"}
+    keys = keys_of(sheet, names)
+    keys["kernel_class"] = keys["kernel"]
+    values = [
+        Value("time", "ns", measured="duration"),
+        Value("time without overlap", "ns", measured="ground_truth"),
+        Value("slowdown", "ratio", measured="slowdown"),
+    ]
+    frame = long(sheet, values, keys, tool="Echo", level="kernel")
+    return output(source.name, "echo-features", frame)
+
+
+def _is_metric_table(source: Source) -> bool:
+    needed = {"Kernel Name", "Compute throughput", "DRAM throughput", "Achieved occupancy"}
+    return needed <= set(source.header) and not _is_overlap(source) and not _is_features(source)
+
+
+FORMATS = (
+    Format(
+        name="echo-overlap",
+        tool="Echo",
+        files="slowdown_output_*df_merged_features.csv",
+        levels=("kernel",),
+        quantities=("time", "slowdown"),
+        units=("ns", "ratio"),
+        gives="both",
+        reference="hardware",
+        sample="Echo-slowdown 7d698a7",
+        recognise=lambda source: _is_overlap(source) and _short(source) is None,
+        read=_overlap,
+        limits="The file says neither the unit (ns is that of Nsight Systems) nor which kernels "
+        "were in the training set. Slowdowns below 0, of kernels that ran faster under overlap, "
+        "have the status 'negative'.",
+    ),
+    no_times(
+        "echo-overlap-features",
+        "Echo",
+        "slowdown_output_full_df_merged_features.csv",
+        lambda source: _is_overlap(source) and _short(source) is not None,
+        "Holds the kernels of the file without features beside it, once more.",
+        sample="Echo-slowdown 7d698a7",
+        part_of="echo-overlap",
+    ),
+    no_times(
+        "echo-metrics",
+        "Echo",
+        "slowdown_output_metrics.txt",
+        _is_metrics,
+        "Holds the authors' own error figures, which are checked against the kernels.",
+        sample="Echo-slowdown 7d698a7",
+        part_of="echo-overlap",
+    ),
+    Format(
+        name="echo-features",
+        tool="Echo",
+        files="merged_features.csv",
+        levels=("kernel",),
+        quantities=("time", "time without overlap", "slowdown"),
+        units=("ns", "ratio"),
+        gives="measurements",
+        reference="hardware",
+        sample="",
+        recognise=lambda source: _is_features(source) and not _is_overlap(source),
+        read=_features,
+        limits="Features of the kernels are left out.",
+    ),
+    no_times(
+        "echo-kernel-metrics",
+        "Echo",
+        "kernel_metric_output.csv",
+        _is_metric_table,
+        "Holds throughputs and occupancies of kernels in percent, no times.",
+        sample="Echo-slowdown 7d698a7",
+    ),
+)

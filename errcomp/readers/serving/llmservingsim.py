@@ -1,0 +1,594 @@
+"""LLMServingSim: simulated requests, the log, and the comparison with vLLM."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from errcomp.errors import InputError
+from errcomp.readers.core.keys import key, keys_of, number_key
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.values import number, whole
+from errcomp.readers.core.wide import Value, as_dropped, long, without
+from errcomp.system.strict_json import loads
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import polars as pl
+
+    from errcomp.readers.core.sheet import Sheet
+    from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+# What LLMServingSim's benchmark records of vLLM: requests, their run, and its load over time.
+
+_STAMPS = ("queued_ts", "first_token_ts", "last_token_ts")
+#: Requests end within a day: stamps that are further apart are of two clocks.
+_ONE_CLOCK = 100_000.0
+_NAME = re.compile(r"bench-(\d{1,15})")
+
+
+def is_requests(source: Source) -> bool:
+    """Say whether this is ``requests.jsonl``."""
+    names = source.json_names
+    return all(name in names for name in ("request_id", "output_toks", *_STAMPS[1:]))
+
+
+def is_meta(source: Source) -> bool:
+    """Say whether this is ``meta.json``."""
+    names = source.json_names
+    return "vllm_version" in names and "engine_kwargs" in names
+
+
+def is_series(source: Source) -> bool:
+    """Say whether this is ``timeseries.csv``."""
+    return {"t", "prompt_throughput", "gen_throughput", "running", "waiting"} <= set(source.header)
+
+
+def read_requests(source: Source) -> Output:
+    """Read time, ttft, tpot and queueing delay of each request, by the benchmark's definitions."""
+    keys, notes = _run(source, "requests.jsonl")
+    rows: list[dict[str, Any]] = []
+    single = other_clock = 0
+    for line, record in source.json_lines():
+        if not isinstance(record, dict) or "request_id" not in record:
+            raise source.error("must be an object with a request_id.", line=line)
+        queued, first, last = (_stamp(source, line, record, name) for name in _STAMPS)
+        arrival = _stamp(source, line, record, "arrival_time")
+        begin = arrival
+        if queued is not None and (arrival is None or _apart(arrival, first, last)):
+            begin = queued
+            other_clock += arrival is not None
+        tokens = number(record.get("output_toks"))
+        common = {
+            **keys,
+            "tool": "vLLM",
+            "level": "request",
+            "unit": "s",
+            "request": _request(record["request_id"]),
+            "input_tokens": whole(record.get("input_toks")),
+            "output_tokens": whole(record.get("output_toks")),
+        }
+        times = {
+            "time": _between(begin, last),
+            "ttft": _between(begin, first),
+            "queueing delay": _between(queued, _stamp(source, line, record, "scheduled_ts")),
+        }
+        if tokens is not None and tokens > 1:
+            decode = _between(first, last)
+            times["tpot"] = None if decode is None else decode / (tokens - 1)
+        else:
+            single += 1
+        rows += [
+            {
+                **common,
+                "quantity": what,
+                "measured": value,
+                "status": "not finished" if value is None else None,
+            }
+            for what, value in times.items()
+        ]
+    if other_clock:
+        notes = (
+            *notes,
+            f"arrival_time of {other_clock} requests is of another clock than the other stamps: "
+            "they are taken to arrive when they are queued, as the benchmark itself does.",
+        )
+    dropped = as_dropped("tpot of one output token, which has none", single)
+    return output(source.name, "llmservingsim-vllm-requests", rows, dropped=dropped, notes=notes)
+
+
+def read_series(source: Source) -> Output:
+    """Read the throughputs over time."""
+    keys, notes = _run(source, "timeseries.csv")
+    sheet = source.sheet(["prompt_throughput", "gen_throughput"])
+    values = [
+        Value("prompt throughput", "tokens/s", "", "prompt_throughput"),
+        Value("generation throughput", "tokens/s", "", "gen_throughput"),
+    ]
+    names = {"t": "t", "running": "running", "waiting": "waiting", "kv_cache_pct": "kv_cache_pct"}
+    of_rows: dict[str, pl.Series] = keys_of(sheet, names)
+    frame = long(sheet, values, of_rows, tool="vLLM", level="system", **keys)
+    return output(source.name, "llmservingsim-vllm-series", frame, notes=notes)
+
+
+def _run(source: Source, ending: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what ``meta.json`` beside says: the file of the same beginning, or of that name."""
+    name = source.path.name
+    beside = source.sibling("meta.json")
+    if name.endswith(ending):
+        beside = source.sibling(name.removesuffix(ending) + "meta.json") or beside
+    if beside is None:
+        return {}, ()
+    try:
+        content = beside.json()
+    except InputError as error:
+        return {}, (f"Model, device and version are not known: {error}",)
+    if not isinstance(content, dict):
+        return {}, (f"Model, device and version are not known: {beside.name} is no object.",)
+    hardware, engine = content.get("hardware"), content.get("engine_kwargs")
+    found = {
+        "model": content.get("model"),
+        "version": content.get("vllm_version"),
+        "date": content.get("started_at"),
+        "device": hardware.get("device_name") if isinstance(hardware, dict) else None,
+        "dtype": engine.get("dtype") if isinstance(engine, dict) else None,
+    }
+    return {name: value for name, value in found.items() if isinstance(value, str)}, ()
+
+
+def _stamp(source: Source, line: int, record: dict[str, Any], name: str) -> float | None:
+    if record.get(name) is None:
+        return None
+    value = number(record[name])
+    if value is None:
+        what = repr(record[name])[:40]
+        raise source.error(f"{name} must be a time in s, got {what}.", line=line)
+    # vLLM leaves stamps at 0 that were never set.
+    return value or None
+
+
+def _apart(arrival: float, *stamps: float | None) -> bool:
+    return any(one is None or abs(arrival - one) > _ONE_CLOCK for one in stamps)
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else end - begin
+
+
+def _request(value: Any) -> int | str:
+    """Return the number of a request, by which the simulator knows it too."""
+    match = _NAME.fullmatch(str(value))
+    return int(match[1]) if match else str(value)
+
+
+# What LLMServingSim prints: its log, and the comparison with vLLM.
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_TICK = re.compile(
+    r"\[(\d+(?:\.\d+)?)s\] Avg prompt throughput: *([\d.]+) tokens/s, "
+    r"Avg generation throughput: *([\d.]+) tokens/s"
+)
+_INSTANCE = re.compile(r"─* *Instance \[(\d+)\] *─*")
+_FIGURE = re.compile(r"(Mean|Median|P\d+) (TTFT|TPOT|ITL) \((ms|us|ns|s)\) *: *(\S+)")
+#: Lines of the results, and what they are.
+TOTALS = {
+    "Total clocks (ns)": ("time", "ns"),
+    "Request throughput (req/s)": ("request throughput", "requests/s"),
+    "Average prompt throughput (tok/s)": ("prompt throughput", "tokens/s"),
+    "Average generation throughput (tok/s)": ("generation throughput", "tokens/s"),
+    "Total token throughput (tok/s)": ("token throughput", "tokens/s"),
+}
+_OURS = ("LLMServingSim", "Total clocks (ns)", "├─Running Instance[")
+_COMPARED = re.compile(
+    r"(TTFT|TPOT|ITL|Latency) (Mean|Median|P\d+(?:\.\d+)?) +(\S+) +(\S+)"
+    r" +([+-]?(?:\d+(?:\.\d+)?|nan|inf))%"
+)
+_QUANTITY = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "Latency": "time"}
+_HEADER = re.compile(r"Metric +vLLM +Sim +Diff%")
+
+
+def is_log(source: Source) -> bool:
+    """Say whether this is the log of a simulation (vLLM's own has throughputs as well)."""
+    text = "\n".join(source.head_lines)
+    ours = any(mark in text for mark in _OURS)
+    return ours and ("Avg prompt throughput" in text or "Total clocks (ns)" in text)
+
+
+def read_log(source: Source) -> Output:
+    """Read the totals, the statistics of the requests, and the throughputs over time."""
+    rows: list[dict[str, Any]] = []
+    instance = None
+    finished = False
+    for raw in source.lines():
+        line = _COLOUR.sub("", raw).strip()
+        if tick := _TICK.search(line):
+            for what, text in zip(("prompt", "generation"), tick.groups()[1:], strict=True):
+                found = {"quantity": f"{what} throughput", "unit": "tokens/s", "t": float(tick[1])}
+                rows.append({**found, "level": "system", "predicted": _number(text)})
+        elif header := _INSTANCE.fullmatch(line):
+            instance = int(header[1])
+        elif figure := _FIGURE.fullmatch(line):
+            statistic, name, unit, text = figure.groups()
+            found = {"quantity": _QUANTITY[name], "unit": unit, "statistic": statistic.lower()}
+            value = _number(text)
+            rows.append({**found, "level": "request", "instance": instance, "predicted": value})
+        elif (name := line.partition(":")[0].strip()) in TOTALS:
+            quantity, unit = TOTALS[name]
+            value = _number(line.partition(":")[2].strip())
+            finished = finished or quantity == "time"
+            rows.append({"quantity": quantity, "unit": unit, "level": "system", "predicted": value})
+    notes = (
+        ()
+        if finished
+        else ("The log ends before the results: the simulation was stopped, or still runs.",)
+    )
+    for row in rows:
+        row["tool"] = "LLMServingSim"
+    return output(source.name, "llmservingsim-log", rows, notes=notes)
+
+
+def is_summary(source: Source) -> bool:
+    """Say whether this is ``summary.txt``."""
+    return any(_HEADER.match(line.strip()) for line in source.head_lines[:5])
+
+
+def read_summary(source: Source) -> Output:
+    """Read the statistics of vLLM and the simulator as pairs, and check the differences stated."""
+    rows: list[dict[str, Any]] = []
+    unlike = []
+    for line_number, line in enumerate(source.lines(), start=1):
+        match = _COMPARED.fullmatch(line.strip())
+        if match is None:
+            continue
+        name, statistic, measured, predicted, stated = match.groups()
+        values = (_number(measured), _number(predicted))
+        if None in values:
+            raise source.error(
+                f"two numbers expected, got {measured!r} and {predicted!r}.", line=line_number
+            )
+        sides = dict(zip(("measured", "predicted"), values, strict=True))
+        rows.append(
+            {
+                "tool": "LLMServingSim",
+                "level": "request",
+                "quantity": _QUANTITY[name],
+                "unit": "ms",
+                "statistic": statistic.lower(),
+                **sides,
+            }
+        )
+        if not _same(values[0], values[1], float(stated)):
+            unlike.append(f"{name} {statistic}")
+    notes = []
+    if unlike:
+        notes.append(f"The difference stated does not follow from the values: {', '.join(unlike)}.")
+    return output(source.name, "llmservingsim-summary", rows, notes=notes)
+
+
+def _same(measured: float | None, predicted: float | None, stated: float) -> bool:
+    """Say whether values rounded to 0.1 can have a difference that is rounded to 0.1 %."""
+    if not measured or predicted is None or not abs(stated) < 1e9:
+        return True
+    found = 100 * (predicted - measured) / measured
+    return abs(found - stated) <= 0.05 + 100 * 0.05 * (1 + predicted / measured) / measured + 1e-9
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
+_TOOL = "LLMServingSim"
+_TIMES = {"latency": "time", "TTFT": "ttft", "TPOT": "tpot", "queuing_delay": "queueing delay"}
+_KEYS = {
+    "request id": "request",
+    "instance id": "instance",
+    "model": "model",
+    "input": "input_tokens",
+    "arrival": "start",
+}
+_SIDES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "latency": "time"}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read the output of LLMServingSim and of its benchmark of vLLM.
+
+    Parameters
+    ----------
+    path : path
+        ``sim.csv`` (ns), ``sim.log``, ``summary.txt``, ``requests.jsonl`` and ``timeseries.csv``
+        of vLLM (s; ``meta.json`` beside gives model, device and version), tables that have both
+        (columns ``sim_ttft_ms`` and ``vllm_ttft_ms``, …), its history of summaries, profiles of
+        layers, or a folder or archive of such files.
+
+    Returns
+    -------
+    Output
+        Requests: time (end to end), ttft, tpot, queueing delay, and the mean itl of the simulated
+        ones. Simulated values are predictions; vLLM's are measurements, by the benchmark's own
+        definitions: ttft and time from the arrival (or, where that is of another clock, from the
+        queue), tpot without the first token. Summaries are pairs with the ``statistic`` as a key.
+
+    Raises
+    ------
+    InputError
+        A file is damaged, or nothing there is of LLMServingSim.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "sim.csv"
+    >>> _ = path.write_text(
+    ...     "request id,model,input,output,arrival,end_time,latency,queuing_delay,TTFT,TPOT\n"
+    ...     "0,m,10,3,100,1100,1000,0,400,300\n")
+    >>> read(path).rows.select("quantity", "unit", "predicted").rows()[:2]
+    [('time', 'ns', 1000.0), ('ttft', 'ns', 400.0)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_requests(source: Source) -> bool:
+    needed = {"request id", "arrival", "end_time", "latency", "queuing_delay", "TTFT", "TPOT"}
+    return needed <= set(source.header)
+
+
+def _requests(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(["request id", *_TIMES])
+    values = [Value(what, "ns", predicted=column) for column, what in _TIMES.items()]
+    keys = keys_of(sheet, _KEYS)
+    if "ITL" not in sheet.columns:
+        frame = long(sheet, values, keys, tool=_TOOL, level="request")
+        notes = ("How many tokens a request got is not known: there are no times between them.",)
+        return output(source.name, "llmservingsim-requests", frame, notes=notes)
+    # The column output counts the input too in some releases; the gaps do not.
+    means, tokens = _gaps(source, sheet)
+    keys["output_tokens"] = pl.Series(tokens, dtype=pl.Int64)
+    frame = long(sheet, values, keys, tool=_TOOL, level="request")
+    gaps = pl.DataFrame({**keys, "predicted": pl.Series(means, dtype=pl.Float64)}).with_columns(
+        tool=pl.lit(_TOOL),
+        level=pl.lit("request"),
+        quantity=pl.lit("itl"),
+        unit=pl.lit("ns"),
+        statistic=pl.lit("mean"),
+    )
+    frame = pl.concat(
+        [frame, gaps.filter(pl.col("predicted").is_not_null())], how="diagonal_relaxed"
+    )
+    none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
+    frame, dropped = without(frame, none, "tpot of one output token, which has none")
+    return output(source.name, "llmservingsim-requests", frame, dropped=dropped)
+
+
+def _gaps(source: Source, sheet: Sheet) -> tuple[list[float | None], list[int]]:
+    """Return the mean time between the tokens of each request, and how many tokens there are."""
+    means: list[float | None] = []
+    tokens: list[int] = []
+    for line, text in zip(sheet.lines.tolist(), sheet.texts("ITL"), strict=True):
+        try:
+            given = loads(text) if text else []
+        except ValueError:
+            given = None
+        gaps = [number(one) for one in given] if isinstance(given, list) else [None]
+        if None in gaps:
+            raise source.error(
+                f"ITL must be a list of numbers, got {text[:40]!r}. The file may be cut off.",
+                line=line,
+            )
+        means.append(sum(one for one in gaps if one is not None) / len(gaps) if gaps else None)
+        tokens.append(len(gaps) + 1)
+    return means, tokens
+
+
+def _sides(source: Source) -> dict[str, str]:
+    """Return the quantities of a table that has both sides in ms, by the name in its columns."""
+    names = set(source.header)
+    return {
+        name: what
+        for name, what in _SIDES.items()
+        if {f"sim_{name}_ms", f"vllm_{name}_ms"} <= names
+    }
+
+
+def _both(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet()
+    values = [
+        Value(what, "ms", f"sim_{name}_ms", f"vllm_{name}_ms")
+        for name, what in _sides(source).items()
+    ]
+    names = {"hardware": "device", "model": "model", "request_id": "request"}
+    names |= {"measured_input_toks": "input_tokens", "measured_output_toks": "output_tokens"}
+    keys = keys_of(sheet, names)
+    if "output_tokens" in keys:
+        keys["output_tokens"] = number_key(sheet, "measured_output_toks", "output_tokens")
+    frame = long(sheet, values, keys, tool=_TOOL, level="request")
+    notes = []
+    for what in ("input", "output"):
+        pair = [f"{side}_{what}_toks" for side in ("measured", "sim")]
+        if set(pair) <= set(sheet.columns):
+            measured, simulated = (number_key(sheet, column) for column in pair)
+            unlike = int((measured != simulated).sum())
+            if unlike:
+                notes.append(f"{unlike} requests have other {what} lengths in the simulation.")
+    dropped: tuple[Any, ...] = ()
+    if "output_tokens" in keys:
+        none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
+        frame, dropped = without(frame, none, "tpot of one output token, which has none")
+    return output(source.name, "llmservingsim-pairs", frame, dropped=dropped, notes=notes)
+
+
+def _is_history(source: Source) -> bool:
+    return {"commit", "metric", "vllm_ms", "sim_ms"} <= set(source.header)
+
+
+def _history(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(["commit", "metric", "vllm_ms", "sim_ms"])
+    parts = [text.rpartition(" ") for text in sheet.texts("metric")]
+    unknown = [i for i, (name, _, _) in enumerate(parts) if name.lower() not in _SIDES]
+    if unknown:
+        raise source.error(
+            f"metric must be TTFT, TPOT, ITL or Latency and a statistic, got "
+            f"{sheet.texts('metric')[unknown[0]][:40]!r}.",
+            line=int(sheet.lines[unknown[0]]),
+        )
+    names = {"commit": "version", "commit_date": "date", "config": "configuration"}
+    keys = keys_of(sheet, names)
+    keys["version"] = pl.Series(sheet.texts("commit"))  # A commit of digits only is no number.
+    keys["statistic"] = pl.Series([statistic.lower() for _, _, statistic in parts])
+    keys["what"] = pl.Series([_SIDES[name.lower()] for name, _, _ in parts])
+    frame = long(sheet, [Value("time", "ms", "sim_ms", "vllm_ms")], keys, tool=_TOOL)
+    frame = frame.with_columns(quantity=pl.col("what"), level=pl.lit("request")).drop("what")
+    return output(source.name, "llmservingsim-history", frame)
+
+
+def _is_layers(source: Source) -> bool:
+    return {"layer_name", "kv_cache", "tp_size", "latency(ns)"} <= set(source.header)
+
+
+def _layers(source: Source) -> Output:
+    sheet = source.sheet(["layer_name", "latency(ns)"])
+    keys = keys_of(sheet, {"input": "input_tokens", "kv_cache": "kv_cache"})
+    keys |= keys_of(sheet, {"tp_size": "tensor_parallel"})
+    keys["kernel"] = keys["kernel_class"] = key(sheet, "layer_name")
+    values = [Value("time", "ns", measured="latency(ns)")]
+    frame = long(sheet, values, keys, tool=_TOOL, level="kernel")
+    return output(source.name, "llmservingsim-layers", frame)
+
+
+FORMATS = (
+    Format(
+        name="llmservingsim-requests",
+        tool=_TOOL,
+        files="sim.csv",
+        levels=("request",),
+        quantities=("time", "ttft", "tpot", "queueing delay", "itl"),
+        units=("ns",),
+        gives="predictions",
+        sample="5daddb2 (2.0, first 20 requests)",
+        recognise=_is_requests,
+        read=_requests,
+        limits="Of the times between tokens the mean of each request. The device is not in the "
+        "file; tpot of requests with one output token is left out.",
+    ),
+    Format(
+        name="llmservingsim-vllm-requests",
+        tool=_TOOL,
+        files="requests.jsonl (vLLM)",
+        levels=("request",),
+        quantities=("time", "ttft", "tpot", "queueing delay"),
+        units=("s",),
+        gives="measurements",
+        reference="hardware",
+        sample="5daddb2 (vLLM 0.19)",
+        recognise=is_requests,
+        read=read_requests,
+        limits="tpot of requests with one output token is left out.",
+    ),
+    no_times(
+        "llmservingsim-vllm-meta",
+        _TOOL,
+        "meta.json (vLLM)",
+        is_meta,
+        "Holds the configuration of the benchmark, no times.",
+        sample="5daddb2",
+        part_of="llmservingsim-vllm-requests",
+    ),
+    Format(
+        name="llmservingsim-vllm-series",
+        tool=_TOOL,
+        files="timeseries.csv (vLLM)",
+        levels=("system",),
+        quantities=("prompt throughput", "generation throughput"),
+        units=("tokens/s",),
+        gives="measurements",
+        reference="hardware",
+        sample="5daddb2 (vLLM 0.19)",
+        recognise=is_series,
+        read=read_series,
+        limits="Requests running and waiting, and the cache, are keys.",
+    ),
+    Format(
+        name="llmservingsim-log",
+        tool=_TOOL,
+        files="sim.log (stdout)",
+        levels=("request", "system"),
+        quantities=tuple(dict.fromkeys((*_SIDES.values(), *(what for what, _ in TOTALS.values())))),
+        units=("ns", "ms", "tokens/s", "requests/s"),
+        gives="predictions",
+        sample="5daddb2 (2.0)",
+        recognise=is_log,
+        read=read_log,
+        limits="Memory and cache are left out. A run that was stopped has its throughputs over "
+        "time, and a note.",
+    ),
+    Format(
+        name="llmservingsim-summary",
+        tool=_TOOL,
+        files="summary.txt",
+        levels=("request",),
+        quantities=("time", "ttft", "tpot"),
+        units=("ms",),
+        gives="both",
+        reference="hardware",
+        sample="5daddb2",
+        recognise=is_summary,
+        read=read_summary,
+        limits="Pairs of means and quantiles, not of requests: what cancels between requests is "
+        "not in them. Tests printed below the table are left out.",
+    ),
+    Format(
+        name="llmservingsim-pairs",
+        tool=_TOOL,
+        files="table with sim_*_ms and vllm_*_ms",
+        levels=("request",),
+        quantities=("time", "ttft", "tpot", "itl"),
+        units=("ms",),
+        gives="both",
+        reference="hardware",
+        sample="derived from 5daddb2, no file of the tool",
+        recognise=lambda source: bool(_sides(source)),
+        read=_both,
+        limits="tpot of requests with one output token is left out.",
+    ),
+    Format(
+        name="llmservingsim-history",
+        tool=_TOOL,
+        files="table of summaries by commit",
+        levels=("request",),
+        quantities=("time", "ttft", "tpot"),
+        units=("ms",),
+        gives="both",
+        reference="hardware",
+        sample="derived from six commits of summary.txt, no file of the tool",
+        recognise=_is_history,
+        read=_history,
+        limits="Means and quantiles, not requests.",
+    ),
+    Format(
+        name="llmservingsim-layers",
+        tool=_TOOL,
+        files="layers.csv (profile)",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("ns",),
+        gives="measurements",
+        reference="hardware",
+        sample="",
+        recognise=_is_layers,
+        read=_layers,
+        limits="Device and model are in the folder's name, not in the file.",
+    ),
+)

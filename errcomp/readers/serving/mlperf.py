@@ -1,0 +1,497 @@
+"""MLPerf: results of rounds of inference and training, and the logs behind them."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from errcomp.readers.core.keys import has, other_keys
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.values import number_at
+from errcomp.readers.core.wide import Value, rows_of
+from errcomp.results import Dropped
+from errcomp.system.strict_json import loads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+    from errcomp.readers.core.source import Source
+
+__all__ = ["FORMATS", "read"]
+
+
+# Logs of MLPerf: the summary that LoadGen writes, and the lines of training runs.
+
+_TITLE = re.compile(r"^\s*MLPerf Results Summary\s*$")
+_PAIR = re.compile(r"^\s*([^:]+?)\s*:\s*(.*?)\s*$")
+_PERCENTILE = re.compile(
+    r"(?P<p>[\d.]+)(?:th)? (?:(?P<first>first token )percentile |percentile (?P<what>first token |"
+    r"time to output token)?)\s*(?:latency )?\(ns\)"
+)
+_WORD = re.compile(r"(Min|Max|Mean) (?:(First Token) )?(latency|Time to Output Token) \(ns\)")
+_RATES = {
+    "Samples per second": "samples/s",
+    "Scheduled samples per second": "samples/s",
+    "Completed samples per second": "samples/s",
+    "Samples per query": "samples",
+    "Tokens per second": "tokens/s",
+    "Completed tokens per second": "tokens/s",
+    "Tokens per second (inferred)": "tokens/s",
+    "Completed tokens per second (inferred)": "tokens/s",
+    "QPS w/ loadgen overhead": "queries/s",
+    "QPS w/o loadgen overhead": "queries/s",
+    "TPS w/ loadgen overhead": "tokens/s",
+    "TPS w/o loadgen overhead": "tokens/s",
+}
+_LINE = re.compile(r":::MLLOG\s*(\{.*\})")
+#: Of round v0.6: seconds, key and the rest. Of v0.5: benchmark, seconds, place, key and value.
+_SECOND_LINE = re.compile(r":::MLL\s+(\d{1,12}(?:\.\d{1,12})?)\s+(\w+):\s*(\{.*\})")
+_FIRST_LINE = re.compile(
+    r":::MLPv0\.\d+\.\d+\s+(\w+)\s+(\d{1,12}(?:\.\d{1,12})?)\s+\([^)]*\)\s+(\w+)(?::\s*(.*\S))?"
+)
+_DETAIL = re.compile(r'"namespace": "mlperf::logging"|^"pid": \d+, "tid": \d+, "ts": \d+ns :')
+
+
+def is_summary(source: Source) -> bool:
+    """Say whether this is mlperf_log_summary.txt."""
+    return any(_TITLE.match(line) for line in source.head_lines)
+
+
+def read_summary(source: Source) -> Output:
+    """Read rates and latencies of a run of LoadGen.
+
+    Raises
+    ------
+    InputError
+        There is none, or a value is no number.
+    """
+    runs: list[tuple[dict[str, str], list[tuple[int, str, str]]]] = []
+    within = False
+    for line, text in enumerate(source.lines(), start=1):
+        if _TITLE.match(text):
+            within = True
+            runs.append(({}, []))
+        elif within and text.strip() == "Test Parameters Used":
+            within = False
+        elif within and (match := _PAIR.match(text)):
+            runs[-1][0].setdefault(match.group(1), match.group(2))
+            runs[-1][1].append((line, match.group(1), match.group(2)))
+    rows = [
+        row for i, (said, pairs) in enumerate(runs, 1) for row in _rows(source, str(i), said, pairs)
+    ]
+    unknown = any("Result is" not in said for said, _ in runs)
+    notes = ["The summary does not say whether the result is valid."] if unknown else []
+    return output(source.name, "mlperf-summary", rows, notes=notes)
+
+
+def _rows(
+    source: Source, run: str, said: dict[str, str], pairs: list[tuple[int, str, str]]
+) -> list[dict[str, Any]]:
+    """Return the rows of one summary; a value that it states twice is given once."""
+    valid = said.get("Result is")
+    keys = {
+        "tool": "MLPerf LoadGen",
+        "run": run,
+        "sut": said.get("SUT name"),
+        "scenario": said.get("Scenario", "").replace(" ", "") or None,
+        "mode": said.get("Mode"),
+        "valid": valid,
+        "status": None if valid in ("VALID", None) else f"result is {valid}",
+    }
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line, name, text in pairs:
+        if (kind := _kind(name)) and tuple(kind.items()) not in rows:
+            value = number_at(source, name, text, line)
+            rows[tuple(kind.items())] = {
+                **keys,
+                **kind,
+                "measured": None if keys["status"] else value,
+            }
+    return list(rows.values())
+
+
+def _kind(name: str) -> dict[str, Any] | None:
+    """Return what a line is about: level, quantity, unit and statistic."""
+    if unit := _RATES.get(name):
+        return {"level": "system", "quantity": "throughput", "unit": unit, "statistic": name}
+    if match := _PERCENTILE.fullmatch(name):
+        what = f"{match['first'] or ''}{match['what'] or ''}"
+        statistic = f"p{float(match['p']):g}"
+    elif match := _WORD.fullmatch(name):
+        what = f"{match.group(2) or ''}{match.group(3)}"
+        statistic = match.group(1).lower()
+    else:
+        return None
+    lower = what.lower()
+    quantity = "ttft" if "first" in lower else "tpot" if "output" in lower else "time"
+    return {"level": "request", "quantity": quantity, "unit": "ns", "statistic": statistic}
+
+
+def is_detail(source: Source) -> bool:
+    """Say whether this is mlperf_log_detail.txt, which LoadGen writes beside its summary."""
+    return any(_DETAIL.search(line) for line in source.head_lines)
+
+
+def is_training(source: Source) -> bool:
+    """Say whether this is the log of an MLPerf training run, of any round."""
+    lines = (_LINE, _SECOND_LINE, _FIRST_LINE)
+    found = any(line.search(text) for text in source.head_lines for line in lines)
+    return found and not is_detail(source)
+
+
+def read_training(source: Source) -> Output:
+    """Read the time to train of a run, and its throughput.
+
+    Raises
+    ------
+    InputError
+        No run begins, or a line is no record.
+    """
+    said: dict[str, Any] = {}
+    rates: list[float] = []
+    start: Decimal | None = None
+    stop: Decimal | None = None
+    unit = "ms"
+    status: str | None = "the run did not end"
+    for record in _records(source):
+        key, value, unit = record["key"], record.get("value"), record["unit"]
+        about = record.get("metadata")
+        about = about if isinstance(about, dict) else {}
+        if key == "run_start" and start is None:
+            start = record["at"]
+        elif key == "run_stop":
+            stop = record["at"]
+            ended = str(about.get("status", "success"))
+            status = None if ended == "success" else f"the run ended with {ended}"
+        elif key == "tracked_stats" and isinstance(value, dict):
+            rates += [v for n, v in value.items() if n == "throughput" and _is_number(v)]
+        else:
+            said.setdefault(key, value)
+    if start is None:
+        raise source.error("no run_start: no run begins in it. The log may be cut off.")
+    took = None if stop is None else float(stop - start)
+    names = {
+        "model": "submission_benchmark",
+        "device": "submission_platform",
+        "submitter": "submission_org",
+        "batch": "global_batch_size",
+    }
+    keys = {name: None if said.get(key) is None else str(said[key]) for name, key in names.items()}
+    common = {"tool": "MLPerf training", "level": "model", "run": "1", **keys, "status": status}
+    kind = {"quantity": "time to train", "unit": unit}
+    rows = [{**common, **kind, "measured": None if status else took}]
+    if rates:
+        rate = {"quantity": "throughput", "unit": "samples/s", "status": None}
+        rows.append({**common, **rate, "measured": statistics.median(rates)})
+    return output(source.name, "mlperf-training-log", rows)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def _records(source: Source) -> Iterator[dict[str, Any]]:
+    """Yield key, value, metadata, time and its unit of each record, in the dialect of each round.
+
+    Times are decimals: the difference of two stamps in seconds is exact.
+    """
+    for line, text in enumerate(source.lines(), start=1):
+        if match := _LINE.search(text):
+            found = _record(source, line, match.group(1))
+            at = found.get("time_ms")
+            if isinstance(found.get("key"), str):
+                yield {**found, "at": Decimal(str(at)) if _is_number(at) else None, "unit": "ms"}
+        elif match := _SECOND_LINE.search(text):
+            found = _record(source, line, match.group(3))
+            yield {**found, "key": match.group(2), "at": Decimal(match.group(1)), "unit": "s"}
+        elif match := _FIRST_LINE.search(text):
+            model, at, key, value = match.groups()
+            yield {"key": "submission_benchmark", "value": model, "at": None, "unit": "s"}
+            # The line may go on after the value; only of the end of a run it matters.
+            ended = "success" if re.search(r'"success": true', value or "") else "no success"
+            about = {"status": ended} if key == "run_stop" and value else {}
+            yield {"key": key, "value": value, "at": Decimal(at), "metadata": about, "unit": "s"}
+
+
+def _record(source: Source, line: int, text: str) -> dict[str, Any]:
+    try:
+        found = loads(text)
+    except ValueError as error:
+        raise source.error(
+            f"not a record of MLLOG ({error}). The file may be cut off: copy it again.", line=line
+        ) from None
+    return found if isinstance(found, dict) else {}
+
+
+_INFERENCE = ("round", "submitter", "system_name", "bench_def", "scenario", "metric", "unit")
+_TRAINING = ("round", "submitter", "accelerators_total", "benchmark", "ttt_min")
+_RESULTS = ("Submitter", "Scenario", "Performance_Result")
+_OLD_RESULTS = ("Submitter", "Scenario", "Result")
+#: Columns that say what ran under which version of which software.
+_STACK = {"trt": "stack_trt", "cuda": "stack_cuda", "cudnn": "stack_cudnn", "ngc": "stack_ngc"}
+_NAMES = {
+    "round": "version",
+    "series_id": "series",
+    "accelerator": "device",
+    "n_accel": "ranks",
+    "accelerators_total": "ranks",
+    "bench_def": "model",
+    "global_batch": "batch",
+    "n_success": "n_repeats",
+    "throughput_cv": "measured_spread",
+}
+#: Results of other kinds, or of the whole series: they do not identify a row.
+_NOT_KEYS = frozenset(("n_rounds", "n_runs", "src"))
+_JSON_KEYS = {
+    "version": ("version", "Round", "round"),
+    "submitter": ("Submitter", "submitter"),
+    "model": ("Model", "MlperfModel", "UsedModel"),
+    "scenario": ("Scenario",),
+    "system": ("System", "SystemName"),
+    "device": ("Accelerator",),
+    "ranks": ("a#", "Total Accelerators"),
+    "nodes": ("Nodes",),
+    "platform": ("Platform",),
+    "suite": ("Suite",),
+    "division": ("Category", "Division"),
+    "availability": ("Availability",),
+    "software": ("Software",),
+    "power": ("has_power",),
+}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read results and logs of MLPerf.
+
+    Parameters
+    ----------
+    path : path
+        A table of results over rounds (CSV), ``summary_results.json``, ``mlperf_log_summary.txt``
+        of LoadGen, a log of a training run (``:::MLLOG``), or a folder or archive of them.
+
+    Returns
+    -------
+    Output
+        Measured ``throughput`` and latencies (``time``, ``ttft``, ``tpot``), with ``version`` (the
+        round), ``date``, ``model`` (the benchmark), ``device``, ``scenario``, and ``series`` where
+        the table has one: a history. Training: ``time to train`` and ``throughput`` with
+        ``measured_spread`` and ``n_repeats``.
+
+    Raises
+    ------
+    InputError
+        A value is no number, or a log holds no result.
+
+    Notes
+    -----
+    A result that LoadGen calls invalid is a row with a status. Results that were carried over from
+    an earlier round (``carried_over``) are kept: leave them out of a history. The throughput of
+    the scenario Server is a target that the submitter chose.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "mlperf_log_summary.txt"
+    >>> _ = path.write_text(
+    ...     "MLPerf Results Summary\nScenario : Offline\nMode     : PerformanceOnly\n"
+    ...     "Samples per second: 1234.5\nResult is : VALID\n"
+    ...     "Mean latency (ns)               : 1200\n")
+    >>> read(path).rows.select("quantity", "unit", "measured", "scenario").rows()
+    [('throughput', 'samples/s', 1234.5, 'Offline'), ('time', 'ns', 1200.0, 'Offline')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is_inference(source: Source) -> bool:
+    return has(source.header, *_INFERENCE, "value")
+
+
+def _keys(columns: dict[str, str]) -> dict[str, str]:
+    names = {**_NAMES, **_STACK}
+    return {names.get(key, key): column for key, column in columns.items()}
+
+
+def _read_inference(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(_INFERENCE)
+    keys = _keys(other_keys(sheet, {*_NOT_KEYS, "value", "unit", "metric"}))
+    measure = Value("throughput", "", measured="value")
+    rows = rows_of(sheet, "MLPerf inference", "system", [measure], keys)
+    metric = pl.Series("metric", sheet.texts("metric"))
+    latency = pl.col("metric").str.contains("latency")
+    rows = rows.with_columns(metric, unit=pl.Series(sheet.texts("unit"))).with_columns(
+        unit=pl.col("unit").replace(
+            {"Samples/s": "samples/s", "Queries/s": "queries/s", "Tokens/s": "tokens/s"}
+        ),
+        level=pl.when(latency).then(pl.lit("request")).otherwise(pl.lit("system")),
+        quantity=pl.when(latency)
+        .then(pl.lit("time"))
+        .when(pl.col("metric") == "throughput")
+        .then(pl.lit("throughput"))
+        .otherwise(pl.col("metric").str.replace_all("_", " ")),
+        statistic=pl.when(latency).then(pl.col("metric").str.extract(r"^(p\d+|mean|median)")),
+    )
+    notes = []
+    if rows["scenario"].str.to_lowercase().str.contains("server").any():
+        notes.append("The throughput of Server is a target that the submitter chose.")
+    return _with_carried("mlperf-inference-table", source, rows.drop("metric"), notes)
+
+
+def _with_carried(name: str, source: Source, rows: Any, notes: list[str]) -> Output:
+    if "carried_over" in rows.columns:
+        carried = int((rows["carried_over"] == 1).sum())
+        if carried:
+            notes.append(
+                f"{carried} results are carried over from an earlier round (carried_over=1): they "
+                "are no new measurements."
+            )
+    return output(source.name, name, rows, notes=notes)
+
+
+def _is_training_table(source: Source) -> bool:
+    return has(source.header, *_TRAINING)
+
+
+def _read_training_table(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(_TRAINING)
+    measures = [Value("time to train", "min", measured="ttt_min")]
+    if "throughput" in sheet.columns:
+        measures.append(Value("throughput", "samples/s", measured="throughput"))
+    used = {*_NOT_KEYS, "ttt_min", "throughput", "benchmark"}
+    keys = {**_keys(other_keys(sheet, used)), "model": "benchmark"}
+    rows = rows_of(sheet, "MLPerf training", "model", measures, keys)
+    rate = pl.col("quantity") == "throughput"
+    if "measured_spread" in rows.columns:
+        # The spread is that of throughputs.
+        spread = pl.col("measured_spread").cast(pl.Float64, strict=False)
+        rows = rows.with_columns(measured_spread=pl.when(rate).then(spread))
+    return _with_carried("mlperf-training-table", source, rows, [])
+
+
+def _is_results(source: Source) -> bool:
+    names = source.json_names
+    return has(names, *_RESULTS) or (has(names, *_OLD_RESULTS) and "Result_Units" in names)
+
+
+def _read_results(source: Source) -> Output:
+    found = source.json()
+    if not isinstance(found, list):
+        raise source.error("no list of results. Give summary_results.json as MLCommons wrote it.")
+    rows = [_result(one) for one in found if isinstance(one, dict)]
+    short = len(found) - len(rows)
+    dropped = [Dropped("no result", short)] if short else []
+    return output(source.name, "mlperf-results", rows, dropped=dropped)
+
+
+def _result(one: dict[str, Any]) -> dict[str, Any]:
+    unit = str(one.get("Performance_Units") or one.get("Result_Units") or "unknown")
+    words = unit.lower()
+    latency = "latency" in words or "millisec" in words or words.strip("() ") in ("ms", "s", "ns")
+    row: dict[str, Any] = {
+        "tool": "MLPerf inference",
+        "level": "request" if latency else "system",
+        "quantity": "time" if latency else "throughput",
+        "unit": "ms" if latency and ("ms" in words or "millisec" in words) else words,
+        "measured": None,
+        "status": None,
+    }
+    for name, options in _JSON_KEYS.items():
+        value = next((one[key] for key in options if one.get(key) not in (None, "")), None)
+        row[name] = None if value is None else str(value)
+    value = one.get("Performance_Result", one.get("Result"))
+    try:
+        row["measured"] = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        row["status"] = "no result" if value in (None, "") else f"no number: {str(value)[:40]}"
+    if str(one.get("errors", 0)) not in ("0", "0.0", "", "None"):
+        row |= {"status": f"{one['errors']} errors", "measured": None}
+    return row
+
+
+_TOOL = "MLPerf"
+FORMATS = (
+    Format(
+        name="mlperf-summary",
+        tool=_TOOL,
+        files="mlperf_log_summary.txt of LoadGen",
+        levels=("system", "request"),
+        quantities=("throughput", "time", "ttft", "tpot"),
+        units=("samples/s", "tokens/s", "queries/s", "ns"),
+        gives="measurements",
+        reference="hardware",
+        sample="",
+        recognise=is_summary,
+        read=read_summary,
+        limits="It does not say the round, the model or the device.",
+    ),
+    no_times(
+        "mlperf-detail",
+        _TOOL,
+        "mlperf_log_detail.txt of LoadGen",
+        is_detail,
+        "The same results are in mlperf_log_summary.txt.",
+        part_of="mlperf-summary",
+    ),
+    Format(
+        name="mlperf-results",
+        tool=_TOOL,
+        files="summary_results.json",
+        levels=("system", "request"),
+        quantities=("throughput", "time"),
+        units=("samples/s", "tokens/s", "queries/s", "ms", "unknown"),
+        gives="measurements",
+        reference="hardware",
+        sample="",
+        recognise=_is_results,
+        read=_read_results,
+    ),
+    Format(
+        name="mlperf-inference-table",
+        tool=_TOOL,
+        files="inference results over rounds (CSV)",
+        levels=("system", "request"),
+        quantities=("throughput", "time", "samples per query"),
+        units=("samples/s", "queries/s", "tokens/s", "ms", "samples"),
+        gives="measurements",
+        reference="hardware",
+        sample="rounds v0.7 to v6.0",
+        recognise=_is_inference,
+        read=_read_inference,
+    ),
+    Format(
+        name="mlperf-training-table",
+        tool=_TOOL,
+        files="training results over rounds (CSV)",
+        levels=("model",),
+        quantities=("time to train", "throughput"),
+        units=("min", "samples/s"),
+        gives="measurements",
+        reference="hardware",
+        sample="rounds v1.0 to v5.1",
+        recognise=_is_training_table,
+        read=_read_training_table,
+        limits="Minutes are not converted; what a throughput counts is not said.",
+    ),
+    Format(
+        name="mlperf-training-log",
+        tool=_TOOL,
+        files="result_<n>.txt of a training run",
+        levels=("model",),
+        quantities=("time to train", "throughput"),
+        units=("ms", "s", "samples/s"),
+        gives="measurements",
+        reference="hardware",
+        sample="",
+        recognise=is_training,
+        read=read_training,
+        limits="The throughput is the median of tracked_stats, where a run logs them.",
+    ),
+)

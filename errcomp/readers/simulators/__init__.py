@@ -1,0 +1,1 @@
+"""Simulators and analytical models of chips and networks of chips."""

@@ -1,0 +1,204 @@
+"""Accelergy: tables of the energy of actions (ERT) and the area of components (ART)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from typing import Any
+
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.system.strict_json import number
+
+__all__ = ["FORMATS", "read"]
+
+#: Of each kind of file: its outermost name, the list in it, and what a table holds.
+_KINDS = {
+    "accelergy-ert": ("ERT", "tables", "actions"),
+    "accelergy-ert-summary": ("ERT_summary", "table_summary", "actions"),
+    "accelergy-art": ("ART", "tables", "area"),
+    "accelergy-art-summary": ("ART_summary", "table_summary", "area"),
+    "accelergy-energy": ("energy_estimation", "components", "energy"),
+}
+#: What version 0.2 calls the tables of a summary.
+_OLD_TABLES = "ERT summaries"
+#: Of an action whose energy depends on its arguments, in a summary.
+_STATISTICS = {"average": "mean", "max": "max", "min": "min"}
+_RANGE = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]")
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read ``ERT.yaml``, ``ART.yaml``, their summaries, or ``energy_estimation.yaml``.
+
+    Parameters
+    ----------
+    path : path
+        A file, or a folder or archive of them. A summary repeats the figures of its table.
+
+    Returns
+    -------
+    Output
+        Predictions of level "system": ``energy per action`` (pJ) by ``component``, ``action`` and
+        ``arguments`` (in a summary by ``statistic``), ``area`` (um^2, of one of the
+        ``instances``), ``energy`` (pJ) of a run.
+
+    Raises
+    ------
+    InputError
+        It is no YAML, or a table has another form.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "ART.yaml"
+    >>> _ = path.write_text('''ART:
+    ...     version: '0.4'
+    ...     tables:
+    ...       - name: chip.mac[1..168]
+    ...         area: 191.5
+    ... ''')
+    >>> read(path).rows.select("component", "instances", "predicted", "unit").rows()
+    [('chip.mac', 168, 191.5, 'um^2')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _is(source: Source, kind: str) -> bool:
+    outermost, tables, held = _KINDS[kind]
+    lines = [line.rstrip() for line in source.head_lines]
+    inner = any(line.lstrip() in (f"{tables}:", f"{_OLD_TABLES}:") for line in lines)
+    # Version 0.2 has the names of components and actions in place of lists of them.
+    values = (f"{held}:", "energy:")
+    found = any(value in line for line in lines for value in values)
+    return f"{outermost}:" in lines and inner and found
+
+
+def _read(source: Source, kind: str) -> Output:
+    outermost, tables, held = _KINDS[kind]
+    content = source.yaml()
+    whole = content.get(outermost) if isinstance(content, dict) else None
+    found = whole.get(tables, whole.get(_OLD_TABLES)) if isinstance(whole, dict) else None
+    if isinstance(found, dict):
+        found = [_of_version_2(name, table, held) for name, table in found.items()]
+    if not isinstance(found, list):
+        raise source.error(f"{outermost} must hold a list {tables}. Copy the file again.")
+    version = whole.get("version") if isinstance(whole, dict) else None
+    common = {"tool": "Accelergy", "level": "system"}
+    if version is not None:
+        common["version"] = str(version)
+    rows = []
+    for i, table in enumerate(found, start=1):
+        where = f"{outermost}.{tables}, entry {i}"
+        if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+            raise source.error(f"{where}: must have a name. Copy the file again.")
+        keys = {**common, **_component(table["name"])}
+        if held == "actions":
+            rows += [{**keys, **row} for row in _actions(source, table, where)]
+        else:
+            unit = "um^2" if held == "area" else "pJ"
+            value = _number(source, table.get(held), f"{where}: {held}")
+            rows.append({**keys, "quantity": held, "unit": unit, "predicted": value})
+    return output(source.name, kind, rows)
+
+
+def _of_version_2(name: Any, table: Any, held: str) -> dict[str, Any]:
+    """Return a table of version 0.2, in which names stand for lists, as one of later versions."""
+    if held != "actions":
+        return {"name": name, held: table.get(held) if isinstance(table, dict) else table}
+    if not isinstance(table, dict):
+        return {"name": name}
+    actions = [
+        {"name": action, **(said if isinstance(said, dict) else {"energy": said})}
+        for action, said in table.items()
+    ]
+    return {"name": name, "actions": actions}
+
+
+def _component(name: str) -> dict[str, Any]:
+    """Return the name without the range of its instances, and how many there are."""
+    instances = 1
+    for first, last in _RANGE.findall(name):
+        instances *= max(int(last) - int(first) + 1, 0)
+    return {"component": _RANGE.sub("", name), "instances": min(instances, 1 << 60)}
+
+
+def _actions(source: Source, table: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
+    actions = table.get("actions")
+    if not isinstance(actions, list):
+        raise source.error(f"{where}: must have a list of actions. Copy the file again.")
+    for action in actions:
+        if not isinstance(action, dict) or not isinstance(action.get("name"), str):
+            raise source.error(f"{where}: an action without a name. Copy the file again.")
+        for keys, value in _energies(action):
+            yield {
+                "quantity": "energy per action",
+                "unit": "pJ",
+                "predicted": _number(source, value, f"{where}, {action['name']}: energy"),
+                "action": action["name"],
+                **keys,
+            }
+
+
+def _energies(action: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
+    """Return each energy of an action, with the arguments or the statistic that it is of."""
+    energy = action.get("energy")
+    if isinstance(energy, list):
+        # Written by early versions: an energy for each combination of the arguments.
+        given = [one for one in energy if isinstance(one, dict)]
+        return [({"arguments": _text(one.get("arguments"))}, one.get("energy")) for one in given]
+    found = [
+        ({"statistic": statistic}, action[name])
+        for word, statistic in _STATISTICS.items()
+        for name in (f"{word} energy", f"{word}_energy")
+        if name in action
+    ]
+    if found and energy is None:
+        return found
+    return [({"arguments": _text(action.get("arguments"))}, energy)]
+
+
+def _text(arguments: Any) -> str | None:
+    return json.dumps(arguments, sort_keys=True, default=str) if arguments else None
+
+
+def _number(source: Source, value: Any, what: str) -> float | None:
+    """Return a number; YAML takes 1e-09 for text."""
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float("inf") if abs(value) >= 1e300 else float(value)
+    try:
+        return number(str(value))
+    except ValueError:
+        raise source.error(
+            f"{what} must be a number, got {str(value)[:40]!r}. Copy the file again."
+        ) from None
+
+
+def _format(kind: str, files: str, quantity: str, unit: str, sample: str) -> Format:
+    return Format(
+        name=kind,
+        tool="Accelergy",
+        files=files,
+        levels=("system",),
+        quantities=(quantity,),
+        units=(unit,),
+        gives="predictions",
+        sample=sample,
+        recognise=lambda source: _is(source, kind),
+        read=lambda source: _read(source, kind),
+        limits="The files state no units: energies are in pJ and areas in um^2, Accelergy's own.",
+    )
+
+
+_SAMPLE = "0.4, timeloop-accelergy-exercises of 2024"
+FORMATS = (
+    _format("accelergy-ert", "ERT.yaml", "energy per action", "pJ", _SAMPLE),
+    _format("accelergy-ert-summary", "ERT_summary.yaml", "energy per action", "pJ", _SAMPLE),
+    _format("accelergy-art", "ART.yaml", "area", "um^2", ""),
+    _format("accelergy-art-summary", "ART_summary.yaml", "area", "um^2", _SAMPLE),
+    _format("accelergy-energy", "energy_estimation.yaml", "energy", "pJ", ""),
+)

@@ -1,0 +1,148 @@
+"""AMALi: predicted cycles of kernels, and those that were measured."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+
+from errcomp.readers.core.keys import has, key
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.wide import Value, rows_of
+from errcomp.results import Dropped
+
+__all__ = ["FORMATS", "read"]
+
+#: Columns of predictions: the model, and what it was made of.
+_MODEL = re.compile(r"(?:AMALI|GCoM)(?:\+[\w+]+)?", re.IGNORECASE)
+_MEASURED = "HW"
+_RUN = re.compile(r"Column_(\d+)")
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read results of AMALi (``<app>_AMALi_results.csv``) and its tables of measurements.
+
+    Parameters
+    ----------
+    path : path
+        A table, or a folder or archive of them.
+
+    Returns
+    -------
+    Output
+        ``time`` of each kernel in cycles. Results: the prediction of each model (``variant``:
+        AMALi, GCoM, GCoM+KLL, …), with the measurement where the table has a column ``HW``.
+        Tables of measurements (``Column_1`` … ``Average``): the average, with
+        ``measured_spread`` and ``n_repeats``.
+
+    Raises
+    ------
+    InputError
+        A value is no number, or there is no row.
+
+    Notes
+    -----
+    The parts of the cycle stack (selected, wait, drain, …) are not read. Written after the
+    documentation: no results are published.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "gemm_AMALi_results.csv"
+    >>> _ = path.write_text("kernel_id,kernel_name,AMALi,selected,wait\n1,gemm,1200,700,500\n")
+    >>> read(path).rows.select("kernel", "kernel_id", "unit", "predicted").rows()
+    [('gemm', 1, 'cycles', 1200.0)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _names(source: Source) -> str:
+    return next((name for name in source.header if name.startswith("kernel_name")), "")
+
+
+def _is_results(source: Source) -> bool:
+    models = any(_MODEL.fullmatch(name) for name in source.header)
+    return models and "kernel_id" in source.header and bool(_names(source))
+
+
+def _read_results(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(["kernel_id", _names(source)])
+    # A spreadsheet leaves rows of nothing but commas.
+    filled = sheet.frame.select(pl.any_horizontal(pl.all() != "").alias("any"))["any"].to_numpy()
+    empty = int((~filled).sum())
+    sheet = sheet.take(filled) if empty else sheet
+    models = [name for name in sheet.columns if _MODEL.fullmatch(name)]
+    if not models:
+        raise source.error("no column of predictions (AMALi, GCoM, GCoM+KLL, ...).")
+    measured = _MEASURED if _MEASURED in sheet.columns else ""
+    keys = {"kernel": _names(source), "kernel_id": "kernel_id"}
+    frames = [
+        rows_of(
+            sheet, "AMALi", "kernel", [Value("time", "cycles", model, measured)], keys
+        ).with_columns(variant=pl.lit(model))
+        for model in models
+    ]
+    dropped = [Dropped("empty row", empty)] if empty else []
+    return output(source.name, "amali-results", pl.concat(frames), dropped=dropped)
+
+
+def _is_measured(source: Source) -> bool:
+    return has(source.header, "Kernel Name", "Column_1", "Average")
+
+
+def _read_measured(source: Source) -> Output:
+    import numpy as np
+    import polars as pl
+
+    sheet = source.sheet(["Kernel Name", "Column_1", "Average"])
+    runs = [name for name in sheet.columns if _RUN.fullmatch(name)]
+    times = np.column_stack([sheet.numbers(name) for name in runs])
+    n = np.sum(~np.isnan(times), axis=1)
+    average = sheet.numbers("Average")
+    spread = np.full(len(times), np.nan)
+    several = (n > 1) & (average > 0)
+    spread[several] = np.nanstd(times[several], axis=1, ddof=1) / average[several]
+    keys = {"kernel": "Kernel Name"}
+    measure = Value("time", "cycles", measured="Average")
+    rows = rows_of(sheet, "ncu", "kernel", [measure], keys)
+    rows = rows.with_columns(
+        pl.Series("measured_spread", spread, nan_to_null=True), pl.Series("n_repeats", n)
+    )
+    for column in ("kernel id", "kernel_id"):
+        if column in sheet.columns:
+            rows = rows.with_columns(key(sheet, column, "kernel_id"))
+    return output(source.name, "amali-measured", rows)
+
+
+FORMATS = (
+    Format(
+        name="amali-results",
+        tool="AMALi",
+        files="<app>_AMALi_results.csv",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("cycles",),
+        gives="both",
+        reference="hardware",
+        sample="",
+        recognise=_is_results,
+        read=_read_results,
+        limits="The parts of the cycle stack are not read.",
+    ),
+    Format(
+        name="amali-measured",
+        tool="AMALi",
+        files="HW/<app>_10_m.csv",
+        levels=("kernel",),
+        quantities=("time",),
+        units=("cycles",),
+        gives="measurements",
+        reference="hardware",
+        sample="",
+        recognise=_is_measured,
+        read=_read_measured,
+    ),
+)

@@ -1,0 +1,123 @@
+"""ArchGym: designs that an agent tried, and what the simulator answered."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.readers.core.keys import key
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.wide import Value, long
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FORMATS", "read"]
+
+_OBSERVATION = re.compile(r"observation-(\d{1,3})")
+_ACTIONS = {"topology-name", "scheduling-policy", "collective-optimization"}
+_MOST = 32
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read ``observations_feasible.csv``, with ``actions_feasible.csv`` beside it.
+
+    Parameters
+    ----------
+    path : path
+        The observations, or a folder or archive with both. Row i of one belongs to row i of the
+        other; the actions are looked for under the same name with "actions" for "observations".
+
+    Returns
+    -------
+    Output
+        Of each ``design`` (its row, from 0) the observations, level "system", with its parameters
+        as keys. They are what a simulator said, and the truth for a proxy trained on them: they
+        are given as measured. Their meaning and units are not published: ``quantity`` is the name
+        of the column, ``unit`` "unknown".
+
+    Raises
+    ------
+    InputError
+        A row is cut off, has text where a number should be, or the files have other numbers of
+        rows.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "observations_feasible.csv"
+    >>> _ = path.write_text("observation-1,observation-2\n616.5,1.5\n")
+    >>> read(path).rows.select("design", "quantity", "measured").rows()
+    [(0, 'observation-1', 616.5), (0, 'observation-2', 1.5)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _recognise(source: Source) -> bool:
+    header = source.header
+    return len(header) > 1 and all(_OBSERVATION.fullmatch(name) for name in header)
+
+
+def _actions(source: Source) -> bool:
+    return set(source.header) >= _ACTIONS
+
+
+def _read(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet()
+    values = [Value(name, "unknown", measured=name) for name in sheet.columns[:_MOST]]
+    keys: dict[str, pl.Series] = {"design": pl.Series(np.arange(len(sheet)))}
+    notes = []
+    beside = source.sibling(source.path.name.replace("observations", "actions"))
+    if beside is None or not _actions(beside):
+        notes.append("No file of actions is beside it: designs are known by their row only.")
+    else:
+        keys |= _parameters(source, beside, len(sheet))
+    rows = long(sheet, values, keys, tool="ArchGym", level="system")
+    return output(source.name, "archgym-observations", rows, notes=notes)
+
+
+def _parameters(source: Source, beside: Source, n: int) -> dict[str, pl.Series]:
+    sheet = beside.sheet()
+    if len(sheet) != n:
+        raise InputError(
+            f"{source.name}: {n} rows of observations, and {len(sheet)} rows of actions in "
+            f"{beside.name}. Row i of one belongs to row i of the other: copy both again."
+        )
+    return {name.replace("-", "_"): key(sheet, name) for name in sheet.columns}
+
+
+FORMATS = (
+    Format(
+        name="archgym-observations",
+        tool="ArchGym",
+        files="observations_feasible.csv",
+        levels=("system",),
+        quantities=tuple(f"observation-{i + 1}" for i in range(_MOST)),
+        units=("unknown",),
+        gives="measurements",
+        reference="simulator",
+        sample="proxy pipeline, first 500 rows",
+        recognise=_recognise,
+        read=_read,
+        limits="The observations have neither names nor units in what is published; the first "
+        "looks like the simulated time.",
+    ),
+    no_times(
+        "archgym-actions",
+        "ArchGym",
+        "actions_feasible.csv",
+        _actions,
+        "It holds the parameters of designs, and no results.",
+        sample="proxy pipeline, first 500 rows",
+        part_of="archgym-observations",
+    ),
+)

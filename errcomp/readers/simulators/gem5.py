@@ -1,0 +1,204 @@
+"""gem5: the statistics it dumps of a simulated system."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+from typing import Any
+
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.values import number_at
+from errcomp.results import Dropped
+
+__all__ = ["FORMATS", "read"]
+
+_BEGIN = re.compile(r"-+ Begin Simulation Statistics -+")
+_END = re.compile(r"-+ End Simulation Statistics\s+-+")
+_LINE = re.compile(r"\s*([^\s#]+)\s+(\S+)")
+_CYCLES = re.compile(r"(.+)\.(?:numCycles|num_cycles|totalCycles|total_cycles)")
+_CLOCK = re.compile(r"(?:.+\.)?(?:cpu_)?clk_domain\.clock")
+#: Old and new spelling of what is true of the whole system.
+_NAMES = {
+    "sim_seconds": "seconds",
+    "simSeconds": "seconds",
+    "sim_ticks": "ticks",
+    "simTicks": "ticks",
+    "final_tick": "final",
+    "finalTick": "final",
+    "sim_freq": "frequency",
+    "simFreq": "frequency",
+    "host_seconds": "host",
+    "hostSeconds": "host",
+    "sim_insts": "instructions",
+    "simInsts": "instructions",
+}
+#: Ticks are a unit of time where their frequency is one of these.
+_TICKS = {1e12: "ps", 1e9: "ns", 1e6: "us"}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read ``stats.txt`` of gem5, with the old (sim_seconds) or the new (simSeconds) names.
+
+    Parameters
+    ----------
+    path : path
+        One ``stats.txt``, or a folder or archive of them.
+
+    Returns
+    -------
+    Output
+        Each dump is a ``run``. Of it: the simulated ``time`` from the ticks (``ps`` at the usual
+        10^12 ticks a second), which is exact; ``time in seconds``, which gem5 rounds to a
+        millionth of a second; ``cycles`` of each CPU (``component``), with ``clock_hz`` where the
+        dump has one clock; and ``host time``, which the simulator itself took (measured).
+
+    Raises
+    ------
+    InputError
+        There is no dump, or a value in it is no number.
+
+    Notes
+    -----
+    Misleads where the program did not reset the statistics between dumps: a note says that a dump
+    includes the one before. Histograms and counters of components are not read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "stats.txt"
+    >>> _ = path.write_text(
+    ...     "---------- Begin Simulation Statistics ----------\n"
+    ...     "simSeconds 0.000056 # Number of seconds simulated (Second)\n"
+    ...     "simTicks 56435000 # Number of ticks simulated (Tick)\n"
+    ...     "simFreq 1000000000000 # The number of ticks per simulated second\n"
+    ...     "---------- End Simulation Statistics   ----------\n")
+    >>> read(path).rows.select("run", "quantity", "unit", "predicted").rows()
+    [('1', 'time', 'ps', 56435000.0), ('1', 'time in seconds', 's', 5.6e-05)]
+    """
+    return read_as(path, FORMATS)
+
+
+def _recognise(source: Source) -> bool:
+    return any(_BEGIN.search(line) for line in source.head_lines)
+
+
+class _Dump:
+    """What one dump says."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+        self.cycles: dict[str, float] = {}
+        self.clocks: dict[str, float] = {}
+        self.complete = False
+
+    def take(self, source: Source, text: str, line: int) -> None:
+        match = _LINE.match(text)
+        if match is None:
+            return
+        name, value = match.groups()
+        if known := _NAMES.get(name):
+            self.values[known] = number_at(source, name, value, line)
+        elif cycles := _CYCLES.fullmatch(name):
+            self.cycles[cycles.group(1)] = number_at(source, name, value, line)
+        elif _CLOCK.fullmatch(name) and ".interrupts." not in name:
+            self.clocks[name] = number_at(source, name, value, line)
+
+    @property
+    def clock(self) -> float | None:
+        """Cycles in a second, where all clocks of processors agree."""
+        frequency = self.values.get("frequency")
+        clocks = {name: value for name, value in self.clocks.items() if "cpu" in name}
+        periods = set((clocks or self.clocks).values())
+        if not frequency or len(periods) != 1:
+            return None
+        period = periods.pop()
+        return frequency / period if 0 < period < float("inf") else None
+
+
+def _dumps(source: Source) -> list[_Dump]:
+    found: list[_Dump] = []
+    for number, text in enumerate(source.lines(), start=1):
+        if _BEGIN.search(text):
+            found.append(_Dump())
+        elif _END.search(text):
+            if found:
+                found[-1].complete = True
+        elif found and not found[-1].complete:
+            found[-1].take(source, text, number)
+    return found
+
+
+def _read(source: Source) -> Output:
+    dumps = _dumps(source)
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    empty, before = 0, 0.0
+    for i, dump in enumerate(dumps, start=1):
+        found = _rows(str(i), dump)
+        rows += found
+        empty += not found
+        if not dump.complete:
+            notes.append(
+                f"Dump {i} has no end: the simulation was stopped, or the file is cut off."
+            )
+        ticks, final = dump.values.get("ticks", 0.0), dump.values.get("final", 0.0)
+        if i > 1 and ticks > final - before > 0:
+            notes.append(f"Dump {i} includes dump {i - 1}: the statistics were not reset.")
+        before = final
+    dropped = [Dropped("dump without time and cycles", empty)] if empty else []
+    return output(source.name, "gem5-stats", rows, dropped=dropped, notes=notes)
+
+
+def _rows(run: str, dump: _Dump) -> list[dict[str, Any]]:
+    values, rows = dump.values, []
+    common = {
+        "tool": "gem5",
+        "level": "model",
+        "run": run,
+        "instructions": values.get("instructions"),
+    }
+    unit = _TICKS.get(values.get("frequency", 0.0))
+    if "ticks" in values and unit:
+        rows.append({**common, "quantity": "time", "unit": unit, "predicted": values["ticks"]})
+    elif "ticks" in values:
+        rows.append({**common, "quantity": "ticks", "unit": "ticks", "predicted": values["ticks"]})
+    if "seconds" in values:
+        # Beside exact ticks it is the same time once more, rounded.
+        quantity = "time in seconds" if "ticks" in values and unit else "time"
+        rows.append({**common, "quantity": quantity, "unit": "s", "predicted": values["seconds"]})
+    for component, cycles in dump.cycles.items():
+        rows.append(
+            {
+                "tool": "gem5",
+                "level": "system",
+                "quantity": "cycles",
+                "unit": "cycles",
+                "predicted": cycles,
+                "run": run,
+                "component": component,
+                "clock_hz": dump.clock,
+            }
+        )
+    if rows and "host" in values:
+        host = {"tool": "gem5", "level": "system", "quantity": "host time", "unit": "s"}
+        rows.append({**host, "measured": values["host"], "run": run})
+    return rows
+
+
+FORMATS = (
+    Format(
+        name="gem5-stats",
+        tool="gem5",
+        files="stats.txt",
+        levels=("model", "system"),
+        quantities=("time", "time in seconds", "cycles", "host time"),
+        units=("ps", "s", "cycles"),
+        gives="predictions",
+        sample="m5out/stats.txt of a learning project, names of before gem5 21.1",
+        recognise=_recognise,
+        read=_read,
+        limits="Counters of components (caches, DRAM, branch predictors) are not read.",
+    ),
+)

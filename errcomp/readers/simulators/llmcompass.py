@@ -1,0 +1,269 @@
+"""LLMCompass: the tables of its artifact, which have no headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.values import number_at
+from errcomp.system.strict_json import is_number
+
+__all__ = ["FORMATS", "read"]
+
+#: Operators of a transformer layer, in the order in which the tool writes their times.
+_OPERATORS = (
+    *("Q_K_V", "Q_mul_K", "A_mul_V", "Wo_proj", "W1_proj", "W2_proj", "Softmax"),
+    *("LayerNorm_MHA", "LayerNorm_FFN", "GeLU", "AllReduce_MHA", "AllReduce_FFN"),
+)
+_CLASSES = {"Softmax": "softmax", "GeLU": "gelu"}
+#: What a die is made of, in the order of the rows; a column for each of two dies.
+_PARTS = (
+    *("Cores", "On-chip interconnect", "Global buffer", "Memory (PHY)", "Memory (control)"),
+    *("Off-chip interconnect (PHY)", "Off-chip interconnect (control)", "Other"),
+)
+_DIES = ("A100", "MI210")
+_NAME = re.compile(
+    r"(?P<what>matmul|softmax|layernorm|gelu|transformer|transformerAR)_(?P<device>[A-Za-z0-9]+)"
+    r"(?:_(?P<how>sim|roofline))?\."
+)
+_MATMUL = re.compile(r"\s*\d+,\s*\d+,\s*\d+,\s*[^\s,]+ms,\s*[^\s,]+Tflops\s*$")
+_RATE = re.compile(r"\d+, (?:\d+, )?[0-9.e+-]+\s*$")
+_DIE = re.compile(r"[0-9.]+,\t[0-9.]+\s*$")
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read the tables behind the figures of LLMCompass, measured and simulated.
+
+    Parameters
+    ----------
+    path : path
+        ``matmul_A100.csv``, ``softmax_MI210.csv``, …, ``transformer_A100.csv``, ``die_area.csv``,
+        or a folder or archive of them. Files of measurements and of simulations are alike: what
+        the tool's own scripts call ``*_sim.csv`` and ``*_roofline.csv`` is given as predicted (the
+        latter with ``variant`` "roofline"), all else as measured. Operator and device are taken
+        from names of this kind, too; other names leave them open.
+
+    Returns
+    -------
+    Output
+        Of each ``shape``, level "kernel": ``time`` (ms) and ``throughput`` (TFLOP/s) of matrix
+        products, ``throughput`` (Gelements/s) of the others; ``time`` (s) of the twelve operators
+        of a layer; of dies ``area`` (mm^2) by ``component``.
+
+    Raises
+    ------
+    InputError
+        A line has another form than those above it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "matmul_A100_sim.csv"
+    >>> _ = path.write_text("64, 512, 512, 0.0190ms, 1.7Tflops\n")
+    >>> read(path).rows.select("device", "shape", "quantity", "predicted", "unit").rows()[0]
+    ('A100', '64x512x512', 'time', 0.019, 'ms')
+    """
+    return read_as(path, FORMATS)
+
+
+def _some(source: Source) -> list[str]:
+    return [line for line in source.head_lines if line.strip()]
+
+
+def _matmul(source: Source) -> bool:
+    lines = _some(source)
+    return bool(lines) and all(_MATMUL.match(line) for line in lines)
+
+
+def _rate(source: Source) -> bool:
+    """Is it a table of sizes that are powers of two, with a rate each; no comma without a blank."""
+    lines = _some(source)
+    return len(lines) > 1 and all(
+        _RATE.match(line) and all(_power(size) for size in line.split(", ")[:-1]) for line in lines
+    )
+
+
+def _power(size: str) -> bool:
+    return size.isascii() and size.isdigit() and len(size) < 16 and int(size).bit_count() == 1
+
+
+def _layer(source: Source) -> bool:
+    """Is it twelve times, of which both norms and both reductions are the same."""
+    lines = _some(source)
+    found = lines[0].split(",") if len(lines) == 1 else lines
+    values = [text.strip() for text in found]
+    return (
+        len(values) == len(_OPERATORS)
+        and all(is_number(text) for text in values)
+        and values[7] == values[8]
+        and values[10] == values[11]
+    )
+
+
+def _die(source: Source) -> bool:
+    lines = _some(source)
+    return len(lines) == len(_PARTS) and all(_DIE.match(line) for line in lines)
+
+
+def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
+    """Return keys that the name of the file says, the side of its values, and notes."""
+    found = _NAME.match(source.path.name)
+    how = found["how"] if found else None
+    keys: dict[str, Any] = {"tool": "LLMCompass", "level": "kernel"}
+    notes = []
+    if found:
+        keys |= {"device": found["device"], "kernel_class": found["what"]}
+    else:
+        notes.append("The name of the file says neither the operator nor the device.")
+    if how == "roofline":
+        keys["variant"] = how
+    side = "predicted" if how else "measured"
+    if not how:
+        notes.append(
+            "Taken for measured: simulated files have the same form, and names that end in _sim or "
+            "_roofline."
+        )
+    return keys, side, notes
+
+
+def _sizes(source: Source, name: str, fields: Callable[[Sequence[str]], Any]) -> Output:
+    """Read lines of sizes and values; the fields of a line give its values with their units."""
+    common, side, notes = _origin(source)
+    rows = []
+    for i, line in enumerate(source.lines(), start=1):
+        if not line.strip():
+            continue
+        parts = [part.strip() for part in line.split(",")]
+        found = fields(parts)
+        sizes = parts[: len(parts) - len(found or ())]
+        if not found or not all(size.isascii() and size.isdigit() for size in sizes):
+            raise source.error(
+                f"{line[:60]!r} has another form than the lines above. The file may be cut off: "
+                "copy it again.",
+                line=i,
+            )
+        shape = "x".join(sizes)
+        keys = {**common, "kernel": common.get("kernel_class", "operator"), "shape": shape}
+        for quantity, unit, text in found:
+            value = number_at(source, "a value", text, i)
+            rows.append({**keys, "quantity": quantity, "unit": unit, side: value})
+    return output(source.name, name, rows, notes=notes)
+
+
+def _matmul_fields(parts: Sequence[str]) -> list[tuple[str, str, str]]:
+    if len(parts) != 5 or not parts[3].endswith("ms") or not parts[4].endswith("Tflops"):
+        return []
+    rate = parts[4].removesuffix("Tflops")
+    return [("time", "ms", parts[3].removesuffix("ms")), ("throughput", "TFLOP/s", rate)]
+
+
+def _rate_fields(parts: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [("throughput", "Gelements/s", parts[-1])] if len(parts) in (2, 3) else []
+
+
+def _read_layer(source: Source) -> Output:
+    common, side, notes = _origin(source)
+    mode = {"transformer": "prefill", "transformerAR": "decode"}.get(common.pop("kernel_class", ""))
+    lines = [(i, line) for i, line in enumerate(source.lines(), start=1) if line.strip()]
+    texts = [(i, text) for i, line in lines for text in line.split(",")]
+    if len(texts) != len(_OPERATORS):
+        raise source.error(
+            f"{len(texts)} times, must be those of {len(_OPERATORS)} operators. Copy it again."
+        )
+    rows = []
+    for name, (line, text) in zip(_OPERATORS, texts, strict=True):
+        kind = _CLASSES.get(name) or ("matmul" if "_proj" in name or "mul" in name else "")
+        rows.append(
+            {
+                **common,
+                "level": "collective" if name.startswith("AllReduce") else "kernel",
+                "quantity": "time",
+                "unit": "s",
+                "run": "layer",
+                "kernel": name,
+                "kernel_class": kind or {"Q_K_V": "matmul"}.get(name) or name.split("_")[0].lower(),
+                "mode": mode,
+                side: number_at(source, "a value", text.strip(), line),
+            }
+        )
+    return output(source.name, "llmcompass-layer", rows, notes=notes)
+
+
+def _read_die(source: Source) -> Output:
+    lines = [(i, line) for i, line in enumerate(source.lines(), start=1) if line.strip()]
+    rows = []
+    common = {"tool": "LLMCompass", "level": "system", "quantity": "area", "unit": "mm^2"}
+    for part, (i, line) in zip(_PARTS, lines, strict=False):
+        values = [number_at(source, "a value", text.strip(), i) for text in line.split(",")]
+        for device, value in zip(_DIES, values, strict=False):
+            rows.append({**common, "device": device, "component": part, "measured": value})
+    return output(source.name, "llmcompass-die", rows)
+
+
+def _format(
+    name: str,
+    files: str,
+    values: Sequence[tuple[str, str]],
+    recognise: Callable[[Source], bool],
+    read_file: Callable[[Source], Output],
+    **others: Any,
+) -> Format:
+    # Whether a file of times is measured or simulated, only its name says.
+    fields = {"levels": ("kernel",), "limits": _ALIKE, "reference": "unknown", **others}
+    return Format(
+        name=name,
+        tool="LLMCompass",
+        files=files,
+        quantities=tuple(dict.fromkeys(quantity for quantity, _ in values)),
+        units=tuple(unit for _, unit in values),
+        gives="measurements",
+        sample="measurements in its artifact (A100, MI210)",
+        recognise=recognise,
+        read=read_file,
+        **fields,
+    )
+
+
+_ALIKE = (
+    "Measured and simulated files differ by their names only; operator and device are in the name "
+    "only, too."
+)
+FORMATS = (
+    _format(
+        "llmcompass-matmul",
+        "matmul_*.csv",
+        (("time", "ms"), ("throughput", "TFLOP/s")),
+        _matmul,
+        lambda source: _sizes(source, "llmcompass-matmul", _matmul_fields),
+    ),
+    _format(
+        "llmcompass-rates",
+        "softmax_*.csv, layernorm_*.csv, gelu_*.csv",
+        (("throughput", "Gelements/s"),),
+        _rate,
+        lambda source: _sizes(source, "llmcompass-rates", _rate_fields),
+    ),
+    _format(
+        "llmcompass-layer",
+        "transformer_*.csv, transformerAR_*.csv",
+        (("time", "s"),),
+        _layer,
+        _read_layer,
+        levels=("kernel", "collective"),
+    ),
+    _format(
+        "llmcompass-die",
+        "die_area.csv",
+        (("area", "mm^2"),),
+        _die,
+        _read_die,
+        levels=("system",),
+        reference="hardware",
+        limits="The file has no names: dies and parts are those of the script that plots it.",
+    ),
+)

@@ -1,0 +1,101 @@
+"""MAESTRO: its table with a row for each layer."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+import numpy as np
+
+from errcomp.readers.core.keys import key, keys_of
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.wide import Value, long
+
+__all__ = ["FORMATS", "read"]
+
+_CYCLES, _ENERGY = "Runtime (Cycles)", "Activity count-based Energy (nJ)"
+_VALUES = (
+    Value("time", "cycles", predicted=_CYCLES),
+    Value("energy", "nJ", predicted=_ENERGY),
+    Value("throughput", "MACs/cycle", predicted="Throughput (MACs/Cycle)"),
+    Value("area", "um^2", predicted="Area"),
+    Value("power", "mW", predicted="Power"),
+)
+_KEYS = {
+    "Neural Network Name": "model",
+    "NumPEs": "num_pes",
+    "Num MACs": "macs",
+    "Avg number of utilized PEs": "utilized_pes",
+}
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read tables of MAESTRO (``--print_res_csv_file=true``).
+
+    Parameters
+    ----------
+    path : path
+        A table, or a folder or archive of tables.
+
+    Returns
+    -------
+    Output
+        For each layer, level "kernel", the predicted ``time`` (cycles), ``energy`` (nJ),
+        ``throughput`` (MACs/cycle), ``area`` (um^2) and ``power`` (mW). ``kernel`` is the name of
+        the layer, which networks use twice; ``layer`` counts the rows of a ``run`` (network and
+        number of PEs) from 1.
+
+    Raises
+    ------
+    InputError
+        A row is cut off, or has text where a number should be.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "net.csv"
+    >>> _ = path.write_text("Neural Network Name, Layer Number, NumPEs, Runtime (Cycles), "
+    ...     "Activity count-based Energy (nJ)\nNet,CONV1,256,1200,3.5e+02\n")
+    >>> read(path).rows.select("run", "kernel", "quantity", "predicted", "unit").rows()
+    [('Net/256', 'CONV1', 'time', 1200.0, 'cycles'), ('Net/256', 'CONV1', 'energy', 350.0, 'nJ')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _recognise(source: Source) -> bool:
+    return {_CYCLES, "Layer Number", _ENERGY} <= set(source.header)
+
+
+def _read(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet((_CYCLES, "Layer Number", _ENERGY))
+    names = [name for name in ("Neural Network Name", "NumPEs") if name in sheet.columns]
+    keys = {"kernel": key(sheet, "Layer Number").cast(pl.String), **keys_of(sheet, _KEYS)}
+    if names:
+        keys["run"] = sheet.frame.select(pl.concat_str(names, separator="/")).to_series()
+        order = pl.DataFrame({"run": keys["run"]}).select(pl.int_range(1, pl.len() + 1).over("run"))
+        keys["layer"] = order.to_series()
+    else:
+        keys["layer"] = pl.Series(np.arange(1, len(sheet) + 1))
+    rows = long(sheet, _VALUES, keys, tool="MAESTRO", level="kernel")
+    return output(source.name, "maestro-layers", rows)
+
+
+FORMATS = (
+    Format(
+        name="maestro-layers",
+        tool="MAESTRO",
+        files="table with a row for each layer (CSV)",
+        levels=("kernel",),
+        quantities=tuple(value.quantity for value in _VALUES),
+        units=tuple(value.unit for value in _VALUES),
+        gives="predictions",
+        sample="tables in its repository (ResNet-50, MobileNetV2)",
+        recognise=_recognise,
+        read=_read,
+        limits="The header states no unit of area and power: um^2 and mW are those of its model. "
+        "The dataflow is in the name of the file only. Traffic, reuse and delays are left out.",
+    ),
+)

@@ -1,0 +1,182 @@
+"""PyTorchSim: measured references for a TPU, and the log of its simulator."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+
+from errcomp.readers.core.keys import keys_of
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.wide import Value, long
+
+__all__ = ["FORMATS", "read"]
+
+_REFERENCE = (
+    Value("time", "ns", measured="latency_ns"),
+    Value("cycles", "cycles", measured="cycles"),
+)
+_MEASURE = (
+    Value("time", "us", measured="device_us"),
+    Value("host time", "us", measured="avg_us"),
+    Value("cycles", "cycles", measured="total_cycles"),
+)
+_REFERENCE_KEYS = {"workload": "kernel", "dtype": "dtype", "source": "source", "n_units": "n_units"}
+_MEASURE_KEYS = {
+    **{"mode": "mode", "gqa": "gqa", "B": "batch", "Hq": "query_heads", "Hkv": "kv_heads"},
+    **{"S": "seq_len", "D": "head_dim", "fused": "fused", "flops": "flops", "bytes": "bytes"},
+}
+_CYCLES = re.compile(r"(?:\[info\] |^)Total execution cycles?: (\d+)\s*$")
+_FREQUENCY = re.compile(r"core_freq_mhz: ([0-9.]+)")
+_FAILED = re.compile(r"\[(?:error|critical)\] (.*\S)")
+_TOGSIM = ("[TOGSim]", "[Config/Core]", "======Start Simulation=====")
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read tables of measured references, or the log of TOGSim.
+
+    Parameters
+    ----------
+    path : path
+        ``ref_*.csv`` (workload, cycles, latency_ns), ``*_measure.csv`` (device_us, avg_us), a log,
+        or a folder or archive of them.
+
+    Returns
+    -------
+    Output
+        Of each ``kernel`` the measured ``time`` and ``cycles`` (one derived from the other); of
+        attention ``time`` (us on the device) and ``host time`` (average on the host, with launch
+        and transfer: up to 26 times as long). Of a log the simulated ``time`` in cycles, level
+        "model", with its clock as ``clock_hz``.
+
+    Raises
+    ------
+    InputError
+        A row is cut off, or has text where a number should be.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "ref.csv"
+    >>> _ = path.write_text("workload,dtype,cycles,latency_ns,source,n_units\n"
+    ...                     "gemm_1x64x64,float16,700,200,net/out,1\n")
+    >>> read(path).rows.select("kernel_class", "shape", "quantity", "measured", "unit").rows()
+    [('gemm', '1x64x64', 'time', 200.0, 'ns'), ('gemm', '1x64x64', 'cycles', 700.0, 'cycles')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _reference(source: Source) -> bool:
+    return {"workload", "cycles", "latency_ns"} <= set(source.header)
+
+
+def _read_reference(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(("workload", "cycles", "latency_ns"))
+    keys = keys_of(sheet, _REFERENCE_KEYS)
+    keys["kernel"] = sheet.frame["workload"]
+    frame = pl.DataFrame({"workload": keys["kernel"]}).select(
+        kernel_class=pl.col("workload").str.extract(r"^(.*)_[0-9x]+$"),
+        shape=pl.col("workload").str.extract(r"_([0-9]+(?:x[0-9]+)*)$"),
+    )
+    keys |= {name: frame[name] for name in frame.columns}
+    rows = long(sheet, _REFERENCE, keys, tool="PyTorchSim", level="kernel")
+    return output(source.name, "pytorchsim-reference", rows)
+
+
+def _measure(source: Source) -> bool:
+    return {"device_us", "avg_us", "Hq", "Hkv"} <= set(source.header)
+
+
+def _read_measure(source: Source) -> Output:
+    import polars as pl
+
+    needed = ("device_us", "avg_us", "B", "Hq", "Hkv", "S", "D")
+    sheet = source.sheet(needed)
+    keys = keys_of(sheet, _MEASURE_KEYS)
+    sizes = [pl.lit(name) + pl.col(name) for name in needed[2:]]
+    keys["shape"] = sheet.frame.select(pl.concat_str(sizes, separator=" ")).to_series()
+    if "error" in sheet.columns:
+        errors = [text or None for text in sheet.texts("error")]
+        keys["status"] = pl.Series(errors, dtype=pl.String)
+    rows = long(
+        sheet,
+        _MEASURE,
+        keys,
+        tool="PyTorchSim",
+        level="kernel",
+        kernel="sdpa",
+        kernel_class="attention",
+    )
+    return output(source.name, "pytorchsim-measure", rows)
+
+
+def _log(source: Source) -> bool:
+    marks = {mark for line in source.head_lines for mark in _TOGSIM if mark in line}
+    return "[TOGSim]" in marks or len(marks) > 1
+
+
+def _read_log(source: Source) -> Output:
+    clock, failed, rows = None, "", []
+    common = {"tool": "PyTorchSim", "level": "model", "quantity": "time", "unit": "cycles"}
+    for line in source.lines():
+        if (found := _FREQUENCY.search(line)) and found[1].count(".") < 2 and found[1] != ".":
+            clock = float(found[1]) * 1e6
+        elif found := _FAILED.search(line):
+            failed = found[1]
+        elif found := _CYCLES.search(line):
+            rows.append({**common, "predicted": float(found[1]), "clock_hz": clock})
+    if len(rows) > 1:
+        rows = [{**row, "run": f"run {i}"} for i, row in enumerate(rows, start=1)]
+    if not rows:
+        status = failed or "did not finish: no total of execution cycles"
+        rows.append({**common, "clock_hz": clock, "status": status})
+    return output(source.name, "pytorchsim-log", rows)
+
+
+FORMATS = (
+    Format(
+        name="pytorchsim-reference",
+        tool="PyTorchSim",
+        files="ref_v6e.csv",
+        levels=("kernel",),
+        quantities=("time", "cycles"),
+        units=("ns", "cycles"),
+        gives="measurements",
+        reference="hardware",
+        sample="first 45 rows, TPU v6e",
+        recognise=_reference,
+        read=_read_reference,
+        limits="Cycles are 3.50 times the nanoseconds throughout: one of both is derived.",
+    ),
+    Format(
+        name="pytorchsim-measure",
+        tool="PyTorchSim",
+        files="v6e_tpu_measure.csv",
+        levels=("kernel",),
+        quantities=("time", "host time", "cycles"),
+        units=("us", "cycles"),
+        gives="measurements",
+        reference="hardware",
+        sample="first 10 rows, TPU v6e",
+        recognise=_measure,
+        read=_read_measure,
+        limits="Utilisation and bandwidth are left out: they are computed from the others.",
+    ),
+    Format(
+        name="pytorchsim-log",
+        tool="PyTorchSim",
+        files="log of TOGSim",
+        levels=("model",),
+        quantities=("time",),
+        units=("cycles",),
+        gives="predictions",
+        sample="",
+        recognise=_log,
+        read=_read_log,
+        limits="Written after the source of the simulator. Statistics of cores and memory are left "
+        "out.",
+    ),
+)

@@ -1,0 +1,204 @@
+"""TrioSim: the measured trace that it takes, and the lines that it prints."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from errcomp.readers.core.keys import keys_of
+from errcomp.readers.core.no_times import no_times
+from errcomp.readers.core.output import Output, output
+from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core.source import Source
+from errcomp.readers.core.wide import Value, long
+from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FORMATS", "read"]
+
+_NEEDED = ("OperatorID", "OperatorName", "Operator_cudatime")
+_TRACE = (
+    Value("time", "us", measured="Operator_cudatime"),
+    Value("time without overlap", "us", measured="Operator_cudatimenooverlap"),
+)
+_KEYS = {
+    **{"OperatorName": "kernel", "OperatorID": "layer", "gpuid": "rank", "stage": "stage"},
+    **{"tpflag": "tensor_parallel", "InputSize": "input_elements", "OutputSize": "output_elements"},
+}
+_EVENT = re.compile(
+    r"([0-9][0-9.e+-]*) , gpu,? ?(\d{1,9}) ?, ?(computing|fetching) (check|start|done) at "
+    r"LayerIndex,(\d{1,9})\s*$"
+)
+_MESSAGE = re.compile(r"[0-9][0-9.e+-]* , gpu ")
+_TOTAL = re.compile(
+    r"(Estimated execution time|Current time after .*?(?:execution|stage|test)) ms,+ "
+    r"([0-9.e+-]+)\s*$"
+)
+
+
+def read(path: str | PathLike[str]) -> Output:
+    r"""Read ``trace.csv`` (measured operators) or what TrioSim prints (simulated).
+
+    Parameters
+    ----------
+    path : path
+        A trace (with ``tensor.csv`` beside it), the captured output, or a folder or archive.
+
+    Returns
+    -------
+    Output
+        Of a trace the measured ``time`` on the GPU (us) of each operator (``kernel``, numbered by
+        ``layer``), and ``time without overlap``, from which TrioSim starts; ``shape`` of its
+        inputs where ``tensor.csv`` is there. Of the output the simulated ``time`` (s) of each
+        ``layer`` and ``rank``, and ``time`` (ms) of the whole, level "model".
+
+    Raises
+    ------
+    InputError
+        A row is cut off, or has text where a number should be.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.txt"
+    >>> _ = path.write_text("0.001 , gpu 0, computing start at LayerIndex,0\n"
+    ...     "0.003 , gpu 0, computing done at LayerIndex,0\n"
+    ...     "Estimated execution time ms, 3.0000000000\n")
+    >>> read(path).rows.select("level", "layer", "predicted", "unit").rows()
+    [('kernel', 0, 0.002, 's'), ('model', None, 3.0, 'ms')]
+    """
+    return read_as(path, FORMATS)
+
+
+def _trace(source: Source) -> bool:
+    return set(_NEEDED) <= set(source.header)
+
+
+def _tensors(source: Source) -> bool:
+    return {"TensorID", "TensorShape", "TensorEachByte"} <= set(source.header)
+
+
+def _read_trace(source: Source) -> Output:
+    import polars as pl
+
+    sheet = source.sheet(_NEEDED)
+    keys = keys_of(sheet, _KEYS)
+    keys["kernel_class"] = keys["kernel"].cast(pl.String).str.strip_prefix("aten::")
+    name = source.path.name
+    at = name.rfind("trace")
+    beside = source.sibling(f"{name[:at]}tensor{name[at + 5 :]}") if at >= 0 else None
+    if beside is not None and _tensors(beside) and "Operator_input" in sheet.columns:
+        keys["shape"] = _shapes(beside, sheet.texts("Operator_input"))
+    rows = long(sheet, _TRACE, keys, tool="TrioSim", level="kernel")
+    return output(source.name, "triosim-trace", rows)
+
+
+def _shapes(beside: Source, inputs: list[str]) -> pl.Series:
+    """Return the shapes of the inputs of each operator: ``128x3x224x224;64x3x7x7``."""
+    import polars as pl
+
+    sheet = beside.sheet(("TensorID", "TensorShape"))
+    shapes = {
+        tensor: shape.strip("[] ").replace(", ", "x").replace(",", "x")
+        for tensor, shape in zip(sheet.texts("TensorID"), sheet.texts("TensorShape"), strict=True)
+    }
+    found = []
+    for text in inputs:
+        names = [part.strip(" '") for part in text.strip("[] ").split(";")]
+        known = [shapes[name] or "scalar" for name in names if name in shapes]
+        found.append(";".join(known) or None)
+    return pl.Series(found, dtype=pl.String)
+
+
+def _log(source: Source) -> bool:
+    return any(
+        _EVENT.match(line) or _TOTAL.match(line) or _MESSAGE.match(line)
+        for line in source.head_lines
+    )
+
+
+def _read_log(source: Source) -> Output:
+    started: dict[tuple[str, str], float] = {}
+    rows: list[dict[str, Any]] = []
+    unread = 0
+    for i, line in enumerate(source.lines(), start=1):
+        if found := _EVENT.match(line):
+            time, rank, what, step, layer = found.groups()
+            if what == "computing" and step == "start":
+                started[rank, layer] = _seconds(source, time, i)
+            elif what == "computing" and step == "done":
+                begin = started.pop((rank, layer), None)
+                if begin is None:
+                    unread += 1
+                    continue
+                seconds = _seconds(source, time, i) - begin
+                rows.append(_layer_row(rank, layer, begin, {"predicted": seconds}))
+        elif found := _TOTAL.match(line):
+            rows.append({**_WHOLE, "phase": found[1], "predicted": _seconds(source, found[2], i)})
+    for (rank, layer), begin in started.items():
+        rows.append(_layer_row(rank, layer, begin, {"status": "did not finish"}))
+    if not any(row["level"] == "model" for row in rows):
+        rows.append({**_WHOLE, "status": "did not finish: no line with the time of the whole"})
+    dropped = (Dropped("layers that are done without having started", unread),) if unread else ()
+    return output(source.name, "triosim-log", rows, dropped=dropped)
+
+
+_WHOLE = {"tool": "TrioSim", "level": "model", "quantity": "time", "unit": "ms", "run": "run"}
+
+
+def _layer_row(rank: str, layer: str, start: float, value: dict[str, Any]) -> dict[str, Any]:
+    keys = {"kernel": f"layer {layer}", "layer": int(layer), "rank": int(rank), "start": start}
+    common = {"tool": "TrioSim", "level": "kernel", "quantity": "time", "unit": "s", "run": "run"}
+    return {**common, **keys, **value}
+
+
+def _seconds(source: Source, text: str, line: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise source.error(
+            f"{text[:40]!r} is not a time. The file may be damaged: copy it again.", line=line
+        ) from None
+
+
+FORMATS = (
+    Format(
+        name="triosim-trace",
+        tool="TrioSim",
+        files="trace.csv",
+        levels=("kernel",),
+        quantities=("time", "time without overlap"),
+        units=("us",),
+        gives="measurements",
+        reference="hardware",
+        sample="ResNet-50 and VGG-13 on H100",
+        recognise=_trace,
+        read=_read_trace,
+        limits="Operators are measured one by one: the file has no time of the iteration.",
+    ),
+    no_times(
+        "triosim-tensors",
+        "TrioSim",
+        "tensor.csv",
+        _tensors,
+        "It holds shapes of tensors, and no times.",
+        sample="ResNet-50 and VGG-13 on H100",
+        part_of="triosim-trace",
+    ),
+    Format(
+        name="triosim-log",
+        tool="TrioSim",
+        files="log (stdout)",
+        levels=("kernel", "model"),
+        quantities=("time",),
+        units=("s", "ms"),
+        gives="predictions",
+        sample="",
+        recognise=_log,
+        read=_read_log,
+        limits="Written after the source of the simulator. Messages between GPUs are left out.",
+    ),
+)
