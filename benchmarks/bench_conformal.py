@@ -14,7 +14,7 @@ import asking
 import environments
 import numpy as np
 
-from errcomp.calibration.conformal import GroupConformal, cv_plus, split_conformal
+from errcomp.calibration.bands.conformal import GroupConformal, cv_plus, split_conformal
 
 ROWS, NEW, LEVEL = 100_000, 10_000, 0.9
 

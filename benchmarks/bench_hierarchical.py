@@ -19,8 +19,8 @@ import environments
 import numpy as np
 
 import errcomp as ec
-from errcomp.calibration.bayesian import BayesianResidual
-from errcomp.calibration.kernel_corrections import KernelCorrection
+from errcomp.calibration.estimators.bayesian import BayesianResidual
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.tables import Kernels
 
 RUNS = 87

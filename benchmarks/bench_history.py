@@ -18,8 +18,8 @@ import numpy as np
 from scipy import optimize
 
 import errcomp as ec
-from errcomp.halflife.parametric import fit_law
-from errcomp.halflife.turnbull import turnbull
+from errcomp.halflife.estimators.parametric import fit_law
+from errcomp.halflife.estimators.turnbull import turnbull
 
 SERIES = 1_000
 

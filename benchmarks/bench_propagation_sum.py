@@ -15,7 +15,7 @@ import asking
 import environments
 import numpy as np
 
-from errcomp.propagation.canonical import Canonical, MomentsAlgebra, graph_moments
+from errcomp.propagation.graph.canonical import Canonical, MomentsAlgebra, graph_moments
 from errcomp.propagation.montecarlo import simulate
 from errcomp.propagation.sums import error_budget, total_from_covariance, total_moments
 from errcomp.propagation.terms import Level, Terms

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from errcomp.halflife import _step_scan as scan
-from errcomp.halflife._step_batch import Batch
-from errcomp.halflife._step_summary import search
+from errcomp.halflife.steps import scan as scan
+from errcomp.halflife.steps.batch import Batch
+from errcomp.halflife.steps.summary import search
 
 TABLE = Path(__file__).resolve().parents[1] / "errcomp" / "halflife" / "step_null.json"
 LENGTHS = [*range(4, 17), 18, 20, 24, 28, 32, 40, 50, 64, 80, 100, 128, 160, 200, 280, 400]

@@ -22,7 +22,7 @@ import numpy as np
 import timing
 
 import errcomp as ec
-from errcomp.calibration.kernel_corrections import KernelCorrection
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.claims.search import search_claim
 from errcomp.readers.profilers import kineto
 

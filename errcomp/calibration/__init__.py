@@ -11,41 +11,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from errcomp.calibration.bayesian import BayesianResidual as BayesianResidual
-    from errcomp.calibration.boosted import BoostedResidual as BoostedResidual
+    from errcomp.calibration.bands.conformal import GroupConformal as GroupConformal
+    from errcomp.calibration.bands.exchangeability import errors_exchangeable as errors_exchangeable
+    from errcomp.calibration.bands.exchangeability import (
+        features_exchangeable as features_exchangeable,
+    )
     from errcomp.calibration.composition import Composition as Composition
     from errcomp.calibration.composition import evaluate_composition as evaluate_composition
-    from errcomp.calibration.conformal import GroupConformal as GroupConformal
+    from errcomp.calibration.estimators.bayesian import BayesianResidual as BayesianResidual
+    from errcomp.calibration.estimators.boosted import BoostedResidual as BoostedResidual
+    from errcomp.calibration.estimators.members import BASELINES as BASELINES
     from errcomp.calibration.evaluation import Evaluation as Evaluation
     from errcomp.calibration.evaluation import evaluate as evaluate
-    from errcomp.calibration.exchangeability import errors_exchangeable as errors_exchangeable
-    from errcomp.calibration.exchangeability import features_exchangeable as features_exchangeable
     from errcomp.calibration.features import FEATURES as FEATURES
     from errcomp.calibration.fitted import CompositionModel as CompositionModel
-    from errcomp.calibration.kernel_corrections import CorrectedKernels as CorrectedKernels
-    from errcomp.calibration.kernel_corrections import KernelCorrection as KernelCorrection
-    from errcomp.calibration.members import BASELINES as BASELINES
+    from errcomp.calibration.kernels import CorrectedKernels as CorrectedKernels
+    from errcomp.calibration.kernels import KernelCorrection as KernelCorrection
     from errcomp.calibration.predictions import Predictions as Predictions
     from errcomp.calibration.storing import load_model as load_model
     from errcomp.calibration.storing import save_model as save_model
 
 #: Public names and the module each lives in; imported at first use.
 _HOMES = {
-    "BASELINES": "members",
-    "BayesianResidual": "bayesian",
-    "BoostedResidual": "boosted",
+    "BASELINES": "estimators.members",
+    "BayesianResidual": "estimators.bayesian",
+    "BoostedResidual": "estimators.boosted",
     "Composition": "composition",
     "CompositionModel": "fitted",
-    "CorrectedKernels": "kernel_corrections",
+    "CorrectedKernels": "kernels",
     "Evaluation": "evaluation",
     "FEATURES": "features",
-    "GroupConformal": "conformal",
-    "KernelCorrection": "kernel_corrections",
+    "GroupConformal": "bands.conformal",
+    "KernelCorrection": "kernels",
     "Predictions": "predictions",
-    "errors_exchangeable": "exchangeability",
+    "errors_exchangeable": "bands.exchangeability",
     "evaluate": "evaluation",
     "evaluate_composition": "composition",
-    "features_exchangeable": "exchangeability",
+    "features_exchangeable": "bands.exchangeability",
     "load_model": "storing",
     "save_model": "storing",
 }

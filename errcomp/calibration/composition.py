@@ -11,7 +11,10 @@ import numpy as np
 from errcomp._jobs import count_jobs
 from errcomp._units import seconds_in
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
+from errcomp.calibration.estimators.members import BASELINES, MEMBERS, check_estimators, fit_member
+from errcomp.calibration.estimators.stacking import combined, stack_weights
 from errcomp.calibration.evaluation import Evaluation, Predict, evaluate, training_parts
+from errcomp.calibration.evaluation.nesting import Fits, Mask
 from errcomp.calibration.fitted import (
     REGIMES,
     CompositionModel,
@@ -20,12 +23,9 @@ from errcomp.calibration.fitted import (
     member_quantiles,
     widened,
 )
-from errcomp.calibration.members import BASELINES, MEMBERS, check_estimators, fit_member
 from errcomp.calibration.modelfile import fingerprint
-from errcomp.calibration.nesting import Fits, Mask
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import usable_runs
-from errcomp.calibration.stacking import combined, stack_weights
 from errcomp.calibration.training import Training
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
@@ -177,7 +177,7 @@ class Composition:
         weights: Mapping[Regime, Mapping[str, float]],
     ) -> dict[tuple[str, Regime], Any]:
         """Calibrate the bands of each estimator on the runs left out, for each regime."""
-        from errcomp.calibration.conformal import GroupConformal
+        from errcomp.calibration.bands.conformal import GroupConformal
 
         found = {}
         truth = np.log(design.measured)

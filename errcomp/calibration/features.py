@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp._units import seconds_in
-from errcomp.calibration._parts import FLOOR_AT_MOST, Parts, elements, is_matmul
 from errcomp.calibration.design import TASKS, Design, Floats, Task
 from errcomp.calibration.devices import figures_of
+from errcomp.calibration.kernels.runs import FLOOR_AT_MOST, Parts, elements, is_matmul
 from errcomp.errors import InputError, describe_names
 
 if TYPE_CHECKING:

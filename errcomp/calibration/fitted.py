@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
+from errcomp.calibration.bands.unlike import other_times, unlike_the_fit, warnings_of
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, PortableModel
-from errcomp.calibration.members import FEATURE_NAMES, columns_of, seen_by
+from errcomp.calibration.estimators.members import FEATURE_NAMES, columns_of, seen_by
+from errcomp.calibration.estimators.stacking import combined
 from errcomp.calibration.predictions import Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
-from errcomp.calibration.stacking import combined
 from errcomp.calibration.training import Training
-from errcomp.calibration.unlike import other_times, unlike_the_fit, warnings_of
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
 if TYPE_CHECKING:
-    from errcomp.calibration.conformal import GroupConformal
+    from errcomp.calibration.bands.conformal import GroupConformal
 
 __all__ = ["REGIMES", "CompositionModel", "band_ends", "member_quantiles"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from errcomp.calibration.design import Design, Floats, Names, Task
 from errcomp.calibration.features import FeatureState, design
-from errcomp.calibration.kernel_corrections import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
+from errcomp.calibration.kernels import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
 from errcomp.calibration.modelfile.units import check_unit
 from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels, RunTotals

@@ -8,12 +8,12 @@ from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import Any
 
-from errcomp.calibration.conformal import GroupConformal
+from errcomp.calibration.bands.conformal import GroupConformal
 from errcomp.calibration.design import LEVELS
+from errcomp.calibration.estimators.members import MEMBERS, check_estimators
 from errcomp.calibration.features import FEATURES, FeatureState
 from errcomp.calibration.fitted import REGIMES, CompositionModel
-from errcomp.calibration.kernel_corrections import KernelCorrection
-from errcomp.calibration.members import MEMBERS, check_estimators
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.modelfile import (
     FeatureRange,
     Member,

@@ -159,8 +159,8 @@ def _add_figure(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _fit(args: argparse.Namespace) -> None:
-    from errcomp.calibration._bayes_checks import SamplingError
     from errcomp.calibration.composition import Composition
+    from errcomp.calibration.estimators.bayesian.diagnostics import SamplingError
     from errcomp.calibration.modelfile import check_target
     from errcomp.calibration.storing import library_versions, save_model
     from errcomp.report.tables.calibration import fit_tables, model_document
@@ -198,7 +198,7 @@ def _fit(args: argparse.Namespace) -> None:
 
 def _evaluate(args: argparse.Namespace) -> None:
     from errcomp.calibration.composition import evaluate_composition
-    from errcomp.calibration.splits import check_split
+    from errcomp.calibration.evaluation.splits import check_split
     from errcomp.report.checks.evaluation import report_evaluation
     from errcomp.report.sections import section
     from errcomp.report.sections.calibration import draw
@@ -255,7 +255,7 @@ def _show(args: argparse.Namespace) -> None:
 
 def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
     """Return the estimators asked for; refuse those that cannot be fitted here."""
-    from errcomp.calibration.members import MEMBERS, check_estimators
+    from errcomp.calibration.estimators.members import MEMBERS, check_estimators
 
     names = parse_keys(args.estimator)
     if not names:
@@ -310,8 +310,8 @@ def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> A
     """Draw the Bayesian fit."""
     import numpy as np
 
-    from errcomp.calibration.hierarchical import HierarchicalModel
-    from errcomp.calibration.members import columns_of
+    from errcomp.calibration.estimators.hierarchical import HierarchicalModel
+    from errcomp.calibration.estimators.members import columns_of
     from errcomp.report import calibration_figures as draw
     from errcomp.report.tables.calibration import LAUNCH_WORDS, overheads
 

@@ -235,7 +235,7 @@ def _draw(args: argparse.Namespace, found: HalfLives, figures: Sequence[tuple[st
 
 
 def _forecast(args: argparse.Namespace) -> None:
-    from errcomp.halflife.outlook import outlook
+    from errcomp.halflife.forecast import outlook
     from errcomp.report.sections import section
     from errcomp.report.tables.forecast import forecast_tables
 
@@ -262,7 +262,7 @@ def _forecast(args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from errcomp.halflife.checking import check_validation
+    from errcomp.halflife.gate.checking import check_validation
     from errcomp.report.checks.halflife import report_halflife
     from errcomp.report.sections import section
     from errcomp.report.tables.check import check_tables

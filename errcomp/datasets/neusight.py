@@ -60,7 +60,8 @@ def build(source: Path) -> Mapping[str, bytes]:
     Raises
     ------
     InputError
-        The artifact cannot be read, or does not check out (see ``errcomp.readers.learned.neusight``).
+        The artifact cannot be read, or does not check out (see
+        ``errcomp.readers.learned.neusight``).
     """
     files = {new: old for old, new in _PAIRS.items()}
     frame = read_artifact(source).pairs.native

@@ -57,8 +57,8 @@ def build(source: Path) -> Mapping[str, bytes]:
     Raises
     ------
     InputError
-        The artifact cannot be read, does not check out (see ``errcomp.readers.learned.neusight``), or
-        holds no measured operators.
+        The artifact cannot be read, does not check out (see ``errcomp.readers.learned.neusight``),
+        or holds no measured operators.
     """
     import polars as pl
 

@@ -11,19 +11,19 @@ import numpy as np
 
 from errcomp._jobs import map_jobs
 from errcomp.errors import InputError
-from errcomp.halflife._variogram_fit import Fit, fit_variogram
-from errcomp.halflife.decay import decay_half_lives
 from errcomp.halflife.design import Clock, HalfLife, Panel
-from errcomp.halflife.environment import Attribution, attribute_steps_of
-from errcomp.halflife.expiry import Expiry, expiry_of
+from errcomp.halflife.drift.fit import Fit, fit_variogram
+from errcomp.halflife.drift.trajectory import error_trajectory, trajectory_half_life
+from errcomp.halflife.drift.variogram import drift_variogram, variogram_half_life
+from errcomp.halflife.estimators.decay import decay_half_lives
+from errcomp.halflife.estimators.expiry import Expiry, expiry_of
+from errcomp.halflife.estimators.series import series_half_lives
+from errcomp.halflife.estimators.survival import half_lives_of
 from errcomp.halflife.panel import Moved, PanelOf, moved, panel_of, products
 from errcomp.halflife.results import RESERVED, GroupHalfLife, HalfLives, ReleaseStep
-from errcomp.halflife.series_half_life import series_half_lives
 from errcomp.halflife.steps import Steps, find_steps_of
-from errcomp.halflife.survival import half_lives_of
+from errcomp.halflife.steps.environment import Attribution, attribute_steps_of
 from errcomp.halflife.threshold import Threshold, check_level, doubling_threshold
-from errcomp.halflife.trajectory import error_trajectory, trajectory_half_life
-from errcomp.halflife.variogram import drift_variogram, variogram_half_life
 from errcomp.results import format_fraction
 from errcomp.scale.history import HistoryRows, history_of
 from errcomp.tables import History, check_keys

@@ -10,13 +10,13 @@ import numpy as np
 
 from errcomp._showing import Shown
 from errcomp.halflife.design import Clock, HalfLife, Panel
-from errcomp.halflife.environment import Attribution
-from errcomp.halflife.expiry import Expiry
+from errcomp.halflife.drift.trajectory import Trajectory
+from errcomp.halflife.drift.variogram import Variogram
+from errcomp.halflife.estimators.expiry import Expiry
 from errcomp.halflife.noise import NoiseFloor
 from errcomp.halflife.steps import Steps
+from errcomp.halflife.steps.environment import Attribution
 from errcomp.halflife.threshold import Threshold
-from errcomp.halflife.trajectory import Trajectory
-from errcomp.halflife.variogram import Variogram
 from errcomp.results import Dropped
 
 __all__ = ["RESERVED", "GroupHalfLife", "HalfLives", "ReleaseStep"]

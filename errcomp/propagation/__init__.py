@@ -11,22 +11,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from errcomp.propagation.assumptions import ASSUMPTIONS as ASSUMPTIONS
-    from errcomp.propagation.assumptions import Correlation as Correlation
-    from errcomp.propagation.assumptions import correlation as correlation
-    from errcomp.propagation.errormodel import ClassError as ClassError
-    from errcomp.propagation.errormodel import ErrorModel as ErrorModel
-    from errcomp.propagation.fitting import fit_errors as fit_errors
-    from errcomp.propagation.given import given_errors as given_errors
-    from errcomp.propagation.given import read_errors as read_errors
+    from errcomp.propagation.errors.assumptions import ASSUMPTIONS as ASSUMPTIONS
+    from errcomp.propagation.errors.assumptions import Correlation as Correlation
+    from errcomp.propagation.errors.assumptions import correlation as correlation
+    from errcomp.propagation.errors.fitting import fit_errors as fit_errors
+    from errcomp.propagation.errors.given import given_errors as given_errors
+    from errcomp.propagation.errors.given import read_errors as read_errors
+    from errcomp.propagation.errors.model import ClassError as ClassError
+    from errcomp.propagation.errors.model import ErrorModel as ErrorModel
+    from errcomp.propagation.errors.reference_chain import Chain as Chain
+    from errcomp.propagation.errors.reference_chain import Step as Step
     from errcomp.propagation.montecarlo import simulate as simulate
     from errcomp.propagation.outcome import Band as Band
     from errcomp.propagation.outcome import Outcome as Outcome
     from errcomp.propagation.outcome import Propagation as Propagation
     from errcomp.propagation.propagating import propagate as propagate
     from errcomp.propagation.psd import nearest_correlation as nearest_correlation
-    from errcomp.propagation.reference_chain import Chain as Chain
-    from errcomp.propagation.reference_chain import Step as Step
     from errcomp.propagation.sums import total_moments as total_moments
     from errcomp.propagation.terms import Level as Level
     from errcomp.propagation.terms import Terms as Terms
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 #: Public names and the module each lives in; imported at first use.
 _HOMES = {
-    "ASSUMPTIONS": "assumptions",
+    "ASSUMPTIONS": "errors.assumptions",
     "Band": "outcome",
-    "Chain": "reference_chain",
-    "ClassError": "errormodel",
-    "Correlation": "assumptions",
-    "ErrorModel": "errormodel",
+    "Chain": "errors.reference_chain",
+    "ClassError": "errors.model",
+    "Correlation": "errors.assumptions",
+    "ErrorModel": "errors.model",
     "Level": "terms",
     "Outcome": "outcome",
     "Propagation": "outcome",
-    "Step": "reference_chain",
+    "Step": "errors.reference_chain",
     "Terms": "terms",
     "Validation": "validation",
-    "correlation": "assumptions",
-    "fit_errors": "fitting",
-    "given_errors": "given",
+    "correlation": "errors.assumptions",
+    "fit_errors": "errors.fitting",
+    "given_errors": "errors.given",
     "nearest_correlation": "psd",
     "propagate": "propagating",
-    "read_errors": "given",
+    "read_errors": "errors.given",
     "simulate": "montecarlo",
     "total_moments": "sums",
     "validate": "validation",

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
+from errcomp.propagation.errors.tails import NORMAL_TAILS, Tails
 from errcomp.propagation.sums import Moments
-from errcomp.propagation.tails import NORMAL_TAILS, Tails
 from errcomp.propagation.terms import Floats, Kind
 
 __all__ = ["Distribution", "FromDraws", "FromMoments", "stretched"]

@@ -12,7 +12,7 @@ from errcomp.errors import InputError, describe_names
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
-    from errcomp.propagation.errormodel import ErrorModel
+    from errcomp.propagation.errors.model import ErrorModel
     from errcomp.propagation.sums import Budget
 
 __all__ = ["Band", "Outcome", "Propagation"]

@@ -12,8 +12,16 @@ import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.propagation import bounds
-from errcomp.propagation._checks import check_kernels, check_levels
-from errcomp.propagation._notes import (
+from errcomp.propagation.checks import check_kernels, check_levels
+from errcomp.propagation.distribution import Distribution, FromDraws, FromMoments, stretched
+from errcomp.propagation.errors.assumptions import Correlation, correlation, correlations
+from errcomp.propagation.errors.fitting import fit_errors
+from errcomp.propagation.errors.model import ErrorModel
+from errcomp.propagation.errors.residuals import by_run
+from errcomp.propagation.errors.tails import NORMAL_TAILS, Tails
+from errcomp.propagation.graph import Dag, Node, attach, time_at
+from errcomp.propagation.montecarlo import SamplingAlgebra, simulate
+from errcomp.propagation.notes import (
     failed,
     in_sample,
     lost_runs,
@@ -22,13 +30,6 @@ from errcomp.propagation._notes import (
     of_terms,
     other_devices,
 )
-from errcomp.propagation._residuals import by_run
-from errcomp.propagation.assumptions import Correlation, correlation, correlations
-from errcomp.propagation.distribution import Distribution, FromDraws, FromMoments, stretched
-from errcomp.propagation.errormodel import ErrorModel
-from errcomp.propagation.fitting import fit_errors
-from errcomp.propagation.graph import Dag, Node, attach, time_at
-from errcomp.propagation.montecarlo import SamplingAlgebra, simulate
 from errcomp.propagation.outcome import Band, Outcome, Propagation
 from errcomp.propagation.sums import (
     Budget,
@@ -36,7 +37,6 @@ from errcomp.propagation.sums import (
     error_budget,
     total_moments,
 )
-from errcomp.propagation.tails import NORMAL_TAILS, Tails
 from errcomp.propagation.terms import Floats, Kind, Terms
 from errcomp.results import Caveat
 

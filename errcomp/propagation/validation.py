@@ -11,16 +11,16 @@ import numpy as np
 from errcomp._showing import Shown
 from errcomp.errors import InputError
 from errcomp.metrics.bands import coverage_interval, interval_score
-from errcomp.propagation._checks import check_kernels, check_levels
-from errcomp.propagation._notes import of_model, other_devices
-from errcomp.propagation._residuals import by_run
-from errcomp.propagation.assumptions import Correlation, correlations
 from errcomp.propagation.bounds import band as bounds_band
+from errcomp.propagation.checks import check_kernels, check_levels
 from errcomp.propagation.distribution import FromMoments
-from errcomp.propagation.errormodel import ErrorModel
-from errcomp.propagation.fitting import fit_errors
+from errcomp.propagation.errors.assumptions import Correlation, correlations
+from errcomp.propagation.errors.fitting import fit_errors
+from errcomp.propagation.errors.model import ErrorModel
+from errcomp.propagation.errors.residuals import by_run
+from errcomp.propagation.errors.tails import NORMAL_TAILS
+from errcomp.propagation.notes import of_model, other_devices
 from errcomp.propagation.sums import total_moments
-from errcomp.propagation.tails import NORMAL_TAILS
 from errcomp.propagation.terms import Floats, Integers, Kind
 from errcomp.results import Caveat
 

@@ -40,8 +40,8 @@ def read(
     -------
     Pairs, Output or NeusightArtifact
         Outputs have ``.pairs`` and ``.kernels`` (and ``.runs``, ``.history``: see
-        `errcomp.readers.core.output.Output`). The artifact of NeuSight has its pairs as ``.pairs``, its
-        operators as ``.kernels``.
+        `errcomp.readers.core.output.Output`). The artifact of NeuSight has its pairs as ``.pairs``,
+        its operators as ``.kernels``.
 
     Raises
     ------

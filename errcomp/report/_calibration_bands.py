@@ -15,7 +15,7 @@ from errcomp.report._promised import promised
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from errcomp.calibration.scoring import Abstention
+    from errcomp.calibration.evaluation.scoring import Abstention
 
 __all__ = ["abstention", "coverage"]
 
@@ -130,7 +130,8 @@ def abstention(
     Parameters
     ----------
     curves : mapping of str to Abstention
-        Per estimator, from `errcomp.calibration.scoring.abstention_curve`; errors as fractions.
+        Per estimator, from `errcomp.calibration.evaluation.scoring.abstention_curve`; errors as
+        fractions.
     note : str
         How the runs were left out, written below the title.
     ax : matplotlib.axes.Axes, optional
@@ -149,7 +150,7 @@ def abstention(
 
     Examples
     --------
-    >>> from errcomp.calibration.scoring import abstention_curve
+    >>> from errcomp.calibration.evaluation.scoring import abstention_curve
     >>> curve = abstention_curve([0.01, 0.02, 0.03, 0.04, 0.1], [1.0, 2.0, 3.0, 4.0, 5.0])
     >>> axes = abstention({"stack": curve})
     >>> [text.get_text() for text in axes.texts if "stack" in text.get_text()]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from errcomp.halflife.design import Clock
-    from errcomp.halflife.outlook import Outlook
+    from errcomp.halflife.forecast import Outlook
 
 __all__ = ["forecast"]
 

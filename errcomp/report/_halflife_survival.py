@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from errcomp.halflife.design import Clock, HalfLife
-    from errcomp.halflife.expiry import Expiry
+    from errcomp.halflife.estimators.expiry import Expiry
+    from errcomp.halflife.estimators.turnbull import Turnbull
     from errcomp.halflife.results import GroupHalfLife
-    from errcomp.halflife.turnbull import Turnbull
 
     Floats = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ def draw_survival(
     'Series whose error has not doubled, n=3'
     """
     expiry = _expiry(group, clock)
-    from errcomp.halflife.turnbull import turnbull
+    from errcomp.halflife.estimators.turnbull import turnbull
 
     left, right = expiry.intervals("face")
     curve = turnbull(left, right, clusters=expiry.cluster)
@@ -189,7 +189,7 @@ def _band(
     ax: Axes, group: GroupHalfLife, expiry: Expiry, last: float, later: float
 ) -> list[Artist]:
     """Draw pointwise bounds: of the earliest and of the latest expiries that noise allows."""
-    from errcomp.halflife.turnbull import turnbull
+    from errcomp.halflife.estimators.turnbull import turnbull
 
     early, late = (
         turnbull(*expiry.intervals(view), clusters=expiry.cluster) for view in ("early", "late")
@@ -236,7 +236,7 @@ def _censored(ax: Axes, curve: Turnbull, expiry: Expiry) -> list[Artist]:
 
 def _best_law(group: GroupHalfLife, clock: Clock) -> HalfLife | None:
     """Return the estimate by the law that says best what it was not fitted to."""
-    from errcomp.halflife.parametric import LAWS
+    from errcomp.halflife.estimators.parametric import LAWS
 
     fitted = [group.estimate(law, clock) for law in LAWS]
     scored = [
@@ -246,7 +246,7 @@ def _best_law(group: GroupHalfLife, clock: Clock) -> HalfLife | None:
 
 
 def _law(ax: Axes, best: HalfLife, expiry: Expiry, last: float) -> list[Artist]:
-    from errcomp.halflife.parametric import LAWS, fit_law
+    from errcomp.halflife.estimators.parametric import LAWS, fit_law
 
     [law] = [name for name in LAWS if name == best.method]
     fit = fit_law(*expiry.intervals("face"), law)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from errcomp.halflife.design import HalfLife
+    from errcomp.halflife.drift.variogram import Variogram
     from errcomp.halflife.results import GroupHalfLife
-    from errcomp.halflife.variogram import Variogram
 
     Floats = NDArray[np.float64]
 

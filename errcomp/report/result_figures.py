@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from errcomp.claims.replicate import Replication
     from errcomp.claims.search import SearchResult
     from errcomp.drivers import DriversResult
-    from errcomp.halflife.checking import Checked
+    from errcomp.halflife.gate.checking import Checked
     from errcomp.summary import Summary
 
 __all__ = ["cells", "contrasts", "forecast", "matches", "predictions", "shifts", "summary"]

@@ -61,7 +61,7 @@ class HistoryRows:
     """Validations in an engine, reduced inside it to groups by series, version, stack and day.
 
     What repeats each other is put together there: number, mean and scatter of the logarithms.
-    What `errcomp.half_life`, `errcomp.halflife.outlook.outlook` and
+    What `errcomp.half_life`, `errcomp.halflife.forecast.outlook` and
     `errcomp.halflife.panel.panel_of` make of it is what they make of the same rows in memory, but
     for what needs single rows:
 

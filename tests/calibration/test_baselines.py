@@ -7,10 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from errcomp.calibration import baselines
-from errcomp.calibration.baselines import DeviceFactor, GlobalFactor, RobustLinear, SumOfKernels
-from errcomp.calibration.linear import Line, LinearModel
-from errcomp.calibration.spread import Spread, Spreads
+from errcomp.calibration.estimators import baselines
+from errcomp.calibration.estimators.baselines import (
+    DeviceFactor,
+    GlobalFactor,
+    RobustLinear,
+    SumOfKernels,
+)
+from errcomp.calibration.estimators.linear import Line, LinearModel
+from errcomp.calibration.estimators.spread import Spread, Spreads
 from errcomp.errors import InputError
 
 ALL = [SumOfKernels, GlobalFactor, DeviceFactor, RobustLinear]

@@ -18,10 +18,18 @@ from errcomp.errors import InputError, MissingExtraError, SmallSampleWarning
 
 sklearn_exceptions = pytest.importorskip("sklearn.exceptions")
 
-from errcomp.calibration import _bayes_checks, _bayes_compat, _bayes_model, bayesian  # noqa: E402
-from errcomp.calibration._bayes_compat import import_arviz, import_pymc  # noqa: E402
-from errcomp.calibration._bayes_input import assign_columns  # noqa: E402
-from errcomp.calibration._bayes_model import (  # noqa: E402
+from errcomp.calibration.estimators import bayesian  # noqa: E402
+from errcomp.calibration.estimators.bayesian import (  # noqa: E402
+    BayesianResidual,
+    SamplingError,
+    SamplingWarning,
+)
+from errcomp.calibration.estimators.bayesian import compat as _bayes_compat  # noqa: E402
+from errcomp.calibration.estimators.bayesian import diagnostics as _bayes_checks  # noqa: E402
+from errcomp.calibration.estimators.bayesian import model as _bayes_model  # noqa: E402
+from errcomp.calibration.estimators.bayesian.compat import import_arviz, import_pymc  # noqa: E402
+from errcomp.calibration.estimators.bayesian.inputs import assign_columns  # noqa: E402
+from errcomp.calibration.estimators.bayesian.model import (  # noqa: E402
     PRIORS,
     GraphData,
     Structure,
@@ -29,12 +37,7 @@ from errcomp.calibration._bayes_model import (  # noqa: E402
     padded_sizes,
     prior_draws,
 )
-from errcomp.calibration.bayesian import (  # noqa: E402
-    BayesianResidual,
-    SamplingError,
-    SamplingWarning,
-)
-from errcomp.calibration.hierarchical import Columns, HierarchicalModel  # noqa: E402
+from errcomp.calibration.estimators.hierarchical import Columns, HierarchicalModel  # noqa: E402
 
 pytestmark = pytest.mark.extras
 

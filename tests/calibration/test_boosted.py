@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from errcomp.calibration.design import QUANTILES
-from errcomp.calibration.trees import TreeModel
+from errcomp.calibration.estimators.trees import TreeModel
 from errcomp.errors import InputError, MissingExtraError
 
 pytest.importorskip("sklearn")
 xgboost = pytest.importorskip("xgboost")
 
-from errcomp.calibration import boosted  # noqa: E402
-from errcomp.calibration.boosted import BoostedResidual  # noqa: E402
+from errcomp.calibration.estimators import boosted  # noqa: E402
+from errcomp.calibration.estimators.boosted import BoostedResidual  # noqa: E402
 
 pytestmark = pytest.mark.extras
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration import nesting
 from errcomp.calibration.composition import Composition, evaluate_composition
 from errcomp.calibration.design import LEVELS, QUANTILES
-from errcomp.calibration.evaluation import Evaluation
+from errcomp.calibration.evaluation import Evaluation, nesting
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
 from errcomp.errors import InputError

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.calibration._conformal_quantiles import (
+from errcomp.calibration.bands.conformal import GroupConformal, cv_plus, split_conformal
+from errcomp.calibration.bands.quantiles import (
     groups_needed,
     hierarchical_quantile,
     intraclass_correlation,
     pooled_needed,
     pooled_quantile,
 )
-from errcomp.calibration.conformal import GroupConformal, cv_plus, split_conformal
 from errcomp.calibration.design import LEVELS
 from errcomp.errors import InputError
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.calibration._estimator import as_features, as_names, as_targets
-from errcomp.calibration.baselines import DeviceFactor, GlobalFactor, RobustLinear
 from errcomp.calibration.design import QUANTILES
+from errcomp.calibration.estimators.base import as_features, as_names, as_targets
+from errcomp.calibration.estimators.baselines import DeviceFactor, GlobalFactor, RobustLinear
 from errcomp.errors import InputError
 
 X = np.linspace(0, 1, 12)[:, None]

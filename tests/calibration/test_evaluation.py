@@ -12,8 +12,8 @@ from scipy import stats
 
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import evaluate
+from errcomp.calibration.evaluation.splits import SPLITS
 from errcomp.calibration.predictions import Predictions
-from errcomp.calibration.splits import SPLITS
 from errcomp.datasets import load_kernels
 from errcomp.errors import InputError
 from errcomp.metrics import mape

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.calibration.exchangeability import (
+from errcomp.calibration.bands.exchangeability import (
     errors_exchangeable,
     features_exchangeable,
     nearest_of_groups,
@@ -231,7 +231,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     x, groups = old_runs(5, 6)
     scale = scales(x)
     whole = nearest_of_groups(x, groups, scale)
-    monkeypatch.setattr("errcomp.calibration.exchangeability._BLOCK", 1)
+    monkeypatch.setattr("errcomp.calibration.bands.exchangeability._BLOCK", 1)
     np.testing.assert_array_equal(nearest_of_groups(x, groups, scale), whole)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.calibration import hierarchical as _student_mixture
-from errcomp.calibration.hierarchical import (
+from errcomp.calibration.estimators import hierarchical as _student_mixture
+from errcomp.calibration.estimators.hierarchical import (
     Columns,
     HierarchicalModel,
     StudentMixture,

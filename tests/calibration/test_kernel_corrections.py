@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from errcomp.calibration._kernel_effects import CONSISTENCY, Pooled
-from errcomp.calibration.kernel_corrections import KERNEL_LEVELS, KernelCorrection
+from errcomp.calibration.kernels import KERNEL_LEVELS, KernelCorrection
+from errcomp.calibration.kernels.effects import CONSISTENCY, Pooled
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
@@ -518,6 +518,6 @@ def test_bad_arrays_are_refused(fitted: KernelCorrection, name: str, change: Any
 
 
 def test_every_effect_has_a_shape_in_the_file() -> None:
-    from errcomp.calibration._kernel_effects import _SHAPES
+    from errcomp.calibration.kernels.effects import _SHAPES
 
     assert set(_SHAPES) == {f.name for f in fields(Pooled)}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from errcomp.calibration.members import (
+from errcomp.calibration.estimators.members import (
     ESTIMATORS,
     FEATURE_NAMES,
     check_estimators,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration import nesting
+from errcomp.calibration.evaluation import nesting
+from errcomp.calibration.evaluation.nesting import Fits
 from errcomp.calibration.features import FEATURES
-from errcomp.calibration.kernel_corrections import KernelCorrection
-from errcomp.calibration.nesting import Fits
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.tables import Kernels
 
 CORRECTION = [feature.name for feature in FEATURES].index("kernel_correction")

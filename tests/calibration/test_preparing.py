@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errcomp.calibration.features import fit_features
-from errcomp.calibration.kernel_corrections import KernelCorrection
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.preparing import Preparation, runs_at, usable_runs
 from errcomp.errors import InputError
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from errcomp.calibration.composition import evaluate_composition
-from errcomp.calibration.kernel_corrections import KernelCorrection
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.tables import Kernels
 
 pytestmark = pytest.mark.shared

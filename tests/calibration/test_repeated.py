@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.calibration._repeated import median, quantile
+from errcomp.calibration.kernels.repeated import median, quantile
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 50])

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from errcomp.calibration.design import QUANTILES
-from errcomp.calibration.scoring import (
+from errcomp.calibration.evaluation.scoring import (
     abstention_curve,
     answered,
     check_probabilities,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.calibration._held_out import judged_runs
 from errcomp.calibration.design import Design
-from errcomp.calibration.splits import SPLITS, check_split, split, vendor_of, vendors_of
+from errcomp.calibration.evaluation.held_out import judged_runs
+from errcomp.calibration.evaluation.splits import SPLITS, check_split, split, vendor_of, vendors_of
 from errcomp.datasets import load_kernels
 from errcomp.errors import InputError
 

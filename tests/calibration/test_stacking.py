@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from errcomp.calibration import stacking
 from errcomp.calibration.design import QUANTILES
-from errcomp.calibration.scoring import grid_weights, pinball
-from errcomp.calibration.stacking import stack_weights
+from errcomp.calibration.estimators import stacking
+from errcomp.calibration.estimators.stacking import stack_weights
+from errcomp.calibration.evaluation.scoring import grid_weights, pinball
 from errcomp.errors import ErrcompError, InputError
 
 Z = stats.norm.ppf(QUANTILES)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration import forest as module
-from errcomp.calibration.forest import Forest
-from errcomp.calibration.spread import Spread, Spreads
-from errcomp.calibration.trees import TreeModel
+from errcomp.calibration.estimators import forest as module
+from errcomp.calibration.estimators.forest import Forest
+from errcomp.calibration.estimators.spread import Spread, Spreads
+from errcomp.calibration.estimators.trees import TreeModel
 from errcomp.errors import InputError
 
 

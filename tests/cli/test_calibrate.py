@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from errcomp.calibration import composition
-from errcomp.calibration._bayes_checks import Diagnostics
 from errcomp.calibration.design import LEVELS, QUANTILES
-from errcomp.calibration.hierarchical import Columns, HierarchicalModel
+from errcomp.calibration.estimators.bayesian.diagnostics import Diagnostics
+from errcomp.calibration.estimators.hierarchical import Columns, HierarchicalModel
 from errcomp.calibration.predictions import Predictions
 from errcomp.cli import calibrate
 from errcomp.errors import InputError, SmallSampleWarning

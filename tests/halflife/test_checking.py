@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.checking import check_validation
+from errcomp.halflife.gate.checking import check_validation
 from errcomp.tables import History
 
 

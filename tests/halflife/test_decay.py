@@ -12,8 +12,13 @@ import pytest
 from scipy import optimize, stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.decay import decay_half_lives, group_decay_half_life, profile, rolling_losses
 from errcomp.halflife.design import Panel
+from errcomp.halflife.estimators.decay import (
+    decay_half_lives,
+    group_decay_half_life,
+    profile,
+    rolling_losses,
+)
 
 
 def panel_of(rows, *, version=None, months=None):
@@ -194,7 +199,7 @@ def test_series_of_different_lengths_keep_their_order():
 def test_chunks_change_nothing(monkeypatch):
     rows = 0.01 * np.arange(20) + noise(7, 20)
     whole = decay_half_lives(panel_of(rows), threshold=0.1)
-    monkeypatch.setattr("errcomp.halflife.decay._CHUNK", 2)
+    monkeypatch.setattr("errcomp.halflife.estimators.decay._CHUNK", 2)
     parts = decay_half_lives(panel_of(rows), threshold=0.1)
     assert [one.high for one in parts] == pytest.approx([one.high for one in whole])
 

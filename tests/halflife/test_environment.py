@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.environment import attribute_steps, attribute_steps_of
+from errcomp.halflife.steps.environment import attribute_steps, attribute_steps_of
 from errcomp.tables.history import History
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import special, stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.forecast import (
+from errcomp.halflife.forecast.probabilities import (
     date_after,
     drops_below,
     forecast_drift,
@@ -161,7 +161,7 @@ def test_steps_of_any_size_fit_on_the_grid():
 def test_frequencies_that_are_left_out_do_not_count(spread, monkeypatch):
     asked = {"sizes": [0.2, -0.07, 0.03], "exposure": 40, "threshold": 0.1, "spread": spread}
     found = forecast_steps([0, 1, 30], **asked)
-    monkeypatch.setattr("errcomp.halflife._forecast_steps._SILENT", -1.0)
+    monkeypatch.setattr("errcomp.halflife.forecast.compound_poisson._SILENT", -1.0)
     assert found.probability == pytest.approx(
         forecast_steps([0, 1, 30], **asked).probability, abs=2e-11
     )

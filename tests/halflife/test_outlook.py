@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.outlook import AHEAD, Answer, GroupOutlook, Outlook, outlook
+from errcomp.halflife.forecast import AHEAD, Answer, GroupOutlook, Outlook, outlook
 from errcomp.report.tables.plain import plain
 from errcomp.tables import History
 

@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife import _pooling, pooled
+from errcomp.halflife import _pooling
 from errcomp.halflife.design import Panel
-from errcomp.halflife.expiry import expiry_of
-from errcomp.halflife.pooled import pooled_half_lives
+from errcomp.halflife.estimators import pooled
+from errcomp.halflife.estimators.expiry import expiry_of
+from errcomp.halflife.estimators.pooled import pooled_half_lives
 
 INF = np.inf
 #: Units of six groups; none of the fifth group expired.

@@ -10,7 +10,7 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.halflife.design import Panel
-from errcomp.halflife.recalibration import recalibrate
+from errcomp.halflife.gate.recalibration import recalibrate
 
 
 def panel_of_rows(error):

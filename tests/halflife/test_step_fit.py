@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from errcomp.halflife import _step_summary as _step_mixture
-from errcomp.halflife._step_batch import Batch, Cuts, by_length, levels_of
-from errcomp.halflife._step_scan import winsorised
-from errcomp.halflife._step_summary import Mixtures, interval, search
 from errcomp.halflife.design import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
+from errcomp.halflife.steps import summary as _step_mixture
+from errcomp.halflife.steps.batch import Batch, Cuts, by_length, levels_of
+from errcomp.halflife.steps.scan import winsorised
+from errcomp.halflife.steps.summary import Mixtures, interval, search
 
 # Batches
 

@@ -14,12 +14,12 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife import _step_scan as scan
-from errcomp.halflife._step_batch import Batch
-from errcomp.halflife._step_null import critical_evidence, p_values, segments_tabulated
-from errcomp.halflife._step_summary import search
 from errcomp.halflife.design import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
+from errcomp.halflife.steps import scan as scan
+from errcomp.halflife.steps.batch import Batch
+from errcomp.halflife.steps.null import critical_evidence, p_values, segments_tabulated
+from errcomp.halflife.steps.summary import search
 
 
 def wiggle(n, seed=0, sd=0.01):

@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife import _store_engine
-from errcomp.halflife._store_schema import SCHEMA
 from errcomp.halflife.store import Added, HistoryStore
+from errcomp.halflife.store import engine as _store_engine
+from errcomp.halflife.store.schema import SCHEMA
 
 ARCHIVE = sorted((Path(__file__).parents[1] / "data").glob("history-store-v*"))
 NOBODY = 65534

@@ -14,7 +14,7 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.halflife.design import Panel
-from errcomp.halflife.trajectory import error_trajectory, trajectory_half_life
+from errcomp.halflife.drift.trajectory import error_trajectory, trajectory_half_life
 
 
 def panel_of(rows, *, version=None, sd=0.0, clusters=None, months=None, frozen=False):

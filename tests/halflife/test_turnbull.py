@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife import turnbull as _npmle
-from errcomp.halflife.turnbull import cells_of, maximise, turnbull
+from errcomp.halflife.estimators import turnbull as _npmle
+from errcomp.halflife.estimators.turnbull import cells_of, maximise, turnbull
 
 INF = np.inf
 #: Twenty units looked at now and then.

@@ -10,8 +10,8 @@ import pytest
 from errcomp import Kernels
 from errcomp.errors import InputError
 from errcomp.propagation import ASSUMPTIONS, ErrorModel, correlation, fit_errors, given_errors
-from errcomp.propagation._residuals import LEVELS
-from errcomp.propagation.assumptions import Correlation, correlations
+from errcomp.propagation.errors.assumptions import Correlation, correlations
+from errcomp.propagation.errors.residuals import LEVELS
 
 TABLE = {
     "run": ["r"] * 5,

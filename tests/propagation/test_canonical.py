@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.propagation import _canonical_algebra
-from errcomp.propagation.canonical import Canonical, MomentsAlgebra, graph_moments
 from errcomp.propagation.graph import Kernel, Parallel, Quantity, Queue, Replicas, Serial, attach
-from errcomp.propagation.maxima import maximum_of_ranks, maximum_of_two
+from errcomp.propagation.graph import canonical_algebra as _canonical_algebra
+from errcomp.propagation.graph.canonical import Canonical, MomentsAlgebra, graph_moments
+from errcomp.propagation.graph.maxima import maximum_of_ranks, maximum_of_two
 from errcomp.propagation.sums import total_moments
 from errcomp.propagation.terms import Floats, Level, Terms
 

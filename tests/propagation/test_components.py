@@ -10,14 +10,14 @@ import pytest
 
 from errcomp import Kernels
 from errcomp.propagation import fit_errors
-from errcomp.propagation._residuals import LEVELS, Residuals
-from errcomp.propagation.components import (
+from errcomp.propagation.errors.components import (
     Components,
     Interval,
     _isotonic,
     _squares,
     estimate_components,
 )
+from errcomp.propagation.errors.residuals import LEVELS, Residuals
 
 
 def rows(cluster, label, run, kernel, name=None):

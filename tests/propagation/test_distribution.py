@@ -11,8 +11,8 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.propagation.distribution import FromDraws, FromMoments, stretched
+from errcomp.propagation.errors.tails import NORMAL_TAILS, Observed, Tails, observe
 from errcomp.propagation.sums import total_moments
-from errcomp.propagation.tails import NORMAL_TAILS, Observed, Tails, observe
 from errcomp.propagation.terms import Terms
 
 LEVELS = (0.01, 0.05, 0.3, 0.5, 0.9, 0.99)

@@ -11,9 +11,9 @@ import pytest
 from errcomp import Kernels
 from errcomp.errors import InputError
 from errcomp.propagation import ClassError, ErrorModel, correlation, fit_errors
-from errcomp.propagation._residuals import LEVELS, NOT_MODELLED
+from errcomp.propagation.errors.residuals import LEVELS, NOT_MODELLED
+from errcomp.propagation.errors.tails import Tails
 from errcomp.propagation.sums import total_moments
-from errcomp.propagation.tails import Tails
 
 INDEPENDENT = correlation("independent")
 

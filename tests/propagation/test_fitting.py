@@ -10,7 +10,7 @@ import pytest
 from errcomp import Kernels
 from errcomp.errors import InputError
 from errcomp.propagation import correlation, fit_errors
-from errcomp.propagation._residuals import NOT_MODELLED
+from errcomp.propagation.errors.residuals import NOT_MODELLED
 from errcomp.propagation.sums import total_moments
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from errcomp import Kernels
-from errcomp.propagation._residuals import NOT_MODELLED, residuals
-from errcomp.propagation.fitting import huber, locate
+from errcomp.propagation.errors.fitting import huber, locate
+from errcomp.propagation.errors.residuals import NOT_MODELLED, residuals
 
 
 def table(**columns):
@@ -49,7 +49,7 @@ def test_the_estimating_equation_is_solved():
 
 
 def test_the_last_step_is_returned_where_there_are_no_more(monkeypatch):
-    monkeypatch.setattr("errcomp.propagation.fitting._STEPS", 1)
+    monkeypatch.setattr("errcomp.propagation.errors.fitting._STEPS", 1)
     x = np.array([0.0, 1.0, 2.0, 9.0])
     assert 1.5 < huber(x) < x.mean()
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from errcomp.errors import InputError
-from errcomp.propagation.maxima import (
+from errcomp.propagation.graph.maxima import (
     clark,
     clark_log_normal,
     largest_standard_normal,

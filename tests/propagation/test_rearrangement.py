@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from errcomp.propagation._marginals import Marginals, standard_isf, standard_sf
-from errcomp.propagation._rearrangement import inside, outside, rearrange
+from errcomp.propagation.bounds.marginals import Marginals, standard_isf, standard_sf
+from errcomp.propagation.bounds.rearrangement import inside, outside, rearrange
 
 INF = math.inf
 

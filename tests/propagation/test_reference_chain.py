@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.propagation.reference_chain import Chain, Step
+from errcomp.propagation.errors.reference_chain import Chain, Step
 
 SURROGATE = Step("surrogate", "simulator", mape=0.0061)
 SIMULATOR = Step("simulator", "RTL", mape=(0.05, 0.10))

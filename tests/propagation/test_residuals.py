@@ -9,7 +9,7 @@ import pytest
 
 from errcomp import Kernels
 from errcomp.errors import InputError
-from errcomp.propagation._residuals import (
+from errcomp.propagation.errors.residuals import (
     LEVELS,
     NOT_MODELLED,
     by_run,

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.propagation import _rows, _sampling
-from errcomp.propagation._rows import rows_of, rows_of_sum, sum_of_lognormals
-from errcomp.propagation._sampling import Draws, Plan, Span, normals, plan
-from errcomp.propagation._sobol import ScrambledSobol
+from errcomp.propagation.montecarlo import rows as _rows
+from errcomp.propagation.montecarlo import sampling as _sampling
+from errcomp.propagation.montecarlo.rows import rows_of, rows_of_sum, sum_of_lognormals
+from errcomp.propagation.montecarlo.sampling import Draws, Plan, Span, normals, plan
+from errcomp.propagation.montecarlo.sobol import ScrambledSobol
 from errcomp.propagation.terms import Level, Terms
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from errcomp.propagation._sobol import ScrambledSobol
+from errcomp.propagation.montecarlo.sobol import ScrambledSobol
 
 
 def test_one_point_in_each_interval_of_every_coordinate() -> None:

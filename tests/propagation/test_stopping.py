@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.propagation._stopping import critical, intervals, layout, precision_of, quantiles
+from errcomp.propagation.montecarlo.stopping import (
+    critical,
+    intervals,
+    layout,
+    precision_of,
+    quantiles,
+)
 
 
 @pytest.mark.parametrize("draws", [512, 513, 1000, 10_000, 16_384, 100_000, 999_999, 2**20])

@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.propagation._sums_blocks import log_normals, row_covariances
 from errcomp.propagation.sums import (
     effective_number,
     error_budget,
@@ -21,6 +20,7 @@ from errcomp.propagation.sums import (
     total_from_covariance,
     total_moments,
 )
+from errcomp.propagation.sums.blocks import log_normals, row_covariances
 from errcomp.propagation.terms import Level, Terms
 
 KINDS = ("log-ratio", "relative", "absolute")

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.propagation.tails import (
+from errcomp.propagation.errors.tails import (
     NORMAL_TAILS,
     Observed,
     Tails,

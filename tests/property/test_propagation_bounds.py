@@ -7,8 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from errcomp.propagation._marginals import Marginals, locations, standard_isf
-from errcomp.propagation._rearrangement import inside, outside
 from errcomp.propagation.bounds import (
     BoundsAlgebra,
     band,
@@ -18,6 +16,8 @@ from errcomp.propagation.bounds import (
     quantile_bounds,
     variance_bounds,
 )
+from errcomp.propagation.bounds.marginals import Marginals, locations, standard_isf
+from errcomp.propagation.bounds.rearrangement import inside, outside
 from errcomp.propagation.psd import check_correlation, nearest_correlation
 from errcomp.propagation.terms import KINDS, Terms
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.propagation.canonical import Canonical, MomentsAlgebra, graph_moments
-from errcomp.propagation.maxima import maximum_of_two
+from errcomp.propagation.graph.canonical import Canonical, MomentsAlgebra, graph_moments
+from errcomp.propagation.graph.maxima import maximum_of_two
 from errcomp.propagation.sums import (
     effective_number,
     error_budget,

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errcomp.propagation._rows import rows_of_sum
-from errcomp.propagation._stopping import layout, quantiles
 from errcomp.propagation.montecarlo import SamplingAlgebra, simulate
+from errcomp.propagation.montecarlo.rows import rows_of_sum
+from errcomp.propagation.montecarlo.stopping import layout, quantiles
 from errcomp.propagation.terms import KINDS, Floats, Level, Terms
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.propagation.canonical import Canonical, MomentsAlgebra, graph_moments
+from errcomp.propagation.graph.canonical import Canonical, MomentsAlgebra, graph_moments
 from errcomp.propagation.sums import total_from_covariance, total_moments
 from errcomp.propagation.terms import Level, Terms
 

@@ -12,7 +12,7 @@ import pytest
 
 from errcomp import Kernels, datasets
 from errcomp import half_life as find_half_life
-from errcomp.calibration.scoring import abstention_curve
+from errcomp.calibration.evaluation.scoring import abstention_curve
 from errcomp.propagation import ClassError, ErrorModel, correlation, propagate
 from errcomp.report import calibration_figures, figures, halflife_figures
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from errcomp.calibration.scoring import abstention_curve
+from errcomp.calibration.evaluation.scoring import abstention_curve
 from errcomp.errors import InputError, MissingExtraError, NotDefinedError
 from errcomp.report import calibration_figures as draw
 from errcomp.report.figures import save

@@ -11,7 +11,7 @@ import pytest
 
 import errcomp as ec
 from errcomp.errors import InputError, MissingExtraError
-from errcomp.halflife.turnbull import turnbull
+from errcomp.halflife.estimators.turnbull import turnbull
 from errcomp.report import _halflife_parts as parts
 from errcomp.report import halflife_figures as draw
 from errcomp.report.figures import save
@@ -355,7 +355,7 @@ def test_the_law_that_scores_best_is_drawn():
     ax = draw.draw_survival(group)
     assert f"{best} law (best score)" in legend(ax)
     x, y = line(ax, f"{best} law (best score)").get_xydata().T
-    from errcomp.halflife.parametric import fit_law
+    from errcomp.halflife.estimators.parametric import fit_law
 
     fit = fit_law(*group.expiry["releases"].intervals("face"), best)
     assert np.interp(fit.median, x, y) == pytest.approx(50, abs=0.5)

@@ -11,11 +11,11 @@ from errcomp.report.sections import _MAKERS
 
 HOMES = {
     "Audit": "errcomp.claims.auditing",
-    "Checked": "errcomp.halflife.checking",
+    "Checked": "errcomp.halflife.gate.checking",
     "DriversResult": "errcomp.drivers",
     "Evaluation": "errcomp.calibration.evaluation",
     "HalfLives": "errcomp.halflife.results",
-    "Outlook": "errcomp.halflife.outlook",
+    "Outlook": "errcomp.halflife.forecast",
     "Predictions": "errcomp.calibration.predictions",
     "Propagation": "errcomp.propagation",
     "Replication": "errcomp.claims.replicate",

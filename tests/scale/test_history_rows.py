@@ -14,10 +14,10 @@ import pytest
 
 from errcomp._frames import _cells
 from errcomp.errors import InputError
+from errcomp.halflife.drift.variogram import drift_variogram
 from errcomp.halflife.fitting import half_life
-from errcomp.halflife.outlook import outlook
+from errcomp.halflife.forecast import outlook
 from errcomp.halflife.panel import PanelOf, panel_of
-from errcomp.halflife.variogram import drift_variogram
 from errcomp.scale.history import HistoryRows, history_of
 from errcomp.tables import History
 from tests.scale.test_engines import ENGINES

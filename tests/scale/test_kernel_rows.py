@@ -13,7 +13,7 @@ import pytest
 
 from errcomp import datasets
 from errcomp._frames import _cells
-from errcomp.calibration.kernel_corrections import KernelCorrection
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.errors import InputError
 from errcomp.scale.kernels import KernelRows, kernels_of
 from errcomp.tables import Kernels

@@ -16,17 +16,17 @@ from errcomp.errors import MissingExtraError
 
 pytest.importorskip("sklearn")
 
-from errcomp.calibration._bayes_compat import import_arviz, import_pymc
-from errcomp.calibration._bayes_input import Runs, assign_columns
-from errcomp.calibration._bayes_model import (
+from errcomp.calibration.estimators.bayesian import BayesianResidual, Posterior
+from errcomp.calibration.estimators.bayesian.compat import import_arviz, import_pymc
+from errcomp.calibration.estimators.bayesian.inputs import Runs, assign_columns
+from errcomp.calibration.estimators.bayesian.model import (
     GraphData,
     Structure,
     effects,
     prior_draws,
     sample_graph,
 )
-from errcomp.calibration.bayesian import BayesianResidual, Posterior
-from errcomp.calibration.hierarchical import HierarchicalModel
+from errcomp.calibration.estimators.hierarchical import HierarchicalModel
 
 pytestmark = [pytest.mark.extras, pytest.mark.slow]
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from errcomp.calibration._differences import difference, figure_of, mean_in_clusters
-from errcomp.calibration._held_out import HeldOut
-from errcomp.calibration._judging import judge
 from errcomp.calibration.design import LEVELS, QUANTILES
-from errcomp.calibration.scoring import (
+from errcomp.calibration.estimators.stacking import _best_weights, stack_weights
+from errcomp.calibration.evaluation.differences import difference, figure_of, mean_in_clusters
+from errcomp.calibration.evaluation.held_out import HeldOut
+from errcomp.calibration.evaluation.judging import judge
+from errcomp.calibration.evaluation.scoring import (
     abstention_curve,
     crps_from_quantiles,
     grid_weights,
     pinball,
     pit_from_quantiles,
 )
-from errcomp.calibration.stacking import _best_weights, stack_weights
 
 Z, TAILS = stats.norm.ppf(QUANTILES), stats.norm.ppf((1 + np.array(LEVELS)) / 2)
 SIGMA = 0.1

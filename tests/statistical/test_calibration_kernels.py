@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.calibration.kernel_corrections import KernelCorrection
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.datasets import load_kernels
 from errcomp.tables import Kernels
 

@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 import errcomp as ec
-from errcomp.calibration._held_out import HeldOut
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import Evaluation
+from errcomp.calibration.evaluation.held_out import HeldOut
 from errcomp.claims.registry import user_claim
 from errcomp.metrics.bands import coverage_interval
 from errcomp.propagation.validation import LEVELS_SHOWN, Validation, ValidationRow

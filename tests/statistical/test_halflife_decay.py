@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.halflife.decay import decay_half_lives
 from errcomp.halflife.design import Panel
+from errcomp.halflife.estimators.decay import decay_half_lives
 
 pytestmark = pytest.mark.slow
 

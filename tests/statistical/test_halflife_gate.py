@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.halflife._gate_shifts import fit_law, holm, p_values, shifts
 from errcomp.halflife.design import Panel
-from errcomp.halflife.forecast import forecast_drift, forecast_steps, forecast_survival
+from errcomp.halflife.forecast.probabilities import (
+    forecast_drift,
+    forecast_steps,
+    forecast_survival,
+)
 from errcomp.halflife.gate import check, spent
+from errcomp.halflife.gate.shifts import fit_law, holm, p_values, shifts
 
 LOOKS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 35, 50)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.halflife.outlook import AHEAD, outlook
+from errcomp.halflife.forecast import AHEAD, outlook
 from errcomp.tables import History
 
 pytestmark = pytest.mark.slow

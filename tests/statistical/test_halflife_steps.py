@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.halflife import _step_scan as scan
-from errcomp.halflife._step_batch import Batch
-from errcomp.halflife._step_summary import search
 from errcomp.halflife.design import Panel
-from errcomp.halflife.environment import attribute_steps
 from errcomp.halflife.steps import find_steps_of
+from errcomp.halflife.steps import scan as scan
+from errcomp.halflife.steps.batch import Batch
+from errcomp.halflife.steps.environment import attribute_steps
+from errcomp.halflife.steps.summary import search
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from scipy import stats
 from errcomp import Kernels
 from errcomp.metrics.bands import coverage_interval
 from errcomp.propagation import correlation, fit_errors
-from errcomp.propagation._residuals import residuals
 from errcomp.propagation.distribution import FromMoments
-from errcomp.propagation.fitting import _fit
+from errcomp.propagation.errors.fitting import _fit
+from errcomp.propagation.errors.residuals import residuals
+from errcomp.propagation.errors.tails import Tails, estimate_df, normal_scores, variance_df
 from errcomp.propagation.sums import total_moments
-from errcomp.propagation.tails import Tails, estimate_df, normal_scores, variance_df
 
 #: Standard deviation of the effect of a device, a class on it, a run, a class in it, and a kernel.
 CLASSES = (0.02, 0.08, 0.0, 0.06, 0.10)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.propagation.canonical import Canonical, MomentsAlgebra, graph_moments
-from errcomp.propagation.maxima import maximum_of_ranks, maximum_of_two
+from errcomp.propagation.graph.canonical import Canonical, MomentsAlgebra, graph_moments
+from errcomp.propagation.graph.maxima import maximum_of_ranks, maximum_of_two
 from errcomp.propagation.sums import error_budget, total_moments
 from errcomp.propagation.terms import Floats, Level, Terms
 
@@ -305,7 +305,7 @@ def test_following_shared_causes_alone_is_wrong_by_a_factor_of_two(
     terms = make(np.ones(len(before)), 0.3)
     x = np.concatenate([simulated(before, draw(terms, 2000, rng)) for _ in range(3)])
     assert graph_moments(terms, analytic(before)).sd == pytest.approx(x.std(), rel=0.06)
-    monkeypatch.setattr("errcomp.propagation._canonical_algebra.FACTORS", 0)
+    monkeypatch.setattr("errcomp.propagation.graph.canonical_algebra.FACTORS", 0)
     textbook = graph_moments(terms, analytic(before))
     assert textbook.sd < 0.5 * x.std()
     assert textbook.mean > 1.02 * x.mean()

@@ -21,11 +21,11 @@ __all__ = ["KINDS", "FeatureRange", "Member", "ModelContent", "plain_json", "por
 
 #: The class that makes a member of each kind again.
 KINDS = {
-    "hierarchical": ("errcomp.calibration.hierarchical", "HierarchicalModel"),
-    "kernel-correction": ("errcomp.calibration.kernel_corrections", "KernelCorrection"),
-    "linear": ("errcomp.calibration.linear", "LinearModel"),
+    "hierarchical": ("errcomp.calibration.estimators.hierarchical", "HierarchicalModel"),
+    "kernel-correction": ("errcomp.calibration.kernels", "KernelCorrection"),
+    "linear": ("errcomp.calibration.estimators.linear", "LinearModel"),
     "training": ("errcomp.calibration.training", "Training"),
-    "trees": ("errcomp.calibration.trees", "TreeModel"),
+    "trees": ("errcomp.calibration.estimators.trees", "TreeModel"),
 }
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}(?:\.[A-Za-z0-9_]{1,64})?")

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from errcomp.errors import InputError
-from errcomp.propagation.errormodel import ClassError, ErrorModel
+from errcomp.propagation.errors.model import ClassError, ErrorModel
 from errcomp.propagation.graph import Collective, Quantity
 from errcomp.propagation.graph.collectives import Operation
 from errcomp.tables import Kernels

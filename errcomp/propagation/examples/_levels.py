@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from errcomp.errors import InputError, describe_names
-from errcomp.propagation.errormodel import ErrorModel
+from errcomp.propagation.errors.model import ErrorModel
 from errcomp.propagation.graph import Node
 from errcomp.propagation.outcome import Outcome
 from errcomp.propagation.propagating import propagate

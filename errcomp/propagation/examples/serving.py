@@ -63,7 +63,7 @@ from errcomp.propagation.graph import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from errcomp.propagation.errormodel import ErrorModel
+    from errcomp.propagation.errors.model import ErrorModel
     from errcomp.tables import Kernels
 
 __all__ = [

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.propagation.assumptions import correlation
+from errcomp.propagation.errors.assumptions import correlation
 from errcomp.propagation.examples._figures import (
     BF16,
     MS,
@@ -55,7 +55,7 @@ from errcomp.propagation.graph import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from errcomp.propagation.errormodel import ErrorModel
+    from errcomp.propagation.errors.model import ErrorModel
     from errcomp.propagation.terms import Terms
     from errcomp.tables import Kernels
 

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from errcomp.errors import InputError, describe_names
 from errcomp.propagation.graph._fields import listed, name, number, read_object, shown
 from errcomp.propagation.graph._node import Node, asking_once, read_node
-from errcomp.propagation.graph._schedule import Schedule, schedule
 from errcomp.propagation.graph.algebra import Algebra
 from errcomp.propagation.graph.nodes import CHAKRA
+from errcomp.propagation.graph.schedule import Schedule, schedule
 from errcomp.propagation.terms import Floats, Integers
 
 __all__ = ["Dag", "Sampling"]

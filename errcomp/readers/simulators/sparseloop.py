@@ -47,9 +47,9 @@ def read(path: str | PathLike[str]) -> Output:
     Returns
     -------
     Output
-        Of stats files what `errcomp.readers.simulators.timeloop.read` gives, and ``energy per algorithmic
-        compute``. Of lists ``time`` in cycles by ``kernel`` (the layer): predicted, measured or
-        both. What the artifact calls truth is not said to be silicon.
+        Of stats files what `errcomp.readers.simulators.timeloop.read` gives, and ``energy per
+        algorithmic compute``. Of lists ``time`` in cycles by ``kernel`` (the layer): predicted,
+        measured or both. What the artifact calls truth is not said to be silicon.
 
     Raises
     ------

@@ -146,7 +146,7 @@ def report_evaluation(
 
 
 def _estimators(result: Evaluation, wanted: Sequence[str] | None) -> list[str]:
-    from errcomp.calibration.members import BASELINES
+    from errcomp.calibration.estimators.members import BASELINES
 
     there = list(dict.fromkeys(row.estimator for row in result.rows))
     if wanted is None:
@@ -202,7 +202,7 @@ def _judge(
 
 def _difference(split: str, held: HeldOut, level: float) -> Estimate:
     """Return the mean error less that of the sum of kernels, paired by run."""
-    from errcomp.calibration._differences import clusters_of, mean_in_clusters
+    from errcomp.calibration.evaluation.differences import clusters_of, mean_in_clusters
 
     values = held.ape - held.naive().ape
     clusters = clusters_of(split, held)
@@ -211,8 +211,8 @@ def _difference(split: str, held: HeldOut, level: float) -> Estimate:
 
 def _coverage(split: str, held: HeldOut, level: float) -> tuple[float, float, float] | None:
     """Return the share inside the 90 % band with its widest interval; None without bands."""
-    from errcomp.calibration._differences import clusters_of
     from errcomp.calibration.design import LEVELS
+    from errcomp.calibration.evaluation.differences import clusters_of
 
     at = LEVELS.index(_BAND)
     there = ~np.isnan(held.high[:, at] - held.low[:, at])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from errcomp.errors import InputError
-from errcomp.propagation.errormodel import ErrorModel
+from errcomp.propagation.errors.model import ErrorModel
 from errcomp.propagation.outcome import Band, Outcome, Propagation
 from errcomp.propagation.sums import Budget
 from errcomp.propagation.validation import ValidationRow

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.calibration._differences import Difference, VendorTransfer
-from errcomp.calibration._held_out import HeldOut, Refused
-from errcomp.calibration._judging import BandRow, EvaluationRow, GroupRow, RunError
 from errcomp.calibration.design import LEVELS, QUANTILES, TASKS, Floats
 from errcomp.calibration.evaluation import Evaluation
-from errcomp.calibration.scoring import Abstention
-from errcomp.calibration.splits import SPLITS
+from errcomp.calibration.evaluation.differences import Difference, VendorTransfer
+from errcomp.calibration.evaluation.held_out import HeldOut, Refused
+from errcomp.calibration.evaluation.judging import BandRow, EvaluationRow, GroupRow, RunError
+from errcomp.calibration.evaluation.scoring import Abstention
+from errcomp.calibration.evaluation.splits import SPLITS
 from errcomp.metrics import figure
 from errcomp.report.documents._common import ends
 from errcomp.report.documents._fields import (

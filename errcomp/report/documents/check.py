@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from errcomp.halflife._gate_result import GateResult
-from errcomp.halflife._gate_shifts import Law
-from errcomp.halflife._gate_verdicts import VERDICTS
-from errcomp.halflife.checking import Checked
-from errcomp.halflife.recalibration import Recalibration
+from errcomp.halflife.gate.checking import Checked
+from errcomp.halflife.gate.recalibration import Recalibration
+from errcomp.halflife.gate.result import GateResult
+from errcomp.halflife.gate.shifts import Law
+from errcomp.halflife.gate.verdicts import VERDICTS
 from errcomp.report.documents._fields import (
     Field,
     above,

@@ -10,16 +10,16 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from errcomp.halflife._step_results import Step, Steps
 from errcomp.halflife.design import Clock, HalfLife, Panel
-from errcomp.halflife.environment import Attribution
-from errcomp.halflife.environment import Verdict as PutDownTo
-from errcomp.halflife.expiry import Expiry
+from errcomp.halflife.drift.trajectory import Trajectory
+from errcomp.halflife.drift.variogram import Variogram
+from errcomp.halflife.estimators.expiry import Expiry
 from errcomp.halflife.noise import NoiseFloor, Source
 from errcomp.halflife.results import GroupHalfLife, HalfLives, ReleaseStep
+from errcomp.halflife.steps.environment import Attribution
+from errcomp.halflife.steps.environment import Verdict as PutDownTo
+from errcomp.halflife.steps.results import Step, Steps
 from errcomp.halflife.threshold import Threshold
-from errcomp.halflife.trajectory import Trajectory
-from errcomp.halflife.variogram import Variogram
 from errcomp.report.documents._common import Absent, dropped, ends, keys_of
 from errcomp.report.documents._fields import (
     Field,

@@ -11,12 +11,12 @@ import numpy as np
 
 from errcomp.errors import InputError
 from errcomp.propagation import Propagation, Validation
-from errcomp.propagation._residuals import LEVELS
-from errcomp.propagation.components import Components, Interval
-from errcomp.propagation.errormodel import ClassError, ErrorModel
+from errcomp.propagation.errors.components import Components, Interval
+from errcomp.propagation.errors.model import ClassError, ErrorModel
+from errcomp.propagation.errors.residuals import LEVELS
+from errcomp.propagation.errors.tails import Observed, Tails
 from errcomp.propagation.outcome import Band, Outcome
 from errcomp.propagation.sums import Budget
-from errcomp.propagation.tails import Observed, Tails
 from errcomp.propagation.terms import KINDS
 from errcomp.propagation.validation import ValidationRow
 from errcomp.report.documents._agreement import (

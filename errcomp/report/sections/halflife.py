@@ -16,9 +16,9 @@ from errcomp.report.tables.halflife import answers_of, fit_tables, label_of, tim
 from errcomp.results import format_fraction
 
 if TYPE_CHECKING:
-    from errcomp.halflife.checking import Checked
     from errcomp.halflife.design import HalfLife
-    from errcomp.halflife.outlook import GroupOutlook, Outlook
+    from errcomp.halflife.forecast import GroupOutlook, Outlook
+    from errcomp.halflife.gate.checking import Checked
     from errcomp.halflife.results import GroupHalfLife, HalfLives
 
 __all__ = ["check_section", "forecast_section", "half_lives_section"]

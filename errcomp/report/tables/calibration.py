@@ -9,8 +9,8 @@ from errcomp.report.tables._table import Column, Table
 from errcomp.results import format_number
 
 if TYPE_CHECKING:
+    from errcomp.calibration.estimators.hierarchical import LaunchOverhead
     from errcomp.calibration.fitted import CompositionModel
-    from errcomp.calibration.hierarchical import LaunchOverhead
 
 __all__ = [
     "LAUNCH_WORDS",
@@ -111,9 +111,9 @@ def model_document(model: CompositionModel) -> dict[str, Any]:
 
 def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
     """Return what launches cost by the Bayesian fit, where there is one, with their feature."""
+    from errcomp.calibration.estimators.hierarchical import HierarchicalModel
+    from errcomp.calibration.estimators.members import columns_of
     from errcomp.calibration.features import FEATURES
-    from errcomp.calibration.hierarchical import HierarchicalModel
-    from errcomp.calibration.members import columns_of
 
     physical = model.members.get("bayesian")
     if not isinstance(physical, HierarchicalModel):

@@ -11,9 +11,9 @@ from errcomp.report.tables._table import Column, Table
 from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
-    from errcomp.halflife._gate_result import GateResult
-    from errcomp.halflife.checking import Checked
-    from errcomp.halflife.recalibration import Recalibration
+    from errcomp.halflife.gate.checking import Checked
+    from errcomp.halflife.gate.recalibration import Recalibration
+    from errcomp.halflife.gate.result import GateResult
 
 __all__ = ["check_tables"]
 

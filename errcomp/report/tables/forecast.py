@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from errcomp.halflife.design import Clock
-    from errcomp.halflife.outlook import Answer, GroupOutlook, Outlook
+    from errcomp.halflife.forecast import Answer, GroupOutlook, Outlook
 
 __all__ = ["forecast_tables"]
 

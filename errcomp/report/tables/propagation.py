@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from errcomp.propagation._residuals import LEVELS, NOT_MODELLED
+from errcomp.propagation.errors.residuals import LEVELS, NOT_MODELLED
 from errcomp.report.tables._table import Column, Table
 from errcomp.results import format_fraction, format_number
 

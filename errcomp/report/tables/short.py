@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from errcomp.claims.replicate import Replication
     from errcomp.claims.search import SearchResult
     from errcomp.drivers import DriversResult
-    from errcomp.halflife.checking import Checked
-    from errcomp.halflife.outlook import Outlook
+    from errcomp.halflife.forecast import Outlook
+    from errcomp.halflife.gate.checking import Checked
     from errcomp.halflife.results import HalfLives
     from errcomp.propagation import Propagation, Validation
     from errcomp.summary import Summary

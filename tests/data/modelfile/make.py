@@ -45,19 +45,19 @@ def simulated():
 
 
 def linear(x, y, **known):
-    from errcomp.calibration.baselines import RobustLinear
+    from errcomp.calibration.estimators.baselines import RobustLinear
 
     return RobustLinear().fit(x, y, **known)
 
 
 def trees(x, y, **known):
-    from errcomp.calibration.boosted import BoostedResidual
+    from errcomp.calibration.estimators.boosted import BoostedResidual
 
     return BoostedResidual(offset=1, max_rounds=40, seed=1).fit(x, y, **known)
 
 
 def hierarchical(x, y, **known):
-    from errcomp.calibration.bayesian import BayesianResidual
+    from errcomp.calibration.estimators.bayesian import BayesianResidual
 
     short = {"draws": 60, "tune": 300, "chains": 2, "check": "ignore"}
     return BayesianResidual(launch=(0,), offset=1, seed=1, cores=1, **short).fit(x, y, **known)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.propagation.canonical import MomentsAlgebra
 from errcomp.propagation.examples._levels import ASSUMED, KERNELS
 from errcomp.propagation.examples.training import (
     Accelerator,
@@ -20,6 +19,7 @@ from errcomp.propagation.examples.training import (
     training_job,
 )
 from errcomp.propagation.graph import time_at
+from errcomp.propagation.graph.canonical import MomentsAlgebra
 
 EXACT = Accelerator(
     gemm_spread=0.0,

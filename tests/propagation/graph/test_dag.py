@@ -82,7 +82,7 @@ def test_finish_times_and_critical_paths(seed: int, streams: int) -> None:
 
 
 def test_draws_beyond_one_chunk_and_counts_beyond_one_flush(monkeypatch) -> None:
-    from errcomp.propagation.graph import _schedule
+    from errcomp.propagation.graph import schedule as _schedule
 
     dag = random_dag(40, 7)
     durations = np.random.default_rng(0).lognormal(size=(40, 5000))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.calibration._held_out import HeldOut, Refused
-from errcomp.calibration._judging import judge
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import Evaluation
+from errcomp.calibration.evaluation.held_out import HeldOut, Refused
+from errcomp.calibration.evaluation.judging import judge
 from errcomp.errors import InputError
 from errcomp.report.checks.evaluation import report_evaluation
 

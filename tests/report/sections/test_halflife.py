@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import errcomp as ec
-from errcomp.halflife.outlook import Outlook, outlook
+from errcomp.halflife.forecast import Outlook, outlook
 from errcomp.halflife.results import GroupHalfLife, HalfLives
 from errcomp.report.documents._fields import Field
 from errcomp.report.documents.half_lives import read_half_lives

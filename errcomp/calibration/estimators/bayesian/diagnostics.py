@@ -1,0 +1,220 @@
+"""Diagnostics of sampling: whether the draws can be relied on, and what to do where they cannot."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from errcomp.calibration.design import Floats
+from errcomp.calibration.estimators.bayesian.compat import import_arviz
+from errcomp.errors import ErrcompError, SmallSampleWarning
+
+__all__ = [
+    "Check",
+    "Diagnostics",
+    "SamplingError",
+    "SamplingWarning",
+    "diagnose",
+    "enforce",
+    "warn_of",
+]
+
+Check = Literal["raise", "warn", "ignore"]
+
+_MOST_RHAT, _LEAST_ESS, _LEAST_BFMI = 1.01, 400.0, 0.3
+#: Below this many draws in all, R-hat and ESS are asked for what so few draws can show.
+_FEWEST_IN_FULL = 2000
+_MOST_RHAT_SHORT, _LEAST_ESS_SHARE = 1.05, 0.1
+_NAMED = 3
+
+
+class SamplingError(ErrcompError, RuntimeError):
+    """The draws cannot be relied on; the posterior is kept for inspection, nothing predicts."""
+
+
+class SamplingWarning(UserWarning):
+    """The draws cannot be relied on, or there are fewer than were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """How well the posterior was sampled.
+
+    Attributes
+    ----------
+    max_rhat : float
+        Largest rank-normalised split R-hat of all parameters; at most 1.01.
+    min_ess_bulk, min_ess_tail : float
+        Smallest effective sample sizes of all parameters; above 400.
+    divergences : int
+        Divergent transitions after tuning; none.
+    min_bfmi : float
+        Smallest Bayesian fraction of missing information of the chains; above 0.3.
+    chains, draws : int
+        Finished chains, and draws of each.
+    seconds : float
+        Sampling alone, without compiling.
+    interrupted : bool
+        Chains are missing because sampling was interrupted.
+    problems : tuple of str
+        What is not as it should be, with the worst parameters; empty if all is well.
+
+    Notes
+    -----
+    Below 2000 draws in all (short fits inside a cross-validation) R-hat may be 1.05 and ESS must
+    be above a tenth of the draws.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-Normalization, Folding, and
+    Localization: An Improved R-hat", Bayesian Analysis 16(2), doi:10.1214/20-BA1221. Betancourt
+    (2016), "Diagnosing Suboptimal Cotangent Disintegrations in Hamiltonian Monte Carlo",
+    arXiv:1604.00695.
+    """
+
+    max_rhat: float
+    min_ess_bulk: float
+    min_ess_tail: float
+    divergences: int
+    min_bfmi: float
+    chains: int
+    draws: int
+    seconds: float
+    interrupted: bool
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def diagnose(
+    posterior: Mapping[str, Floats],
+    labels: Mapping[str, Sequence[Sequence[str]]],
+    *,
+    divergent: Any,
+    energy: Floats,
+    seconds: float,
+    interrupted: bool,
+) -> Diagnostics:
+    """Judge the draws.
+
+    Parameters
+    ----------
+    posterior : mapping of str to ndarray, shape (chains, draws, ...)
+    labels : mapping of str to sequence of sequences of str
+        Names along each further axis, of those that have some.
+    divergent : ndarray of bool, shape (chains, draws)
+    energy : ndarray, shape (chains, draws)
+    seconds : float
+    interrupted : bool
+    """
+    az = import_arviz()
+    chains, draws = energy.shape
+    # One chain is judged by its halves: whether it has settled can be seen, not where others go.
+    judged = {name: _halved(v) if chains == 1 else v for name, v in posterior.items()}
+    data = az.convert_to_dataset(judged)
+    # What does not vary has no R-hat: NaN, which is a problem below.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        figures = {
+            "R-hat": _by_parameter(az.rhat(data), labels),
+            "bulk ESS": _by_parameter(az.ess(data, method="bulk"), labels),
+            "tail ESS": _by_parameter(az.ess(data, method="tail"), labels),
+        }
+    full = chains * draws >= _FEWEST_IN_FULL
+    rhat = _MOST_RHAT if full else _MOST_RHAT_SHORT
+    ess = _LEAST_ESS if full else min(_LEAST_ESS, _LEAST_ESS_SHARE * chains * draws)
+    bfmi = float(np.min(az.bfmi(energy)))
+    divergences = int(np.sum(divergent))
+    problems = [
+        *_worst("R-hat", figures["R-hat"], above=rhat),
+        *_worst("bulk ESS", figures["bulk ESS"], below=ess),
+        *_worst("tail ESS", figures["tail ESS"], below=ess),
+    ]
+    if divergences:
+        problems.append(f"{divergences} divergent transitions of {chains * draws}")
+    if not bfmi > _LEAST_BFMI:
+        problems.append(f"BFMI {bfmi:.2f} in a chain (at least {_LEAST_BFMI})")
+    return Diagnostics(
+        max_rhat=max(figures["R-hat"].values()),
+        min_ess_bulk=min(figures["bulk ESS"].values()),
+        min_ess_tail=min(figures["tail ESS"].values()),
+        divergences=divergences,
+        min_bfmi=bfmi,
+        chains=chains,
+        draws=draws,
+        seconds=seconds,
+        interrupted=interrupted,
+        problems=tuple(problems),
+    )
+
+
+def warn_of(caveats: Sequence[str], found: Diagnostics, chains: int, check: Check) -> None:
+    """Warn of what the data do not say, and of chains that are missing of those asked for."""
+    if check != "ignore":
+        for caveat in caveats:
+            warnings.warn(caveat, SmallSampleWarning, stacklevel=3)
+    if found.interrupted:
+        warnings.warn(
+            f"sampling was interrupted: {found.chains} of {chains} chains were finished and are "
+            "kept, the others are lost.",
+            SamplingWarning,
+            stacklevel=3,
+        )
+
+
+def enforce(found: Diagnostics, check: Check) -> None:
+    """Refuse bad draws, or warn of them.
+
+    Raises
+    ------
+    SamplingError
+        Something is wrong and `check` is ``"raise"``.
+    """
+    if found.ok or check == "ignore":
+        return
+    message = (
+        f"the posterior was not sampled well: {'; '.join(found.problems)}. Use more draws and tune "
+        f"(now {found.chains} chains of {found.draws} draws), then a larger target_accept; if that "
+        'does not help, drop features that say the same. check="warn" or "ignore" goes on with it.'
+    )
+    if check == "raise":
+        raise SamplingError(message)
+    warnings.warn(message, SamplingWarning, stacklevel=3)
+
+
+def _halved(values: Floats) -> Floats:
+    half = values.shape[1] // 2
+    return np.concatenate([values[:, :half], values[:, half : 2 * half]])
+
+
+def _by_parameter(data: Any, labels: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, float]:
+    """Return the figure of every scalar parameter by name, e.g. device_shift[H100]."""
+    found: dict[str, float] = {}
+    for name, values in data.data_vars.items():
+        each = [f"[{', '.join(at)}]" if at else "" for at in product(*labels.get(name, ()))]
+        of = [f"{name}{at}" for at in each]
+        found.update(zip(of, np.ravel(values.values).tolist(), strict=True))
+    return found
+
+
+def _worst(
+    word: str, values: Mapping[str, float], *, above: float = math.inf, below: float = -math.inf
+) -> list[str]:
+    """Name the parameters that are furthest out; NaN (a constant) is out too."""
+    bad = {name: v for name, v in values.items() if not below < v <= above}
+    if not bad:
+        return []
+    sign = 1 if below > -math.inf else -1
+    order = sorted(bad, key=lambda name: (not math.isnan(bad[name]), sign * bad[name]))
+    named = ", ".join(f"{name} {bad[name]:.5g}" for name in order[:_NAMED])
+    more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+    limit = f"at most {above:g}" if above < math.inf else f"above {below:g}"
+    return [f"{word} of {named}{more} ({limit})"]

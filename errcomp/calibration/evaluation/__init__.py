@@ -1,0 +1,379 @@
+"""Held-out evaluation: what a way of fitting is worth on models, devices and vendors it never saw.
+
+Everything is nested. The whole fit, with all that it tunes and calibrates inside, is made anew
+without each held-out group, and predicts its runs without being given what they took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from errcomp._showing import Shown
+from errcomp.calibration.design import TASKS, Design, Names, Task
+from errcomp.calibration.evaluation.differences import (
+    Difference,
+    VendorTransfer,
+    difference,
+    vendor_transfers,
+)
+from errcomp.calibration.evaluation.held_out import (
+    HeldOut,
+    Make,
+    Predict,
+    Refused,
+    held_out,
+    judged_runs,
+)
+from errcomp.calibration.evaluation.judging import BandRow, EvaluationRow, GroupRow, RunError, judge
+from errcomp.calibration.evaluation.splits import Split, check_split, split
+from errcomp.calibration.preparing import runs_at
+from errcomp.errors import InputError
+from errcomp.tables import Kernels
+
+__all__ = [
+    "BandRow",
+    "Difference",
+    "Evaluation",
+    "EvaluationRow",
+    "GroupRow",
+    "HeldOut",
+    "Make",
+    "Predict",
+    "Refused",
+    "RunError",
+    "VendorTransfer",
+    "evaluate",
+    "training_parts",
+]
+
+_BASELINES = ("sum", "global", "device", "linear")
+_RANDOM, _VENDOR, _DEVICE = "random", "leave-vendor-out", "leave-device-out"
+_FOLDS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation(Shown):
+    """Held-out results of several estimators under several splits.
+
+    Attributes
+    ----------
+    task : {"composition", "prediction"}
+    unit : str or None
+        Of the times in `held_out` and of `EvaluationRow.worst`.
+    rows : tuple of EvaluationRow
+        One per split and estimator.
+    held_out : mapping of (split, estimator) to HeldOut
+        The predictions themselves, for figures.
+    flattery : tuple of Difference
+        For each split of groups: its mean error less that of random splits, on the same runs. What
+        a random split would have hidden. Empty unless ``random`` was among the splits.
+    transfer : tuple of VendorTransfer
+        Per vendor; empty unless ``leave-vendor-out`` and ``leave-device-out`` were asked for.
+    refused : tuple of Refused
+        What was not answered, with the reason.
+    not_judged : tuple of str
+        Runs without a measurement, or without the time of all their kernels.
+    not_done : mapping of str to str
+        Splits without a row, with the reason: these runs do not allow it (there is one device
+        only), or no estimator answered.
+    seed : int
+    """
+
+    task: Task
+    unit: str | None
+    rows: tuple[EvaluationRow, ...]
+    held_out: Mapping[tuple[str, str], HeldOut]
+    flattery: tuple[Difference, ...]
+    transfer: tuple[VendorTransfer, ...]
+    refused: tuple[Refused, ...]
+    not_judged: tuple[str, ...]
+    not_done: Mapping[str, str]
+    seed: int
+
+    def row(self, split: str, estimator: str) -> EvaluationRow:
+        """Return the row of a split and an estimator.
+
+        Raises
+        ------
+        InputError
+            There is none; the message lists those that there are.
+        """
+        for row in self.rows:
+            if (row.split, row.estimator) == (split, estimator):
+                return row
+        there = ", ".join(f"{row.split} {row.estimator}" for row in self.rows)
+        raise InputError(f"no row for {split!r} and {estimator!r}. Rows: {there}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: fractions, not percent."""
+        return {
+            "task": self.task,
+            "unit": self.unit,
+            "rows": [row.to_dict() for row in self.rows],
+            "against_baselines": [d.to_dict() for row in self.rows for d in row.against],
+            "flattery": [d.to_dict() for d in self.flattery],
+            "vendor_transfer": [t.to_dict() for t in self.transfer],
+            "refused": [asdict(r) for r in self.refused],
+            "not_judged": list(self.not_judged),
+            "not_done": dict(self.not_done),
+            "seed": self.seed,
+            "held_out": [
+                {"split": split, "estimator": best, "runs": self.held_out[split, best].to_dict()}
+                for split, best in self._best()
+                if (split, best) in self.held_out
+            ],
+        }
+
+    def _best(self) -> list[tuple[str, str]]:
+        """Return each split with the estimator of the lowest mean error, the first of several."""
+        found = []
+        for name in dict.fromkeys(row.split for row in self.rows):
+            rows = [row for row in self.rows if row.split == name]
+            found.append((name, min(rows, key=lambda r: r.figures["mean_ape"].value).estimator))
+        return found
+
+
+def evaluate(
+    make: Make,
+    kernels: Kernels,
+    *,
+    task: Task = "composition",
+    estimators: Sequence[str] | None = None,
+    splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
+    baselines: Sequence[str] = _BASELINES,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    r"""Fit without each held-out group, predict it, and judge errors, bands and abstention.
+
+    For each group g of a split, with everything that a fit tunes tuned inside it:
+
+    .. math:: \hat e_r = \mathrm{make}\big(\{r' : g(r') \ne g(r)\}\big)(\text{kernels of } r)
+
+    Intervals are for a new group of the kind that was left out, its runs being alike: models,
+    devices, or (both left out) the wider of the two. With vendors left out they are for other
+    devices of these vendors, with random splits for other combinations of these models and
+    devices. Fewer than five groups give no interval.
+
+    Parameters
+    ----------
+    make : callable
+        Called with the kernels of the runs of a fit; returns by the name of each estimator what
+        predicts, called with the kernels of the held-out runs. Estimators that share a fit thus
+        fit once. Called with whole tables, measurements included; what predicts is given neither
+        the measured time of a run nor, for ``task="prediction"``, that of its kernels.
+    kernels : Kernels
+        Of runs measured end to end; others are not judged.
+    task : {"composition", "prediction"}
+        Whether ``sum`` adds up measured or predicted kernels.
+    estimators : sequence of str, optional
+        Which to judge; all that `make` returns.
+    splits : sequence of str
+        From `errcomp.calibration.evaluation.splits.SPLITS`.
+    baselines : sequence of str
+        Estimators that the others have to beat, where they are judged. The sum of kernels always
+        is one.
+    seed : int
+        Of the random split (10 folds) and of the bootstrap.
+    n_jobs : int, optional
+        How many processes fit and predict folds; see `errcomp.summarize`.
+    progress : callable, optional
+        Called with the number of fits done and of all.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError
+        No run can be judged, a split does not exist, these runs allow none of the splits, an
+        estimator does not exist, or its predictions are none.
+
+    Notes
+    -----
+    A group that an estimator refuses (`errcomp.errors.ErrcompError`) is counted in `refused`; its
+    figures are then of easier or harder runs than those of the others, while differences are
+    always of the same runs. Misleads where settings were chosen after a look at these figures.
+
+    References
+    ----------
+    Varma and Simon (2006), "Bias in error estimation when using cross-validation for model
+    selection", BMC Bioinformatics 7, 91, doi:10.1186/1471-2105-7-91.
+    Roberts et al. (2017), "Cross-validation strategies for data with temporal, spatial,
+    hierarchical, or phylogenetic structure", Ecography 40(8), 913-929, doi:10.1111/ecog.02881.
+
+    Examples
+    --------
+    A fit that learns one factor, with a band of 10 % to either side:
+
+    >>> import numpy as np
+    >>> from errcomp.calibration.design import LEVELS, QUANTILES
+    >>> from errcomp.calibration.predictions import Predictions
+    >>> def make(train):
+    ...     t = train.totals()
+    ...     factor = np.median(t.run_measured / t.measured)
+    ...     def predict(new):
+    ...         t = new.totals()
+    ...         e = t.measured * factor
+    ...         ends = np.repeat(e[:, None], len(LEVELS), axis=1)
+    ...         return Predictions(run=t.run, total=t.measured, predicted=e, low=0.9 * ends,
+    ...                            high=1.1 * ends, quantiles=e[:, None].repeat(len(QUANTILES), 1),
+    ...                            parts={}, fallback=t.run, calibrated=np.ones(len(t), bool),
+    ...                            warnings=((),) * len(t), estimator="global", unit=t.unit)
+    ...     return {"global": predict}
+    >>> devices = list("AABBCCDDEE")
+    >>> table = Kernels({"run": [f"r{i}" for i in range(10)], "kernel": ["k"] * 10,
+    ...                  "kernel_class": ["k"] * 10, "count": [1] * 10, "device": devices,
+    ...                  "measured": [1.0 + i for i in range(10)],
+    ...                  "run_measured": [1.1 * (1.0 + i) + 0.1 * (i % 2) for i in range(10)]},
+    ...                 unit="ms")
+    >>> found = evaluate(make, table, splits=["leave-device-out"])
+    >>> row = found.row("leave-device-out", "global")
+    >>> print(row.figures["mean_ape"])
+    1.01 % [0.4, 4.0], n=10
+    >>> row.band(0.9).coverage, row.verdict
+    (1.0, 'beats sum (8.99 points lower)')
+    """
+    if task not in TASKS:
+        raise InputError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    wanted = list(dict.fromkeys(splits))
+    for name in wanted:
+        check_split(name)
+    if not wanted:
+        raise InputError("no split was asked for: name at least one")
+    used, design, not_judged = judged_runs(kernels, task)
+    parts, not_done = _possible(wanted, used, design, seed)
+    steps = _Steps(progress, sum(map(len, parts.values())))
+    predictions: dict[tuple[str, str], HeldOut] = {}
+    refused: list[Refused] = []
+    rows: list[EvaluationRow] = []
+    for name, folds in parts.items():
+        found, missing = held_out(
+            make,
+            used,
+            design,
+            name,
+            folds,
+            estimators=estimators,
+            n_jobs=n_jobs,
+            progress=steps.step,
+        )
+        refused += missing
+        if not found:
+            reason = f" {missing[0].held_out}: {missing[0].reason}" if missing else ""
+            not_done[name] = f"{name}: no held-out run was answered.{reason}"
+        rows += _rows(name, found, missing, baselines, seed)
+        predictions.update({(name, estimator): held for estimator, held in found.items()})
+    if not rows:
+        raise InputError(" ".join(not_done.values()))
+    return Evaluation(
+        task=task,
+        unit=design.unit,
+        rows=tuple(rows),
+        held_out=predictions,
+        flattery=_flattery(predictions),
+        transfer=_transfer(predictions),
+        refused=tuple(refused),
+        not_judged=not_judged,
+        not_done=not_done,
+        seed=seed,
+    )
+
+
+def training_parts(
+    kernels: Kernels, *, task: Task, splits: Sequence[str], seed: int
+) -> list[Kernels]:
+    """Return the kernels of each fit that `evaluate` asks for, fold by fold."""
+    used, design, _ = judged_runs(kernels, task)
+    parts, _ = _possible(list(dict.fromkeys(splits)), used, design, seed)
+    folds = [one for of_split in parts.values() for one in of_split]
+    return [runs_at(used, one.train) for one in folds if len(one.train)]
+
+
+def _possible(
+    names: Sequence[str], kernels: Kernels, design: Design, seed: int
+) -> tuple[dict[str, tuple[Split, ...]], dict[str, str]]:
+    """Return the folds of each split, and why others cannot be."""
+    found, reasons = {}, {}
+    for name in names:
+        try:
+            found[name] = _parts(name, kernels, design, seed)
+        except InputError as error:
+            reasons[name] = str(error)
+    return found, reasons
+
+
+def _parts(name: str, kernels: Kernels, design: Design, seed: int) -> tuple[Split, ...]:
+    vendor: Names | None = None
+    if "vendor" in kernels.keys:
+        vendor = kernels.per_run("vendor")
+    folds = max(2, min(_FOLDS, len(design)))
+    return split(design, name, vendor=vendor, folds=folds, seed=seed)
+
+
+def _rows(
+    name: str,
+    found: Mapping[str, HeldOut],
+    refused: Sequence[Refused],
+    baselines: Sequence[str],
+    seed: int,
+) -> list[EvaluationRow]:
+    rows = []
+    for estimator, held in found.items():
+        # A baseline has to beat the sum of kernels only.
+        names = [] if estimator in baselines else [b for b in baselines if b in found]
+        others = {b: found[b] for b in names}
+        if estimator != "sum":
+            others = {"sum": held.naive(), **{b: o for b, o in others.items() if b != "sum"}}
+        unanswered = sum(one.n for one in refused if one.estimator in ("", estimator))
+        rows.append(
+            judge(
+                held,
+                split=name,
+                estimator=estimator,
+                others=others,
+                refused=unanswered,
+                seed=seed,
+            )
+        )
+    return rows
+
+
+def _flattery(predictions: Mapping[tuple[str, str], HeldOut]) -> tuple[Difference, ...]:
+    found = [
+        difference(
+            held,
+            predictions[_RANDOM, estimator],
+            split=name,
+            estimator=estimator,
+            against=_RANDOM,
+        )
+        for (name, estimator), held in predictions.items()
+        if name != _RANDOM and (_RANDOM, estimator) in predictions
+    ]
+    return tuple(one for one in found if one is not None)
+
+
+def _transfer(predictions: Mapping[tuple[str, str], HeldOut]) -> tuple[VendorTransfer, ...]:
+    return tuple(
+        one
+        for (name, estimator), held in predictions.items()
+        if name == _VENDOR and (_DEVICE, estimator) in predictions
+        for one in vendor_transfers(estimator, held, predictions[_DEVICE, estimator])
+    )
+
+
+class _Steps:
+    """Counts fits for a progress bar."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def step(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.total)

@@ -1,0 +1,580 @@
+"""Names of kernels, and one pooled model of the kernels of these names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import optimize, special
+
+from errcomp.calibration.kernels.effects import CONSISTENCY, NORMAL_90, Codes, Pooled
+from errcomp.calibration.kernels.repeated import median, quantile
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from errcomp.calibration.design import Floats, Names
+    from errcomp.tables import Kernels
+    from errcomp.tables._behind import Behind
+
+__all__ = ["Found", "KernelNames", "Part", "names_of"]
+
+
+_BETWEEN = "\x1f"
+#: What is assumed of repeated measurements of a kernel before any were seen: half of the error
+#: of a kernel is its own. As sure as four kernels.
+_REPEATED, _REPEATED_KERNELS = 0.5, 4.0
+
+
+class KernelNames(NamedTuple):
+    """What kernels are known by, shape (n,); an identity is "" where nothing tells them apart."""
+
+    kind: Names
+    device: Names
+    family: Names
+    identity: Names
+
+    def at(self, index: NDArray[Any]) -> KernelNames:
+        """Return those at these positions, or under this mask."""
+        return KernelNames(*(names[index] for names in self))
+
+
+def names_of(kernels: Kernels, family: str | None) -> KernelNames:
+    """Name each kernel by its class and mode, its device, the device's family, and itself."""
+    blank = np.full(kernels.n, "", dtype=object)
+    mode, shape = (_plain(kernels, name) for name in ("mode", "shape"))
+    kind = _join(kernels.kernel_class, mode)
+    name = kernels.kernel
+    # A table without names has class/row for one, which says nothing of another table.
+    if kernels.n and name[0] == f"{kernels.kernel_class[0]}/{kernels.rows[0]}":
+        name = blank
+    if "shape" not in kernels.keys:
+        # The same predictor of the same kernel of the same size says the same.
+        shape = np.asarray([f"{p:.3g}" for p in kernels.predicted], dtype=object)
+        shape = np.where(name == "", "", shape)
+    identity = _digests(_join(kernels.device, kind, name, shape))
+    identity[(name == "") & (shape == "")] = ""
+    family_ = blank if family is None else _plain(kernels, family)
+    return KernelNames(kind, kernels.device, family_, identity)
+
+
+def _plain(kernels: Kernels, name: str) -> Names:
+    if name not in kernels.keys:
+        return np.full(kernels.n, "", dtype=object)
+    values = kernels.column(name)
+    found = np.empty(kernels.n, dtype=object)
+    found[:] = ["" if v is None or v != v else str(v) for v in values.tolist()]
+    return found
+
+
+def _join(*columns: Names) -> Names:
+    found = np.empty(len(columns[0]), dtype=object)
+    found[:] = [_BETWEEN.join(row) for row in zip(*columns, strict=True)]
+    return found
+
+
+def _digests(names: Names) -> Names:
+    """Shorten names of any length; kernels of C++ templates fill pages."""
+    found, at = np.unique(names.astype(str), return_inverse=True)
+    short = [blake2b(name.encode(), digest_size=12).hexdigest() for name in found.tolist()]
+    digests: Names = np.array(short, dtype=object)[at.ravel()]
+    return digests
+
+
+class Found(NamedTuple):
+    """Logarithms of factor or time with the two parts of their spread, and the level of each."""
+
+    log: Floats
+    shared: Floats
+    own: Floats
+    level: Names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One pooled model, the names of its groups, and the kernels it was fitted on.
+
+    Attributes
+    ----------
+    kind, device, family, identity : ndarray of str
+        Sorted.
+    residual, times : ndarray, shape (identities,)
+        Mean log error that class and device do not explain, and how often it was measured.
+    repeated : float
+        Share of the variance within a class on a device that is the kernel's own, and comes again
+        when it is measured again.
+    pooled : Pooled
+    """
+
+    kind: NDArray[np.str_]
+    device: NDArray[np.str_]
+    family: NDArray[np.str_]
+    identity: NDArray[np.str_]
+    residual: Floats
+    times: Floats
+    repeated: float
+    pooled: Pooled
+
+    @classmethod
+    def fit(
+        cls,
+        y: Floats,
+        size: Floats,
+        weight: Floats,
+        behind: Behind,
+        run: Codes,
+        names: KernelNames,
+    ) -> Part:
+        """Pool the logarithms y of measured kernels."""
+        kinds, kind = _codes(names.kind)
+        devices, device = _codes(names.device)
+        families, family = _codes(names.family)
+        of_device = np.zeros(len(devices), dtype=np.int64)
+        of_device[device] = family
+        n, scatter = behind.n, behind.scatter / behind.n
+        pooled = pool(Observed(y, size, weight, n, scatter, run, kind, device, of_device))
+        said = pooled.predict(kind, device, family, size)
+        off = y - said.mean
+        there = names.identity != ""
+        identities, identity = _codes(names.identity[there])
+        n, scatter = n[there], scatter[there]
+        times = np.bincount(identity, n, len(identities)).astype(np.float64)
+        residual = np.bincount(identity, n * off[there], len(identities)) / np.maximum(times, 1)
+        spread = np.sqrt(pooled.own[kind] + pooled.scale[kind] * pooled.ratios[1])[there]
+        share = _repeated(off[there] / spread, n, scatter / spread**2, identity, times)
+        return cls(kinds, devices, families, identities, residual, times, share, pooled)
+
+    def predict(self, size: Floats, names: KernelNames) -> Found:
+        """Predict kernels of these names and log sizes."""
+        kind, device = _positions(self.kind, names.kind), _positions(self.device, names.device)
+        said = self.pooled.predict(kind, device, _positions(self.family, names.family), size)
+        here = _positions(self.identity, names.identity)
+        exact = here >= 0
+        n = self.times[here] if len(self.times) else np.zeros(len(here))
+        share = np.where(exact, n * self.repeated / (1 + (n - 1) * self.repeated), 0)
+        residual = self.residual[here] if len(self.times) else n
+        # What is left of the kernel's own error once it was seen n times.
+        left = 1 - share * self.repeated
+        shared = (1 - share) ** 2 * said.base + left * said.shared
+        level = np.select(
+            [exact, said.here, device >= 0], ["exact", "class", "device"], "global"
+        ).astype(object)
+        log = said.mean + share * residual
+        return Found(log, np.sqrt(shared), np.sqrt(left * said.own), level)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by name."""
+        names = ("kind", "device", "family", "identity")
+        found: dict[str, NDArray[Any]] = {f"name_{name}": getattr(self, name) for name in names}
+        found |= {"residual": self.residual, "times": self.times}
+        found["repeated"] = np.array([self.repeated])
+        return found | {f"pooled_{k}": v for k, v in self.pooled.to_arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Part:
+        """Make it again; InputError names what is missing or cannot be."""
+        names = {}
+        for name in ("kind", "device", "family", "identity"):
+            value = arrays.get(f"name_{name}")
+            _insist(value is not None and value.dtype.kind == "U" and value.ndim == 1, name)
+            assert value is not None
+            _insist(bool((value[1:] > value[:-1]).all()), name)
+            names[name] = value
+        n = len(names["identity"])
+        _insist(all(len(names[name]) for name in ("kind", "device", "family")), "kind")
+        numbers = {}
+        for name, shape in (("residual", n), ("times", n), ("repeated", 1)):
+            value = arrays.get(name)
+            _insist(value is not None and value.dtype.kind == "f" and value.shape == (shape,), name)
+            assert value is not None
+            _insist(bool(np.isfinite(value).all()), name)
+            numbers[name] = value.astype(np.float64)
+        _insist(bool((numbers["times"] >= 1).all()), "times")
+        repeated = float(numbers["repeated"][0])
+        _insist(0 <= repeated <= 1, "repeated")
+        sizes = {"C": len(names["kind"]), "D": len(names["device"]), "F": len(names["family"])}
+        inner = {k[7:]: v for k, v in arrays.items() if k.startswith("pooled_")}
+        pooled = Pooled.from_arrays(inner, sizes)
+        return cls(
+            **names,
+            residual=numbers["residual"],
+            times=numbers["times"],
+            repeated=repeated,
+            pooled=pooled,
+        )
+
+
+def _insist(fine: bool, name: str) -> None:
+    if not fine:
+        raise InputError(
+            f"array {name!r} of the kernel corrections is missing, has another shape or type, or "
+            "holds what cannot be. Fit and write the corrections again."
+        )
+
+
+def _repeated(z: Floats, n: Codes, scatter: Floats, identity: Codes, times: Floats) -> float:
+    """Share of the variance that comes again, from what repetitions leave of it; shrunken.
+
+    Not from their correlation: a few kernels far from their class would claim that all are exact.
+    """
+    mean = np.bincount(identity, n * z, len(times)) / np.maximum(times, 1)
+    left = (n * np.minimum((z - mean[identity]) ** 2 + scatter, 16)).sum()
+    known = (times - 1).sum()
+    noise = (left + (1 - _REPEATED) * _REPEATED_KERNELS) / (known + _REPEATED_KERNELS)
+    return float(np.clip(1 - noise, 0, 1))
+
+
+def _codes(names: Names) -> tuple[NDArray[np.str_], Codes]:
+    found, codes = np.unique(names.astype(str), return_inverse=True)
+    return found, codes.ravel()
+
+
+def _positions(known: NDArray[np.str_], names: Names) -> Codes:
+    """Return where each name is among those known (sorted); -1 where it is not."""
+    if not len(known):
+        return np.full(len(names), -1)
+    texts = names.astype(str)
+    at = np.minimum(np.searchsorted(known, texts), len(known) - 1)
+    # No name is a name only where nothing else was seen.
+    nameless = (texts == "") & (known[-1] != "")
+    return np.where((known[at] == texts) & ~nameless, at, -1)
+
+
+# Partial pooling of logarithms: kernels in runs, runs in classes on devices, and what they share.
+#
+# .. math::
+#     y_i = \alpha_c + \delta_d + \gamma_{cf} + \gamma_{cd} + \beta_c (z_i - \bar z_c)
+#           + \rho_{cdr} + \varepsilon_i
+#
+# with class c, device d of family f, run r and log size z. All effects but the kernel's own are
+# normal around 0 (:math:`\alpha` around the mean of all classes). Those with a class in their index
+# have standard deviations that are multiples of the class's own :math:`h_c`, and :math:`h_c^2` is
+# scaled inverse chi-squared between classes: a class that errs by 1 % and one that errs by half
+# need one model, not one spread. :math:`\varepsilon` is Student t with four degrees of freedom, so
+# one absurd kernel is left alone.
+
+_FREEDOM = 4.0
+#: No class is known to better than 0.1 %.
+_RESOLUTION = 1e-3
+_ROUNDS = 8
+#: Kernels from which on a 90 % quantile says something.
+_FEWEST = 50
+#: Medians of the lognormal priors of standard deviations, for what the data say nothing of: a
+#: device where there is one; runs and cells (in units of the kernels') where each cell has one.
+_KERNEL, _RUN, _CELL, _FAMILY, _CLASS, _DEVICE = 0.15, 0.2, 0.7, 0.5, 0.3, 0.1
+_RATIOS = np.array([_RUN, _CELL, _FAMILY])
+#: Their logarithmic standard deviations: that of the kernels decides on bands from a handful.
+_VAGUE, _FIRM = 1.5, 0.7
+#: Standard deviation of slopes: ten times the size changes a factor by 2 %. Not fitted: sizes
+#: within runs say much of the models they are of, and the slopes of one model misled on others.
+_SLOPE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What is pooled: arrays of shape (n,), groups as codes from 0 without gaps.
+
+    Attributes
+    ----------
+    y, size : ndarray
+        Logarithms: of the ratio or time, and of the predicted time.
+    weight : ndarray
+        Of each kernel among those of its class in its run, > 0.
+    n : ndarray of int
+        Kernels behind each value, all of that size and weight; ``y`` is their mean.
+    scatter : ndarray
+        Mean square of their logarithms about it.
+    run, kind, device : ndarray of int
+    family : ndarray of int, shape (devices,)
+    """
+
+    y: Floats
+    size: Floats
+    weight: Floats
+    n: Codes
+    scatter: Floats
+    run: Codes
+    kind: Codes
+    device: Codes
+    family: Codes
+
+
+class _Level(NamedTuple):
+    """Groups of one level: precision, mean, scatter within and log determinant."""
+
+    precision: Floats
+    mean: Floats
+    scatter: Floats
+    logdet: Floats
+
+    def up(self, parent: Codes, n: int, ratio: float) -> _Level:
+        """Gather the groups in their parents, each with a variance `ratio` of its own."""
+        inflation = 1 + ratio * self.precision
+        weight = self.precision / inflation
+        total = _sums(parent, weight, n)
+        mean = _sums(parent, weight * self.mean, n) / total
+        off = weight * (self.mean - mean[parent]) ** 2
+        scatter = _sums(parent, self.scatter + off, n)
+        return _Level(total, mean, scatter, _sums(parent, self.logdet + np.log(inflation), n))
+
+
+def _sums(group: Codes, value: Floats | Codes, n: int = 0) -> Floats:
+    """Add the values of each group up."""
+    return np.bincount(group, value, n).astype(np.float64, copy=False)
+
+
+def _prior(log: Any, median: Any, spread: float = _VAGUE) -> Any:
+    return (log - np.log(median)) ** 2 / (2 * spread**2)
+
+
+class _Fit:
+    """One fit: groups of the observations, and the effects as they become known."""
+
+    def __init__(self, seen: Observed) -> None:
+        self.seen = seen
+        self.n_kinds, self.n_devices = int(seen.kind.max()) + 1, int(seen.device.max()) + 1
+        self.n_families = int(seen.family.max()) + 1
+        cells, cell = _number(seen.kind, seen.device)
+        runs, self.run = _number(cell, seen.run)
+        self.cell, self.run_cell = cell, runs[0]
+        self.cell_kind, self.cell_device = cells
+        in_family, self.cell_family = _number(self.cell_kind, seen.family[self.cell_device])
+        self.family_kind, self.family_family = in_family
+        sums = _sums(self.run, seen.n * seen.weight)
+        # Kish's effective number, so that weights claim no more kernels than they show.
+        effective = sums**2 / _sums(self.run, seen.n * seen.weight**2)
+        self.weight = seen.n * seen.weight * (effective / sums)[self.run]
+        run_kind = self.cell_kind[self.run_cell]
+        self.freedom = _sums(run_kind, effective, self.n_kinds) - 1
+        self.device = np.zeros(self.n_devices)
+        self.slope = np.zeros(self.n_kinds)
+        self.theta = np.log([_KERNEL, *_RATIOS, 4.0])
+        self._start()
+
+    def _start(self) -> None:
+        y, kind, times = self.seen.y, self.seen.kind, self.seen.n
+        order = np.split(np.argsort(kind, kind="stable"), np.cumsum(np.bincount(kind))[:-1])
+        off = y - np.asarray([median(y[i], times[i]) for i in order])[kind]
+        mad = 1.4826 * np.asarray([median(np.abs(off[i]), times[i]) for i in order])
+        n = _sums(kind, times)
+        several = mad[n > 2]
+        usual = max(float(np.median(several)), _RESOLUTION) if len(several) else _KERNEL
+        self.scale: Floats = (4 * usual**2 + n * mad**2) / (4 + n)
+        self.square: Floats = off**2 + self.seen.scatter
+
+    def round(self) -> None:
+        """Weigh the kernels anew, and estimate everything once."""
+        seen, kind = self.seen, self.seen.kind
+        run_ratio = np.exp(2 * self.theta[1])
+        weight = (_FREEDOM + 1) / (_FREEDOM + self.square / (self.scale[kind] * (1 + run_ratio)))
+        weight = weight * self.weight
+        total = _sums(self.run, weight)
+        size = _sums(self.run, weight * seen.size) / total
+        self.centre = _sums(kind, weight * seen.size) / _sums(kind, weight)
+        self._slopes(weight, total, seen.size - size[self.run])
+        y = seen.y - self.slope[kind] * (seen.size - self.centre[kind])
+        self.level = _Level(
+            total,
+            _sums(self.run, weight * y) / total,
+            np.zeros(len(total)),
+            np.zeros(len(total)),
+        )
+        within = _sums(self.run, weight * ((y - self.level.mean[self.run]) ** 2 + seen.scatter))
+        self.level = self.level._replace(scatter=within)
+        self._scales()
+        self._kinds()
+        self._devices()
+        self._cells()
+        self.square = (y - self.cell_mean[self.cell]) ** 2 + seen.scatter
+
+    def _slopes(self, weight: Floats, total: Floats, size: Floats) -> None:
+        """Estimate slopes from sizes within runs: between runs they differ by the model too."""
+        kind, y = self.seen.kind, self.seen.y
+        off = y - (_sums(self.run, weight * y) / total)[self.run]
+        n = self.n_kinds
+        square, cross = (_sums(kind, weight * size * v, n) for v in (size, off))
+        # Sizes that differ by rounding only are one size.
+        seen = square > 1e-6
+        share = square / (square + self.scale / _SLOPE**2)
+        self.slope = np.where(seen, share * cross / np.where(seen, square, 1), 0)
+        self.slope_var = (1 - share) * _SLOPE**2
+
+    def _ratios(self, theta: Floats) -> tuple[float, float, float]:
+        run, cell, family = np.exp(2 * theta[1:4]).tolist()
+        return run, cell, family if self.n_families > 1 else 0.0
+
+    def _levels(self, level: _Level, theta: Floats) -> tuple[_Level, _Level, _Level]:
+        run, cell, family = self._ratios(theta)
+        cells = level.up(self.run_cell, len(self.cell_kind), run)
+        families = cells.up(self.cell_family, len(self.family_kind), cell)
+        return cells, families, families.up(self.family_kind, self.n_kinds, family)
+
+    def _scales(self) -> None:
+        """Fit variances by restricted likelihood, integrated over the classes' scales (a t)."""
+        run_device = self.cell_device[self.run_cell]
+        level = self.level._replace(mean=self.level.mean - self.device[run_device])
+
+        def loss(theta: Floats) -> float:
+            top, nu = self._levels(level, theta)[2], np.exp(theta[4])
+            prior, half = nu * np.exp(2 * theta[0]), (nu + self.freedom) / 2
+            t = special.gammaln(half) - special.gammaln(nu / 2) + nu / 2 * np.log(prior)
+            t = t - half * np.log(prior + top.scatter)
+            t = t - (top.logdet + np.log(top.precision)) / 2
+            penalty = _prior(theta[1:4], _RATIOS).sum() + _prior(theta[4], 4.0)
+            return float(-t.sum() + penalty + _prior(theta[0], _KERNEL, _FIRM))
+
+        self.theta = _least(loss, self.theta)
+        self.nu = float(np.exp(self.theta[4]))
+        self.usual = float(np.exp(2 * self.theta[0]))
+        self.cells, _, self.top = self._levels(level, self.theta)
+        scatter = self.nu * self.usual + self.top.scatter
+        self.scale = np.maximum(scatter / (self.nu + self.freedom), _RESOLUTION**2)
+
+    def _kinds(self) -> None:
+        """Pool the classes around their mean."""
+        found, var = self.top.mean, self.scale / self.top.precision
+
+        def loss(log: Floats) -> float:
+            v = var + np.exp(2 * log[0])
+            mean = (found / v).sum() / (1 / v).sum()
+            like = np.log(v).sum() + ((found - mean) ** 2 / v).sum() + np.log((1 / v).sum())
+            return float(like / 2 + _prior(log[0], _CLASS))
+
+        self.between = float(np.exp(2 * _least(loss, [np.log(_CLASS)])[0]))
+        v = var + self.between
+        self.mean_var = float(1 / (1 / v).sum())
+        self.mean = float((found / v).sum() * self.mean_var)
+        self.kind = self.mean + self.between / v * (found - self.mean)
+        self.kind_var = self.between * var / v
+
+    def _devices(self) -> None:
+        """Pool the devices over their classes around their families, and these around 0."""
+        kind, device = self.cell_kind, self.cell_device
+        _, cell, family = self._ratios(self.theta)
+        left = self.cells.mean + self.device[device] - self.kind[kind]
+        var = self.scale[kind] * (cell + family + 1 / self.cells.precision) + self.kind_var[kind]
+        total = _sums(device, 1 / var)
+        level = _Level(total, _sums(device, left / var) / total, 0 * total, 0 * total)
+        several = self.n_families > 1
+
+        def loss(log: Floats) -> float:
+            up = level.up(self.seen.family, self.n_families, np.exp(2 * log[0]))
+            spread = several * np.exp(2 * log[1]) + 1 / up.precision
+            # The families' own terms, the factor of the flat mean taken out.
+            like = up.scatter + up.logdet + np.log(up.precision * spread) + up.mean**2 / spread
+            return float(like.sum() / 2 + _prior(log, _DEVICE).sum())
+
+        log = _least(loss, [np.log(_DEVICE)] * 2)
+        self.devices = float(np.exp(2 * log[0]))
+        self.families = float(np.exp(2 * log[1])) if several else 0.0
+        up = level.up(self.seen.family, self.n_families, self.devices)
+        share = self.families * up.precision / (1 + self.families * up.precision)
+        self.family, self.family_var = share * up.mean, (1 - share) * self.families
+        own = self.devices * total / (1 + self.devices * total)
+        centre = self.family[self.seen.family]
+        self.device = centre + own * (level.mean - centre)
+        # Never more than of a device not seen.
+        rest = (1 - own) ** 2 * self.family_var[self.seen.family]
+        self.device_var = (1 - own) * self.devices + rest
+
+    def _cells(self) -> None:
+        """Pool each class on each device around class and device together."""
+        kind, device = self.cell_kind, self.cell_device
+        run, cell, family = self._ratios(self.theta)
+        plain = self.level.up(self.run_cell, len(kind), run)
+        left = plain.mean - self.kind[kind] - self.device[device]
+        scale = self.scale[kind]
+        weight = 1 / (scale * (cell + 1 / plain.precision))
+        total = _sums(self.cell_family, weight)
+        prior = self.scale[self.family_kind] * family
+        share = prior * total / (1 + prior * total)
+        self.relative = share * _sums(self.cell_family, weight * left) / total
+        self.relative_var = (1 - share) * prior
+        base = self.relative_var[self.cell_family] + self.kind_var[kind] + self.device_var[device]
+        base = base + scale * cell
+        noise = scale / plain.precision
+        own = base / (base + noise)
+        centre = self.relative[self.cell_family]
+        self.cell_mean = self.kind[kind] + self.device[device] + centre + own * (left - centre)
+        self.cell_var = own * noise
+
+    def _own(self) -> Floats:
+        """Return the variance of one kernel's own error in each class, each kernel counting once.
+
+        `scale` is that of the kernels that make up the time, which err less than small ones.
+        """
+        kind, times = self.seen.kind, self.seen.n
+        n, square = _sums(kind, times), self.square / (1 + np.exp(2 * self.theta[1]))
+        own = self.scale
+        for _ in range(_ROUNDS):
+            weight = (_FREEDOM + 1) / (_FREEDOM + square / own[kind])
+            own = (self.nu * self.scale + _sums(kind, times * weight * square)) / (self.nu + n)
+        own = own * CONSISTENCY**2
+        if times.sum() >= _FEWEST:
+            # Tails heavier than a t's: 90 % of the kernels of the fit are to be within the band.
+            off = quantile(np.sqrt(square / own[kind]), times, 0.9) / NORMAL_90
+            own = own * max(1.0, off) ** 2
+        return own
+
+    def result(self) -> Pooled:
+        """Collect what a prediction needs."""
+        kinds, seen = self.n_kinds, self.seen
+        low, high = np.full(kinds, np.inf), np.full(kinds, -np.inf)
+        np.minimum.at(low, seen.kind, seen.size)
+        np.maximum.at(high, seen.kind, seen.size)
+        relative, relative_var = np.full((2, kinds, self.n_families), np.nan)
+        relative[self.family_kind, self.family_family] = self.relative
+        relative_var[self.family_kind, self.family_family] = self.relative_var
+        cell, cell_var = np.full((2, kinds, self.n_devices), np.nan)
+        cell[self.cell_kind, self.cell_device] = self.cell_mean
+        cell_var[self.cell_kind, self.cell_device] = self.cell_var
+        return Pooled(
+            mean=np.array([self.mean, self.mean_var, self.between, self.devices]),
+            ratios=np.array([self.families, *self._ratios(self.theta)]),
+            typical=np.array([self.usual, self.nu]),
+            kind=self.kind,
+            kind_var=self.kind_var,
+            scale=self.scale,
+            own=self._own(),
+            freedom=self.nu + self.freedom,
+            slope=self.slope,
+            slope_var=self.slope_var,
+            centre=self.centre,
+            low=low,
+            high=high,
+            device=self.device,
+            device_var=self.device_var,
+            family=self.family,
+            family_var=self.family_var,
+            relative=relative,
+            relative_var=relative_var,
+            cell=cell,
+            cell_var=cell_var,
+            device_family=seen.family,
+        )
+
+
+def pool(seen: Observed) -> Pooled:
+    """Fit the model of this module to observations."""
+    fit = _Fit(seen)
+    for _ in range(_ROUNDS):
+        fit.round()
+    return fit.result()
+
+
+def _number(*codes: Codes) -> tuple[NDArray[np.int64], Codes]:
+    """Give rows that agree in all codes one number; return the codes of each, and the numbers."""
+    groups, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    return groups, number.ravel()
+
+
+def _least(loss: Any, start: Any) -> Floats:
+    """Minimise over logarithms, within what a double holds."""
+    bounds = [(-9.0, 5.0)] * len(start)
+    found = optimize.minimize(loss, np.asarray(start), method="L-BFGS-B", bounds=bounds)
+    return np.asarray(found.x, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""How far errors move apart with the lag between versions."""

@@ -1,0 +1,252 @@
+r"""Survival over units by a law: exponential, Weibull or log-normal, of interval-censored times.
+
+All three are laws of location and scale of log T,
+
+.. math:: \log T = \log m + \sigma (\varepsilon - \varepsilon_{1/2}), \qquad
+          P(\varepsilon > z) = e^{-e^z} \text{ (Weibull)}, \; 1 - \Phi(z) \text{ (log-normal)}
+
+with the median m of T, and the exponential as the Weibull law with :math:`\sigma = 1`. A unit that
+expired in (L, R] contributes F(R) - F(L), one still valid when last seen 1 - F(L). Bounds of m come
+from its profile likelihood: m is rejected where twice the log-likelihood ratio, over the design
+effect of clusters, exceeds
+
+.. math:: d \log\Big(1 + \frac{t^2_{d-1}}{d - 1}\Big)
+
+with d units that expired, which is exact for the log-normal law without censoring and the usual
+:math:`\chi^2_1` for large d.
+
+Coverage at a nominal 95 %, simulated with 6 to 200 units whose law is the one fitted: 93 to 97 %
+for all three laws (exponential: 94 % of 1500 sets of 60 units), 92 to 98 % in 8 to 60 clusters.
+With 6 units up to a fifth of the sets had too few that expired for a Weibull law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from errcomp.errors import InputError
+from errcomp.halflife.estimators.laws import (
+    HALF,
+    LAWS,
+    Law,
+    Units,
+    bounds_of,
+    cutoff,
+    design_effect,
+    ends_of,
+    maximum,
+)
+from errcomp.halflife.estimators.location_scale import Maximum, log_likelihood, newton
+from errcomp.halflife.threshold import check_level
+
+__all__ = ["LAWS", "Law", "LawFit", "fit_law", "held_out_scores"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LawFit:
+    """A law fitted to interval-censored times, or why it was not.
+
+    Attributes
+    ----------
+    law : {"exponential", "weibull", "log-normal"}
+    n, n_events, n_clusters : int
+    median, low, high : float or None
+        Of the time, with bounds; ``high`` is inf where none was found. None where refused.
+    level : float
+    sigma : float or None
+        Scale of log T: the shape of a Weibull law is 1/sigma, the mean of an exponential one
+        median / log 2.
+    log_likelihood, aic : float or None
+    design_effect : float
+        How much clusters add to the variance of the log median; 1 without.
+    refused : str
+    """
+
+    law: Law
+    n: int
+    n_events: int
+    n_clusters: int
+    median: float | None
+    low: float | None
+    high: float | None
+    level: float
+    sigma: float | None
+    log_likelihood: float | None
+    aic: float | None
+    design_effect: float = 1.0
+    refused: str = ""
+
+    def survival(self, times: ArrayLike) -> Floats:
+        """Return S(t) = P(T > t).
+
+        Raises
+        ------
+        InputError
+            The law was not fitted.
+
+        Examples
+        --------
+        >>> fit = fit_law([0, 1, 2, 3, 5], [1, 2, 3, 5, np.inf], "exponential")
+        >>> fit.survival([0.0, fit.median]).round(3).tolist()
+        [1.0, 0.5]
+        """
+        if self.median is None or self.sigma is None:
+            raise InputError(f"the {self.law} law was not fitted: {self.refused}")
+        t = np.asarray(times, dtype=float)
+        with np.errstate(divide="ignore"):
+            z = (np.log(t) - math.log(self.median)) / self.sigma
+        from scipy.special import ndtr
+
+        found: Floats = (
+            ndtr(-z) if self.law == "log-normal" else np.exp(-np.exp(z + HALF[self.law]))
+        )
+        return found
+
+
+def fit_law(
+    left: ArrayLike,
+    right: ArrayLike,
+    law: Law,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+) -> LawFit:
+    """Fit a law by maximum likelihood, with profile-likelihood bounds of its median.
+
+    Refused where too few units expired (one for the exponential law, three for the others), or the
+    intervals do not tell the scale. Misleads where the law does not hold: beyond the times that
+    were seen, the median is the law's and not the data's.
+
+    Parameters
+    ----------
+    left, right : array_like of float, shape (n,)
+        0 <= left < right; right is inf where the unit was valid when last seen.
+    law : {"exponential", "weibull", "log-normal"}
+    clusters : array_like, shape (n,), optional
+    level : float
+
+    Returns
+    -------
+    LawFit
+
+    Raises
+    ------
+    InputError
+        The law is not known, `level` is not between 0 and 1, or intervals as in
+        `errcomp.halflife.estimators.turnbull.turnbull`.
+
+    References
+    ----------
+    Kalbfleisch and Prentice (2002), "The Statistical Analysis of Failure Time Data",
+    doi:10.1002/9781118032985. Burridge (1981), "Empirical Bayes analysis of survival time data",
+    Journal of the Royal Statistical Society B 43, doi:10.1111/j.2517-6161.1981.tb01149.x.
+
+    Examples
+    --------
+    >>> fit = fit_law([0, 1, 2, 3, 5], [1, 2, 3, 5, np.inf], "exponential")
+    >>> round(fit.median, 2), round(fit.low, 2), round(fit.high, 2)
+    (2.31, 0.97, 7.69)
+    """
+    if law not in LAWS:
+        raise InputError(f"law must be one of {', '.join(LAWS)}, got {law!r}.")
+    check_level(level)
+    return _fitted(Units.of_intervals(left, right, clusters), law, level)
+
+
+def held_out_scores(
+    left: ArrayLike,
+    right: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> dict[Law, float | None]:
+    """Return the mean log-likelihood of units that a law was not fitted to; larger is better.
+
+    Whole clusters are left out together. A difference counts where it is large against the other
+    folds: with few units that expired, laws are not told apart.
+
+    Parameters
+    ----------
+    left, right : array_like of float, shape (n,)
+    clusters : array_like, shape (n,), optional
+    folds : int
+        At most as many as there are clusters.
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    dict of str to float or None
+        None where a law was refused in one of the folds.
+
+    Examples
+    --------
+    >>> found = held_out_scores([3, 4, 4, 5, 5, 5, 6, 6, 7, 9], [4, 5, 5, 6, 6, 6, 7, 7, 8, 10])
+    >>> min(found, key=found.get)
+    'exponential'
+    """
+    units = Units.of_intervals(left, right, clusters)
+    k = units.n_clusters
+    if k < 2:
+        return dict.fromkeys(LAWS)
+    fold = np.empty(k, dtype=np.int64)
+    fold[np.random.default_rng(seed).permutation(k)] = np.arange(k) % min(folds, k)
+    return {law: _held_out(units, law, fold[units.cluster]) for law in LAWS}
+
+
+def _held_out(units: Units, law: Law, fold: NDArray[np.int64]) -> float | None:
+    total = 0.0
+    for one in np.unique(fold):
+        out = fold == one
+        fit = maximum(units.take(~out), law)
+        if isinstance(fit, str):
+            return None
+        total += log_likelihood(ends_of(units.take(out), law), fit.theta)
+    return total / len(fold)
+
+
+def _fitted(units: Units, law: Law, level: float) -> LawFit:
+    counts = (units.n, units.n_events, units.n_clusters)
+    found = maximum(units, law)
+    if isinstance(found, str):
+        return LawFit(law, *counts, None, None, None, level, None, None, None, refused=found)
+    free = 1 if law == "exponential" else 2
+    slope = 1.0 if free == 1 else float(found.theta[0])
+    at = (float(found.theta[free - 1]) + HALF[law]) / slope
+    gradient = np.array([1.0]) if free == 1 else np.array([-at / slope, 1 / slope])
+    effect = design_effect(units, law, found, gradient)
+    limit = cutoff(units, level, free) * effect
+    low, high = bounds_of(
+        lambda log_median: (
+            2 * (found.log_likelihood - _held(units, law, log_median, found)) - limit
+        ),
+        at,
+        1 / (slope * math.sqrt(units.n_events)),
+    )
+    return LawFit(
+        law,
+        *counts,
+        median=math.exp(at),
+        low=0.0 if low is None else math.exp(low),
+        high=math.inf if high is None else math.exp(high),
+        level=level,
+        sigma=1 / slope,
+        log_likelihood=found.log_likelihood,
+        aic=2 * free - 2 * found.log_likelihood,
+        design_effect=effect,
+    )
+
+
+def _held(units: Units, law: Law, log_median: float, found: Maximum) -> float:
+    """Return the largest log-likelihood of all parameters with this median."""
+    ends = ends_of(units, law, median=log_median)
+    if law == "exponential":
+        return log_likelihood(ends, np.empty(0))
+    return newton(ends, found.theta[:1], positive=True).log_likelihood

@@ -1,0 +1,266 @@
+r"""Half-lives of a group of series: the time by which half of them have expired.
+
+Four methods side by side on the same interval-censored times: no law (Turnbull), exponential,
+Weibull and log-normal. They answer for series drawn like these, under the releases that happened: a
+release that hits many series at once is in all of them, and another history would have had others.
+Series that share what happens to them belong in one cluster.
+
+Noise of the measurement leaves open when a series expired. The lower bound of a half-life is that
+of the earliest, the upper one that of the latest expiries that noise allows; the half-life itself
+takes errors at face value. Where there is no noise all are the same.
+
+So the coverage is the nominal one without noise (see `errcomp.halflife.estimators.turnbull` and
+`errcomp.halflife.estimators.parametric`), and above it with noise: simulated at 95 %, with 60
+series that drift through a threshold of 8.5 % in about eight releases, 100 % at a noise of 0.2, 0.6
+and 1 %, the upper bound moving from release 12 to 15. Noise above a fifth of the threshold leaves
+most open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.halflife.design import HalfLife
+from errcomp.halflife.estimators.expiry import Expiry, expiry_of, of_views
+from errcomp.halflife.estimators.parametric import LAWS, Law, fit_law, held_out_scores
+from errcomp.halflife.estimators.turnbull import Bounded, turnbull
+from errcomp.halflife.threshold import check_level
+from errcomp.results import format_number
+
+if TYPE_CHECKING:
+    from errcomp.halflife.design import Clock, Panel
+
+__all__ = ["half_lives_by", "half_lives_of", "survival_half_lives"]
+
+_HAPPENED = "The releases that happened are taken as they were; another history would differ."
+_LOOKED_AT = "When a series is looked at does not depend on when it expires."
+
+
+def survival_half_lives(
+    panel: Panel, threshold: float, clock: Clock, *, level: float = 0.95, seed: int = 0
+) -> tuple[HalfLife, ...]:
+    """Return the half-life of a panel's series by each method of survival.
+
+    Definition: the median of the time from a series' first version to the first crossing of the
+    threshold. On the clock of releases it is the number of the release by which half of the series
+    have expired. Where fewer than half have, it is "longer than": inf, with its lower bound.
+
+    Valid for series (or clusters of them) that are alike and independent, given the releases.
+
+    Parameters
+    ----------
+    panel : Panel
+    threshold : float
+        On the log scale, see `errcomp.halflife.threshold.doubling_threshold`; taken as exact.
+    clock : {"releases", "months"}
+    level : float
+    seed : int
+        Of the folds of the held-out scores.
+
+    Returns
+    -------
+    tuple of HalfLife
+        Methods ``"turnbull"``, ``"exponential"``, ``"weibull"``, ``"log-normal"``.
+
+    Raises
+    ------
+    InputError
+        As `errcomp.halflife.estimators.expiry.expiry_of`.
+
+    Examples
+    --------
+    Twenty series, of which one expires at each release.
+
+    >>> from errcomp.halflife.design import Panel
+    >>> m = 21
+    >>> panel = Panel(
+    ...     versions=tuple(f"1.{i}" for i in range(m)),
+    ...     months=2.0 * np.arange(m),
+    ...     names=tuple(f"op{i}" for i in range(20)),
+    ...     clusters=np.arange(20),
+    ...     starts=np.arange(21) * m,
+    ...     version=np.tile(np.arange(m), 20),
+    ...     error=0.3 * (np.arange(m) > np.arange(20)[:, None]).ravel(),
+    ...     sd=np.full(20 * m, 0.01),
+    ...     noise_df=np.full(20, np.inf),
+    ...     frozen_at_first=True,
+    ... )
+    >>> for one in survival_half_lives(panel, 0.1, "releases"):
+    ...     print(one.method, one.half_life, one.low, one.high)
+    turnbull 10.0 6.0 15.0
+    exponential 7.0 5.0 12.0
+    weibull 9.0 7.0 13.0
+    log-normal 8.0 5.0 12.0
+    """
+    return half_lives_of(expiry_of(panel, threshold, clock, level=level), level=level, seed=seed)
+
+
+def half_lives_of(expiry: Expiry, *, level: float = 0.95, seed: int = 0) -> tuple[HalfLife, ...]:
+    """Return the half-life by each method, of times to doubling found before.
+
+    Parameters
+    ----------
+    expiry : Expiry
+    level : float
+    seed : int
+
+    Returns
+    -------
+    tuple of HalfLife
+    """
+    check_level(level)
+    if not expiry.n:
+        why = "; ".join(f"{d.n} series left out: {d.reason}" for d in expiry.dropped)
+        refused = f"no series can be judged ({why or 'there is none'})."
+        return tuple(
+            _half_life(expiry, method, level, Bounded(math.nan, 0.0, math.inf, 0.0), refused, {})
+            for method in ("turnbull", *LAWS)
+        )
+    scores = held_out_scores(*expiry.intervals("face"), clusters=expiry.cluster, seed=seed)
+    return (
+        _turnbull(expiry, level),
+        *(_by_law(expiry, law, level, scores[law]) for law in LAWS),
+    )
+
+
+def half_lives_by(
+    expiry: Expiry, strata: Sequence[Hashable], *, level: float = 0.95, seed: int = 0
+) -> dict[Hashable, tuple[HalfLife, ...]]:
+    """Return the half-lives of each stratum by itself, in the order of their names.
+
+    Parameters
+    ----------
+    expiry : Expiry
+    strata : sequence, one per series of the panel
+    level : float
+    seed : int
+
+    Returns
+    -------
+    dict
+        Strata without any series that can be judged are not in it.
+
+    Raises
+    ------
+    InputError
+        There are too few names for the series.
+    """
+    expiry.check_length(len(strata), "strata")
+    mine = [strata[int(i)] for i in expiry.series]
+    found = {}
+    for name in sorted(set(mine), key=str):
+        part = expiry.take(np.asarray([one == name for one in mine], dtype=bool))
+        found[name] = half_lives_of(part, level=level, seed=seed)
+    return found
+
+
+def _turnbull(expiry: Expiry, level: float) -> HalfLife:
+    if len(np.unique(expiry.cluster)) == 1 < expiry.n:
+        refused = (
+            f"the {expiry.n} series are one cluster: what they share cannot be told from chance."
+        )
+        unknown = Bounded(math.nan, 0.0, math.inf, 0.0)
+        return _half_life(expiry, "turnbull", level, unknown, refused, {})
+    early, face, late = of_views(
+        expiry, lambda left, right: turnbull(left, right, clusters=expiry.cluster)
+    )
+    whole = expiry.unit == "releases"
+    first = early.median(level, whole=whole)
+    last = first if late is early else late.median(level, whole=whole)
+    found = Bounded(face.middle(whole=whole), first.low, last.high, first.n_effective)
+    time = float(expiry.last_seen.max())
+    pessimist = early.surviving(time, level)
+    optimist = pessimist if late is early else late.surviving(time, level)
+    expired = {
+        "time": time,
+        "share": 1 - float(np.mean(face.survival(time))),
+        "low": 1 - optimist.high,
+        "high": 1 - pessimist.low,
+    }
+    refused = ""
+    if found.low <= whole and np.isinf(found.high):
+        refused = (
+            f"{face.n} series in {face.n_clusters} clusters, of which {face.n_events} expired with "
+            f"errors taken at face value, bound the median on neither side at "
+            f"{format_number(level)}: they are too few, or noise leaves too much open."
+        )
+    details = {
+        "times": [None if np.isinf(t) else float(t) for t in face.right],
+        "survival": face.survival(face.right)[0].tolist(),
+        "expired_share": expired,
+        "n_events": face.n_events,
+        "n_clusters": face.n_clusters,
+        "n_effective": found.n_effective,
+        "gap": face.gap,
+    }
+    return _half_life(expiry, "turnbull", level, found, refused, details)
+
+
+def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> HalfLife:
+    early, face, late = of_views(
+        expiry,
+        lambda left, right: fit_law(left, right, law, clusters=expiry.cluster, level=level),
+    )
+    found = Bounded(math.nan, 0.0, math.inf, math.nan)
+    refused = face.refused
+    if face.median is not None:
+        # Where one of the extremes cannot be fitted, noise leaves that side open. Later expiries
+        # may be more alike, and their upper bound lower: the widest of all counts.
+        low = min(0.0 if one.low is None else one.low for one in (early, face, late))
+        high = max(math.inf if one.high is None else one.high for one in (early, face, late))
+        if low == 0 and high == math.inf:
+            refused = "noise leaves open when the series expired: the median has no bound."
+        bounds = (face.median, low, high)
+        if expiry.unit == "releases":
+            # A law of continuous time passes one half within the release that it is counted to.
+            bounds = (_ceil(face.median), max(_ceil(low), 1.0), _ceil(high))
+        found = Bounded(bounds[0], bounds[1], bounds[2], math.nan)
+    details = {
+        "sigma": face.sigma,
+        "log_likelihood": face.log_likelihood,
+        "aic": face.aic,
+        "held_out_score": score,
+        "n_events": face.n_events,
+        "n_clusters": face.n_clusters,
+        "design_effect": face.design_effect,
+    }
+    law_holds = f"Times to doubling follow a {law} law, also beyond those that were seen."
+    return _half_life(expiry, law, level, found, refused, details, law_holds)
+
+
+def _ceil(value: float) -> float:
+    return float(np.ceil(value))
+
+
+def _half_life(
+    expiry: Expiry,
+    method: str,
+    level: float,
+    found: Bounded,
+    refused: str,
+    details: Mapping[str, Any],
+    *more: str,
+) -> HalfLife:
+    counted = {
+        "returned": int(expiry.returned.sum()),
+        "rows": expiry.n_rows,
+        "rows_open": expiry.n_open,
+        "dropped": [one.to_dict() for one in expiry.dropped],
+    }
+    return HalfLife(
+        method=method,
+        half_life=None if refused else found.value,
+        low=None if refused else found.low,
+        high=None if refused else found.high,
+        level=level,
+        unit=expiry.unit,
+        n_series=expiry.n,
+        censored_share=expiry.censored_share,
+        refused=refused,
+        assumptions=(_HAPPENED, _LOOKED_AT, *expiry.assumptions, *more),
+        details={**counted, **details},
+    )

@@ -1,0 +1,367 @@
+"""Forecasts of one group on one clock, by each method that can answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from errcomp.halflife.drift.fit import Fit, counts, misfits
+from errcomp.halflife.drift.law import law_bounds
+from errcomp.halflife.drift.variogram import FEWEST_DF, FEWEST_RELEASES
+from errcomp.halflife.estimators.expiry import Expiry, of_views
+from errcomp.halflife.estimators.turnbull import turnbull
+from errcomp.halflife.forecast.compound_poisson import within_steps
+from errcomp.halflife.forecast.drift import STEPS_ASSUMED
+from errcomp.halflife.forecast.probabilities import (
+    Forecast,
+    forecast_drift,
+    forecast_steps,
+    forecast_survival,
+)
+from errcomp.results import format_fraction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.steps import Steps
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Question", "by_drift", "by_steps", "by_survival"]
+
+#: Draws behind the bounds where clusters share steps.
+_DRAWS = 200
+#: Grid points from 0 to the promise, for the probability and for draws of it.
+_FINE = 256
+_COARSE = 32
+#: Clusters with steps, too few to be drawn from.
+_FEW = 5
+_SPREAD = "The errors at calibration are normal, and their spread is known."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is asked of a group: within the limit at these ages?
+
+    Attributes
+    ----------
+    panel : Panel
+    clock : {"releases", "months"}
+    limit : float
+        The promise, on the log scale.
+    spread : float
+        Standard deviation of the error at calibration.
+    ages : ndarray, shape (h,)
+        Times since calibration, increasing, >= 0.
+    level : float
+    seed : int
+    """
+
+    panel: Panel
+    clock: Clock
+    limit: float
+    spread: float
+    ages: Floats
+    level: float
+    seed: int
+
+
+def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
+    """Forecast from the share of series that stayed within; or say why not."""
+    if expiry.n_panel == 1:
+        return "one series has no survival curve: several are needed."
+    if not expiry.n:
+        return "no series was surely within its promise when calibrated."
+    clusters = len(np.unique(expiry.cluster))
+    if clusters == 1 < expiry.n:
+        return f"the {expiry.n} series are one cluster: what they share cannot be told from chance."
+    early, face, late = of_views(
+        expiry, lambda left, right: turnbull(left, right, clusters=expiry.cluster)
+    )
+    end = float(expiry.last_seen.max())
+    times = np.unique(np.append(asked.ages[(asked.ages > 0) & (asked.ages < end)], end))
+    survival = np.mean(face.survival(times), axis=0)
+    low = np.asarray([early.least_surviving(t, asked.level) for t in times])
+    high = np.asarray([late.most_surviving(t, asked.level) for t in times])
+    # Bounds are found at each time by itself; what holds at a time holds on the safe side of it.
+    low = np.minimum(np.minimum.accumulate(low), survival)
+    high = np.maximum(np.maximum.accumulate(high[::-1])[::-1], survival)
+    found = forecast_survival(
+        times,
+        survival,
+        low=low,
+        high=high,
+        ahead=asked.ages,
+        unit=asked.clock,
+        level=asked.level,
+    )
+    said = [
+        "A model is within its promise when calibrated, and like those that were followed.",
+        "Releases to come are like those that were seen.",
+        "Once out of its promise, a model does not count as valid again.",
+    ]
+    if left_out := len(expiry.at_start) + len(expiry.too_noisy):
+        said.append(
+            f"{left_out} of {expiry.n_panel} series are left out: beyond the promise at their "
+            "first version, or too noisy to tell."
+        )
+    if late is not early:
+        said.append(
+            "Errors are taken at face value: noise makes the probability too low. The interval "
+            "allows for it."
+        )
+    return replace(found, assumptions=tuple(said))
+
+
+def by_drift(asked: Question, fit: Fit) -> Forecast | str:
+    """Forecast from the drift variogram, with the bounds of its half-life; or say why not."""
+    releases = fit.steps.releases
+    if releases < FEWEST_RELEASES:
+        return (
+            f"steps lie between {releases} pair{'s' * (releases != 1)} of versions; fewer than "
+            f"{FEWEST_RELEASES} cannot tell what releases do."
+        )
+    if fit.fitted.sum() < 2:
+        return "all series have two versions at the same lag: nothing tells how drift grows."
+    if fit.law is None:
+        return f"no drift stands out of the noise in {releases} releases."
+    if counts(fit):
+        return (
+            "drift is a few large steps among many small changes: taken for normal it would look "
+            "too safe at first and too bad later. Steps or survival answer."
+        )
+    v, v_low, v_high = _drift(fit, asked)
+
+    def within(variance: Floats) -> Floats:
+        known = np.nan_to_num(variance)
+        found = [_within(asked, one) for one in known.tolist()]
+        return np.where(np.isnan(variance), np.nan, found)
+
+    probability, low, high = within(v), within(v_high), within(v_low)
+    beyond = np.isnan(v)
+    return Forecast(
+        method="drift",
+        unit=asked.clock,
+        ahead=asked.ages,
+        probability=probability,
+        low=np.where(beyond, 0.0, low),
+        high=np.where(beyond, np.nanmin(high) if not beyond.all() else 1.0, high),
+        level=asked.level,
+        assumptions=(
+            "Drift is normal: the sum of many small changes, not a few steps.",
+            "It goes on as it did: a release moves errors by as much early as late.",
+            "A model that left its promise and came back counts as within.",
+            *((_SPREAD,) if asked.spread else ()),
+            *(() if fit.noise.known else ("Nothing was measured twice: noise counts as drift.",)),
+        ),
+    )
+
+
+def _within(asked: Question, variance: float) -> float:
+    found = forecast_drift([1.0], c=variance, beta=1.0, threshold=asked.limit, spread=asked.spread)
+    return float(found.probability[0])
+
+
+def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
+    """Return V at the ages with its bounds; NaN beyond what it may be read off at."""
+    assert fit.law is not None
+    law, ages, time = fit.law, asked.ages, fit.pairs.time
+    tail = (1 - asked.level) / 2
+    later = np.maximum(ages, 1e-9)
+    if misfits(fit, law):
+        end, bounds = float(time.max()), fit.bounds(tail)
+        rising = np.maximum.accumulate(fit.pairs.v)
+        curves = [
+            np.interp(later, np.append(0.0, time), np.append(0.0, np.maximum(curve, 0.0)))
+            for curve in (rising, *bounds)
+        ]
+        v, low, high = curves[0], np.minimum(curves[1], curves[0]), np.maximum(*curves[::2])
+    else:
+        end, v = 2 * float(time.max()), law.at(later)
+        low, high, df = law_bounds(law, later, tail, counts=False)
+        if not (df[ages <= time.max()] >= FEWEST_DF).any():
+            low = np.zeros_like(low)
+    if not fit.noise.known:
+        low = np.zeros_like(low)
+    now = ages == 0
+    v, low, high = (np.where(now, 0.0, one) for one in (v, low, high))
+    return np.where(ages > end, np.nan, v), low, high
+
+
+def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | str:
+    """Forecast from the steps that were found; or say why not."""
+    searched = [one for one in steps if not one.refused]
+    if not searched:
+        return f"no series could be searched for steps: {steps[0].refused}."
+    seen = np.asarray([_sees(one, asked.limit) for one in steps])
+    if not seen.any():
+        smallest = [one.smallest_middle for one in searched if one.smallest_middle is not None]
+        least = format_fraction(float(np.expm1(min(smallest)))) if smallest else "that size"
+        return f"noise hides steps as large as the promise: the smallest to be found is {least}."
+    if fit.law is not None and not counts(fit):
+        return (
+            "drift is many small changes, not a few steps: the steps found in it are not what "
+            "happened. Drift or survival answer."
+        )
+    found = _Steps.of(asked, steps, seen)
+    forecast = _by_clusters(asked, found) if found.shared else _by_series(asked, found)
+    # Bounds are drawn on a coarser grid.
+    forecast = replace(
+        forecast,
+        low=np.minimum(forecast.low, forecast.probability),
+        high=np.maximum(forecast.high, forecast.probability),
+    )
+    said = [*forecast.assumptions, *((_SPREAD,) if asked.spread else ())]
+    if hidden := len(steps) - int(seen.sum()):
+        said.append(
+            f"{hidden} of {len(steps)} series are left out: too short or too noisy for a step as "
+            "large as the promise to be found."
+        )
+    return replace(forecast, assumptions=tuple(said))
+
+
+def _sees(one: Steps, limit: float) -> bool:
+    """Whether a step that breaks the promise would be found."""
+    return not one.refused and one.smallest_middle is not None and one.smallest_middle <= limit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Steps:
+    """Steps of the series in which those that matter would be found.
+
+    Attributes
+    ----------
+    sizes : ndarray, shape (n,)
+    at, cluster : ndarray of int, shape (n,)
+        Version and cluster of each step.
+    spans : ndarray, shape (s,)
+        Time over which steps of each series would be found.
+    cluster_of : ndarray of int, shape (s,)
+        Numbered from 0.
+    """
+
+    sizes: Floats
+    at: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    spans: Floats
+    cluster_of: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, asked: Question, steps: Sequence[Steps], seen: NDArray[np.bool_]) -> _Steps:
+        which = np.flatnonzero(seen)
+        panel = asked.panel.take(which)
+        time = panel.times(asked.clock)
+        cluster_of = np.unique(panel.clusters, return_inverse=True)[1]
+        sizes, at, cluster = [], [], []
+        spans = np.zeros(len(which))
+        for i, one in enumerate(steps[j] for j in which.tolist()):
+            first, end = int(panel.starts[i]), int(panel.starts[i + 1])
+            # A step next to an end of the series looks like a bad run, and one next to another is
+            # not told from it: dead time, as of a counter.
+            dead = one.unseen * len(one.steps) / (one.n - 1)
+            spans[i] = time[end - 1 - one.unseen] - time[first + one.unseen]
+            spans[i] -= dead * (time[end - 1] - time[first])
+            for step in one.steps:
+                sizes.append(step.size)
+                at.append(int(panel.version[first + step.at]))
+                cluster.append(int(cluster_of[i]))
+        return cls(
+            np.asarray(sizes, dtype=float),
+            np.asarray(at, dtype=np.int64),
+            np.asarray(cluster, dtype=np.int64),
+            spans,
+            cluster_of,
+        )
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.cluster_of.max()) + 1
+
+    @property
+    def shared(self) -> bool:
+        """Whether series may step together."""
+        return self.n_clusters < len(self.spans)
+
+
+def _by_series(asked: Question, found: _Steps) -> Forecast:
+    return forecast_steps(
+        asked.ages,
+        sizes=found.sizes,
+        exposure=float(found.spans.sum()),
+        threshold=asked.limit,
+        spread=asked.spread,
+        unit=asked.clock,
+        level=asked.level,
+        seed=asked.seed,
+    )
+
+
+def _by_clusters(asked: Question, found: _Steps) -> Forecast:
+    """Forecast where series of a cluster step together.
+
+    What happens to a cluster at a release is one event. Bounds are the wider ones of two kinds of
+    draws: events with weights and a rate, which knows that they are few, and clusters with weights,
+    which knows that they differ.
+    """
+    k, tail = found.n_clusters, (1 - asked.level) / 2
+    exposure: Floats = np.bincount(found.cluster_of, found.spans, k).astype(float)
+    whole = np.array([1 / exposure.sum()])
+    probability = _by_weights(asked, found, np.ones((1, len(found.sizes))), whole)[0]
+    pairs = np.stack([found.cluster, found.at], axis=1)
+    event = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
+    n = int(event.max()) + 1 if len(event) else 0
+    if n < _FEW or len(np.unique(found.cluster)) < _FEW:
+        # All steps fatal and shared by the whole cluster, at the largest rate; none of them.
+        of_clusters = float((exposure / np.bincount(found.cluster_of)).sum())
+        most = special.gammaincinv(n + 1, 1 - tail) / of_clusters
+        start = _within(asked, 0.0)
+        low, high = start * np.exp(-most * asked.ages), np.full(len(asked.ages), start)
+    else:
+        rng = np.random.default_rng(asked.seed)
+        events = rng.dirichlet(np.ones(n), size=_DRAWS) * rng.gamma(n + 0.5, size=(_DRAWS, 1))
+        clusters = rng.dirichlet(np.ones(k), size=_DRAWS)
+        draws = (
+            (events[:, event], np.full(_DRAWS, whole[0])),
+            (clusters[:, found.cluster], 1 / (clusters @ exposure)),
+        )
+        within = [
+            np.quantile(
+                _by_weights(asked, found, weights, per_time, _COARSE), [tail, 1 - tail], axis=0
+            )
+            for weights, per_time in draws
+        ]
+        low, high = np.minimum(*(q[0] for q in within)), np.maximum(*(q[1] for q in within))
+    return Forecast(
+        method="steps",
+        unit=asked.clock,
+        ahead=asked.ages,
+        probability=probability,
+        low=low,
+        high=high,
+        level=asked.level,
+        assumptions=STEPS_ASSUMED,
+    )
+
+
+def _by_weights(
+    asked: Question, found: _Steps, weights: Floats, per_time: Floats, fine: int = _FINE
+) -> Floats:
+    """Return the probability of being within, by weights of the steps: each row a law of them."""
+    total = weights.sum(axis=1, keepdims=True)
+    return within_steps(
+        asked.ages,
+        total[:, 0] * per_time,
+        np.divide(weights, total, out=np.zeros_like(weights), where=total > 0),
+        found.sizes,
+        asked.limit,
+        error=0.0,
+        spread=asked.spread,
+        fine=fine,
+    )

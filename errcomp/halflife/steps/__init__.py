@@ -1,0 +1,280 @@
+r"""Which release moved the error, and by how much: change points in short, noisy series.
+
+Detection is tested where most tools are weakest: 6 to 200 values, of which most have no step.
+See `find_steps` for the method and its measured rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from errcomp.errors import InputError, describe_rows
+from errcomp.halflife.design import Panel
+from errcomp.halflife.steps.batch import Batch
+from errcomp.halflife.steps.null import segments_tabulated
+from errcomp.halflife.steps.results import Step, Steps
+from errcomp.halflife.steps.summary import steps_of, too_short
+
+__all__ = ["Step", "Steps", "find_steps", "find_steps_of"]
+
+Floats = NDArray[Any]
+
+
+def find_steps(
+    values: ArrayLike,
+    *,
+    sd: ArrayLike | None = None,
+    df: float = 0.0,
+    alpha: float = 0.05,
+    min_segment: int = 2,
+    labels: Sequence[str] | None = None,
+) -> Steps:
+    r"""Find steps of the mean in one series, with a stated rate of false alarms.
+
+    The mean is constant but for steps; the noise is independent, of one variance. Every admissible
+    split at k, and every interval [i, j) against all other values, is a contrast with
+
+    .. math:: t^2 = \frac{B}{s^2}, \qquad
+              B = \frac{(\bar x_{in} - \bar x_{out})^2}{1/W_{in} + 1/W_{out}}, \qquad
+              s^2 = \frac{\nu_0 \sigma_0^2 + S - B}{\nu_0 + n - 2}
+
+    where W are sums of weights, S the squares about the mean, and :math:`\sigma_0^2` the variance
+    known from repeats with :math:`\nu_0` degrees of freedom (none where ``sd`` is not given). The
+    statistic of the series is the largest :math:`-\ln p` of these t-tests; intervals, which are
+    many, pay :math:`\ln(7/3 \cdot \text{intervals} / \text{splits})`. Its distribution without a
+    step is free of mean and variance and was simulated for 4 to 400 values and
+    :math:`\nu_0` from 0 to endless. Values beyond 3 robust standard deviations (1.4826 median
+    absolute deviations) are first pulled back to there, or to their nearer neighbour if that is
+    beyond too: one bad run is no step. Where a step is found, the parts are searched at the share
+    of alpha that their length has, and every step must pass a t-test between its two levels.
+
+    The set of places holds 95 % of the posterior over all places between the neighbouring steps
+    (all alike beforehand); the interval of the size is that of the mixture of Student t over them.
+
+    Valid for independent noise near normal. Series in per cent in which a step is found at
+    alpha = 5 % although there is none, simulated (10,000 series each, 3,000 from 100 on; SE 0.2 and
+    0.4). For normal noise the rate is 5 % within simulation error at every n from 4 to 230, whether
+    the noise is known or not.
+
+    ====  ======  ====  =======  ==============  ============  ================
+    n     normal  t3    Laplace  log-normal 0.5  log-normal 1  autocorrelated
+    ====  ======  ====  =======  ==============  ============  ================
+    6     5.1     4.2   3.9      5.8             7.8           8.7
+    8     5.0     4.2   4.7      6.4             8.8           11
+    12    5.2     5.0   5.2      7.8             12            17
+    20    5.4     5.7   6.4      8.8             15            22
+    50    5.1     7.7   6.9      10              24            29
+    100   5.1     9.7   7.6      11              34            35
+    200   5.0     11    8.1      15              53            39
+    ====  ======  ====  =======  ==============  ============  ================
+
+    (log-normal: sigma of the logarithm; autocorrelated: normal, 0.3 from one value to the next.)
+    **Misleads** where noise is autocorrelated, or skewed and long: then take a smaller alpha. Exact
+    permutation and rank tests keep their rate under any independent noise, but find next to no
+    short interval: 7 % of those of two values at 3 sigma and n = 20, where this finds a third.
+
+    Series in per cent in which a step is found, noise unknown; a step of 3 or 5 standard deviations
+    of one value anywhere, or up for some values and down again:
+
+    ===  ======  ========  ==================  ==================  ==================
+    n    3 sd    5 sd      2 values, 3 (5) sd  3 values, 3 (5) sd  4 values, 3 (5) sd
+    ===  ======  ========  ==================  ==================  ==================
+    6    41      83        41 (86)
+    8    59      96        31 (79)             43 (89)             44 (91)
+    12   84      100       32 (85)             55 (98)             67 (99)
+    20   96      100       34 (92)             66 (99)             83 (100)
+    40   99      100       36 (94)             73 (100)            91 (100)
+    ===  ======  ========  ==================  ==================  ==================
+
+    Splits alone would find 88 instead of 84 % at n = 12, and next to no interval. With noise known
+    from 20 degrees of freedom it is 96 %. In about 5 % of the series with one true step a second is
+    reported. Given that a step of 3 sd is found, the set of places holds the true one in 97 to
+    99 % (places are discrete, so more than 95 % is unavoidable), and the interval of the size
+    holds the true one in 93 to 96 %; of 2 sd at n = 8 in 91 %, as only the larger ones are found.
+
+    A step within the last ``min_segment - 1`` versions cannot be told from a bad run yet, and one
+    just before is found only if it is large (``smallest_end``). Series that jump up and down
+    throughout look like noise.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        In order of versions: log errors, or anything whose noise is alike throughout.
+    sd : array_like, shape () or (n,), optional
+        Standard deviation of the values due to noise, from repeats.
+    df : float
+        Degrees of freedom behind ``sd``; inf where it is exact. It replaces the scatter of the
+        series in proportion; repeats that miss a part of the noise make false alarms (see
+        ``Steps.noise_ratio``).
+    alpha : float
+        Rate of false alarms per series. Of many series look at ``Steps.p`` of all together.
+    min_segment : {2, 3, 4}
+        Fewest versions between steps.
+    labels : sequence of str, optional
+        Names of the versions; positions where not given.
+
+    Returns
+    -------
+    Steps
+        Refused, with the reason, where there are fewer than ``2 * min_segment`` values.
+
+    Raises
+    ------
+    InputError
+        Values or sd are not finite or of unlike lengths, sd is not positive or comes without df,
+        alpha is not between 0 and 1, or min_segment is not tabulated.
+
+    References
+    ----------
+    Worsley (1979), "On the likelihood ratio test for a shift in location of normal populations",
+    doi:10.1080/01621459.1979.10482519. Levin and Kline (1985), "The CUSUM test of homogeneity with
+    an application in spontaneous abortion epidemiology", doi:10.1002/sim.4780040408. Olshen,
+    Venkatraman, Lucito and Wigler (2004), "Circular binary segmentation for the analysis of
+    array-based DNA copy number data", doi:10.1093/biostatistics/kxh008.
+
+    Examples
+    --------
+    >>> found = find_steps([0.00, 0.01, -0.01, 0.00, 0.21, 0.19, 0.20, 0.21])
+    >>> (step,) = found.steps
+    >>> step.at, round(step.size, 4), [round(end, 3) for end in (step.size_low, step.size_high)]
+    (4, 0.2025, [0.187, 0.218])
+    >>> find_steps([0.00, 0.01, -0.01, 0.00, 0.01, 0.02, -0.01, 0.01]).steps
+    ()
+    >>> print(find_steps([0.1, 0.2]).refused)
+    2 values: two levels of 2 need 4 at least
+    """
+    x, spread = _checked(values, sd, df, alpha, min_segment)
+    names = [str(i) for i in range(len(x))] if labels is None else [str(one) for one in labels]
+    if len(names) != len(x):
+        raise InputError(f"labels must be {len(x)}, one a value, got {len(names)}.")
+    if len(x) < 2 * min_segment:
+        return too_short(len(x), alpha, min_segment)
+    batch = Batch.of(x, spread, np.array([0, len(x)]), np.array([float(df)]))
+    return steps_of(batch, alpha, min_segment, names, np.arange(len(x)))[0]
+
+
+def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) -> list[Steps]:
+    """Find the steps of every series of a panel: `find_steps`, for all series at once.
+
+    The noise of a series is known where all of its values have a standard deviation and these have
+    degrees of freedom. One in 1 / alpha of the series without a step is a false alarm; of thousands
+    of series control the share of false ones by `Steps.p` (e.g. Benjamini and Hochberg).
+
+    Parameters
+    ----------
+    panel : Panel
+    alpha : float
+        Rate of false alarms per series.
+    min_segment : {2, 3, 4}
+        Fewest versions between steps.
+
+    Returns
+    -------
+    list of Steps
+        One for each series, in the order of ``panel.names``; versions are those of the panel.
+
+    Raises
+    ------
+    InputError
+        An error is not finite, or an option cannot be used.
+
+    Examples
+    --------
+    >>> panel = Panel(
+    ...     versions=("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"),
+    ...     months=np.arange(8.0),
+    ...     names=("Gelu",),
+    ...     clusters=np.array([0]),
+    ...     starts=np.array([0, 8]),
+    ...     version=np.arange(8),
+    ...     error=np.array([0.0, 0.01, -0.01, 0.0, 0.69, 0.70, 0.68, 0.69]),
+    ...     sd=np.full(8, np.nan),
+    ...     noise_df=np.zeros(1),
+    ...     frozen_at_first=True,
+    ... )
+    >>> (step,) = find_steps_of(panel)[0].steps
+    >>> step.versions, f"{step.change[0]:.0%}"
+    (('1.3', '1.4'), '99%')
+    """
+    _check_options(alpha, min_segment)
+    bad = np.flatnonzero(~np.isfinite(panel.error))
+    if len(bad):
+        where = describe_rows(bad.tolist())
+        raise InputError(
+            f"panel.error must be finite, got {panel.error[bad[0]]} in {where}: leave out failed "
+            "validations."
+        )
+    lengths = np.diff(panel.starts)
+    part = panel.take(np.flatnonzero(lengths >= 2 * min_segment))
+    found = iter(steps_of(_batch(part), alpha, min_segment, panel.versions, part.version))
+    return [
+        too_short(n, alpha, min_segment) if n < 2 * min_segment else next(found)
+        for n in lengths.tolist()
+    ]
+
+
+def _batch(panel: Panel) -> Batch:
+    """Take over the series of a panel; noise is unknown unless all values of a series have one."""
+    df = panel.noise_df.astype(float)
+    measured = np.isfinite(panel.sd) & (panel.sd > 0)
+    known = np.logical_and.reduceat(measured, panel.starts[:-1]) & (df > 0)
+    sd = np.where(np.repeat(known, np.diff(panel.starts)), panel.sd, 1.0)
+    return Batch.of(panel.error, sd, panel.starts, np.where(known, df, 0.0))
+
+
+def _check_options(alpha: float, min_segment: int) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise InputError(f"alpha must be between 0 and 1, got {alpha!r}.")
+    if isinstance(min_segment, bool) or min_segment not in segments_tabulated():
+        known = ", ".join(map(str, segments_tabulated()))
+        raise InputError(
+            f"min_segment must be one of {known}, for which false alarms are known, got "
+            f"{min_segment!r}."
+        )
+
+
+def _checked(
+    values: ArrayLike, sd: ArrayLike | None, df: float, alpha: float, min_segment: int
+) -> tuple[Floats, Floats]:
+    """Return the values and their standard deviations, 1 where unknown."""
+    _check_options(alpha, min_segment)
+    x = _floats(values, "values")
+    if x.ndim != 1:
+        raise InputError(f"values must have 1 dimension, got {x.ndim}.")
+    if isinstance(df, bool) or not isinstance(df, (int, float)) or not df >= 0:
+        raise InputError(f"df must be 0 or more, got {df!r}.")
+    if (sd is None) != (df == 0):
+        raise InputError(
+            f"sd and df belong together, got sd={'None' if sd is None else 'given'}, df={df:g}: "
+            "give the degrees of freedom of the repeats behind sd (inf where it is exact)."
+        )
+    if sd is None:
+        return x, np.ones(len(x))
+    spread = _floats(sd, "sd")
+    if spread.shape not in ((), x.shape):
+        raise InputError(f"sd must be one number or {len(x)}, one a value, got {spread.shape}.")
+    spread = np.broadcast_to(spread, x.shape)
+    bad = np.flatnonzero(spread <= 0)
+    if len(bad):
+        where = describe_rows(bad.tolist())
+        raise InputError(
+            f"sd must be positive, got {spread[bad[0]]:g} in {where}: leave it out where it is "
+            "unknown."
+        )
+    return x, spread
+
+
+def _floats(values: ArrayLike, name: str) -> Floats:
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers: {error}.") from None
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        where = describe_rows(bad.tolist())
+        raise InputError(f"{name} must be finite, got {array.ravel()[bad[0]]} in {where}.")
+    return array

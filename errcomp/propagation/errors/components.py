@@ -1,0 +1,254 @@
+"""How much of the error is shared: variance components from runs that were measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize, stats
+
+from errcomp.propagation.errors.residuals import LEVELS, Residuals, combine
+from errcomp.propagation.terms import Floats, Integers
+
+__all__ = ["Components", "Interval", "estimate_components"]
+
+
+_BLOCKS = 40  # so many times at most is everything fitted anew
+_KERNEL = LEVELS.index("kernel")
+_NOTHING = 1e-12  # of the largest sum of weights: no pairs, but for rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A correlation with its interval; NaN where no pair of kernels shows it."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return plain values for JSON; None for NaN."""
+        return {
+            name: None if math.isnan(value) else value
+            for name, value in (
+                ("correlation", self.value),
+                ("low", self.low),
+                ("high", self.high),
+            )
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    r"""Correlation of the errors of two kernels by what they have in common.
+
+    Attributes
+    ----------
+    levels : tuple of Interval
+        Correlation of two kernels of one run that share this and nothing finer (`LEVELS`): only
+        the run; their class; what the predictor cannot tell apart; the row, 1 by definition. No
+        interval where no two kernels of the runs are that much alike.
+    device, device_class : Interval
+        Correlation of kernels of *different* runs on one device, of different and of one class:
+        how much of what a run shares lies in its device. Not needed for the total of one run.
+    scale : float
+        Factor on the spreads of the classes: the spread as it enters totals, where long kernels
+        count more, over the spread as it enters a class.
+    confidence : float or None
+        Confidence of the intervals; None if there are none.
+    n, n_clusters : int
+        Rows and independent clusters (devices, or runs).
+    cluster : str
+        What the clusters are.
+    """
+
+    levels: tuple[Interval, ...]
+    device: Interval
+    device_class: Interval
+    scale: float
+    confidence: float | None
+    n: int
+    n_clusters: int
+    cluster: str
+
+    @property
+    def correlation(self) -> tuple[float, ...]:
+        """Correlation at each of the `LEVELS`, from coarse to fine; the last is 1."""
+        return tuple(level.value for level in self.levels)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of the variance that arises at each level; they sum to 1."""
+        steps = np.diff(np.concatenate([[0.0], self.correlation]))
+        return {name: float(max(step, 0.0)) for name, step in zip(LEVELS, steps, strict=True)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; None where there is no interval."""
+        return {
+            "cluster": self.cluster,
+            "n_clusters": self.n_clusters,
+            "n": self.n,
+            "scale": self.scale,
+            "confidence": self.confidence,
+            "levels": [
+                {"level": name, **level.to_dict(), "share": self.shares[name]}
+                for name, level in zip(LEVELS, self.levels, strict=True)
+            ],
+            "across_runs_of_a_device": {
+                "other_class": self.device.to_dict(),
+                "same_class": self.device_class.to_dict(),
+            },
+        }
+
+
+def estimate_components(
+    found: Residuals,
+    fit: Callable[[Residuals], tuple[Floats, Floats, Floats]],
+    *,
+    cluster: str,
+    confidence: float | None = 0.9,
+) -> Components:
+    r"""Estimate correlations by moments weighted with time.
+
+    With residuals r, shares of the run's time w and spreads s of the class, the correlation of
+    kernels whose finest common level is l is
+
+    .. math::
+        \hat C_l = \sum_{(i,j) \in l} w_i w_j r_i r_j \Big/ \sum_{(i,j) \in l} w_i w_j s_i s_j
+
+    over all pairs (i, j) of that kind within a run: sums over pairs are differences of squared
+    group sums, so that it takes O(n). The variance of a run's total is the same weighted sum, so
+    that what is estimated is what is needed: over all runs the mean of the propagated variances is
+    that of the squared errors, except for truncation. Correlations that decrease from coarse to
+    fine are pooled (isotonic regression with the weights of the denominators), negative ones are
+    set to 0. Where no run has two rows that the predictor cannot tell apart, they are taken to err
+    alike: it repeats its mistake.
+
+    Parameters
+    ----------
+    found : Residuals
+        Observed errors with the groups of each row.
+    fit : callable
+        From residuals to relative residual, share of the run's corrected time and spread of the
+        class, each of shape (n,). Called again without each cluster.
+    cluster : str
+        What the clusters are: ``"device"`` or ``"run"``.
+    confidence : float or None
+        Confidence of the intervals; None: no intervals.
+
+    Returns
+    -------
+    Components
+
+    Notes
+    -----
+    Equals the ANOVA estimator, and REML, where the design is balanced and all weights and spreads
+    are equal. Residuals are those of predictions for a device that is new: what the runs of a
+    device share carries the uncertainty of locations estimated from D devices, a factor of
+    D / (D − 1). The
+    intervals are delete-one-cluster jackknives (delete a group of clusters beyond 40), everything
+    fitted anew, with t quantiles. In simulations with 4 and 8 devices those at 90 % covered 85 to
+    92 %.
+
+    References
+    ----------
+    Searle, Casella and McCulloch (1992), "Variance Components", Wiley, chapter 5;
+    Efron and Stein (1981), "The Jackknife Estimate of Variance", doi:10.1214/aos/1176345462.
+    """
+    top, base = _ratios(found, *fit(found))
+    levels = len(LEVELS)
+    raw = _isotonic(top[:levels], base[:levels])
+    # Predictions without any error have no correlation to speak of.
+    scale = float(raw[-1]) or 1.0
+    raw[-1] = scale
+    seen = base > _NOTHING * float(base.max())
+    value = np.append(raw / scale, _correlations(top, base)[levels:])
+    low = high = np.full(len(base), math.nan)
+    if confidence is not None and len(found.clusters) > 1:
+        low, high = _jackknife(found, fit, confidence)
+    seen[levels - 1] = False  # a row with itself: 1 by definition, and no estimate
+    rows = zip(value, np.where(seen, low, math.nan), np.where(seen, high, math.nan), strict=True)
+    *within, other, same = (Interval(float(v), float(a), float(b)) for v, a, b in rows)
+    if cluster == "run":
+        other = same = Interval(math.nan)
+    return Components(
+        levels=tuple(within),
+        device=other,
+        device_class=same,
+        scale=math.sqrt(scale),
+        confidence=confidence,
+        n=len(found.y),
+        n_clusters=len(found.clusters),
+        cluster=cluster,
+    )
+
+
+def _correlations(top: Floats, base: Floats) -> Floats:
+    """Return the ratios over that of a row with itself; NaN where there are no pairs."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(base > _NOTHING * float(base.max()), top / base, math.nan)
+    own = ratio[len(LEVELS) - 1]
+    return ratio / own if own > 0 else np.where(np.isnan(ratio), math.nan, 0.0)
+
+
+def _jackknife(
+    found: Residuals,
+    fit: Callable[[Residuals], tuple[Floats, Floats, Floats]],
+    confidence: float,
+) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals of all ratios; NaN where one cluster alone has pairs."""
+    blocks = min(len(found.clusters), _BLOCKS)
+    without = []
+    for i in range(blocks):
+        part = found.take(found.cluster % blocks != i)
+        without.append(_correlations(*_ratios(part, *fit(part))))
+    deviations = (np.array(without) - np.mean(without, axis=0)) ** 2
+    error = np.sqrt((blocks - 1) / blocks * deviations.sum(axis=0))
+    half = float(stats.t.ppf((1 + confidence) / 2, blocks - 1)) * error
+    centre = _correlations(*_ratios(found, *fit(found)))
+    return np.clip(centre - half, -1, 1), np.clip(centre + half, -1, 1)
+
+
+def _ratios(
+    found: Residuals, residual: Floats, weight: Floats, spread: Floats
+) -> tuple[Floats, Floats]:
+    """Return the sums over pairs of products of residuals, and of spreads.
+
+    By finest common level within runs; then of different runs of a cluster, of different classes
+    and of one class.
+    """
+    return _squares(found, weight * residual), _squares(found, weight * spread)
+
+
+def _squares(found: Residuals, x: Floats) -> Floats:
+    """Return the sum over pairs of x x' of each kind, shape (L + 2,)."""
+
+    def squared(group: Integers) -> float:
+        return float((np.bincount(group, x) ** 2).sum())
+
+    within = [squared(group) for group in found.groups()]
+    across = squared(found.cluster) - within[0]
+    across_class = squared(combine(found.cluster, found.label)) - within[1]
+    finer = [*within[1:], 0.0]
+    own = [a - b for a, b in zip(within, finer, strict=True)]
+    return np.array([*own, across - across_class, across_class])
+
+
+def _isotonic(top: Floats, base: Floats) -> Floats:
+    """Return the ratios top / base made increasing, and not negative.
+
+    A level that no two kernels share has the ratio of the level above it; the kernel that of the
+    row below it.
+    """
+    known = base > _NOTHING * float(base.max())
+    out = np.zeros(len(top))
+    if known.any():
+        fitted = optimize.isotonic_regression(top[known] / base[known], weights=base[known]).x
+        above = np.cumsum(known)
+        out[above > 0] = fitted[above[above > 0] - 1]
+    if not known[_KERNEL]:
+        out[_KERNEL] = out[-1]
+    return np.maximum(out, 0.0)

@@ -1,0 +1,359 @@
+"""Fitting what is known of a predictor's errors to runs that were measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize
+
+from errcomp.errors import InputError
+from errcomp.propagation.checks import check_kernels, is_number
+from errcomp.propagation.errors.components import Components, estimate_components
+from errcomp.propagation.errors.model import ClassError, ErrorModel
+from errcomp.propagation.errors.residuals import NOT_MODELLED, Residuals, residuals
+from errcomp.propagation.errors.tails import (
+    NORMAL_TAILS,
+    Tails,
+    estimate_df,
+    normal_scores,
+    observe,
+    variance_df,
+)
+from errcomp.propagation.terms import KINDS, Floats, Integers, Kind
+
+if TYPE_CHECKING:
+    from errcomp.tables import Kernels
+
+__all__ = ["fit_errors"]
+
+
+#: Of the measured times this share may be shorter than the floor below which a time says nothing.
+_FLOOR_QUANTILE = 0.01
+#: Ratio of a run that was measured as 0; its logarithm exists.
+_NOTHING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Locations, spreads and residuals of one set of runs.
+
+    ``others``: location of each row as the other clusters have it.
+    """
+
+    of_class: Floats
+    others: Floats
+    overall: float
+    n_clusters: Integers
+    residual: Floats
+    weight: Floats
+    spread: Floats
+    of_row: Floats
+    size: Floats
+    exponent: float
+
+
+def fit_errors(
+    kernels: Kernels,
+    *,
+    kind: Kind = "log-ratio",
+    by_size: bool = False,
+    confidence: float | None = 0.9,
+) -> ErrorModel:
+    r"""Fit bias, spread and shared causes of a predictor's errors to measured runs.
+
+    Weights are shares of the run's predicted time, so that the error model is that of the time
+    that totals are made of. Per class c with ratios y = measured / predicted:
+
+    * location: the weighted mean of each device, then Huber's estimate over devices;
+    * spread: the weighted root mean square of y / location − 1, the location taken from the
+      *other* devices, so that it is the error of a prediction for a device that is new;
+    * log-ratio: the log-normal of the same mean and variance, spread² = ln(1 + cv²),
+      bias = ln(location) − spread² / 2.
+
+    The spread is not robust on purpose: outliers are part of what totals do. How their errors are
+    distributed is estimated from those of the training runs' totals (`Tails`). What kernels share
+    is estimated by `estimate_components`.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Predicted and measured kernels; runs that are not measured throughout are left out.
+    kind : {"log-ratio", "relative", "absolute"}
+        Scale of the errors.
+    by_size : bool
+        Let the spread depend on the predicted time within a class (power law).
+    confidence : float or None
+        Of the intervals of the components; None: none are made, which is much faster.
+
+    Returns
+    -------
+    ErrorModel
+        With ``components`` and ``tails``.
+
+    Raises
+    ------
+    InputError
+        No run has both predictions and measurements of all its kernels, they are of several tools,
+        most devices (or runs) were measured as 0, kind is unknown, the confidence is not in (0, 1),
+        or absolute errors are to depend on size.
+    """
+    _check(kernels, kind, by_size, confidence)
+    positive = kernels.measured[np.isfinite(kernels.measured) & (kernels.measured > 0)]
+    floor = float(np.quantile(positive, _FLOOR_QUANTILE)) if len(positive) else 0.0
+    found, word = residuals(kernels, kind, floor)
+    fit = _fit(found, kind, by_size)
+
+    def again(part: Residuals) -> tuple[Floats, Floats, Floats]:
+        refit = _fit(part, kind, by_size)
+        return refit.residual, refit.weight, refit.of_row
+
+    components = estimate_components(found, again, cluster=word, confidence=confidence)
+    classes = {
+        str(name): _class_error(
+            kind,
+            float(fit.of_class[i]),
+            float(fit.spread[i]) * components.scale,
+            n=int(np.sum(found.label == i)),
+            n_clusters=int(fit.n_clusters[i]),
+            size=float(fit.size[i]),
+        )
+        for i, name in enumerate(found.labels)
+    }
+    modelled = np.where(found.labels[found.label] == NOT_MODELLED, 0.0, found.weight)
+    pooled = float(np.sqrt((modelled * fit.residual**2).sum() / modelled.sum()))
+    return ErrorModel(
+        classes=classes,
+        kind=kind,
+        other=_class_error(kind, fit.overall, pooled * components.scale),
+        floor=0.0 if kind == "absolute" else floor,
+        size_exponent=fit.exponent,
+        components=components,
+        tails=_tails(found, fit, components, kind),
+        n_runs=len(np.unique(found.run)),
+        devices=tuple(map(str, np.unique(kernels.device[np.isfinite(kernels.measured)]))),
+        unit=kernels.unit,
+    )
+
+
+def _check(kernels: Kernels, kind: Kind, by_size: bool, confidence: float | None) -> None:
+    check_kernels(kernels)
+    if kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if by_size and kind == "absolute":
+        raise InputError(
+            "absolute errors cannot depend on size here: the rule is that the error relative to "
+            'the time falls with the time. Use kind="log-ratio" or "relative".'
+        )
+    if confidence is not None and not (is_number(confidence) and 0 < confidence < 1):
+        raise InputError(f"confidence must be between 0 and 1, or None, got {confidence!r}")
+
+
+def _fit(found: Residuals, kind: Kind, by_size: bool) -> _Fit:
+    where = locate(found, kind)
+    if kind != "absolute" and where.overall <= 0:
+        raise InputError(
+            "the kernels of most devices (or runs) were measured as 0 throughout. Errors are "
+            "relative to measured times: leave those devices out, or use absolute errors."
+        )
+    if kind == "absolute":
+        residual, weight = found.y - where.of_row, found.weight
+    else:
+        residual = found.y / where.of_row - 1
+        weight = found.weight * where.of_class[found.label]
+        weight = weight / np.bincount(found.run, weight)[found.run]
+    spread, size, exponent = _spreads(found, residual, by_size)
+    of_row = spread[found.label]
+    if by_size:
+        of_row = of_row * np.nan_to_num(found.size / size[found.label], nan=1.0) ** -exponent
+    return _Fit(
+        of_class=where.of_class,
+        others=where.of_row,
+        overall=where.overall,
+        n_clusters=where.n_clusters,
+        residual=residual,
+        weight=weight,
+        spread=spread,
+        of_row=of_row,
+        size=size,
+        exponent=exponent,
+    )
+
+
+def _class_error(
+    kind: Kind,
+    location: float,
+    spread: float,
+    *,
+    n: int = 0,
+    n_clusters: int = 0,
+    size: float = math.nan,
+) -> ClassError:
+    """Express location and spread of measured / predicted on the scale of the kind."""
+    if kind == "log-ratio":
+        variance = math.log1p(spread**2)
+        # A class that was measured as 0 throughout has no logarithm; it adds nothing.
+        bias = math.log(max(location, 1e-300)) - variance / 2
+        return ClassError(bias, math.sqrt(variance), n, n_clusters, size)
+    if kind == "relative":
+        return ClassError(location - 1, spread * location, n, n_clusters, size)
+    return ClassError(location, spread, n, n_clusters, size)
+
+
+def _tails(found: Residuals, fit: _Fit, components: Components, kind: Kind) -> Tails:
+    """Law of the totals' errors, each run against its propagated spread.
+
+    The errors stand as they will be used: on the scale and about the middle of the bands, the
+    locations taken from the other devices.
+    """
+    runs = int(found.run.max()) + 1
+    error: Floats = np.bincount(found.run, fit.weight * fit.residual, minlength=runs).astype(float)
+    scaled = fit.weight * fit.of_row * components.scale
+    variance: Floats = np.zeros(runs)
+    for group, share in zip(found.groups(), components.shares.values(), strict=True):
+        run = np.zeros(int(group.max()) + 1, dtype=np.int64)
+        run[group] = found.run  # every group lies within one run
+        variance += share * np.bincount(run, np.bincount(group, scaled) ** 2, minlength=runs)
+    if not (variance > 0).all():
+        return NORMAL_TAILS
+    if kind == "log-ratio":
+        measured = np.bincount(found.run, found.weight * found.y)
+        expected = np.bincount(found.run, found.weight * fit.others)
+        variance = np.log1p(variance)
+        # A run that was measured as 0 has no logarithm.
+        error = np.log(np.maximum(measured / expected, _NOTHING)) + variance / 2
+    z = error / np.sqrt(variance)
+    cluster = np.zeros(runs, dtype=np.int64)
+    cluster[found.run] = found.cluster
+    tail_df = estimate_df(z)
+    # Normal scores: what the tails explain must not count once more as a poorly known variance.
+    return Tails(
+        tail_df,
+        variance_df(normal_scores(z, tail_df), cluster),
+        # One device or run has no others to be judged by.
+        observe(z, cluster) if len(found.clusters) > 1 else None,
+    )
+
+
+def _spreads(found: Residuals, residual: Floats, by_size: bool) -> tuple[Floats, Floats, float]:
+    """Spread of each class, the size at which it holds, and how it falls with size.
+
+    The exponent maximises the normal likelihood of the residuals, weighted like them, with the
+    spreads of the classes profiled out.
+    """
+    n = len(found.labels)
+    base = np.bincount(found.label, found.weight, minlength=n)
+
+    def within(x: Floats) -> Floats:
+        return np.bincount(found.label, found.weight * x, minlength=n) / base
+
+    if not by_size:
+        return np.sqrt(within(residual**2)), np.full(n, np.nan), 0.0
+    log_size = np.nan_to_num(np.log(found.size))
+    centre = within(log_size)
+    log_size = log_size - centre[found.label]
+
+    def variance(exponent: float) -> Floats:
+        return within(residual**2 * np.exp(2 * exponent * log_size))
+
+    def cost(exponent: float) -> float:
+        return float((base * np.log(np.maximum(variance(exponent), 1e-300))).sum())
+
+    best = optimize.minimize_scalar(cost, bounds=(0.0, 1.0), method="bounded")
+    modelled = found.labels != NOT_MODELLED
+    return (
+        np.sqrt(variance(float(best.x))),
+        np.where(modelled, np.exp(centre), np.nan),
+        float(best.x),
+    )
+
+
+# Location and spread of errors per class, each error judged by the other clusters only.
+
+_TUNING = 1.345  # 95 % efficiency at the normal
+_STEPS = 50
+_MANY = 100  # clusters beyond which leaving one out moves a location by less than 1 % of its spread
+
+
+def huber(x: Floats) -> float:
+    """Return Huber's M-estimate of location, scale by the median absolute deviation.
+
+    Outlying devices count, but not in full. The median where more than half are equal.
+
+    References
+    ----------
+    Huber (1964), "Robust Estimation of a Location Parameter", Annals of Mathematical Statistics
+    35(1), doi:10.1214/aoms/1177703732.
+
+    Examples
+    --------
+    >>> round(huber(np.array([1.0, 1.1, 0.9, 1.05, 5.0])), 3)
+    1.05
+    """
+    centre = float(np.median(x))
+    scale = 1.4826 * float(np.median(np.abs(x - centre)))
+    if len(x) < 3:
+        return float(np.mean(x))
+    if scale == 0:
+        return centre
+    for _ in range(_STEPS):
+        weight = np.minimum(1.0, _TUNING * scale / np.maximum(np.abs(x - centre), 1e-300))
+        moved = float((weight * x).sum() / weight.sum())
+        if abs(moved - centre) <= 1e-12 * scale:
+            return moved
+        centre = moved
+    return centre
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Location of each class, overall and for each row as the other clusters have it."""
+
+    of_class: Floats
+    of_row: Floats
+    overall: float
+    n_clusters: Integers
+
+
+def locate(found: Residuals, kind: Kind) -> Location:
+    """Return the location of y per class: the weighted mean of each cluster, then Huber.
+
+    For each row the location is also computed without the row's own cluster, so that residuals
+    are errors of prediction on something new. A class that only one cluster has is then judged by
+    the location of all classes together.
+    """
+    n_clusters, n_labels = len(found.clusters), len(found.labels)
+    ratio = found.labels[found.label] != NOT_MODELLED
+    top = np.bincount(found.cluster, found.weight * found.y * ratio, minlength=n_clusters)
+    base = np.bincount(found.cluster, found.weight * ratio, minlength=n_clusters)
+    pooled = top / base
+    overall = huber(pooled)
+    cell = found.label * n_clusters + found.cluster
+    cells, position = np.unique(cell, return_inverse=True)
+    # Weights within a cluster: a class of no predicted time still has a plain mean.
+    weight = found.weight + np.finfo(float).tiny
+    means = np.bincount(position, weight * found.y) / np.bincount(position, weight)
+    of_class = np.empty(n_labels)
+    without = np.empty(len(cells))
+    counts = np.bincount(cells // n_clusters, minlength=n_labels)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    for label in range(n_labels):
+        own = np.arange(ends[label], ends[label + 1])
+        of_class[label] = huber(means[own])
+        if len(own) > _MANY:
+            without[own] = of_class[label]
+            continue
+        for i in own:
+            others = own[own != i]
+            if len(others):
+                without[i] = huber(means[others])
+            elif found.labels[label] == NOT_MODELLED or n_clusters == 1:
+                without[i] = means[i]
+            else:
+                without[i] = huber(np.delete(pooled, cells[i] % n_clusters))
+    if kind != "absolute":
+        # Nothing can be relative to a ratio of 0: a class that was measured as 0 elsewhere.
+        without[without == 0] = overall
+    return Location(of_class, without[position], overall, counts)
