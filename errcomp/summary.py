@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from errcomp._frames import frame_from_columns, in_engine
-from errcomp._jobs import map_jobs
 from errcomp._showing import Shown
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.metrics._registry import figure
@@ -21,7 +19,9 @@ from errcomp.metrics.intervals.dependence import cluster_keys, copies_of, depend
 from errcomp.results import Dropped, Estimate
 from errcomp.scale.pair_totals import PairTotals
 from errcomp.scale.pairs import PairRows
+from errcomp.system.processes import map_jobs
 from errcomp.tables import Pairs, check_keys
+from errcomp.tables.frames import frame_from_columns, in_engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

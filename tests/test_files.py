@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from errcomp._files import check_target, replacing, together
 from errcomp.errors import InputError
+from errcomp.system.files import check_target, replacing, together
 
 
 def write(path: Path, text: str = "new") -> None:

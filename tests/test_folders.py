@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from errcomp._folders import SUMS, check_free, replacing_folder, write_sums
 from errcomp.errors import InputError
+from errcomp.system.folders import SUMS, check_free, replacing_folder, write_sums
 
 HEADING = "# Made here"
 

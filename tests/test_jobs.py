@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp._jobs import count_jobs, map_jobs
 from errcomp.errors import EngineError, InputError, MissingExtraError
+from errcomp.system.processes import count_jobs, map_jobs
 
 needs_joblib = [
     pytest.mark.extras,
@@ -37,7 +37,7 @@ def here_or_not() -> Callable[[float], tuple[float, int]]:
 
 def test_one_process_needs_no_joblib() -> None:
     code = (
-        "import sys; import errcomp as ec; from errcomp._jobs import map_jobs\n"
+        "import sys; import errcomp as ec; from errcomp.system.processes import map_jobs\n"
         "assert list(map_jobs(abs, [-1, 2])) == [1, 2]\n"
         "ec.summarize({'predicted': [1.0, 2.0], 'measured': [1.0, 3.0]})\n"
         "assert 'joblib' not in sys.modules"

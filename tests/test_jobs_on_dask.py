@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp._jobs import map_jobs
 from errcomp.errors import EngineError, InputError
 from errcomp.summary import Summary, summarize
+from errcomp.system.processes import map_jobs
 
 joblib = pytest.importorskip("joblib")
 distributed = pytest.importorskip("distributed")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from errcomp._units import SECONDS, factor, kind_of, seconds_in
 from errcomp.errors import InputError
+from errcomp.tables.units import SECONDS, factor, kind_of, seconds_in
 
 
 @pytest.mark.parametrize(("unit", "seconds"), [("s", 1), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)])

@@ -8,8 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from errcomp._jobs import count_jobs
-from errcomp._units import seconds_in
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
 from errcomp.calibration.estimators.members import BASELINES, MEMBERS, check_estimators, fit_member
 from errcomp.calibration.estimators.stacking import combined, stack_weights
@@ -28,7 +26,9 @@ from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import usable_runs
 from errcomp.calibration.training import Training
 from errcomp.errors import InputError
+from errcomp.system.processes import count_jobs
 from errcomp.tables import Kernels
+from errcomp.tables.units import seconds_in
 
 __all__ = ["Composition", "evaluate_composition"]
 

@@ -9,9 +9,9 @@ from pathlib import PurePath
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from errcomp._units import kind_of, ratios_of
 from errcomp.caveats._case import FAR, Finding, percent
 from errcomp.results import Caveat, format_number
+from errcomp.tables.units import kind_of, ratios_of
 
 if TYPE_CHECKING:
     from errcomp.caveats._case import Case

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from errcomp._frames import in_engine
 from errcomp.caveats import check
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import figures_for
@@ -19,6 +18,7 @@ from errcomp.scale.pair_totals import PairTotals
 from errcomp.scale.pairs import PairRows
 from errcomp.summary import summarize
 from errcomp.tables import Pairs
+from errcomp.tables.frames import in_engine
 
 __all__ = [
     "AT_SCALE",

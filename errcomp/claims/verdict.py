@@ -20,7 +20,7 @@ from errcomp.results import Estimate
 
 if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
-    from errcomp.tables._table import Table
+    from errcomp.tables.table import Table
 
 __all__ = [
     "AGGREGATIONS",

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errcomp._files import replacing
 from errcomp.cli._targets import beside
+from errcomp.system.files import replacing
 
 if TYPE_CHECKING:
     from errcomp.report.checks._report import CheckReport

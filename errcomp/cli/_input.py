@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from errcomp.errors import InputError
     from errcomp.scale.pairs import PairRows
     from errcomp.tables import Pairs
-    from errcomp.tables._table import Table
+    from errcomp.tables.table import Table
 
     T = TypeVar("T", bound=Table)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp._files import check_target
 from errcomp.cli._streams import say
 from errcomp.cli._targets import beside, write_files
 from errcomp.errors import InputError
 from errcomp.report.tables import Table
 from errcomp.report.tables.plain import plain
 from errcomp.report.tables.writing import FORMATS, SUFFIXES, check_suffix, rendered, write
+from errcomp.system.files import check_target
 
 if TYPE_CHECKING:
     from errcomp.report.page import Section
@@ -103,8 +103,8 @@ def emit(
 def write_page(path: Path, sections: Sequence[Section], title: str | None = None) -> None:
     """Write a page, whole or not at all."""
     from errcomp import __version__
-    from errcomp._files import replacing
     from errcomp.report.page import page
+    from errcomp.system.files import replacing
 
     text = page(
         sections,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from errcomp._files import check_target, together
 from errcomp.errors import InputError, MissingExtraError
+from errcomp.system.files import check_target, together
 
 __all__ = ["beside", "check_targets", "write_files"]
 

@@ -138,7 +138,7 @@ def _rows_in_use(table: Table) -> pl.DataFrame:
 
 
 def _write_graph(path: Path, found: Output) -> None:
-    from errcomp._files import replacing
+    from errcomp.system.files import replacing
 
     if path.suffix.lower() != ".json":
         raise InputError(f"{path}: a graph is written as JSON. Name a file that ends in .json.")

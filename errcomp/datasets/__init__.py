@@ -13,9 +13,9 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp._files import replacing
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
 from errcomp.errors import InputError, offer
+from errcomp.system.files import replacing
 from errcomp.tables import History, Kernels, Pairs
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._jobs import map_jobs
 from errcomp.errors import InputError
 from errcomp.halflife.design import Clock, HalfLife, Panel
 from errcomp.halflife.drift.fit import Fit, fit_variogram
@@ -26,6 +25,7 @@ from errcomp.halflife.steps.environment import Attribution, attribute_steps_of
 from errcomp.halflife.threshold import Threshold, check_level, doubling_threshold
 from errcomp.results import format_fraction
 from errcomp.scale.history import HistoryRows, history_of
+from errcomp.system.processes import map_jobs
 from errcomp.tables import History, check_keys
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from errcomp._units import factor
 from errcomp.errors import InputError, describe_names
 from errcomp.readers.names import normalised
+from errcomp.tables.units import factor
 
 if TYPE_CHECKING:
     import polars as pl

@@ -151,8 +151,8 @@ def _cells(table: Pairs, rows: str, columns: str) -> _Cells:
 
 def _failures(table: Pairs, rows: str, columns: str) -> Counter[tuple[str, str]]:
     """Count predictions that failed, where the rows of the table are all of those that went in."""
-    from errcomp._columns import status_ok
-    from errcomp._frames import column_values, to_eager
+    from errcomp.tables.columns import status_ok
+    from errcomp.tables.frames import column_values, to_eager
 
     frame = to_eager(table.native)
     keep = np.ones(len(frame), dtype=bool)

@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errcomp._files import replacing
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.report._fonts import borrow
+from errcomp.system.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp._folders import check_free, replacing_folder, write_sums
 from errcomp.claims.replicate import STATUSES, TITLES
 from errcomp.errors import MissingExtraError
 from errcomp.report.tables.markdown import escaped
 from errcomp.report.tables.replication import replication_tables
 from errcomp.report.tables.writing import write
+from errcomp.system.folders import check_free, replacing_folder, write_sums
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from errcomp._frames import Sum
 from errcomp.caveats import CHECKS, check_case
 from errcomp.caveats._case import Case
 from errcomp.caveats._sums import Moments, Ratio, Totals, added, grouped_means
@@ -17,6 +16,7 @@ from errcomp.metrics._registry import FIGURES
 from errcomp.scale._forms import FORMS
 from errcomp.scale._quantiles import quantiles
 from errcomp.scale._values import ROUNDING, values
+from errcomp.tables.frames import Sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

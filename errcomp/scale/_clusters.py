@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from errcomp._frames import Sum
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals._features import SMOOTH, Cells, NoSpreadError, Single, of_units
 from errcomp.metrics.intervals._kinds import (
@@ -21,6 +20,7 @@ from errcomp.metrics.intervals.dependence import Dependence, dependence
 from errcomp.scale._forms import FORMS, within
 from errcomp.scale._totals import Totals
 from errcomp.scale._values import no_spread, residuals
+from errcomp.tables.frames import Sum
 
 __all__ = ["cluster_interval", "drawn_of"]
 

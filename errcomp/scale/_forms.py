@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from errcomp._frames import Sum
 from errcomp.errors import InputError, offer
 from errcomp.metrics._registry import FIGURES, figure
+from errcomp.tables.frames import Sum
 
 __all__ = ["FORMS", "FromSums", "sums_for", "within"]
 
@@ -21,7 +21,7 @@ class FromSums(NamedTuple):
     Attributes
     ----------
     x : tuple of str
-        Terms whose product is x (see `errcomp._frames.term_names`).
+        Terms whose product is x (see `errcomp.tables.frames.term_names`).
     weighted : bool
         Whether y is the measurement; otherwise it is 1.
     root, log

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import Origin, nothing_left
-from errcomp._frames import Rows, frame_from_columns, to_eager
 from errcomp.errors import InputError
 from errcomp.results import Dropped
+from errcomp.tables.columns import Origin, nothing_left
+from errcomp.tables.frames import Rows, frame_from_columns, to_eager
 
 if TYPE_CHECKING:
     import polars as pl

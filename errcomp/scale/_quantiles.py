@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._frames import Added, is_missing
 from errcomp.metrics.intervals._counts import quantile_needs, ranks_in_clusters
 from errcomp.metrics.ranked import BUCKET
 from errcomp.scale._totals import Totals
+from errcomp.tables.frames import Added, is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._frames import Added, Sum, is_missing
 from errcomp.errors import InputError
-from errcomp.tables._table import sort_key
+from errcomp.tables.frames import Added, Sum, is_missing
+from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from errcomp._frames import Sum
 from errcomp.metrics._registry import figure
 from errcomp.metrics.intervals._coverage import Sample
 from errcomp.metrics.intervals._kinds import few_weigh, unusable
@@ -15,6 +14,7 @@ from errcomp.metrics.intervals._smooth import FEWEST_EFFECTIVE, too_wide, upper
 from errcomp.metrics.intervals.dependence import Dependence
 from errcomp.scale._forms import FORMS, FromSums, within
 from errcomp.scale._totals import Totals
+from errcomp.tables.frames import Sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

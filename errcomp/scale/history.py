@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import Origin, rename
-from errcomp._frames import Cells, Rows, cells_of, in_engine
 from errcomp.errors import InputError, offer
 from errcomp.results import Dropped
 from errcomp.scale._groups import (
@@ -19,15 +17,17 @@ from errcomp.scale._groups import (
     without_failures,
 )
 from errcomp.tables._behind import Behind
-from errcomp.tables._history_columns import (
+from errcomp.tables.columns import Origin, rename
+from errcomp.tables.frames import Cells, Rows, cells_of, in_engine
+from errcomp.tables.history import History
+from errcomp.tables.history_columns import (
     MAY_BE_EMPTY,
     NOT_KEYS,
     OCCASION,
     STACK,
     known_keys,
 )
-from errcomp.tables._table import check_keys
-from errcomp.tables.history import History
+from errcomp.tables.table import check_keys
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from errcomp._columns import Origin, rename
-from errcomp._frames import Cells, Rows, cells_of, in_engine
 from errcomp.scale._groups import (
     GroupOrigin,
     check_numbers,
@@ -15,6 +13,8 @@ from errcomp.scale._groups import (
     without_failures,
 )
 from errcomp.tables._behind import Behind
+from errcomp.tables.columns import Origin, rename
+from errcomp.tables.frames import Cells, Rows, cells_of, in_engine
 from errcomp.tables.kernels import Kernels
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._frames import Sum
 from errcomp.scale._errors import MOST_HISTOGRAMS
 from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
-from errcomp.tables._table import Table
+from errcomp.tables.frames import Sum
+from errcomp.tables.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import check_zeros, rename
-from errcomp._frames import PARTITION, Rows, Sum
 from errcomp.errors import InputError, offer
 from errcomp.metrics.ranked import BUCKET
 from errcomp.results import Dropped
@@ -17,8 +15,10 @@ from errcomp.scale._groups import check_numbers, without_failures
 from errcomp.scale._quantiles import Histogram
 from errcomp.scale._totals import Totals
 from errcomp.tables import Zeros
-from errcomp.tables._table import as_options, check_options_occur, meant, tool_called
+from errcomp.tables.columns import check_zeros, rename
+from errcomp.tables.frames import PARTITION, Rows, Sum
 from errcomp.tables.pairs import OPTIONS
+from errcomp.tables.table import as_options, check_options_occur, meant, tool_called
 
 if TYPE_CHECKING:
     import narwhals as nw

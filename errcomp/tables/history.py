@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._columns import Origin, rename
-from errcomp._frames import column_values, to_eager
 from errcomp.errors import InputError
 from errcomp.tables._behind import Behind
-from errcomp.tables._dates import dates_of
-from errcomp.tables._history_columns import (
+from errcomp.tables.columns import Origin, rename
+from errcomp.tables.dates import dates_of
+from errcomp.tables.frames import column_values, to_eager
+from errcomp.tables.history_columns import (
     NOT_KEYS,
     OCCASION,
     STACK,
@@ -29,16 +29,16 @@ from errcomp.tables._history_columns import (
     version_codes,
     without_empty,
 )
-from errcomp.tables._on_demand import OnDemand
-from errcomp.tables._table import Table, dropped_rows
-from errcomp.tables._versions import order_versions
+from errcomp.tables.on_demand import OnDemand
+from errcomp.tables.table import Table, dropped_rows
+from errcomp.tables.versions import order_versions
 
 if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
     from errcomp.results import Dropped
-    from errcomp.tables._versions import OrderBy
+    from errcomp.tables.versions import OrderBy
 
 __all__ = ["History"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._columns import Origin, nothing_left, one_unit, rename, status_ok
-from errcomp._frames import to_eager
 from errcomp.errors import InputError, describe_names
-from errcomp.tables._kernel_columns import counts_of, insist, names_of, times_of
-from errcomp.tables._on_demand import OnDemand
-from errcomp.tables._table import Table, dropped_rows, one_of
+from errcomp.tables.columns import Origin, nothing_left, one_unit, rename, status_ok
+from errcomp.tables.frames import to_eager
+from errcomp.tables.kernel_columns import counts_of, insist, names_of, times_of
+from errcomp.tables.on_demand import OnDemand
+from errcomp.tables.table import Table, dropped_rows, one_of
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._columns import (
+from errcomp.errors import InputError
+from errcomp.results import Dropped
+from errcomp.tables.columns import (
     Origin,
     Zeros,
     as_float,
@@ -18,10 +20,8 @@ from errcomp._columns import (
     rename,
     status_ok,
 )
-from errcomp._frames import column_values, to_eager
-from errcomp.errors import InputError
-from errcomp.results import Dropped
-from errcomp.tables._table import Table, dropped_rows
+from errcomp.tables.frames import column_values, to_eager
+from errcomp.tables.table import Table, dropped_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

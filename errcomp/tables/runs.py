@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._columns import Origin, nothing_left, one_unit, rename, status_ok, texts
-from errcomp._frames import column_values, is_missing, to_eager
 from errcomp.errors import InputError, describe_names
-from errcomp.tables._kernel_columns import insist, times_of
-from errcomp.tables._on_demand import OnDemand
-from errcomp.tables._table import Table, dropped_rows
+from errcomp.tables.columns import Origin, nothing_left, one_unit, rename, status_ok, texts
+from errcomp.tables.frames import column_values, is_missing, to_eager
+from errcomp.tables.kernel_columns import insist, times_of
+from errcomp.tables.on_demand import OnDemand
+from errcomp.tables.table import Table, dropped_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -127,7 +127,7 @@ def test_a_terminated_command_leaves_nothing_behind(tmp_path: Path) -> None:
         "import sys, time\n"
         "from pathlib import Path\n"
         "from errcomp import cli\n"
-        "from errcomp._files import replacing\n"
+        "from errcomp.system.files import replacing\n"
         "def run(args):\n"
         "    with replacing(Path('a.json')) as temporary:\n"
         "        temporary.write_text('half')\n"

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from errcomp._frames import Rows, cells_of
+from errcomp.tables.frames import Rows, cells_of
 
 
 @pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-5])

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from errcomp._frames import column_values, is_missing, to_eager
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
+from errcomp.tables.frames import column_values, is_missing, to_eager
 
 TWO = {"predicted": [1.0, 2.0], "measured": [1.0, 3.0]}
 

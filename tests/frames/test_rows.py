@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from errcomp._frames import Rows, Sum, in_engine
 from errcomp.errors import EngineError, MissingExtraError
+from errcomp.tables.frames import Rows, Sum, in_engine
 
 FRAME = pl.LazyFrame({"predicted": [11.0, 90.0], "measured": [10.0, 100.0], "k": ["a", None]})
 

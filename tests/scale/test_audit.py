@@ -239,7 +239,7 @@ def test_one_bad_row_is_named(tools: pl.DataFrame) -> None:
 
 
 def test_sums_of_a_part_are_those_of_its_pairs(tools: pl.DataFrame) -> None:
-    from errcomp._frames import Sum
+    from errcomp.tables.frames import Sum
 
     error = Sum(("ape",))
     totals = PairTotals(PairRows(tools.lazy()), by=["tool"], within=["model"], sums=[error])

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from errcomp._frames import _cells
 from errcomp.errors import InputError
 from errcomp.halflife.drift.variogram import drift_variogram
 from errcomp.halflife.fitting import half_life
@@ -20,6 +19,7 @@ from errcomp.halflife.forecast import outlook
 from errcomp.halflife.panel import PanelOf, panel_of
 from errcomp.scale.history import HistoryRows, history_of
 from errcomp.tables import History
+from errcomp.tables.frames import cells as _cells
 from tests.scale.test_engines import ENGINES
 
 pytestmark = [

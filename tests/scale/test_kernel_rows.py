@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from errcomp import datasets
-from errcomp._frames import _cells
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.errors import InputError
 from errcomp.scale.kernels import KernelRows, kernels_of
 from errcomp.tables import Kernels
+from errcomp.tables.frames import cells as _cells
 from tests.scale.test_engines import ENGINES
 
 pytestmark = [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp._frames import Added
 from errcomp.metrics import approximate_ape_quantile
 from errcomp.metrics.intervals._counts import order_statistics
 from errcomp.metrics.ranked import BUCKET
 from errcomp.scale._quantiles import Histogram, _ranks, quantile_bounds, quantiles
+from errcomp.tables.frames import Added
 
 
 def histogram(errors: np.ndarray, group: np.ndarray) -> Histogram:

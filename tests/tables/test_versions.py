@@ -7,7 +7,7 @@ import pytest
 from packaging.version import Version
 
 from errcomp.errors import InputError
-from errcomp.tables._versions import order_versions, version_number
+from errcomp.tables.versions import order_versions, version_number
 
 NUMBERS = [
     "1.0.dev456",

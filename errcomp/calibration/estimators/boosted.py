@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._jobs import map_jobs
 from errcomp.calibration.estimators.base import Predicting, as_names, validated
 from errcomp.calibration.estimators.forest import Forest
 from errcomp.calibration.estimators.spread import (
@@ -26,6 +25,7 @@ from errcomp.calibration.estimators.spread import (
 )
 from errcomp.calibration.estimators.trees import TreeModel
 from errcomp.errors import InputError, MissingExtraError, describe_names, describe_rows
+from errcomp.system.processes import map_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

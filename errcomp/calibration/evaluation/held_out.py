@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp._jobs import map_jobs
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
 from errcomp.calibration.evaluation.splits import Split
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import runs_at, usable_runs
 from errcomp.errors import ErrcompError, InputError, describe_names
+from errcomp.system.processes import map_jobs
 from errcomp.tables import Kernels
 
 __all__ = ["HeldOut", "Make", "Predict", "Refused", "held_out", "hide_truth", "judged_runs"]

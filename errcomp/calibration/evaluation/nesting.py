@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp._jobs import map_jobs
 from errcomp.calibration.design import Design, Names, PortableModel, Task
 from errcomp.calibration.estimators.members import MEMBERS, fit_member
 from errcomp.calibration.features import disturbed, fit_features
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.preparing import Preparation, Prepared, joined, runs_at
 from errcomp.errors import ErrcompError
+from errcomp.system.processes import map_jobs
 from errcomp.tables import Kernels
 
 __all__ = ["Fits", "Mask"]

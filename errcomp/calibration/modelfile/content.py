@@ -12,10 +12,10 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from errcomp._units import SECONDS
 from errcomp.calibration.design import TASKS, PortableModel, Task
 from errcomp.calibration.modelfile.arrays import describe
 from errcomp.errors import InputError, describe_names
+from errcomp.tables.units import SECONDS
 
 __all__ = ["KINDS", "FeatureRange", "Member", "ModelContent", "plain_json", "portable"]
 

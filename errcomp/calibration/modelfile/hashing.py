@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._frames import is_missing
+from errcomp.tables.frames import is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

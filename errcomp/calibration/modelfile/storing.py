@@ -10,7 +10,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from errcomp._files import replacing
 from errcomp.calibration.modelfile.container import LARGEST, check_bytes, pack, unpack
 from errcomp.calibration.modelfile.content import ModelContent
 from errcomp.calibration.modelfile.manifest import (
@@ -21,6 +20,7 @@ from errcomp.calibration.modelfile.manifest import (
     stored,
 )
 from errcomp.errors import InputError
+from errcomp.system.files import replacing
 
 __all__ = ["MIGRATIONS", "check_target", "read_model", "write_model"]
 

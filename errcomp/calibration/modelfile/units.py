@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from errcomp._units import SECONDS
 from errcomp.errors import InputError
+from errcomp.tables.units import SECONDS
 
 __all__ = ["check_unit"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from errcomp._frames import to_eager
 from errcomp._showing import Shown
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.gate import GateResult, check, since_last_step
 from errcomp.halflife.gate.recalibration import Recalibration, recalibrate
 from errcomp.halflife.panel import moved, panel_of
 from errcomp.tables import History, check_keys
+from errcomp.tables.frames import to_eager
 
 __all__ = ["Checked", "check_validation"]
 

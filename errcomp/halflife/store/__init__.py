@@ -16,9 +16,6 @@ import polars as pl
 import polars.selectors as cs
 import sqlalchemy as sa
 
-from errcomp._columns import status_ok
-from errcomp._files import replacing
-from errcomp._frames import to_eager
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.store import schema as schema
 from errcomp.halflife.store.engine import locate
@@ -44,6 +41,9 @@ from errcomp.halflife.store.reading import (
 )
 from errcomp.halflife.store.schema import SCHEMA, ensure_schema, schema_of
 from errcomp.readers.history import read
+from errcomp.system.files import replacing
+from errcomp.tables.columns import status_ok
+from errcomp.tables.frames import to_eager
 from errcomp.tables.history import History
 
 if TYPE_CHECKING:

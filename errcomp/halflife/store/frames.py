@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from errcomp._columns import Origin, texts
-from errcomp._frames import column_values, to_eager
 from errcomp.errors import InputError, describe_rows
-from errcomp.tables._dates import dates_of
-from errcomp.tables._history_columns import validated
+from errcomp.tables.columns import Origin, texts
+from errcomp.tables.dates import dates_of
+from errcomp.tables.frames import column_values, to_eager
+from errcomp.tables.history_columns import validated
 
 if TYPE_CHECKING:
     import narwhals as nw

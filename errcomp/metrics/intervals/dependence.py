@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.tables._table import sort_key
+from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

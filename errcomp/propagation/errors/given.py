@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from errcomp._columns import Origin, numeric
-from errcomp._frames import is_missing, to_eager
 from errcomp.errors import InputError, describe_rows
 from errcomp.propagation.errors.model import ClassError, ErrorModel
 from errcomp.propagation.terms import Kind
+from errcomp.tables.columns import Origin, numeric
+from errcomp.tables.frames import is_missing, to_eager
 
 __all__ = ["given_errors", "read_errors"]
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from errcomp._files import replacing
 from errcomp.errors import InputError
 from errcomp.propagation.graph._fields import (
     Field,
@@ -36,6 +35,7 @@ from errcomp.propagation.graph.prediction import LAYERS, Input, Prediction, Prov
 from errcomp.propagation.graph.quantities import attach
 from errcomp.propagation.psd import check_correlation
 from errcomp.propagation.terms import KINDS, Floats, Level, Terms
+from errcomp.system.files import replacing
 from errcomp.system.strict_json import loads
 
 __all__ = [

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from errcomp._jobs import map_jobs
 from errcomp.errors import InputError, describe_names
 from errcomp.propagation.montecarlo.rows import Rows, rows_of, rows_of_sum
 from errcomp.propagation.montecarlo.sampling import (
@@ -26,6 +25,7 @@ from errcomp.propagation.montecarlo.simulated import Simulated, caveats_of
 from errcomp.propagation.montecarlo.sobol import ScrambledSobol
 from errcomp.propagation.montecarlo.stopping import layout, precision_of
 from errcomp.propagation.terms import Floats, Integers, Terms
+from errcomp.system.processes import map_jobs
 
 __all__ = ["SamplingAlgebra", "Simulated", "simulate"]
 

@@ -19,7 +19,6 @@ from itertools import combinations
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from errcomp._units import factor
 from errcomp.errors import InputError
 from errcomp.readers._looking import Along, Found, is_data, look
 from errcomp.readers.core.archives import is_archive, unpacked
@@ -28,6 +27,7 @@ from errcomp.readers.core.output import Output, Skipped
 from errcomp.readers.core.registry import Format, formats, read_source, recognise
 from errcomp.readers.core.source import Source
 from errcomp.results import Dropped
+from errcomp.tables.units import factor
 
 if TYPE_CHECKING:
     import polars as pl

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from errcomp._columns import status_ok
-from errcomp._frames import to_eager
-from errcomp._units import factor
 from errcomp.errors import InputError, describe_names
+from errcomp.tables.columns import status_ok
+from errcomp.tables.frames import to_eager
+from errcomp.tables.units import factor
 
 if TYPE_CHECKING:
     import polars as pl

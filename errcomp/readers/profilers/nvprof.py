@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
-from errcomp._units import factor
 from errcomp.errors import InputError
 from errcomp.readers.core.no_times import no_times
 from errcomp.readers.core.output import Output, output
@@ -16,6 +15,7 @@ from errcomp.readers.core.registry import Format, read_as
 from errcomp.readers.core.sheet import MISSING
 from errcomp.results import Dropped
 from errcomp.system.strict_json import number
+from errcomp.tables.units import factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

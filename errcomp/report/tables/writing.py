@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errcomp._files import replacing
 from errcomp.errors import InputError
 from errcomp.report.tables._table import Table
 from errcomp.report.tables.flat import flat_columns
 from errcomp.report.tables.plain import plain
+from errcomp.system.files import replacing
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from errcomp._units import SECONDS
 from errcomp.calibration.modelfile import check_unit
 from errcomp.errors import InputError
+from errcomp.tables.units import SECONDS
 
 
 @pytest.mark.parametrize("given", SECONDS)

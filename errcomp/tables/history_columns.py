@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import Origin, nothing_left, numeric, status_ok
-from errcomp._frames import column_values, is_missing
 from errcomp.errors import InputError, offer
-from errcomp.tables._table import dropped_rows
+from errcomp.tables.columns import Origin, nothing_left, numeric, status_ok
+from errcomp.tables.frames import column_values, is_missing
+from errcomp.tables.table import dropped_rows
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp._frames import column_values
+from errcomp.tables.frames import column_values
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._columns import Origin, numeric, texts
 from errcomp.errors import InputError, offer
+from errcomp.tables.columns import Origin, numeric, texts
 
 if TYPE_CHECKING:
     import narwhals as nw

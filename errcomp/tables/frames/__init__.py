@@ -4,11 +4,11 @@ Frames in memory become arrays. Rows in an engine (a lazy frame, a DuckDB relati
 stay there, and only sums over them are fetched.
 """
 
-from errcomp._frames._cells import Cells, Logs, cells_of
-from errcomp._frames._eager import column_values, frame_from_columns, is_missing, to_eager
-from errcomp._frames._places import PARTITION
-from errcomp._frames._rows import Added, Rows, in_engine
-from errcomp._frames._terms import MARK, Sum
+from errcomp.tables.frames.cells import Cells, Logs, cells_of
+from errcomp.tables.frames.eager import column_values, frame_from_columns, is_missing, to_eager
+from errcomp.tables.frames.places import PARTITION
+from errcomp.tables.frames.rows import Added, Rows, in_engine
+from errcomp.tables.frames.terms import MARK, Sum
 
 __all__ = [
     "MARK",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from errcomp._frames import MARK, column_values, is_missing
 from errcomp.errors import InputError, describe_rows, offer
+from errcomp.tables.frames import MARK, column_values, is_missing
 
 if TYPE_CHECKING:
     import narwhals as nw

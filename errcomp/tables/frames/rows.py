@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from errcomp._frames._eager import check_names, column_values, wrapped
-from errcomp._frames._places import with_partition
-from errcomp._frames._terms import MARK, Sum, base_terms, bucket_of, product_of, sum_of
 from errcomp.errors import EngineError, ErrcompError, MissingExtraError
+from errcomp.tables.frames.eager import check_names, column_values, wrapped
+from errcomp.tables.frames.places import with_partition
+from errcomp.tables.frames.terms import MARK, Sum, base_terms, bucket_of, product_of, sum_of
 
 if TYPE_CHECKING:
     import narwhals as nw

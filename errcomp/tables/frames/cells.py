@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from errcomp._frames._eager import is_missing
-from errcomp._frames._rows import Grouped, Rows
 from errcomp.errors import InputError
+from errcomp.tables.frames.eager import is_missing
+from errcomp.tables.frames.rows import Grouped, Rows
 
 if TYPE_CHECKING:
     import narwhals as nw

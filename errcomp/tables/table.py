@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from errcomp._frames import is_missing
 from errcomp.errors import InputError, describe_names, offer
 from errcomp.results import Dropped
+from errcomp.tables.frames import is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

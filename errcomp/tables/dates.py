@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from errcomp._columns import Origin
-from errcomp._frames import is_missing
 from errcomp.errors import InputError
+from errcomp.tables.columns import Origin
+from errcomp.tables.frames import is_missing
 
 if TYPE_CHECKING:
     import narwhals as nw
