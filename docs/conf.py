@@ -88,7 +88,7 @@ public_modules = (
     "errcomp.halflife.gate",
     "errcomp.halflife.store",
     "errcomp.halflife.study",
-    "errcomp.halflife.design",
+    "errcomp.halflife.panel",
     "errcomp.halflife.panel",
     "errcomp.halflife.threshold",
     "errcomp.halflife.estimators.survival",

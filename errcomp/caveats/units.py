@@ -14,8 +14,7 @@ from errcomp.results import Caveat, format_number
 from errcomp.tables.units import kind_of, ratios_of
 
 if TYPE_CHECKING:
-    from errcomp.caveats._case import Case
-    from errcomp.caveats._lines import Line
+    from errcomp.caveats._case import Case, Line
 
 __all__ = ["Reading", "affine", "apart", "readings", "units"]
 

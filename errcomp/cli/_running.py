@@ -12,13 +12,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from errcomp import __version__
-from errcomp.cli._examples import add_examples
-from errcomp.cli._parser import Parser
+from errcomp.cli._parser import Parser, commands_of
 from errcomp.cli._streams import complain, silence
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
 __all__ = ["build_parser", "run"]
+
 
 _COMMANDS = (
     "audit",
@@ -108,3 +112,108 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+# Examples that the help of every command ends with, in one place: they are all run by a test.
+
+#: Command to examples. One may read files that an earlier one wrote.
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    "": ("errcomp audit neusight", "errcomp report neusight -o report.html", "errcomp doctor"),
+    "audit": (
+        "errcomp audit neusight --where device=H100",
+        "errcomp audit pairs.csv --predicted estimate --measured latency --claim 5% "
+        "--aggregation mean",
+    ),
+    "report": ("errcomp report neusight -o report.html",),
+    "propagate": (
+        "errcomp propagate neusight-kernels --where device=H100",
+        "errcomp propagate kernels.csv --spread 10% --assume independent,comonotonic",
+        "errcomp propagate validate neusight-kernels --where device=H100,L4,V100",
+    ),
+    "calibrate": (
+        "errcomp calibrate fit ort-cpu --estimator device -o ort.errcomp",
+        "errcomp predict ort-cpu --model ort.errcomp",
+    ),
+    "calibrate fit": (
+        "errcomp calibrate fit ort-cpu --estimator device -o ort.errcomp",
+        "errcomp calibrate fit torch-cpu --estimator linear -o torch.errcomp",
+    ),
+    "calibrate evaluate": (
+        "errcomp calibrate evaluate neusight-kernels --estimator linear --split leave-device-out",
+    ),
+    "calibrate show": ("errcomp calibrate show ort.errcomp",),
+    "predict": (
+        "errcomp predict ort-cpu --model ort.errcomp",
+        "errcomp predict ort-cpu --model ort.errcomp --where model=mlp -o predicted.csv",
+    ),
+    "halflife": ("errcomp halflife show ort",),
+    "halflife fit": ("errcomp halflife fit ort-releases --where level=model --cluster model",),
+    "halflife forecast": (
+        "errcomp halflife forecast ort-releases --where level=model --cluster model --error 10%",
+    ),
+    "halflife check": (
+        "errcomp halflife check history.db new.csv --junit check.xml --markdown check.md",
+    ),
+    "halflife show": ("errcomp halflife show ort",),
+    "history": (
+        "errcomp history add history.db validations.csv",
+        "errcomp history list history.db",
+    ),
+    "history add": (
+        "errcomp history add history.db validations.csv",
+        "errcomp history add history.db log.csv --column measured=latency --skip-known",
+    ),
+    "history list": ("errcomp history list history.db",),
+    "history export": ("errcomp history export history.db -o history.parquet",),
+    "metrics": (
+        "errcomp metrics neusight --by device --figures mape,wape,p95_ape",
+        "errcomp metrics drivers neusight",
+        "errcomp metrics list",
+    ),
+    "claims": ("errcomp claims show NeuSight",),
+    "claims list": ("errcomp claims list --level kernel",),
+    "claims show": ("errcomp claims show NeuSight",),
+    "claims search": (
+        "errcomp claims search neusight --figure neusight=8.9% --where vendor=NVIDIA",
+        "errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4%",
+    ),
+    "replicate": ("errcomp replicate survey --table table6_neusight",),
+    "datasets": ("errcomp datasets list", "errcomp datasets show neusight"),
+    "datasets list": ("errcomp datasets list",),
+    "datasets show": ("errcomp datasets show neusight",),
+    "datasets build": ("errcomp datasets build neusight --from neusight-artifact --to rebuilt",),
+    "datasets export": (
+        "errcomp datasets export neusight -o neusight.csv",
+        "errcomp datasets export survey -o survey",
+    ),
+    "ingest": (
+        "errcomp ingest trace.json --table kernels -o kernels.parquet",
+        "errcomp ingest kineto-trace trace.json -o rows.csv",
+    ),
+    "join": (
+        "errcomp join predicted.csv measured.csv --on model,layer=layer_id -o joined.csv",
+        "errcomp join predicted.csv measured.csv --on model --by order -o joined.csv",
+    ),
+    "readers": ("errcomp readers", "errcomp readers --tool VIDUR"),
+    "doctor": ("errcomp doctor", "errcomp doctor --json"),
+    "completion": ("errcomp completion bash", "errcomp completion zsh"),
+}
+
+
+def add_examples(parser: argparse.ArgumentParser) -> None:
+    """End the help of every command with its examples."""
+    for name, command in _commands(parser, ""):
+        lines = EXAMPLES.get(name, ())
+        if lines:
+            word = "example" if len(lines) == 1 else "examples"
+            command.epilog = "\n".join([f"{word}:", *(f"  {line}" for line in lines)])
+
+
+def _commands(
+    parser: argparse.ArgumentParser, name: str
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield every command and group of commands with its name."""
+    yield name, parser
+    commands = commands_of(parser)
+    for word, one in commands.choices.items() if commands else ():
+        yield from _commands(one, f"{name} {word}".strip())

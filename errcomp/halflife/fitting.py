@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Clock, HalfLife, Panel
 from errcomp.halflife.drift.fit import Fit, fit_variogram
 from errcomp.halflife.drift.trajectory import error_trajectory, trajectory_half_life
 from errcomp.halflife.drift.variogram import drift_variogram, variogram_half_life
@@ -18,7 +17,7 @@ from errcomp.halflife.estimators.decay import decay_half_lives
 from errcomp.halflife.estimators.expiry import Expiry, expiry_of
 from errcomp.halflife.estimators.series import series_half_lives
 from errcomp.halflife.estimators.survival import half_lives_of
-from errcomp.halflife.panel import Moved, PanelOf, moved, panel_of, products
+from errcomp.halflife.panel import Clock, HalfLife, Moved, Panel, PanelOf, moved, panel_of, products
 from errcomp.halflife.results import RESERVED, GroupHalfLife, HalfLives, ReleaseStep
 from errcomp.halflife.steps import Steps, find_steps_of
 from errcomp.halflife.steps.environment import Attribution, attribute_steps_of

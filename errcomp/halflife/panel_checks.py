@@ -9,7 +9,7 @@ import numpy as np
 from errcomp.errors import InputError, describe_names
 
 if TYPE_CHECKING:
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
 __all__ = ["check_clock", "check_positive", "check_steps", "tails"]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from errcomp._showing import Shown
-from errcomp.halflife.design import Clock, HalfLife, Panel
 from errcomp.halflife.drift.trajectory import Trajectory
 from errcomp.halflife.drift.variogram import Variogram
 from errcomp.halflife.estimators.expiry import Expiry
 from errcomp.halflife.noise import NoiseFloor
+from errcomp.halflife.panel import Clock, HalfLife, Panel
 from errcomp.halflife.steps import Steps
 from errcomp.halflife.steps.environment import Attribution
 from errcomp.halflife.threshold import Threshold

@@ -28,7 +28,7 @@ from errcomp.results import format_fraction
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.halflife.design import Panel
+    from errcomp.halflife.panel import Panel
 
 __all__ = ["ASSUMED_ERROR", "Threshold", "check_level", "doubling_threshold"]
 
@@ -120,7 +120,7 @@ def doubling_threshold(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> panel = Panel(
     ...     versions=("1.0", "1.1"),
     ...     months=np.array([0.0, 3.0]),

@@ -14,8 +14,8 @@ from errcomp.report._hover import tell
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from errcomp.halflife.design import Clock
     from errcomp.halflife.forecast import Outlook
+    from errcomp.halflife.panel import Clock
 
 __all__ = ["forecast"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from errcomp.halflife.design import HalfLife, Panel
+    from errcomp.halflife.panel import HalfLife, Panel
     from errcomp.halflife.results import GroupHalfLife, ReleaseStep
 
 __all__ = ["draw_error_by_release"]

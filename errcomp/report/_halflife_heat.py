@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
 
-    from errcomp.halflife.design import Panel
+    from errcomp.halflife.panel import Panel
     from errcomp.halflife.results import HalfLives
 
     Floats = NDArray[np.float64]

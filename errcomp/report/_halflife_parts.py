@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from errcomp.halflife.design import Clock, HalfLife, Panel
+    from errcomp.halflife.panel import Clock, HalfLife, Panel
     from errcomp.halflife.results import GroupHalfLife
 
 __all__ = [

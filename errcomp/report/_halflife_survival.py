@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from errcomp.halflife.design import Clock, HalfLife
     from errcomp.halflife.estimators.expiry import Expiry
     from errcomp.halflife.estimators.turnbull import Turnbull
+    from errcomp.halflife.panel import Clock, HalfLife
     from errcomp.halflife.results import GroupHalfLife
 
     Floats = NDArray[np.float64]

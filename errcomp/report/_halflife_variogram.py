@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from errcomp.halflife.design import HalfLife
     from errcomp.halflife.drift.variogram import Variogram
+    from errcomp.halflife.panel import HalfLife
     from errcomp.halflife.results import GroupHalfLife
 
     Floats = NDArray[np.float64]

@@ -16,7 +16,6 @@ from errcomp.scale._groups import (
     nothing_in,
     without_failures,
 )
-from errcomp.tables._behind import Behind
 from errcomp.tables.columns import Origin, rename
 from errcomp.tables.frames import Cells, Rows, cells_of, in_engine
 from errcomp.tables.history import History
@@ -27,7 +26,7 @@ from errcomp.tables.history_columns import (
     STACK,
     known_keys,
 )
-from errcomp.tables.table import check_keys
+from errcomp.tables.table import Behind, check_keys
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -12,10 +12,10 @@ from errcomp.scale._groups import (
     nothing_in,
     without_failures,
 )
-from errcomp.tables._behind import Behind
 from errcomp.tables.columns import Origin, rename
 from errcomp.tables.frames import Cells, Rows, cells_of, in_engine
 from errcomp.tables.kernels import Kernels
+from errcomp.tables.table import Behind
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.tables._behind import Behind
 from errcomp.tables.columns import Origin, rename
 from errcomp.tables.dates import dates_of
 from errcomp.tables.frames import column_values, to_eager
@@ -29,8 +28,7 @@ from errcomp.tables.history_columns import (
     version_codes,
     without_empty,
 )
-from errcomp.tables.on_demand import OnDemand
-from errcomp.tables.table import Table, dropped_rows
+from errcomp.tables.table import Behind, OnDemand, Table, dropped_rows
 from errcomp.tables.versions import order_versions
 
 if TYPE_CHECKING:

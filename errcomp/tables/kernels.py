@@ -13,8 +13,7 @@ from errcomp.errors import InputError, describe_names
 from errcomp.tables.columns import Origin, nothing_left, one_unit, rename, status_ok
 from errcomp.tables.frames import to_eager
 from errcomp.tables.kernel_columns import counts_of, insist, names_of, times_of
-from errcomp.tables.on_demand import OnDemand
-from errcomp.tables.table import Table, dropped_rows, one_of
+from errcomp.tables.table import OnDemand, Table, dropped_rows, one_of
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -12,8 +12,7 @@ from errcomp.errors import InputError, describe_names
 from errcomp.tables.columns import Origin, nothing_left, one_unit, rename, status_ok, texts
 from errcomp.tables.frames import column_values, is_missing, to_eager
 from errcomp.tables.kernel_columns import insist, times_of
-from errcomp.tables.on_demand import OnDemand
-from errcomp.tables.table import Table, dropped_rows
+from errcomp.tables.table import OnDemand, Table, dropped_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

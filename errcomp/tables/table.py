@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from errcomp.errors import InputError, describe_names, offer
 from errcomp.results import Dropped
-from errcomp.tables.frames import is_missing
+from errcomp.tables.frames import column_values, is_missing
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import narwhals as nw
     from numpy.typing import NDArray
 
 __all__ = ["Group", "Table", "check_keys", "dropped_rows", "one_of", "sort_key"]
@@ -301,3 +304,82 @@ def sort_key(value: Any) -> tuple[int, Any, str]:
     if isinstance(value, Real):
         return (0, value, "")
     return (1, 0.0, str(value))
+
+
+# How many measurements stand behind each row of a table, and how far they scatter.
+
+
+class Behind(NamedTuple):
+    """What stands behind rows; arrays of shape (n,).
+
+    Attributes
+    ----------
+    n : ndarray of int
+        Measurements.
+    scatter : ndarray
+        Sum of squares of their logarithms about the mean, which is that of the row.
+    alike : ndarray of bool
+        All of them have the values of the row, which are then those that were written.
+    """
+
+    n: NDArray[np.int64]
+    scatter: NDArray[np.float64]
+    alike: NDArray[np.bool_]
+
+    @classmethod
+    def single(cls, n: int) -> Behind:
+        """Return what stands behind n rows that are a measurement each."""
+        return cls(np.ones(n, dtype=np.int64), np.zeros(n), np.ones(n, dtype=bool))
+
+    def at(self, index: NDArray[Any]) -> Behind:
+        """Return what stands behind the rows at these positions, or under this mask."""
+        return Behind(*(values[index] for values in self))
+
+
+# Columns of a large frame, each read when it is asked for.
+
+
+class OnDemand(Mapping[str, "NDArray[Any]"]):
+    """Columns of some rows of a frame as arrays.
+
+    Parameters
+    ----------
+    frame : narwhals.DataFrame
+        All rows.
+    names : sequence of str
+        Its columns that there are to be, and those that are known.
+    index : ndarray of int or bool
+        Which rows.
+    known : dict of str to ndarray
+        Columns of all rows that need not be read; what is read is added. Selections share it.
+    """
+
+    def __init__(
+        self,
+        frame: nw.DataFrame[Any],
+        names: Sequence[str],
+        index: NDArray[Any],
+        known: dict[str, NDArray[Any]],
+    ) -> None:
+        self._frame, self._names, self.index, self._known = frame, tuple(names), index, known
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._known:
+            self._known[name] = column_values(self._frame, name)
+        values: NDArray[Any] = self._known[name][self.index]
+        return values
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # without reading the column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def take(self, index: NDArray[Any]) -> OnDemand:
+        """Return the columns of the rows at these positions, or under this mask."""
+        return OnDemand(self._frame, self._names, self.index[index], self._known)

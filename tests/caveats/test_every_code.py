@@ -8,7 +8,7 @@ from pathlib import Path
 
 from errcomp.caveats import CHECKS, explain
 from errcomp.caveats._elsewhere import ELSEWHERE
-from errcomp.caveats._propagated import PROPAGATED
+from errcomp.caveats._registry import PROPAGATED
 
 ROOT = Path(__file__).parents[2] / "errcomp"
 

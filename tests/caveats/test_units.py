@@ -14,8 +14,7 @@ import pytest
 
 from errcomp import readers
 from errcomp.caveats import check
-from errcomp.caveats._case import Case
-from errcomp.caveats._lines import line_between
+from errcomp.caveats._case import Case, line_between
 from errcomp.caveats.units import affine, readings, units
 from errcomp.results import Caveat
 from errcomp.scale._caveats import check_totals, not_looked_for

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from errcomp.cli import build_parser
-from errcomp.cli._examples import EXAMPLES
 from errcomp.cli._parser import leaves
+from errcomp.cli._running import EXAMPLES
 
 Run = Callable[..., Any]
 

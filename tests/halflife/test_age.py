@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.drift.age import drift_by_age
+from errcomp.halflife.panel import Panel
 
 
 def panel_of(rows, *, version=None, clusters=None, versions=None):

@@ -12,13 +12,13 @@ import pytest
 from scipy import optimize, stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.estimators.decay import (
     decay_half_lives,
     group_decay_half_life,
     profile,
     rolling_losses,
 )
+from errcomp.halflife.panel import Panel
 
 
 def panel_of(rows, *, version=None, months=None):

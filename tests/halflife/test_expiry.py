@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.estimators.expiry import expiry_of
 from errcomp.halflife.estimators.series import series_half_lives
+from errcomp.halflife.panel import Panel
 
 MONTHS = np.array([0.0, 2.0, 3.0, 6.0, 7.0, 9.0])
 

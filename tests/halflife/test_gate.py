@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.gate import VERDICTS, check, since_last_step, spent
 from errcomp.halflife.gate.shifts import Law, critical, fit_law, holm, p_values
+from errcomp.halflife.panel import Panel
 
 
 def panel_of_rows(error, sd=np.nan, df=0.0, *, frozen=False, names=None):

@@ -8,10 +8,10 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.halflife import _pooling
-from errcomp.halflife.design import Panel
 from errcomp.halflife.estimators import pooled
 from errcomp.halflife.estimators.expiry import expiry_of
 from errcomp.halflife.estimators.pooled import pooled_half_lives
+from errcomp.halflife.panel import Panel
 
 INF = np.inf
 #: Units of six groups; none of the fifth group expired.

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.gate.recalibration import recalibrate
+from errcomp.halflife.panel import Panel
 
 
 def panel_of_rows(error):

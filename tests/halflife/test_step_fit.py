@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from errcomp.halflife.design import Panel
+from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
 from errcomp.halflife.steps import summary as _step_mixture
 from errcomp.halflife.steps.batch import Batch, Cuts, by_length, levels_of

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
+from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
 from errcomp.halflife.steps import scan as scan
 from errcomp.halflife.steps.batch import Batch

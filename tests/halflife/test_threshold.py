@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
+from errcomp.halflife.panel import Panel
 from errcomp.halflife.threshold import doubling_threshold
 
 

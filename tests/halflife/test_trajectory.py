@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.drift.trajectory import error_trajectory, trajectory_half_life
+from errcomp.halflife.panel import Panel
 
 
 def panel_of(rows, *, version=None, sd=0.0, clusters=None, months=None, frozen=False):

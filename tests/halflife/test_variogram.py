@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.drift.law import Design, Law, fit_law, law_bounds, sampling_covariance
 from errcomp.halflife.drift.moments import chi_square_bounds, difference_bounds, sampling_df
 from errcomp.halflife.drift.pairs import noise_of, pairs_of, steps_of
 from errcomp.halflife.drift.variogram import drift_variogram, variogram_half_life
+from errcomp.halflife.panel import Panel
 
 
 def panel_of(rows, *, version=None, sd=0.0, clusters=None, months=None):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.halflife.design import Panel
 from errcomp.halflife.estimators.decay import decay_half_lives
+from errcomp.halflife.panel import Panel
 
 pytestmark = pytest.mark.slow
 

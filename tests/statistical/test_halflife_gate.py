@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.halflife.design import Panel
 from errcomp.halflife.forecast.probabilities import (
     forecast_drift,
     forecast_steps,
@@ -18,6 +17,7 @@ from errcomp.halflife.forecast.probabilities import (
 )
 from errcomp.halflife.gate import check, spent
 from errcomp.halflife.gate.shifts import fit_law, holm, p_values, shifts
+from errcomp.halflife.panel import Panel
 
 LOOKS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 35, 50)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.halflife.design import Panel
+from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps_of
 from errcomp.halflife.steps import scan as scan
 from errcomp.halflife.steps.batch import Batch

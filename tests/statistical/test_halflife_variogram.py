@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.halflife.design import Panel
 from errcomp.halflife.drift.age import drift_by_age
 from errcomp.halflife.drift.trajectory import error_trajectory, trajectory_half_life
 from errcomp.halflife.drift.variogram import variogram_half_life
+from errcomp.halflife.panel import Panel
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from errcomp.calibration.design import Floats, Names
     from errcomp.tables import Kernels
-    from errcomp.tables._behind import Behind
+    from errcomp.tables.table import Behind
 
 __all__ = ["KERNEL_LEVELS", "CorrectedKernels", "KernelCorrection"]
 

@@ -20,7 +20,7 @@ from errcomp.halflife.panel_checks import check_steps, tails
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from errcomp.halflife.design import Panel
+    from errcomp.halflife.panel import Panel
 
     Floats = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def drift_by_age(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> panel = Panel(
     ...     versions=("1", "2", "3"),
     ...     months=np.full(3, np.nan),

@@ -15,7 +15,7 @@ from errcomp.halflife.panel_checks import check_clock, check_steps
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
     Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from errcomp.halflife.drift.moments import group_sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.int64]

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import HalfLife
 from errcomp.halflife.drift.moments import (
     chi_square_bounds,
     difference_bounds,
@@ -22,12 +21,13 @@ from errcomp.halflife.drift.moments import (
     sampling_df,
 )
 from errcomp.halflife.drift.pairs import noise_of, rows_of
+from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.panel_checks import check_clock, check_positive, check_steps, tails
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.int64]
@@ -145,7 +145,7 @@ def error_trajectory(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> panel = Panel(
     ...     versions=("1.0", "1.1", "1.2"),
     ...     months=np.full(3, np.nan),
@@ -257,7 +257,7 @@ def trajectory_half_life(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> rng = np.random.default_rng(0)
     >>> error = rng.normal(0, [0.03, 0.03, 0.04, 0.09, 0.09], (40, 5))
     >>> panel = Panel(

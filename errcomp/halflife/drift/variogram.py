@@ -42,17 +42,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.halflife.design import HalfLife
 from errcomp.halflife.drift.fit import Fit, counts, fit_variogram, misfits
 from errcomp.halflife.drift.law import Law, drift_on_its_own, law_bounds
 from errcomp.halflife.drift.moments import group_sums
 from errcomp.halflife.drift.pairs import rows_of
+from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.panel_checks import check_positive, tails
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
     Floats = NDArray[np.float64]
 
@@ -154,7 +154,7 @@ def drift_variogram(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> rng = np.random.default_rng(0)
     >>> error = np.cumsum(rng.normal(0, 0.02, (50, 16)), axis=1)
     >>> panel = Panel(
@@ -245,7 +245,7 @@ def variogram_half_life(
     --------
     Steps of 2 % at each release: V(h) = 0.0004·h, so that 5 % doubles after 3·0.05²/0.0004 = 18.75.
 
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> rng = np.random.default_rng(0)
     >>> error = np.cumsum(rng.normal(0, 0.02, (100, 24)), axis=1)
     >>> panel = Panel(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.halflife.design import HalfLife
+from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.panel_checks import check_clock, check_positive, tails
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
     Floats = NDArray[np.float64]
 
@@ -286,7 +286,7 @@ def decay_half_lives(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> rng = np.random.default_rng(0)
     >>> panel = Panel(
     ...     versions=tuple("abcdefghijklmnopqrst"),
@@ -350,7 +350,7 @@ def group_decay_half_life(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> rng = np.random.default_rng(0)
     >>> panel = Panel(
     ...     versions=tuple("abcdefghijklmnopqrst"),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
 __all__ = ["AT_START", "TOO_NOISY", "Expiry", "View", "expiry_of", "of_views"]
 
@@ -236,7 +236,7 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> panel = Panel(
     ...     versions=("1.0", "1.1", "1.2", "1.3"),
     ...     months=np.array([0.0, 2.0, 3.0, 6.0]),

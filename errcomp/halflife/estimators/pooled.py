@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import HalfLife
 from errcomp.halflife.estimators.expiry import Expiry, of_views
 from errcomp.halflife.estimators.laws import HALF, Law
 from errcomp.halflife.estimators.location_scale import log_between
 from errcomp.halflife.estimators.parametric import LAWS
+from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.threshold import check_level
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def pooled_half_lives(
     --------
     Nobody saw a gather expire; it has had five releases to do so.
 
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> from errcomp.halflife.estimators.expiry import expiry_of
     >>> times = np.array([3, 4, 4, 6, 7, 5, 3, 8, 9, 9])
     >>> panel = Panel(

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from errcomp.halflife.design import HalfLife
 from errcomp.halflife.estimators.expiry import AT_START, TOO_NOISY, Expiry, expiry_of
+from errcomp.halflife.panel import HalfLife
 
 if TYPE_CHECKING:
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
 __all__ = ["series_half_lives"]
 
@@ -47,7 +47,7 @@ def series_half_lives(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> panel = Panel(
     ...     versions=("1.0", "1.1", "1.2"),
     ...     months=np.array([0.0, 2.0, 3.0]),

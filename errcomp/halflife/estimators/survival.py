@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.halflife.design import HalfLife
 from errcomp.halflife.estimators.expiry import Expiry, expiry_of, of_views
 from errcomp.halflife.estimators.parametric import LAWS, Law, fit_law, held_out_scores
 from errcomp.halflife.estimators.turnbull import Bounded, turnbull
+from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.threshold import check_level
 from errcomp.results import format_number
 
 if TYPE_CHECKING:
-    from errcomp.halflife.design import Clock, Panel
+    from errcomp.halflife.panel import Clock, Panel
 
 __all__ = ["half_lives_by", "half_lives_of", "survival_half_lives"]
 
@@ -75,7 +75,7 @@ def survival_half_lives(
     --------
     Twenty series, of which one expires at each release.
 
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> m = 21
     >>> panel = Panel(
     ...     versions=tuple(f"1.{i}" for i in range(m)),

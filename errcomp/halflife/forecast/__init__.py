@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from errcomp.halflife.design import Clock
     from errcomp.halflife.fitting import Progress
     from errcomp.halflife.forecast.probabilities import Drop
+    from errcomp.halflife.panel import Clock
     from errcomp.halflife.results import GroupHalfLife
     from errcomp.results import Dropped
     from errcomp.tables import History

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Clock
 from errcomp.halflife.forecast.checks import as_level, as_times, positive
 from errcomp.halflife.forecast.compound_poisson import bounds_by_draws, within_steps
 from errcomp.halflife.forecast.results import Forecast
+from errcomp.halflife.panel import Clock
 
 __all__ = ["STEPS_ASSUMED", "forecast_drift", "forecast_steps"]
 

@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Clock
 from errcomp.halflife.forecast.checks import as_curve, as_level, as_times, positive
 from errcomp.halflife.forecast.drift import forecast_drift, forecast_steps
 from errcomp.halflife.forecast.results import Drop, Forecast
+from errcomp.halflife.panel import Clock
 
 __all__ = [
     "Drop",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.halflife.design import Clock
+from errcomp.halflife.panel import Clock
 
 __all__ = ["Drop", "Forecast"]
 

@@ -40,7 +40,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.gate.result import GateResult
 from errcomp.halflife.gate.shifts import NOISE, critical, fit_law, holm, p_values, shifts
 from errcomp.halflife.gate.verdicts import (
@@ -55,6 +54,7 @@ from errcomp.halflife.gate.verdicts import (
     reasons,
     verdicts,
 )
+from errcomp.halflife.panel import Panel
 
 __all__ = ["VERDICTS", "GateResult", "check", "since_last_step", "spent"]
 

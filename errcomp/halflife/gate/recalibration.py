@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.gate.verdicts import as_labels, as_since
+from errcomp.halflife.panel import Panel
 
 __all__ = ["Recalibration", "recalibrate"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from errcomp.halflife.design import Panel
 from errcomp.halflife.noise import moderated_variances
+from errcomp.halflife.panel import Panel
 
 __all__ = ["NOISE", "Law", "Shifts", "critical", "fit_law", "holm", "means", "p_values", "shifts"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError, describe_names
-from errcomp.halflife.design import Panel
 from errcomp.halflife.gate.shifts import Law, Shifts, holm, means, p_values
+from errcomp.halflife.panel import Panel
 
 __all__ = [
     "GREW",

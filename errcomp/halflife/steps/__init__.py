@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.halflife.design import Panel
+from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps.batch import Batch
 from errcomp.halflife.steps.null import segments_tabulated
 from errcomp.halflife.steps.results import Step, Steps

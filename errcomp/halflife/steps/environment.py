@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.halflife.design import Panel
+from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps_of
 
 if TYPE_CHECKING:

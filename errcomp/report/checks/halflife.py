@@ -42,7 +42,7 @@ def report_halflife(
 
     Examples
     --------
-    >>> from errcomp.halflife.design import Panel
+    >>> from errcomp.halflife.panel import Panel
     >>> from errcomp.halflife.gate import check
     >>> panel = Panel(
     ...     versions=("1.0", "1.1"), months=np.arange(2.0), names=("a", "b"),

@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from errcomp.halflife.design import Clock
 from errcomp.halflife.forecast import AHEAD, Answer, GroupOutlook, Outlook
 from errcomp.halflife.forecast.probabilities import Drop, Forecast
+from errcomp.halflife.panel import Clock
 from errcomp.report.documents._common import dropped, keys_of
 from errcomp.report.documents._fields import (
     Field,

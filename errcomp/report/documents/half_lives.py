@@ -10,11 +10,11 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from errcomp.halflife.design import Clock, HalfLife, Panel
 from errcomp.halflife.drift.trajectory import Trajectory
 from errcomp.halflife.drift.variogram import Variogram
 from errcomp.halflife.estimators.expiry import Expiry
 from errcomp.halflife.noise import NoiseFloor, Source
+from errcomp.halflife.panel import Clock, HalfLife, Panel
 from errcomp.halflife.results import GroupHalfLife, HalfLives, ReleaseStep
 from errcomp.halflife.steps.environment import Attribution
 from errcomp.halflife.steps.environment import Verdict as PutDownTo

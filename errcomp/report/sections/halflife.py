@@ -16,9 +16,9 @@ from errcomp.report.tables.halflife import answers_of, fit_tables, label_of, tim
 from errcomp.results import format_fraction
 
 if TYPE_CHECKING:
-    from errcomp.halflife.design import HalfLife
     from errcomp.halflife.forecast import GroupOutlook, Outlook
     from errcomp.halflife.gate.checking import Checked
+    from errcomp.halflife.panel import HalfLife
     from errcomp.halflife.results import GroupHalfLife, HalfLives
 
 __all__ = ["check_section", "forecast_section", "half_lives_section"]
@@ -104,7 +104,7 @@ def _of_group(found: HalfLives, group: GroupHalfLife) -> Verdict:
 
 def _at(group: GroupHalfLife, one: HalfLife) -> str:
     """Name the release, where all series were calibrated at one and the history is there."""
-    from errcomp.halflife.design import Panel
+    from errcomp.halflife.panel import Panel
 
     panel = group.panel
     if not isinstance(panel, Panel) or one.unit != "releases" or one.half_life is None:

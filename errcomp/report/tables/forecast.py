@@ -11,8 +11,8 @@ from errcomp.results import format_fraction, format_number
 if TYPE_CHECKING:
     from datetime import date
 
-    from errcomp.halflife.design import Clock
     from errcomp.halflife.forecast import Answer, GroupOutlook, Outlook
+    from errcomp.halflife.panel import Clock
 
 __all__ = ["forecast_tables"]
 

@@ -12,7 +12,7 @@ from errcomp.report.tables._table import Column, Table
 from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
-    from errcomp.halflife.design import Clock, HalfLife
+    from errcomp.halflife.panel import Clock, HalfLife
     from errcomp.halflife.results import GroupHalfLife, HalfLives
 
 __all__ = ["answers_of", "fit_tables", "label_of", "steps_table", "timed", "written"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.design import Panel
 from errcomp.halflife.gate import check
+from errcomp.halflife.panel import Panel
 from errcomp.report.checks.halflife import report_halflife
 
 BASE = (0.0, 0.01, -0.01)

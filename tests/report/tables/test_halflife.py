@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import errcomp as ec
-from errcomp.halflife.design import HalfLife
+from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.results import HalfLives
 from errcomp.report.tables.halflife import answers_of, fit_tables, timed, written
 
