@@ -19,7 +19,7 @@ from errcomp.cli._parser import Parser, commands_of
 from errcomp.cli._streams import complain, silence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
 __all__ = ["build_parser", "run"]
 
