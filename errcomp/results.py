@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 __all__ = [
     "Caveat",
     "Dropped",
     "Estimate",
+    "Written",
     "format_change",
     "format_fraction",
     "format_number",
@@ -22,6 +23,31 @@ _LARGE_NUMBER, _LARGE_PERCENT = 9_999_999.5, 99_999.5
 _WITHOUT_UNIT = ("ratio", "log", "correlation", "count", "measured")
 #: A number below this is written with an exponent: nobody counts more zeros.
 _SMALL_NUMBER = 1e-4
+
+
+class Written(NamedTuple):
+    """A number as people read it, in the parts that a paper aligns.
+
+    Attributes
+    ----------
+    number : str
+        ``"8.74"``; ``"n/a"`` where there is none.
+    unit : str
+        With the space before it: ``" %"``.
+    low, high : str
+        Ends of its interval; empty where it has none.
+    """
+
+    number: str
+    unit: str = ""
+    low: str = ""
+    high: str = ""
+
+    @property
+    def text(self) -> str:
+        """The parts together: ``8.74 % [5.6, 12.1]``."""
+        interval = f" [{self.low}, {self.high}]" if self.low else ""
+        return f"{self.number}{self.unit}{interval}"
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -277,18 +303,25 @@ class Estimate:
 
     def format(self) -> str:
         """Write the value and its interval as people do, without n."""
-        interval = None
+        return self.written().text
+
+    def written(self) -> Written:
+        """Return the parts of what `format` writes."""
+        none = math.isnan(self.value)
         if self.unit == "fraction":
-            text = format_fraction(self.value)
-            if self.low is not None and self.high is not None:
-                interval = _percent_interval(100 * self.value, 100 * self.low, 100 * self.high)
+            number, unit = _percent(100 * self.value, 2), "" if none else " %"
         else:
-            text = format_number(self.value)
-            if self.unit not in _WITHOUT_UNIT and not math.isnan(self.value):
-                text += f" {self.unit}"
-            if self.low is not None and self.high is not None:
-                interval = _number_interval(self.value, self.low, self.high)
-        return text if interval is None else f"{text} [{interval[0]}, {interval[1]}]"
+            number = format_number(self.value)
+            unit = "" if none or self.unit in _WITHOUT_UNIT else f" {self.unit}"
+        if self.low is None or self.high is None:
+            return Written(number, unit)
+        if self.unit == "fraction":
+            return Written(
+                number,
+                unit,
+                *_percent_interval(*(100 * x for x in (self.value, self.low, self.high))),
+            )
+        return Written(number, unit, *_number_interval(self.value, self.low, self.high))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: fractions, not percent; NaN becomes None."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from errcomp.cli._streams import say
 from errcomp.cli._targets import beside, write_files
 from errcomp.errors import InputError
-from errcomp.report.tables import Table
+from errcomp.report.model import Table
 from errcomp.report.tables.plain import plain
 from errcomp.report.tables.writing import FORMATS, SUFFIXES, check_suffix, rendered, write
 from errcomp.system.files import check_target

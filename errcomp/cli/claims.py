@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from errcomp.cli._input import SEED_HELP, add_table_arguments, count, load_table, parse_keys, seed
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._targets import check_targets
-from errcomp.report.tables import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table
 
 if TYPE_CHECKING:
     pass
@@ -89,7 +90,7 @@ def _list(args: argparse.Namespace) -> None:
         )
     columns = [
         Column("Tool", lambda r: r["tool"]),
-        Column("Figure", lambda r: r["printed"] or "—", right=True),
+        Column("Figure", lambda r: r["printed"] or "—", form=forms.as_written),
         Column("Metric", lambda r: r["metric"]),
         Column("Aggregation", lambda r: r["aggregation"]),
         Column("Level", lambda r: r["level"]),

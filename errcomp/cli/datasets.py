@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from errcomp.cli._output import add_output_arguments, emit
-from errcomp.report.tables import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table
 
 __all__ = ["add_parser"]
 
@@ -85,7 +86,7 @@ def _list(args: argparse.Namespace) -> None:
     columns = [
         Column("Name", lambda row: row["name"]),
         Column("Holds", lambda row: row["holds"]),
-        Column("Rows", lambda row: str(row["rows"]), right=True),
+        Column("Rows", lambda row: row["rows"], forms.count),
         Column("What", lambda row: row["title"]),
         Column("Licence of the source", lambda row: row["licence"]),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._progress import progress
 from errcomp.cli._streams import say
-from errcomp.report.tables import Column, Table
+from errcomp.report.model import Column, Table
 
 if TYPE_CHECKING:
     from errcomp.cli._checkup import Finding

@@ -17,7 +17,8 @@ from errcomp.cli._input import (
 )
 from errcomp.cli._output import add_output_arguments, emit
 from errcomp.cli._targets import check_targets
-from errcomp.report.tables import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table
 
 if TYPE_CHECKING:
     from errcomp.tables.history import History
@@ -172,9 +173,9 @@ def _list(args: argparse.Namespace) -> None:
         shown = store.shown
     columns = [
         Column("History", lambda row: row["name"], key=True),
-        Column("Validations", lambda row: f"{row['validations']:,}", right=True),
-        Column("Series", lambda row: f"{row['series']:,}", right=True),
-        Column("Versions", lambda row: f"{row['versions']:,}", right=True),
+        Column("Validations", lambda row: row["validations"], forms.count),
+        Column("Series", lambda row: row["series"], forms.count),
+        Column("Versions", lambda row: row["versions"], forms.count),
         Column("Predictors", lambda row: ", ".join(row["predictors"]) or "-"),
         Column("Validated", _dates),
     ]

@@ -19,7 +19,7 @@ from errcomp.cli._parser import refuse_mistyped
 from errcomp.cli._progress import progress
 from errcomp.cli._targets import check_targets
 from errcomp.errors import InputError
-from errcomp.report.tables import Column, Table
+from errcomp.report.model import Column, Table
 
 if TYPE_CHECKING:
     from errcomp.scale.pairs import PairRows

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from errcomp.cli._output import add_output_arguments, emit
-from errcomp.report.tables import Column, Table
+from errcomp.report.model import Column, Table
 
 __all__ = ["add_parser"]
 

@@ -14,7 +14,7 @@ from errcomp.calibration.evaluation import Evaluation, nesting
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
 from errcomp.errors import InputError
-from errcomp.report.tables import Table
+from errcomp.report.model import Table
 from errcomp.report.tables.calibration import fit_tables, model_document
 from errcomp.report.tables.evaluation import evaluation_tables
 from errcomp.report.tables.predictions import prediction_tables
@@ -28,7 +28,7 @@ FEW: tuple[tuple[str, ...], tuple[str, ...]] = (("A100", "L4", "V100"), ("bert",
 
 def said(tables: list[Table]) -> str:
     """What people read of tables."""
-    cells = [column.show(row) for one in tables for row in one.rows for column in one.columns]
+    cells = [column.cell(row).text for one in tables for row in one.rows for column in one.columns]
     return "\n".join([*cells, *(note for one in tables for note in one.notes)])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from errcomp.report.tables import caveat_text
+from errcomp.report.model import caveat_text
 from errcomp.results import Caveat
 
 __all__ = ["remedies"]

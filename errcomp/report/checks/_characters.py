@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from errcomp.report.tables import clean
+from errcomp.report.model import clean
 
 __all__ = ["legal", "token"]
 

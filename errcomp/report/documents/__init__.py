@@ -19,7 +19,7 @@ from errcomp.report.documents._common import within
 from errcomp.report.documents._fields import Field
 from errcomp.report.documents._file import check_values, looks_like_document, parse, read_text
 from errcomp.report.documents._tables import KINDS
-from errcomp.report.tables import Table
+from errcomp.report.model import Table
 from errcomp.report.tables.plain import plain
 
 __all__ = ["is_document", "load", "read", "tables"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from errcomp.report.documents._fields import Field, count, mapping, maybe, text
-from errcomp.report.tables import Table
+from errcomp.report.model import Table
 
 __all__ = ["KINDS"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from errcomp.report.tables import clean
+from errcomp.report.model import clean
 
 __all__ = ["el", "figures", "prose", "written"]
 

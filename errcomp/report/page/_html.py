@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
+from errcomp.report.model import ITEM
 from errcomp.report.page._elements import el, figures, prose, written
 from errcomp.report.page._parts import Advice, Cell, Grid, Head, Picture, Section, Tone
 
@@ -211,7 +212,8 @@ def _grid(grid: Grid, name: str, heading: str) -> Element:
     ]
     if grid.notes:
         notes = [
-            el("li", *prose(note.strip().removeprefix("· "))) for note in grid.notes if note.strip()
+            el("li", *prose(note.text if note.mark in ("", ITEM) else f"{note.mark}  {note.text}"))
+            for note in grid.notes
         ]
         parts.append(el("ul", *notes, class_="notes"))
     parts += [

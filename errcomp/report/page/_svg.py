@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 from errcomp.report._fonts import borrow
 from errcomp.report._hover import spots
 from errcomp.report._saving import drawn_figure
+from errcomp.report.model import clean
 from errcomp.report.page._parts import Picture
-from errcomp.report.tables import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

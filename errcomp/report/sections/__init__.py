@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from errcomp.errors import InputError
+from errcomp.report.model import Table
 from errcomp.report.page import Section
 from errcomp.report.sections._common import basis, inputs_of
-from errcomp.report.tables import Table
 
 __all__ = ["kind", "known", "section", "tables_of", "with_basis"]
 

@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from errcomp.claims.verdict import could_hold_as, spoken
+from errcomp.report.model import Note, caveat_text, heading_of, key_text
 from errcomp.report.page import Advice, Cell, Grid, Head, Section, Verdict
 from errcomp.report.page._parts import Tone
 from errcomp.report.sections._common import Drawing, pictures
-from errcomp.report.tables import caveat_text, heading_of, key_text
 from errcomp.report.tables.audit import (
+    REPORTED,
     brackets_note,
     claimed,
     claimed_by,
@@ -188,7 +189,7 @@ def _groups(audit: Audit) -> Grid:
         for row in rows
     ]
     brackets = brackets_note(audit, (row.verdict for row in rows))
-    notes = [*_signs(rows), *([brackets] if brackets else [])]
+    notes = [*_signs(rows), *([Note(brackets)] if brackets else [])]
     title = f"Groups by {' and '.join(audit.by)}" if audit.by else "All pairs"
     return Grid(title, heads, cells, notes)
 
@@ -245,12 +246,12 @@ def _key_cells(audit: Audit, row: AuditRow) -> list[Cell]:
     return [*tool, *(Cell(key_text(row.key.get(key, "all"))) for key in audit.by)]
 
 
-def _signs(rows: Sequence[AuditRow]) -> Iterator[str]:
+def _signs(rows: Sequence[AuditRow]) -> Iterator[Note]:
     """Explain the signs that the table has."""
     if any(row.verdict.claim and is_reported(row.verdict.claim) for row in rows):
-        yield "† Attributed to the tool by the survey, which does not say where it stands."
+        yield Note(f"{REPORTED}.", "†")
     if drawn := clusters_drawn(rows):
-        yield f"‡ {drawn}."
+        yield Note(f"{drawn}.", "‡")
 
 
 def _claimed(row: AuditRow) -> Cell:

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from errcomp.errors import InputError
+from errcomp.report.forms import as_written, text
+from errcomp.report.model import Column, Table
 from errcomp.report.page import Section, grid_of
 from errcomp.report.sections._common import pictures
-from errcomp.report.tables import Column, Table
 
 __all__ = ["section_of_document", "section_of_result", "section_of_tables"]
 
@@ -44,7 +45,11 @@ def section_of_document(document: Mapping[str, Any], name: str) -> Section:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     kept = [key for key in keys if not any(isinstance(row.get(key), list | dict) for row in rows)]
     columns = [
-        Column(key, lambda row, key=key: _shown(row.get(key)), right=_is_number(rows, key))  # type: ignore[misc]
+        Column(
+            key,
+            lambda row, key=key: _shown(row.get(key)),
+            form=as_written if _is_number(rows, key) else text,
+        )  # type: ignore[misc]
         for key in kept
     ]
     left = [key for key in keys if key not in kept]

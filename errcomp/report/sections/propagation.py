@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from errcomp.report.model import ITEM
 from errcomp.report.page import Advice, Grid, Section, Verdict, grid_of
 from errcomp.report.page._parts import Tone
 from errcomp.report.sections._common import Drawing, pictures
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from errcomp.propagation import Outcome, Propagation, Validation
     from errcomp.propagation.validation import ValidationRow
-    from errcomp.report.tables import Table
+    from errcomp.report.model import Table
     from errcomp.results import Caveat
 
 __all__ = ["propagation_section", "validation_section"]
@@ -111,7 +112,7 @@ def _advice(caveat: Caveat) -> Advice:
 def _grids(tables: Sequence[Table]) -> list[Grid]:
     """Return tables without the caveats below them, which the page has in a place of their own."""
     return [
-        grid_of(replace(one, notes=[note for note in one.notes if not note.startswith(" ·")]))
+        grid_of(replace(one, notes=[note for note in one.remarks() if note.mark != ITEM]))
         for one in tables
     ]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table, caveat_text, heading_of, key_text
+from errcomp.report import forms
+from errcomp.report.model import Column, Note, Table, caveat_text, heading_of, key_text, listing
 
 if TYPE_CHECKING:
     from errcomp.claims.auditing import Audit, AuditRow
@@ -33,6 +34,8 @@ __all__ = [
     "verdict_word",
 ]
 
+#: What the sign † means.
+REPORTED = "Attributed to the tool by the survey, which does not say where it stands"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -44,14 +47,15 @@ def audit_tables(result: Audit) -> list[Table]:
     columns = [
         *([Column("Tool", lambda r: r["row"].tool, key=True)] if several else []),
         *(_key_column(name) for name in result.by),
-        Column("n", lambda r: f"{r['row'].n:,}", right=True, key=True),
-        Column("Claim", lambda r: claimed(r["row"].verdict) or "—", right=True),
+        Column("n", lambda r: r["row"].n, forms.count, key=True),
+        Column("Claim", lambda r: claimed(r["row"].verdict) or "—", form=forms.as_written),
         Column(
             f"MAPE [{100 * result.level:g} %]",
-            lambda r: r["row"].figures["mape"].format() + interval_sign(r["row"]),
-            right=True,
+            lambda r: r["row"].figures["mape"],
+            forms.estimate,
+            marks=lambda r: interval_sign(r["row"]),
         ),
-        Column("Max APE", lambda r: r["row"].figures["max_ape"].format(), right=True),
+        Column("Max APE", lambda r: r["row"].figures["max_ape"], forms.estimate),
         Column("Verdict", lambda r: verdict_word(r["row"].verdict)),
         *(
             [Column("Survey", lambda r: survey_word(r["row"]))]
@@ -123,42 +127,42 @@ def _caveat_letters(rows: Sequence[AuditRow]) -> Mapping[str, str]:
     return {code: _LETTERS[i] for i, (code, _) in enumerate(counts.most_common())}
 
 
-def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str]) -> list[str]:
+def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str]) -> list[Note]:
     from errcomp.caveats import CHECKS
 
     titles = {check.code: check.title for check in CHECKS if check.scope != "tools"}
-    notes = [f" {letter}  {caveat_text(code, titles[code])}" for code, letter in letters.items()]
+    notes = [Note(caveat_text(code, titles[code]), letter) for code, letter in letters.items()]
     notes += _signs(result, shown)
-    notes += _together(result)
-    notes += _about_rows(result)
-    notes += unchecked(result) + stayed(result)
+    told = [*_together(result), *_about_rows(result), *unchecked(result), *stayed(result)]
+    notes += map(Note, told)
     for row in result.overall:
         if row.caveats:
-            notes += ["", f"What the figure over all {row.n:,} pairs hides{_of(row.tool)}:"]
-            notes += [f" · {caveat.message}" for caveat in row.caveats]
+            head = f"What the figure over all {row.n:,} pairs hides{_of(row.tool)}:"
+            notes += listing(head, (caveat.message for caveat in row.caveats))
     if result.claims:
-        notes += ["", "Other claims:", *(f" · {claim_line(v)}" for v in result.claims)]
+        notes += listing("Other claims:", map(claim_line, result.claims))
     if result.caveats:
-        notes += ["", "Comparing these tools:", *(f" · {c.message}" for c in result.caveats)]
-    notes += [f"Not used: {not_used(d)}" for d in result.dropped]
+        notes += listing("Comparing these tools:", (c.message for c in result.caveats))
+    notes += [Note(f"Not used: {not_used(d)}") for d in result.dropped]
     if result.others:
-        notes += ["", f"Also in the table, audited with --tool NAME: {', '.join(result.others)}"]
+        others = f"Also in the table, audited with --tool NAME: {', '.join(result.others)}"
+        notes.append(Note(others, apart=True))
     return notes
 
 
-def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[str]:
+def _signs(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
     """Explain the signs in the table that need it, and only those."""
     notes = []
     if any(row.verdict.claim and is_reported(row.verdict.claim) for row in shown):
-        notes.append(" †  Attributed to the tool by the survey, which does not say where it stands")
+        notes.append(Note(REPORTED, "†"))
     if drawn := clusters_drawn(shown):
-        notes.append(f" ‡  {drawn}")
-    notes += [f" –  {text}" for text in without_interval(shown)]
+        notes.append(Note(drawn, "‡"))
+    notes += [Note(text, "–") for text in without_interval(shown)]
     overstated = [row.verdict for row in shown if row.verdict.word == "overstated"]
     if any(is_an_error(verdict) for verdict in overstated):
-        notes.append("Overstated: the accuracy is, so the error is larger than claimed.")
+        notes.append(Note("Overstated: the accuracy is, so the error is larger than claimed."))
     elif overstated:
-        notes.append("Overstated: the pairs give a lower figure than claimed.")
+        notes.append(Note("Overstated: the pairs give a lower figure than claimed."))
     return notes
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table, item
 from errcomp.results import format_number
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def _sampling(document: Mapping[str, Any]) -> list[str]:
         f"Sampling: {found['chains']} chains of {found['draws']} draws{cut}, R-hat at most "
         f"{found['max_rhat']:.4f}, effective sample size at least {ess:.0f}, "
         f"{counted(found['divergences'], 'divergence')}, BFMI at least {found['min_bfmi']:.2f}.",
-        *(f" · {text.rstrip('.')}." for text in (*found["problems"], *found["caveats"])),
+        *(item(f"{text.rstrip('.')}.") for text in (*found["problems"], *found["caveats"])),
     ]
 
 
@@ -242,7 +243,7 @@ def _bands(document: Mapping[str, Any]) -> Table:
         Column("Band for", lambda row: REGIMES[row["fallback"]][0]),
         Column("Calibrated on", _calibrated),
         Column("Method", lambda row: row.get("method", "–")),
-        Column("Factor (90 %)", _factor, right=True),
+        Column("Factor (90 %)", _factor, form=forms.as_written),
     ]
     last = document["estimators"][-1]
     notes = [
@@ -252,7 +253,7 @@ def _bands(document: Mapping[str, Any]) -> Table:
     of_last = dict.fromkeys(
         note for row in document["rows"] if row["estimator"] == last for note in row["notes"]
     )
-    notes += [f" · {last}: {note}." for note in of_last]
+    notes += [item(f"{last}: {note}.") for note in of_last]
     return Table("What the bands rest on", columns, document["rows"], notes)
 
 
@@ -293,7 +294,7 @@ def _cost(kind: str) -> Column:
         cost = row["costs"][kind]
         return f"{cost['median_us']:.1f} [{cost['low_90_us']:.1f}, {cost['high_90_us']:.1f}]"
 
-    return Column(LAUNCH_WORDS.get(kind, kind), show, right=True)
+    return Column(LAUNCH_WORDS.get(kind, kind), show, form=forms.as_written)
 
 
 def _said(row: Mapping[str, Any], end: str) -> str:
@@ -307,8 +308,8 @@ def _said(row: Mapping[str, Any], end: str) -> str:
 def _features(document: Mapping[str, Any]) -> Table:
     columns = [
         Column("Feature", lambda row: row["name"], key=True),
-        Column("From", lambda row: _said(row, "low"), right=True),
-        Column("To", lambda row: _said(row, "high"), right=True),
+        Column("From", lambda row: _said(row, "low"), form=forms.as_written),
+        Column("To", lambda row: _said(row, "high"), form=forms.as_written),
         Column("Meaning", lambda row: row["meaning"]),
     ]
     notes = ["Ranges are those of the fit; a run outside is predicted with a warning."]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table, item
 from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
     columns = [
         Column("Series", lambda row: row["name"], key=True),
         Column("Verdict", lambda row: row["verdict"]),
-        Column("Error before", lambda row: row["before"], right=True),
-        Column("Error now", lambda row: row["now"], right=True),
-        Column("Shift", lambda row: row["shift"], right=True),
+        Column("Error before", lambda row: row["before"], form=forms.as_written),
+        Column("Error now", lambda row: row["now"], form=forms.as_written),
+        Column("Shift", lambda row: row["shift"], form=forms.as_written),
         Column("Between", lambda row: row["between"]),
         Column("What moved", lambda row: row["moved"]),
     ]
@@ -58,7 +59,7 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
         )
     if len(at) > len(rows):
         said.append(f"{len(at) - len(rows)} more moved (--json has all).")
-    said += [f" · {text}" for text in dict.fromkeys([*filter(None, result.why.tolist()), *notes])]
+    said += [item(text) for text in dict.fromkeys([*filter(None, result.why.tolist()), *notes])]
     return Table(f"Version {result.version} against those before", columns, rows, said)
 
 
@@ -101,10 +102,10 @@ def _recalibrated(found: Recalibration) -> Table:
     ]
     columns = [
         Column("Group", lambda row: row["group"], key=True),
-        Column("Series", lambda row: str(row["n"]), right=True),
-        Column("Multiply predictions by", _factor, right=True),
-        Column("RMS error, old", lambda row: _error(row["old"]), right=True),
-        Column("RMS error, new", lambda row: _error(row["new"]), right=True),
+        Column("Series", lambda row: row["n"], forms.count),
+        Column("Multiply predictions by", _factor, form=forms.as_written),
+        Column("RMS error, old", lambda row: _error(row["old"]), form=forms.as_written),
+        Column("RMS error, new", lambda row: _error(row["new"]), form=forms.as_written),
         Column("Judged on", lambda row: row["by"]),
     ]
     notes = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.results import format_change
 
 if TYPE_CHECKING:
@@ -34,20 +35,20 @@ def _contrasts(result: DriversResult) -> Table:
     notes = _numbered([c.note for c in result.contrasts])
     columns = [
         Column("Contrast", lambda r: r["c"].name, key=True),
-        Column("Pairs", lambda r: str(r["c"].n_pairs), right=True),
-        Column("Clusters", lambda r: _clusters(r["c"]), right=True),
-        Column("Ratio of APE", lambda r: r["c"].effect.format(), right=True),
-        Column("Points", lambda r: _points(r["c"]), right=True),
-        Column("p (Holm)", lambda r: _p(r["c"].p_holm), right=True),
-        Column("Signed", lambda r: _signed(r["c"]), right=True),
-        Column("p (Holm)", lambda r: _p(r["c"].p_signed_holm), right=True),
+        Column("Pairs", lambda r: r["c"].n_pairs, forms.count),
+        Column("Clusters", lambda r: _clusters(r["c"]), form=forms.as_written),
+        Column("Ratio of APE", lambda r: r["c"].effect, forms.estimate),
+        Column("Points", lambda r: _points(r["c"]), form=forms.as_written),
+        Column("p (Holm)", lambda r: r["c"].p_holm, forms.p_value),
+        Column("Signed", lambda r: _signed(r["c"]), form=forms.as_written),
+        Column("p (Holm)", lambda r: r["c"].p_signed_holm, forms.p_value),
         Column("Note", lambda r: notes.get(r["c"].note, "")),
     ]
     below = [
         f"Matched pairs; intervals {100 * result.level:g} %, by cluster. Ratio 2: the error "
         "doubles. Points: difference of MAPE in percentage points. Signed: difference of "
         "ln(predicted / measured); +0.1 is 10 % more time predicted. p: of no effect (Holm).",
-        *(f"{number} {note}" for note, number in notes.items()),
+        *(Note(note, number) for note, number in notes.items()),
     ]
     title = f"What moves the error of {result.tool or 'the tool'} ({result.n} pairs)"
     return Table(title, columns, [{"c": contrast} for contrast in result.contrasts], below)
@@ -61,14 +62,14 @@ def _regression(regression: Regression) -> Table:
     adjusted = ", ".join(regression.adjusted_for) or "nothing else"
     columns = [
         Column("Factor", lambda r: r["t"].name),
-        Column("Effect", lambda r: r["t"].effect.format(), right=True),
-        Column("p (Holm)", lambda r: _p(r["t"].p_holm), right=True),
+        Column("Effect", lambda r: r["t"].effect, forms.estimate),
+        Column("p (Holm)", lambda r: r["t"].p_holm, forms.p_value),
     ]
     notes = [
         f"{regression.method}, {regression.n} pairs, {regression.clusters} clusters "
         f"({regression.cluster_key}); adjusted for: {adjusted}.",
-        *(f" · {caveat.message}" for caveat in regression.caveats),
-        *(f" · {aliased}." for aliased in regression.aliased),
+        *(item(caveat.message) for caveat in regression.caveats),
+        *(item(f"{aliased}.") for aliased in regression.aliased),
     ]
     return Table(question, columns, [{"t": term} for term in regression.terms], notes)
 
@@ -93,9 +94,3 @@ def _signed(contrast: Contrast) -> str:
     if signed.low is not None and signed.high is not None:
         text += f" [{signed.low:.3f}, {signed.high:.3f}]"
     return text
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return "—"
-    return "< 0.001" if value < 0.001 else f"{value:.2g}"

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from errcomp.metrics import figure
-from errcomp.report.tables._table import Column, Table, heading_of
+from errcomp.report import forms
+from errcomp.report.model import Column, Note, Table, heading_of, item
 from errcomp.report.tables.calibration import counted
-from errcomp.results import format_change, format_fraction, format_number
+from errcomp.results import format_fraction
 
 if TYPE_CHECKING:
     from errcomp.calibration.design import Task
@@ -93,12 +94,12 @@ def _split(
     ordered = sorted(rows, key=lambda row: row.estimator != "sum")
     columns = [
         Column("Estimator", lambda r: r["row"].estimator, key=True),
-        Column("MAPE", lambda r: r["row"].figures["mean_ape"].format(), right=True),
+        Column("MAPE", lambda r: r["row"].figures["mean_ape"], forms.estimate),
         *(_figure(name) for name in ("median", "p90", "max")),
-        Column("In 90 % band", lambda r: _coverage(r["row"]), right=True),
-        Column("Width", lambda r: _fraction(r["row"].band(_SHOWN).mean_width), right=True),
-        Column("CRPS", lambda r: _fraction(r["row"].crps), right=True),
-        Column("Surest 80 %", lambda r: _surest(r["row"]), right=True),
+        Column("In 90 % band", lambda r: _coverage(r["row"]), form=forms.as_written),
+        Column("Width", lambda r: r["row"].band(_SHOWN).mean_width, forms.finite_percent),
+        Column("CRPS", lambda r: r["row"].crps, forms.finite_percent),
+        Column("Surest 80 %", lambda r: _surest(r["row"]), form=forms.as_written),
     ]
     group = group_of(best.split)
     groups = max(len(row.groups) for row in rows)
@@ -110,7 +111,7 @@ def _split(
     notes = [
         _conclusion(best, groups),
         *([_LEGEND] if legend else []),
-        *(f" · {row.estimator}: {row.verdict}." for row in ordered if row.verdict),
+        *(item(f"{row.estimator}: {row.verdict}.") for row in ordered if row.verdict),
         *_uncalibrated(ordered),
         *_weak(ordered, group),
         *_flattery(found, best),
@@ -130,10 +131,11 @@ def _conclusion(best: EvaluationRow, groups: int) -> str:
 
 
 def _figure(name: str) -> Column:
-    def show(r: Mapping[str, Any]) -> str:
-        return _fraction(r["row"].figures[f"{name}_ape"].value)
-
-    return Column(heading_of(figure(f"{name}_ape").label), show, right=True)
+    return Column(
+        heading_of(figure(f"{name}_ape").label),
+        lambda r: r["row"].figures[f"{name}_ape"].value,
+        forms.finite_percent,
+    )
 
 
 def _surest(row: EvaluationRow) -> str:
@@ -149,20 +151,22 @@ def _coverage(row: EvaluationRow) -> str:
     )
 
 
-def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[str]:
+def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[Note]:
     """Say whose bands nobody has checked."""
     by_number: dict[int, list[str]] = {}
     for row in rows:
         by_number.setdefault(row.uncalibrated, []).append(row.estimator)
     return [
-        f" · Not calibrated: the bands of {counted(n, 'run')} by {', '.join(names)}. Fewer than 3 "
-        "groups were left to calibrate them on."
+        item(
+            f"Not calibrated: the bands of {counted(n, 'run')} by {', '.join(names)}. Fewer than 3 "
+            "groups were left to calibrate them on."
+        )
         for n, names in by_number.items()
         if n
     ]
 
 
-def _weak(rows: Sequence[EvaluationRow], group: str) -> list[str]:
+def _weak(rows: Sequence[EvaluationRow], group: str) -> list[Note]:
     """Name the groups that the 90 % bands hardly cover."""
     notes = []
     for row in rows:
@@ -171,16 +175,18 @@ def _weak(rows: Sequence[EvaluationRow], group: str) -> list[str]:
         named = ", ".join(
             f"{g.group} ({100 * g.coverage[_SHOWN]:.0f} % of {g.n} runs)" for g in row.weak_groups
         )
-        notes.append(f" · {row.estimator}: the 90 % band fails in {group} {named}.")
+        notes.append(item(f"{row.estimator}: the 90 % band fails in {group} {named}."))
     return notes
 
 
-def _flattery(found: Evaluation, best: EvaluationRow) -> list[str]:
+def _flattery(found: Evaluation, best: EvaluationRow) -> list[Note]:
     """Say what a random split would have shown instead."""
     return [
-        f" · A random split would have shown {best.estimator} with a mean of "
-        f"{format_fraction(one.mean_ape_against)} instead of {format_fraction(one.mean_ape)} on "
-        f"the same runs: it flatters by {100 * one.difference.value:+.1f} points."
+        item(
+            f"A random split would have shown {best.estimator} with a mean of "
+            f"{format_fraction(one.mean_ape_against)} instead of {format_fraction(one.mean_ape)} "
+            f"on the same runs: it flatters by {100 * one.difference.value:+.1f} points."
+        )
         for one in found.flattery
         if (one.split, one.estimator) == (best.split, best.estimator)
     ]
@@ -190,11 +196,9 @@ def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> 
     of = f" ({unit})" if unit else ""
     columns = [
         Column("Run", lambda r: r["run"].run, key=True),
-        Column(f"Measured{of}", lambda r: format_number(r["run"].measured), right=True),
-        Column(f"Predicted{of}", lambda r: format_number(r["run"].predicted), right=True),
-        Column(
-            "Error", lambda r: format_change(r["run"].predicted / r["run"].measured - 1), right=True
-        ),
+        Column(f"Measured{of}", lambda r: r["run"].measured, forms.number),
+        Column(f"Predicted{of}", lambda r: r["run"].predicted, forms.number),
+        Column("Error", lambda r: r["run"].predicted / r["run"].measured - 1, forms.change),
         Column("Known of it", lambda r: reasons.get(r["run"].run, "–")),
     ]
     title = f"{row.split}: runs that {row.estimator} errs most on"
@@ -228,10 +232,10 @@ def _transfer(found: Evaluation) -> Table:
     columns = [
         Column("Estimator", lambda r: r["one"].estimator, key=True),
         Column("Vendor", lambda r: f"{r['one'].vendor} ({r['one'].n_unseen})", key=True),
-        Column("Unseen", lambda r: format_fraction(r["one"].unseen), right=True),
-        Column("Others", lambda r: format_fraction(r["one"].seen), right=True),
-        Column("Gap (points)", lambda r: f"{100 * r['one'].gap:+.1f}", right=True),
-        Column("Cost (points)", lambda r: _points(r["one"].cost.difference), right=True),
+        Column("Unseen", lambda r: r["one"].unseen, forms.percent),
+        Column("Others", lambda r: r["one"].seen, forms.percent),
+        Column("Gap (points)", lambda r: f"{100 * r['one'].gap:+.1f}", form=forms.as_written),
+        Column("Cost (points)", lambda r: _points(r["one"].cost.difference), form=forms.as_written),
     ]
     notes = [
         "Unseen: MAPE of the vendor's runs, all its devices left out. Others: of the other "

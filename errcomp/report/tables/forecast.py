@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table, item
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ def forecast_tables(found: Outlook) -> list[Table]:
 def _table(found: Outlook, clock: Clock, notes: list[str] | None = None) -> Table:
     columns = [Column(" / ".join(found.by) or "Group", lambda row: row["group"], key=True)]
     if found.error is None:
-        columns.append(Column("Promise", lambda row: row["promise"], right=True))
+        columns.append(Column("Promise", lambda row: row["promise"], form=forms.as_written))
     columns.append(Column("By", lambda row: row["method"], key=True))
     columns += [
-        Column(_ahead(time, clock), lambda row, t=time: row[_key(t)], right=True)  # type: ignore[misc]
+        Column(_ahead(time, clock), lambda row, t=time: row[_key(t)], form=forms.as_written)  # type: ignore[misc]
         for time in _SHOWN[clock]
     ]
     header = f"Below {_percent(found.below)}" + (" in" if clock == "months" else " after")
-    columns.append(Column(header, lambda row: row["drop"], right=True))
+    columns.append(Column(header, lambda row: row["drop"], form=forms.as_written))
     rows = []
     every = [one for group in found.groups for one in group.answers if one.unit == clock]
     # A method that answers nowhere is in the notes alone, unless none does anywhere.
@@ -186,9 +187,9 @@ def _notes(found: Outlook) -> list[str]:
         f"[low, high]: {_percent(found.level)} interval, given releases like those seen. later: "
         "not within what was looked at; ∞: no bound there; –: beyond what was observed."
     )
-    notes += [f" · {text}" for text in _said(found)]
-    notes += [f" · {text}" for text in found.notes]
-    notes += [f" · {d.n:,} validations left out: {d.reason}" for d in found.dropped]
+    notes += map(item, _said(found))
+    notes += map(item, found.notes)
+    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in found.dropped]
     return notes
 
 

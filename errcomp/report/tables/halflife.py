@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table, item
 from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -96,17 +97,17 @@ def _half_lives(found: HalfLives, clock: Clock) -> Table:
     methods = _ONE if single else _MANY
     columns = [
         Column(" / ".join(found.by) or "Group", lambda row: row["group"], key=True),
-        Column("Series", lambda row: f"{row['n']:,}", right=True),
-        Column("Error at calibration", lambda row: row["error"], right=True),
+        Column("Series", lambda row: row["n"], forms.count),
+        Column("Error at calibration", lambda row: row["error"], form=forms.as_written),
         *(
-            Column(_HEADERS[name], lambda row, name=name: row[name], right=True)  # type: ignore[misc]
+            Column(_HEADERS[name], lambda row, name=name: row[name], form=forms.as_written)  # type: ignore[misc]
             for name in methods
         ),
     ]
     # Beside the half-life that counts the series.
     columns.insert(
         4 if single else 5,
-        Column("Not surely expired", lambda row: row["censored"], right=True),
+        Column("Not surely expired", lambda row: row["censored"], form=forms.as_written),
     )
     rows = []
     for group in found.groups:
@@ -207,9 +208,9 @@ def _notes(found: HalfLives) -> list[str]:
     several = len(found.groups) > 1
     for text, groups in refusals.items():
         shown = ", ".join(groups[:3]) + (f" and {len(groups) - 3} more" if len(groups) > 3 else "")
-        notes.append(f" · {shown}: {text}" if several else f" · {text}")
-    notes += [f" · {text}" for text in found.notes]
-    notes += [f" · {d.n:,} validations left out: {d.reason}" for d in found.dropped]
+        notes.append(item(f"{shown}: {text}" if several else text))
+    notes += map(item, found.notes)
+    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in found.dropped]
     return notes
 
 
@@ -225,8 +226,8 @@ def _methods(group: GroupHalfLife) -> list[Table]:
     columns = [
         Column("Law of the times", lambda row: row["method"], key=True),
         Column("Clock", lambda row: row["unit"]),
-        Column("Half of the series expired", lambda row: row["text"], right=True),
-        Column("Held-out log score", lambda row: row["score"], right=True),
+        Column("Half of the series expired", lambda row: row["text"], form=forms.as_written),
+        Column("Held-out log score", lambda row: row["score"], form=forms.as_written),
     ]
     return [Table("With a form assumed for the times", columns, rows, ())]
 
@@ -249,7 +250,7 @@ def steps_table(found: HalfLives) -> Table:
         Column("From version", lambda row: row["version"], key=True),
         *_group_column(found),
         Column("Series that stepped", lambda row: f"{row['n_series']} of {row['n_looked_at']}"),
-        Column("Predicted / measured", lambda row: format_change(row["change"]), right=True),
+        Column("Predicted / measured", lambda row: row["change"], forms.change),
         Column("Largest", lambda row: f"{row['largest']} ({format_change(row['largest_change'])})"),
     ]
     notes = [
@@ -280,9 +281,7 @@ def _environment(found: HalfLives) -> Table:
     columns = [
         Column("Series", lambda row: row["series"], key=True),
         Column("Between", lambda row: f"{row['since'][:10]} and {row['until'][:10]}"),
-        Column(
-            "Predicted / measured", lambda row: format_change(row["step"]["change"]), right=True
-        ),
+        Column("Predicted / measured", lambda row: row["step"]["change"], forms.change),
         Column("Put down to", lambda row: row["verdict"]),
         Column("Because", lambda row: row["reason"]),
     ]

@@ -8,19 +8,12 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report.model import ITEM, Cell, Column, Note, Table
 from errcomp.report.tables.latex_text import OTHERS, escaped, needs_others, needs_t1
-from errcomp.report.tables.notes import ITEM, Note, parsed
 from errcomp.report.tables.text import WIDTH, fitting
 
 __all__ = ["latex"]
 
-_NUMBER = r"[+\-−]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-#: ``8.74 % [5.6, 12.1]‡``: number, unit, interval, signs that a note explains.
-_FIGURE = re.compile(
-    rf"(?P<number>{_NUMBER})(?P<unit> ?[%×]| [A-Za-zµμ°][A-Za-zµμ°/²³·]*)?"
-    r"(?: \[(?P<low>[^\[\]]+?), (?P<high>[^\[\]]+)\])?(?P<marks>[†‡*]*)"
-)
 #: A float does not continue on the next page; longer tables must.
 _FLOAT_ROWS = 40
 #: Lines of small print that fit a page; beyond, the notes follow the float as text.
@@ -57,9 +50,13 @@ def latex(tables: Sequence[Table]) -> str:
 
     Examples
     --------
-    >>> from errcomp.report.tables import Column
-    >>> columns = [Column("GPU", lambda r: r["gpu"]), Column("MAPE", lambda r: r["e"], right=True)]
-    >>> rows = [{"gpu": "A_1", "e": "8.74 % [5.6, 12.1]"}, {"gpu": "B", "e": "n/a"}]
+    >>> from errcomp.report import forms
+    >>> from errcomp.report.model import Column
+    >>> from errcomp.results import Estimate
+    >>> columns = [
+    ...     Column("GPU", lambda row: row[0]), Column("MAPE", lambda row: row[1], forms.estimate)]
+    >>> rows = [
+    ...     ("A_1", Estimate("mape", 0.0874, 0.056, 0.121)), ("B", Estimate("mape", float("nan")))]
     >>> text = latex([Table("Errors", columns, rows)])
     >>> print("\n".join(line for line in text.splitlines() if "&" in line))
     GPU & \multicolumn{2}{c}{MAPE (\%)} \\
@@ -97,7 +94,7 @@ def _label(title: str, known: dict[str, int]) -> str:
 
 
 def _one(table: Table, label: str) -> str:
-    title, notes = escaped(table.title.strip(" ")), _notes(table.notes)
+    title, notes = escaped(table.title.strip(" ")), _notes(table.remarks())
     if not table.rows:
         return "\n".join(
             [rf"\par\noindent\textbf{{{title}}}", *(["{", *notes, "}"] if notes else [])]
@@ -110,7 +107,7 @@ def _one(table: Table, label: str) -> str:
     lines = [r"\begin{table}", r"\centering", *caption, *setup]
     for i, grid in enumerate(grids):
         lines += [*([r"\par\medskip"] if i else []), *grid.short()]
-    if len(table.rows) * len(grids) + _lines(table.notes) > _PAGE:
+    if len(table.rows) * len(grids) + _lines(table.remarks()) > _PAGE:
         after = ["", "{", rf"\par\noindent Notes to Table~\ref{{{label}}}:", *notes, "}"]
         return "\n".join([*lines, r"\end{table}", *after])
     if notes:
@@ -127,8 +124,8 @@ def _long(grids: Sequence[_Grid], caption: str) -> list[str]:
     return lines
 
 
-def _lines(notes: Sequence[str]) -> int:
-    return sum(1 + len(note) // WIDTH for note in notes)
+def _lines(notes: Sequence[Note]) -> int:
+    return sum(1 + len(note.text) // WIDTH for note in notes)
 
 
 def _size(grids: Sequence[_Grid]) -> str:
@@ -138,8 +135,8 @@ def _size(grids: Sequence[_Grid]) -> str:
     return size or (r"\small" if many else "")
 
 
-def _notes(notes: Sequence[str]) -> list[str]:
-    lines = [_note(note) for note in parsed(notes)]
+def _notes(notes: Sequence[Note]) -> list[str]:
+    lines = [_note(note) for note in notes]
     hanging = [_HANGING] if any(line.startswith(_MARKED) for line in lines) else []
     return [r"\footnotesize\raggedright", *hanging, *lines, r"\par"] if lines else []
 
@@ -176,10 +173,12 @@ class _Grid:
     @classmethod
     def of(cls, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> _Grid:
         """Lay columns out; those of long text share what the others leave of the line."""
-        cells = [[column.show(row).strip() for row in rows] for column in columns]
-        drawn: list[_Drawn | None] = []
-        for column, texts in zip(columns, cells, strict=True):
-            drawn.append(_figures(column.header, texts) if column.right else None)
+        written = [[column.cell(row) for row in rows] for column in columns]
+        cells = [[cell.text.strip() for cell in column] for column in written]
+        drawn = [
+            _figures(column.header, given) if column.right else None
+            for column, given in zip(columns, written, strict=True)
+        ]
         natural = [
             len(column.header) if one is None else one.width
             for column, one in zip(columns, drawn, strict=True)
@@ -266,39 +265,28 @@ def _text(header: str, texts: Sequence[str], share: float | None) -> _Drawn:
     return _Drawn(spec, escaped(header), [[escaped(text)] for text in texts], 0)
 
 
-def _figures(header: str, texts: Sequence[str]) -> _Drawn:
+def _figures(header: str, cells: Sequence[Cell]) -> _Drawn:
     """Write a column of figures: at the decimal point if they are of one unit and most of it."""
-    found = [_matched(text) for text in texts]
-    units = {figure["unit"] or "" for figure in found if figure}
-    numbers = sum(figure is not None for figure in found)
-    exponents = any(figure and "e" in figure["number"].lower() for figure in found)
-    if len(units) != 1 or 2 * numbers < sum(text not in _MISSING for text in texts) or exponents:
-        cells = [
-            [_in_line(figure) if figure else escaped(text)]
-            for figure, text in zip(found, texts, strict=True)
-        ]
-        return _Drawn("r", _stacked(header), cells, _width(header, texts))
+    texts = [cell.text.strip() for cell in cells]
+    figures = [cell.figure for cell in cells if cell.figure]
+    units = {figure.unit for figure in figures}
+    exponents = any("e" in figure.number.lower() for figure in figures)
+    if len(units) != 1 or 2 * len(figures) < sum(t not in _MISSING for t in texts) or exponents:
+        alone = [[_in_line(cell) if cell.figure else escaped(cell.text.strip())] for cell in cells]
+        return _Drawn("r", _stacked(header), alone, _width(header, texts))
     unit = units.pop()
-    tails = [_tail(figure) if figure else "" for figure in found]
+    tails = [_tail(cell) for cell in cells]
     values = [
-        _plain(figure["number"]) if figure else f"{{{escaped(text)}}}" if text else ""
-        for figure, text in zip(found, texts, strict=True)
+        _plain(cell.figure.number) if cell.figure else f"{{{escaped(text)}}}" if text else ""
+        for cell, text in zip(cells, texts, strict=True)
     ]
     width = _width(header, [text.replace(unit, "", 1) for text in texts])
-    spec = f"S[table-format={_format([figure['number'] for figure in found if figure])}]"
+    spec = f"S[table-format={_format([figure.number for figure in figures])}]"
     if not any(tails):
         return _Drawn(spec, f"{{{_named(header, unit)}}}", [[value] for value in values], width)
-    beside = r"@{\,}l" if any(figure and figure["low"] for figure in found) else "@{}l"
+    beside = r"@{\,}l" if any(figure.low for figure in figures) else "@{}l"
     pairs = [list(pair) for pair in zip(values, tails, strict=True)]
     return _Drawn(spec + beside, rf"\multicolumn{{2}}{{c}}{{{_named(header, unit)}}}", pairs, width)
-
-
-def _matched(text: str) -> re.Match[str] | None:
-    """Take a figure apart; a negative zero is none, as siunitx would drop its sign."""
-    found = _FIGURE.fullmatch(text)
-    if found is None or (found["number"][0] in "-−" and float(_plain(found["number"])) == 0):
-        return None
-    return found
 
 
 def _width(header: str, texts: Sequence[str]) -> int:
@@ -319,21 +307,25 @@ def _format(numbers: Sequence[str]) -> str:
     return f"{sign}{digits}.{decimals}"
 
 
-def _tail(figure: re.Match[str]) -> str:
-    interval = f"[{_bound(figure['low'])}, {_bound(figure['high'])}]" if figure["low"] else ""
-    return interval + escaped(figure["marks"])
+def _tail(cell: Cell) -> str:
+    if cell.figure is None:
+        return ""
+    low, high = cell.figure.low, cell.figure.high
+    return (f"[{_bound(low)}, {_bound(high)}]" if low else "") + escaped(cell.marks)
 
 
 def _bound(text: str) -> str:
-    return rf"\num{{{_plain(text)}}}" if re.fullmatch(_NUMBER, text) else escaped(text)
+    return (
+        rf"\num{{{_plain(text)}}}" if text[-1:].isdigit() and text[0] not in "<>" else escaped(text)
+    )
 
 
-def _in_line(figure: re.Match[str]) -> str:
-    unit = figure["unit"] or ""
-    text = rf"\num{{{_plain(figure['number'])}}}"
+def _in_line(cell: Cell) -> str:
+    assert cell.figure is not None  # the caller asks where there is one
+    unit = cell.figure.unit
+    text = rf"\num{{{_plain(cell.figure.number)}}}"
     text += r"\," * unit.startswith(" ") + escaped(unit.strip())
-    tail = _tail(figure)
-    return text + ("~" if figure["low"] else "") + tail
+    return text + ("~" if cell.figure.low else "") + _tail(cell)
 
 
 def _named(header: str, unit: str) -> str:

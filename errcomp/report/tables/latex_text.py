@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 
-from errcomp.report.tables._table import clean
+from errcomp.report.model import clean
 
 __all__ = ["OTHERS", "escaped", "needs_others", "needs_t1"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from errcomp.report.tables._table import Table, clean
-from errcomp.report.tables.notes import ITEM, Note, parsed
+from errcomp.report.model import ITEM, Note, Table, clean
 
 __all__ = ["escaped", "markdown"]
 
@@ -26,9 +25,10 @@ def markdown(tables: Sequence[Table]) -> str:
 
     Examples
     --------
-    >>> from errcomp.report.tables import Column
-    >>> columns = [Column("GPU", lambda r: r["gpu"]), Column("n", lambda r: r["n"], right=True)]
-    >>> print(markdown([Table("Pairs", columns, [{"gpu": "A|B", "n": "3"}], [" a  Few pairs"])]))
+    >>> from errcomp.report import forms
+    >>> from errcomp.report.model import Column, Note
+    >>> columns = [Column("GPU", lambda r: r[0]), Column("n", lambda r: r[1], forms.count)]
+    >>> print(markdown([Table("Pairs", columns, [("A|B", 3)], [Note("Few pairs", "a")])]))
     **Pairs**
     <BLANKLINE>
     | GPU | n |
@@ -73,11 +73,11 @@ def _one(table: Table) -> str:
     parts = [f"**{escaped(title)}**"]
     if table.rows:
         lines = [[column.header for column in table.columns]]
-        lines += [[column.show(row) for column in table.columns] for row in table.rows]
+        lines += [[column.cell(row).text for column in table.columns] for row in table.rows]
         head, *rows = ("| " + " | ".join(map(escaped, line)) + " |" for line in lines)
         rule = "| " + " | ".join("---:" if c.right else "---" for c in table.columns) + " |"
         parts.append("\n".join([head, rule, *rows]))
-    notes = [_item(note) for note in parsed(table.notes)]
+    notes = [_item(note) for note in table.remarks()]
     if notes:
         parts.append("\n".join(notes))
     return "\n\n".join(parts)

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.report.tables.calibration import REGIMES, SHOWN, counted, in_words, unused_notes
-from errcomp.results import format_change, format_fraction, format_number
+from errcomp.results import format_number
 
 if TYPE_CHECKING:
     from errcomp.calibration.fitted import CompositionModel
@@ -26,9 +27,9 @@ def plain_predictions(found: Predictions) -> list[Table]:
     low, high = found.band(SHOWN)
     columns = [
         Column("Run", lambda r: r["run"], key=True),
-        Column(f"Predicted{unit}", lambda r: format_number(r["predicted"]), right=True),
-        Column(f"{100 * SHOWN:g} % band{unit}", lambda r: r["band"], right=True),
-        Column("Sum of kernels", lambda r: format_number(r["total"]), right=True),
+        Column(f"Predicted{unit}", lambda r: r["predicted"], forms.number),
+        Column(f"{100 * SHOWN:g} % band{unit}", lambda r: r["band"], form=forms.as_written),
+        Column("Sum of kernels", lambda r: r["total"], forms.number),
     ]
     rows = [
         {
@@ -53,7 +54,7 @@ def prediction_tables(
         f'By "{found.estimator}", {model.preparation.state.task}, fitted to '
         f"{counted(len(training), 'run')} on {counted(len(training.devices), 'device')}.",
         *unused_notes(unused),
-        *(f" · {note}" for note in found.notes),
+        *map(item, found.notes),
         *_band_notes(found, model),
         *_warning_notes(found),
     ]
@@ -74,11 +75,11 @@ def _many(found: Predictions, title: str, unit: str, notes: Sequence[str]) -> Ta
     ]  # fmt: skip
     columns = [
         Column("Run", lambda row: row["run"], key=True),
-        Column("Sum of kernels", lambda row: format_number(row["total"]), right=True),
-        Column("Predicted", lambda row: format_number(row["predicted"]), right=True),
-        Column("90 % band", _ends, right=True),
+        Column("Sum of kernels", lambda row: row["total"], forms.number),
+        Column("Predicted", lambda row: row["predicted"], forms.number),
+        Column("90 % band", _ends, forms.band),
         Column("Answered from", lambda row: _fallback(row["from"])),
-        Column("Warnings", lambda row: str(row["n"] or "–"), right=True),
+        Column("Warnings", lambda row: str(row["n"] or "–"), form=forms.as_written),
     ]
     return Table(title, columns, rows, [f"Median and band in{unit or ' the unit given'}.", *notes])
 
@@ -90,9 +91,9 @@ def _one(found: Predictions, title: str, unit: str, notes: Sequence[str]) -> Tab
     ]
     columns = [
         Column("Band", lambda row: f"{100 * row['level']:g} %", key=True),
-        Column(f"Time{unit and f' ({unit.strip()})'}", _ends, right=True),
-        Column("Below", lambda row: _relative(row["low"], found.predicted[0]), right=True),
-        Column("Above", lambda row: _relative(row["high"], found.predicted[0]), right=True),
+        Column(f"Time{unit and f' ({unit.strip()})'}", _ends, forms.band),
+        Column("Below", lambda row: row["low"] / found.predicted[0] - 1, forms.change),
+        Column("Above", lambda row: row["high"] / found.predicted[0] - 1, forms.change),
     ]
     said = (
         f"Predicted: {format_number(float(found.predicted[0]))}{unit} (median). Sum of kernels: "
@@ -113,8 +114,8 @@ def _parts(found: Predictions, unit: str) -> Table:
     rows = [{"name": name, "time": time} for name, time in steps.items()]
     columns = [
         Column("Part", lambda row: row["name"].replace("_", " "), key=True),
-        Column(f"Time{unit and f' ({unit.strip()})'}", _signed, right=True),
-        Column("Of the sum", lambda row: format_fraction(row["time"] / total), right=True),
+        Column(f"Time{unit and f' ({unit.strip()})'}", _signed, form=forms.as_written),
+        Column("Of the sum", lambda row: row["time"] / total, forms.percent),
     ]
     return Table("From the sum of kernels to the run", columns, rows)
 
@@ -124,12 +125,8 @@ def _signed(row: Mapping[str, Any]) -> str:
     return sign + format_number(row["time"])
 
 
-def _ends(row: Mapping[str, Any]) -> str:
-    return f"{format_number(float(row['low']))} … {format_number(float(row['high']))}"
-
-
-def _relative(end: float, centre: float) -> str:
-    return format_change(end / centre - 1)
+def _ends(row: Mapping[str, Any]) -> tuple[float, float]:
+    return float(row["low"]), float(row["high"])
 
 
 def _fallback(name: str) -> str:
@@ -156,7 +153,7 @@ def _band_notes(found: Predictions, model: CompositionModel) -> list[str]:
     return notes
 
 
-def _warning_notes(found: Predictions) -> list[str]:
+def _warning_notes(found: Predictions) -> list[Note]:
     """Every warning once: the first run that has it, and how many more."""
     by_kind: dict[str, list[tuple[str, str]]] = {}
     for run, warnings in zip(found.run, found.warnings, strict=True):
@@ -167,7 +164,7 @@ def _warning_notes(found: Predictions) -> list[str]:
         run, warning = same[0]
         more = f"; likewise {len(same) - 1} more" if len(same) > 1 else ""
         of = f" (run {run}{more})" if len(found) > 1 else ""
-        notes.append(f" · {warning}{of}.")
+        notes.append(item(f"{warning}{of}."))
     return notes
 
 

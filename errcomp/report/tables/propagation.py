@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from errcomp.propagation.errors.residuals import LEVELS, NOT_MODELLED
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -60,13 +61,13 @@ def _one(found: Propagation, title: str) -> Table:
     rows = [{"outcome": outcome} for outcome in found.outcomes]
     columns = [
         Column("Assumption", lambda row: row["outcome"].assumption, key=True),
-        Column("Mean", lambda row: _number(row["outcome"].mean), right=True),
-        Column("sd", lambda row: _fraction(row["outcome"].relative_sd), right=True),
-        Column("Growth", lambda row: _number(row["outcome"].growth, 2), right=True),
+        Column("Mean", lambda row: row["outcome"].mean, forms.number),
+        Column("sd", lambda row: row["outcome"].relative_sd, forms.percent),
+        Column("Growth", lambda row: row["outcome"].growth, forms.significant(2)),
         *(_band_column(level) for level in (0.5, 0.9, 0.95)),
     ]
     if any(outcome.effective_number is not None for outcome in found.outcomes):
-        number = Column("Effective number", lambda row: _number(_effective(row), 3), right=True)
+        number = Column("Effective number", _effective, forms.significant(3))
         columns.insert(4, number)
     first = found.of()
     notes = [
@@ -88,11 +89,11 @@ def _effective(row: Mapping[str, Any]) -> float | None:
 
 
 def _band_column(level: float) -> Column:
-    def show(row: Mapping[str, Any]) -> str:
-        band = row["outcome"].band(level)
-        return f"{_number(band.low)} … {_number(band.high)}"
+    def band(row: Mapping[str, Any]) -> tuple[float, float]:
+        found = row["outcome"].band(level)
+        return found.low, found.high
 
-    return Column(f"{100 * level:g} % band", show, right=True)
+    return Column(f"{100 * level:g} % band", band, forms.band)
 
 
 def _says(outcome: Outcome) -> list[str]:
@@ -184,11 +185,11 @@ def _shared(found: Propagation) -> Table:
 
     columns = [
         Column("Two kernels that share", lambda row: row["what"], key=True),
-        Column("Correlation", lambda row: f"{row['found'].value:.2f}", right=True),
+        Column("Correlation", lambda row: row["found"].value, forms.fixed(2)),
     ]
     notes = []
     if not alone and parts.confidence is not None:
-        columns.append(Column("Interval", ends, right=True))
+        columns.append(Column("Interval", ends, form=forms.as_written))
         notes.append(
             f"Intervals: {100 * parts.confidence:g} %, by leaving out each {word} in turn."
         )
@@ -213,9 +214,9 @@ def _budget(outcome: Outcome) -> Table:
     ]
     columns = [
         Column("Kernel class", lambda row: row["name"], key=True),
-        Column("Share of time", lambda row: _fraction(row["time"]), right=True),
-        Column("Share of variance", lambda row: _fraction(row["first"]), right=True),
-        Column("sd saved", lambda row: _fraction(_bought(row["total"])), right=True),
+        Column("Share of time", lambda row: row["time"], forms.percent),
+        Column("Share of variance", lambda row: row["first"], forms.percent),
+        Column("sd saved", lambda row: _bought(row["total"]), forms.percent),
     ]
     rest = len(rows) - _TOP
     remaining = format_fraction(float(budget.first_order[_TOP:].sum()))
@@ -247,7 +248,7 @@ def _critical(outcome: Outcome) -> Table:
     rows = [{"name": name, "p": p} for name, p in ranked]
     columns = [
         Column("Event", lambda row: row["name"], key=True),
-        Column("Probability", lambda row: _fraction(row["p"]), right=True),
+        Column("Probability", lambda row: row["p"], forms.percent),
     ]
     rest = len(rows) - _TOP
     notes = [f"{_counted(rest, 'more event')}."] if rest > 0 else []
@@ -271,17 +272,17 @@ def _many(found: Propagation, title: str) -> Table:
             centre = outcome.median or outcome.prediction
             return f"{100 * (band.low / centre - 1):+.0f}/{100 * (band.high / centre - 1):+.0f} %"
 
-        return Column(name.capitalize(), show, right=True)
+        return Column(name.capitalize(), show, form=forms.as_written)
 
     columns = [
         Column("Run", lambda row: of(row).run, key=True),
-        Column("Predicted", lambda row: _number(of(row).prediction), right=True),
-        Column("Median", lambda row: _number(of(row).median), right=True),
-        Column("90 % band", lambda row: _ends(of(row)), right=True),
+        Column("Predicted", lambda row: of(row).prediction, forms.number),
+        Column("Median", lambda row: of(row).median, forms.number),
+        Column("90 % band", lambda row: _ends(of(row)), forms.band),
         *(width(name) for name in others),
     ]
     if any(outcome.measured for outcome in found.outcomes):
-        columns.insert(4, Column("Measured", lambda row: _number(of(row).measured), right=True))
+        columns.insert(4, Column("Measured", lambda row: of(row).measured, forms.number))
     unit = f" in {found.unit}" if found.unit else ""
     notes = [
         f'Times{unit}. Median and band under "{first}"; other columns: 90 % band around that '
@@ -291,14 +292,14 @@ def _many(found: Propagation, title: str) -> Table:
     return Table(title, columns, rows, notes)
 
 
-def _ends(outcome: Outcome) -> str:
+def _ends(outcome: Outcome) -> tuple[float, float]:
     band = outcome.band(_SHOWN)
-    return f"{_number(band.low)} … {_number(band.high)}"
+    return band.low, band.high
 
 
-def _caveats(found: Propagation, *, without: str = "") -> list[str]:
+def _caveats(found: Propagation, *, without: str = "") -> list[Note]:
     """Every caveat once: of those that runs share the first, and in how many runs it holds."""
-    notes = [f" · {caveat.message}." for caveat in found.caveats]
+    notes = [item(f"{caveat.message}.") for caveat in found.caveats]
     by_code: dict[str, dict[str, str]] = {}
     for outcome in found.outcomes:
         for caveat in outcome.caveats:
@@ -308,7 +309,7 @@ def _caveats(found: Propagation, *, without: str = "") -> list[str]:
     for messages in by_code.values():
         run, message = next(iter(messages.items()))
         more = f" (run {run}; likewise {len(messages) - 1} more)" if len(messages) > 1 else ""
-        notes.append(f" · {message}{more}.")
+        notes.append(item(f"{message}{more}."))
     return notes
 
 
@@ -324,20 +325,20 @@ def validation_tables(found: Validation, source: str) -> list[Table]:
             low, high = 100 * r.coverage_low, 100 * r.coverage_high
             return f"{100 * r.coverage:.0f} [{low:.0f}, {high:.0f}]"
 
-        return Column(f"{100 * level:g} % band", show, right=True)
+        return Column(f"{100 * level:g} % band", show, form=forms.as_written)
 
     columns = [
         Column("Assumption", lambda row: row["name"], key=True),
         *(coverage(level) for level in levels),
         Column(
             "Width (90 %)",
-            lambda row: _fraction(found.row(row["name"], _SHOWN).mean_width),
-            right=True,
+            lambda row: found.row(row["name"], _SHOWN).mean_width,
+            forms.percent,
         ),
         Column(
             "Score (90 %)",
-            lambda row: _fraction(found.row(row["name"], _SHOWN).interval_score),
-            right=True,
+            lambda row: found.row(row["name"], _SHOWN).interval_score,
+            forms.percent,
         ),
     ]
     first = found.rows[0]
@@ -349,7 +350,7 @@ def validation_tables(found: Validation, source: str) -> list[Table]:
         *_without_total(found),
         "Width: of the band over the prediction. Score: interval score over the prediction; lower "
         "is better.",
-        *(f" · {caveat.message}." for caveat in found.caveats),
+        *(item(f"{caveat.message}.") for caveat in found.caveats),
     ]
     return [Table(f"Do the bands hold? {source or 'the table'}, {how}", columns, rows, notes)]
 

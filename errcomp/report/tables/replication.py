@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Note, Table, item
 
 if TYPE_CHECKING:
     from errcomp.claims.replicate import Cell, Replication
@@ -29,17 +30,17 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
     columns = [
         Column("Row", lambda r: r["cell"].row),
         Column("Column", lambda r: r["cell"].column),
-        Column("Printed", lambda r: r["cell"].printed, right=True),
-        Column("Recomputed", lambda r: r["cell"].recomputed_text, right=True),
+        Column("Printed", lambda r: r["cell"].printed, form=forms.as_written),
+        Column("Recomputed", lambda r: r["cell"].recomputed_text, form=forms.as_written),
         Column("Status", lambda r: r["cell"].status),
         Column("Rule", lambda r: r["note"]),
     ]
-    below = [f"[{number}] {text}" for text, number in notes.items()]
+    below = [Note(text, f"[{number}]") for text, number in notes.items()]
     without: dict[str, list[str]] = {}
     for cell in cells:
         if cell.status == "no data":
             without.setdefault(cell.note, []).append(f"{cell.row} ({cell.column})")
-    below += [f" · No data for {', '.join(names)}. {why}" for why, names in without.items()]
+    below += [item(f"No data for {', '.join(names)}. {why}") for why, names in without.items()]
     return Table(f"{cells[0].where} ({name})", columns, rows, below)
 
 
@@ -55,4 +56,6 @@ def _counts(result: Replication) -> Table:
 
 
 def _count_column(status: str) -> Column:
-    return Column(status.capitalize(), lambda r: str(r["count"][status] or "·"), right=True)
+    return Column(
+        status.capitalize(), lambda r: str(r["count"][status] or "·"), form=forms.as_written
+    )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table
-from errcomp.results import format_fraction
+from errcomp.report import forms
+from errcomp.report.model import Cell, Column, Form, Table
 
 if TYPE_CHECKING:
     from errcomp.claims.search import SearchResult
 
 __all__ = ["format_chance", "search_table"]
+
+#: Small numbers of matches are a bound that a reader can hold on to.
+_CHANCE = Form(lambda expected: Cell(format_chance(expected), expected), right=True)
 
 
 def search_table(
@@ -24,9 +27,9 @@ def search_table(
     tools = list(result.figures)
     columns = [
         Column("Subset and rule", lambda r: r["match"].description),
-        Column("n", lambda r: str(r["match"].n), right=True),
+        Column("n", lambda r: r["match"].n, forms.count),
         *(_figure_column(tool) for tool in tools),
-        Column("By chance", lambda r: format_chance(r["match"].expected_by_chance), right=True),
+        Column("By chance", lambda r: r["match"].expected_by_chance, _CHANCE),
     ]
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
@@ -59,7 +62,7 @@ def _left_out(result: SearchResult, in_first: Mapping[str, int]) -> list[str]:
 
 
 def _figure_column(tool: str) -> Column:
-    return Column(tool or "Figure", lambda r: format_fraction(r["match"].values[tool]), right=True)
+    return Column(tool or "Figure", lambda r: r["match"].values[tool], forms.percent)
 
 
 def format_chance(expected: float) -> str:

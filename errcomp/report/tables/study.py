@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.report.tables._table import Column, Table
+from errcomp.report import forms
+from errcomp.report.model import Column, Table
 from errcomp.report.tables.halflife import steps_table, written
 from errcomp.results import format_change, format_fraction
 
@@ -60,13 +61,13 @@ def _table(
     rows = [_row(name, group) for name, group in groups]
     columns = [
         Column(header, lambda row: row["name"], key=True),
-        Column("Series", lambda row: str(row["n"]), right=True),
-        Column("Error at first", lambda row: row["first"], right=True),
-        Column("Error at last", lambda row: row["last"], right=True),
-        Column("RMS doubled: releases", lambda row: row["releases"], right=True),
-        Column("months", lambda row: row["months"], right=True),
-        Column("Half expired: months", lambda row: row["half"], right=True),
-        Column("Not surely expired", lambda row: row["censored"], right=True),
+        Column("Series", lambda row: row["n"], forms.count),
+        Column("Error at first", lambda row: row["first"], form=forms.as_written),
+        Column("Error at last", lambda row: row["last"], form=forms.as_written),
+        Column("RMS doubled: releases", lambda row: row["releases"], form=forms.as_written),
+        Column("months", lambda row: row["months"], form=forms.as_written),
+        Column("Half expired: months", lambda row: row["half"], form=forms.as_written),
+        Column("Not surely expired", lambda row: row["censored"], form=forms.as_written),
     ]
     return Table(title, columns, rows, notes)
 
@@ -77,14 +78,16 @@ def _few(title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]]) -
     rows.sort(key=lambda row: (-row["share"], row["since"], -row["size"]))
     columns = [
         Column(header, lambda row: row["name"], key=True),
-        Column("Series", lambda row: str(row["n"]), right=True),
-        Column("Expired", lambda row: row["expired"], right=True),
+        Column("Series", lambda row: row["n"], forms.count),
+        Column("Expired", lambda row: row["expired"], form=forms.as_written),
         Column("First at", lambda row: row["first"]),
         Column("Last at", lambda row: row["last"]),
         Column(
-            "Predicted / measured, first to last release", lambda row: row["change"], right=True
+            "Predicted / measured, first to last release",
+            lambda row: row["change"],
+            form=forms.as_written,
         ),
-        Column("Too noisy", lambda row: row["noisy"], right=True),
+        Column("Too noisy", lambda row: row["noisy"], form=forms.as_written),
     ]
     notes = [
         "Expired: surely beyond the limit at some release, at 95 % for each series; the releases "

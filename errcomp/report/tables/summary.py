@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from errcomp.report.tables._table import Column, Table, heading_of, key_text
+from errcomp.report import forms
+from errcomp.report.model import Column, Table, heading_of, key_text
 from errcomp.results import Estimate
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ def summary_table(
 
     def figure_column(name: str) -> Column:
         return Column(
-            heading_of(figure(name).label), lambda row: row["figures"][name].format(), right=True
+            heading_of(figure(name).label), lambda row: row["figures"][name], forms.estimate
         )
 
     columns = [
         *(key_column(name) for name in summary.by),
-        Column("n", lambda row: str(row["n"]), right=True, key=True),
+        Column("n", lambda row: row["n"], forms.count, key=True),
         *(figure_column(name) for name in figures),
     ]
     notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]

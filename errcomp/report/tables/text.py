@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from errcomp.report.tables._table import Column, Table, clean
+from errcomp.report.model import ITEM, Column, Note, Table, clean
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -47,7 +47,7 @@ def render(table: Table) -> str:
     lines = drawn.rstrip("\n").splitlines()
     if table.rows and table.notes:
         lines.append("")
-    return "\n".join([*lines, *(_wrap(note, width) for note in table.notes)])
+    return "\n".join([*lines, *(_wrap(note, width) for note in table.remarks())])
 
 
 def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int) -> RichTable:
@@ -72,7 +72,7 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: i
             overflow="fold",
         )
     for row in rows:
-        drawn.add_row(*(Text(clean(column.show(row))) for column in columns))
+        drawn.add_row(*(Text(clean(column.cell(row).text)) for column in columns))
     return drawn
 
 
@@ -97,7 +97,7 @@ def fitting(table: Table, width: int = WIDTH) -> list[list[Column]]:
 def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
     """Return the least width of a column with its gap; text can be broken, figures not."""
     words = column.header.split() or [""]
-    cells = [column.show(row) for row in rows]
+    cells = [column.cell(row).text for row in rows]
     if not column.right:
         words += [word for cell in cells for word in cell.split()]
         cells = []
@@ -118,7 +118,7 @@ def _unbroken(
     if sum(least.values()) > room:
         return []
     natural = {
-        id(column): _GAP + max(len(column.header), *(len(column.show(row)) for row in rows))
+        id(column): _GAP + max(len(column.header), *(len(column.cell(row).text) for row in rows))
         for column in texts
     }
     held: list[Column] = []
@@ -152,13 +152,20 @@ def _level(widths: Sequence[int], room: int) -> float:
     return math.inf
 
 
-def _wrap(note: str, width: int) -> str:
-    """Break a note at the width; the lines of a list item stand below each other."""
-    item = re.match(r" (?:·|[a-z†‡*] ) |\[\d+\] ", note)
+def _wrap(note: Note, width: int) -> str:
+    """Break a note at the width; the lines of one with a mark stand below each other."""
+    mark = f" {note.mark} " if note.mark == ITEM else f" {note.mark}  " if note.mark else ""
+    if note.mark.startswith("["):
+        mark = f"{note.mark} "
     # A figure and its percent sign stay together: textwrap does not break at this space.
-    kept = clean(note).replace(" %", "\N{NO-BREAK SPACE}%")
+    kept = clean(note.text).replace(" %", "\N{NO-BREAK SPACE}%")
     # Nor within code that is to be pasted.
     kept = re.sub(r"`[^`]+`", lambda code: code[0].translate(_HELD), kept)
-    indent = " " * (item.end() if item else 0)
-    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_long_words=False)
-    return "\n".join(lines).translate(_RELEASED)
+    lines = textwrap.wrap(
+        kept,
+        width,
+        initial_indent=mark,
+        subsequent_indent=" " * len(mark),
+        break_long_words=False,
+    )
+    return "\n".join([*([""] if note.apart else []), *lines]).translate(_RELEASED)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError
-from errcomp.report.tables._table import Table
+from errcomp.report.model import Table
 from errcomp.report.tables.flat import flat_columns
 from errcomp.report.tables.plain import plain
 from errcomp.system.files import replacing

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from errcomp.report.forms import as_written
+from errcomp.report.model import Column, Note, Table, clean
 from errcomp.report.page import Advice, Cell, Grid, Head, Section, Verdict, fragment, grid_of, page
-from errcomp.report.tables import Column, Table, clean
 
 EVIL = "<script>alert(1)</script> \"'&amp; ]]> \x00\x1b[31m \u202e"
 
@@ -37,7 +38,7 @@ def evil_section() -> Section:
         title=EVIL,
         verdicts=[Verdict(EVIL, EVIL, "bad")],
         advice=[Advice(EVIL, EVIL, EVIL)],
-        grids=[Grid(EVIL, [Head(EVIL, about=EVIL), Head(EVIL, right=True)], cells, [EVIL])],
+        grids=[Grid(EVIL, [Head(EVIL, about=EVIL), Head(EVIL, right=True)], cells, [Note(EVIL)])],
         method=[(EVIL, EVIL)],
         notes=[EVIL],
     )
@@ -144,10 +145,10 @@ def test_a_fragment_has_its_style_and_no_script() -> None:
     ],
 )
 def test_tables_of_the_terminal_sort_by_their_first_number(text: str, value: float | None) -> None:
-    table = Table("T", [Column("x", lambda r: r["x"], right=True)], [{"x": text}], ["note"])
+    table = Table("T", [Column("x", lambda r: r["x"], form=as_written)], [{"x": text}], ["note"])
     grid = grid_of(table)
-    assert grid.rows[0][0] == Cell(text, value)
-    assert grid.notes == ["note"]
+    assert (grid.rows[0][0].text, grid.rows[0][0].value) == (text, value)
+    assert grid.notes == [Note("note")]
 
 
 @pytest.mark.extras

@@ -62,7 +62,7 @@ def test_the_surest_runs_err_in_the_table_as_in_the_figure(found: Evaluation) ->
     # Runs of one width are not told apart: all of them are in what a limit of width would answer.
     assert row.answered.n == row.n
     assert surest != pytest.approx(row.figures["mean_ape"].value)
-    assert column.show(table.rows[0]) == format_fraction(surest)
+    assert column.cell(table.rows[0]).text == format_fraction(surest)
     beside = [text.get_text() for text in draw("abstention", found, SPLIT).texts]
     assert f"global {_text.share(surest)}" in beside
 

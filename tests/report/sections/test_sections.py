@@ -11,6 +11,7 @@ from errcomp.claims.registry import user_claim
 from errcomp.errors import InputError
 from errcomp.propagation import Outcome, Propagation
 from errcomp.propagation.validation import Validation
+from errcomp.report.model import Note
 from errcomp.report.page import Section, page
 from errcomp.report.sections import known, section, with_basis
 from errcomp.report.sections.general import section_of_document
@@ -137,7 +138,7 @@ def test_rows_of_a_document_are_shown_and_nested_ones_named() -> None:
     document = {"schema": "errcomp.x/1", "rows": [{"a": 1.5, "b": None, "c": [1]}]}
     made = section_of_document(document, "x.json")
     assert cells(made) == [["1.5", "–"]]
-    assert made.grids[0].notes == ["Not shown, as they are nested: c."]
+    assert made.grids[0].notes == [Note("Not shown, as they are nested: c.")]
     assert "1.5" in page([made], title="x", made_by="y")
     with pytest.raises(InputError, match=r"x\.json: the document has no rows"):
         section_of_document({"rows": 3}, "x.json")

@@ -10,6 +10,7 @@ import errcomp as ec
 from errcomp.claims.auditing import Audit
 from errcomp.claims.registry import user_claim
 from errcomp.claims.verdict import Word
+from errcomp.report.model import Note
 from errcomp.report.sections import section
 from errcomp.report.tables.audit import audit_tables, claim_line
 
@@ -26,13 +27,13 @@ def judged() -> Audit:
 
 def said(audit: Audit) -> str:
     (table,) = audit_tables(audit)
-    return next(note for note in table.notes if "claims are judged" in note)
+    return next(note.text for note in table.remarks() if "claims are judged" in note.text)
 
 
 def words(audit: Audit) -> list[str]:
     (table,) = audit_tables(audit)
     column = next(column for column in table.columns if column.header == "Verdict")
-    return [column.show(row) for row in table.rows]
+    return [column.cell(row).text for row in table.rows]
 
 
 def with_words(audit: Audit, word: Word, jointly: Word) -> Audit:
@@ -77,7 +78,7 @@ def test_a_claim_that_is_wrong_only_alone_is_told_so(judged: Audit) -> None:
 def test_a_single_claim_is_judged_by_itself() -> None:
     data = {"predicted": [1.2, 1.3, 1.4], "measured": [1.0] * 3}
     (table,) = audit_tables(ec.audit(data, claims=[user_claim("5%")]))
-    assert not any("claims are judged" in note for note in table.notes)
+    assert not any("claims are judged" in note.text for note in table.remarks())
 
 
 def test_an_undecided_group_is_told_what_would_decide_it(judged: Audit) -> None:
@@ -85,7 +86,7 @@ def test_an_undecided_group_is_told_what_would_decide_it(judged: Audit) -> None:
     row = judged.rows[0]
     row = replace(row, verdict=replace(row.verdict, word="not verifiable", claim=own))
     (table,) = audit_tables(replace(judged, rows=(row, *judged.rows[1:])))
-    (note,) = [note for note in table.notes if "--aggregation" in note]
+    (note,) = [note.text for note in table.remarks() if "--aggregation" in note.text]
     assert note.startswith("A: not verifiable because the claim does not say how it was averaged")
 
 
@@ -101,11 +102,11 @@ def test_a_figure_without_an_interval_says_why() -> None:
     (row,) = found.overall
     assert row.verdict.word == "not verifiable"
     (table,) = audit_tables(found)
-    shown = [column.show(table.rows[0]) for column in table.columns]
+    shown = [column.cell(table.rows[0]).text for column in table.columns]
     assert row.figures["mape"].format() in shown
     reason = "no interval: 2 models say too little about others; at least 3 are needed"
-    assert f" –  {reason} (if only these matter: --cluster none)" in table.notes
-    assert not any("whole clusters" in note for note in table.notes)
+    assert Note(f"{reason} (if only these matter: --cluster none)", "–") in table.notes
+    assert not any("whole clusters" in note.text for note in table.remarks())
 
 
 @pytest.mark.parametrize(("n", "told"), [(1, "1 row, "), (2, "2 rows, ")])
@@ -118,5 +119,5 @@ def test_rows_that_are_not_used_are_counted(n: int, told: str) -> None:
     found = ec.audit(data)
     assert [one.n for one in found.dropped] == [n]
     (table,) = audit_tables(found)
-    assert any(note.startswith(f"Not used: {told}") for note in table.notes)
+    assert any(note.text.startswith(f"Not used: {told}") for note in table.remarks())
     assert any(note.startswith(f"Not used: {told}") for note in section(found).notes)

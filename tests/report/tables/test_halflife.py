@@ -55,7 +55,9 @@ def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(found: 
     (table,) = fit_tables(found)[:1]
     heads = [column.header for column in table.columns]
     assert heads[3:6] == ["RMS error doubled", "Half of the series expired", "Not surely expired"]
-    shown = {row["group"]: [column.show(row) for column in table.columns] for row in table.rows}
+    shown = {
+        row["group"]: [column.cell(row).text for column in table.columns] for row in table.rows
+    }
     for group in found.groups:
         trajectory, turnbull = (group.estimate(m, "releases") for m in ("trajectory", "turnbull"))
         assert trajectory is not None
@@ -65,7 +67,7 @@ def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(found: 
     assert shown["Conv"][3] == "> 11"
     assert shown["Conv"][4].startswith("> ")
     assert shown["Conv"][5] == "100 %"
-    notes = " ".join(fit_tables(found)[0].notes)
+    notes = " ".join(note.text for note in fit_tables(found)[0].remarks())
     assert "> 12: more than 12, where that interval begins" in notes
 
 
@@ -84,7 +86,7 @@ def test_a_single_series_beside_groups_answers_in_the_same_columns() -> None:
             if op == "Conv" or shape == "0"]  # fmt: skip
     found = ec.half_life({k: [v[i] for i in kept] for k, v in one.items()}, by="op", error=0.05)
     table = fit_tables(found)[0]
-    gelu = [column.show(table.rows[1]) for column in table.columns]
+    gelu = [column.cell(table.rows[1]).text for column in table.columns]
     (expiry,) = answers_of(found.groups[1], found.clocks)
     assert expiry.method == "expiry"
     assert gelu[3] == gelu[4] == written(expiry)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errcomp.report.tables import Column, Table
+from errcomp.report.forms import as_written, text
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.report.tables.latex import latex
 from errcomp.report.tables.latex_text import OTHERS
 
@@ -19,11 +20,16 @@ SPEC = re.compile(
 
 
 def table(
-    *columns: tuple[str, Sequence[str]], title: str = "T", notes: Sequence[str] = ()
+    *columns: tuple[str, Sequence[str]], title: str = "T", notes: Sequence[Note | str] = ()
 ) -> Table:
     """Make a table of columns; those whose header ends with a figure sign # are of figures."""
     made = [
-        Column(head.rstrip("#"), lambda r, i=i: r[i], right=head.endswith("#"), key=i == 0)
+        Column(
+            head.rstrip("#"),
+            lambda r, i=i: r[i],
+            form=as_written if head.endswith("#") else text,
+            key=i == 0,
+        )
         for i, (head, _) in enumerate(columns)
     ]
     rows = [dict(enumerate(row)) for row in zip(*(cells for _, cells in columns), strict=True)]
@@ -114,7 +120,7 @@ def test_figures_are_recognised_and_words_are_left_as_words(
 
 def test_names_of_users_break_nothing() -> None:
     nasty = "\\&%$#_{}~^<>|\"'`[x]*--é→😀"
-    made = latex([table((nasty, [nasty, "[b"]), title=nasty, notes=[nasty, f" a  {nasty}"])])
+    made = latex([table((nasty, [nasty, "[b"]), title=nasty, notes=[nasty, Note(nasty, "a")])])
     ((_, rows),) = check(made)
     assert rows[2] == ["{[}b"]
     assert r"\label{tab:x}" in made
@@ -129,7 +135,7 @@ def test_names_of_users_break_nothing() -> None:
 def test_any_text_anywhere_keeps_the_structure(words: list[str], cells: list[str]) -> None:
     n = min(len(words), len(cells))
     parts = [("Name", words[:n]), (words[0].rstrip("#") + "#", cells[:n])]
-    made = check(latex([table(*parts, title=words[-1], notes=[*words, f" · {cells[0]}"])]))
+    made = check(latex([table(*parts, title=words[-1], notes=[*words, item(cells[0])])]))
     assert len(made) == 1
     assert len(made[0][1]) in (n, n + 1)
 
@@ -159,7 +165,7 @@ def test_long_text_gets_a_share_of_the_width() -> None:
 def test_a_long_table_continues_on_the_next_page() -> None:
     rows = [f"r{i}" for i in range(41)]
     wide = [(f"c{i}#", ["1.23 % [10.2, 100.2]"] * 41) for i in range(5)]
-    made = latex([table(("Name", rows), *wide, notes=[" a  why"])])
+    made = latex([table(("Name", rows), *wide, notes=[Note("why", "a")])])
     (first, second) = check(made)
     assert [len(first[1]), len(second[1])] == [43, 42]  # its header twice: first page and others
     assert made.splitlines()[0].endswith(r"\usepackage{booktabs,siunitx,longtable}")
@@ -168,7 +174,9 @@ def test_a_long_table_continues_on_the_next_page() -> None:
 
 
 def test_notes_hang_beside_their_marks_and_follow_a_float_they_would_not_fit() -> None:
-    made = latex([table(("x#", ["1"]), notes=[" a  few", "[1] rule", " · item", "plain"])])
+    made = latex(
+        [table(("x#", ["1"]), notes=[Note("few", "a"), Note("rule", "[1]"), item("item"), "plain"])]
+    )
     check(made)
     assert r"\errnote{a} few" in made
     assert r"\errnote{{[}1]} rule" in made

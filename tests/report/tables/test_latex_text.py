@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from errcomp.report.tables import clean
+from errcomp.report.model import clean
 from errcomp.report.tables.latex_text import escaped, needs_t1
 
 #: What the commands for characters of ASCII print, written down from the LaTeX manual.

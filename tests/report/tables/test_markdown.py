@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from errcomp.report.tables import Column, Table, clean
+from errcomp.report.forms import as_written
+from errcomp.report.model import Column, Note, Table, clean, item, listing
 from errcomp.report.tables.markdown import escaped, markdown
 
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -50,10 +51,10 @@ def items(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def one(value: str, *, notes: list[str] | None = None, title: str = "T") -> Table:
+def one(value: str, *, notes: list[Note | str] | None = None, title: str = "T") -> Table:
     columns: list[Any] = [
         Column("Name", lambda r: r["name"]),
-        Column("x", lambda r: "1", right=True),
+        Column("x", lambda r: "1", form=as_written),
     ]
     return Table(title, columns, [{"name": value}, {"name": "last"}], notes or [])
 
@@ -83,10 +84,9 @@ def test_a_cell_comes_out_as_it_went_in(value: str) -> None:
 @example("===")
 @example("***")
 def test_a_note_stays_one_item_of_one_list(note: str) -> None:
-    text = markdown([one("a", notes=[" a  legend", note, " · last"])])
+    text = markdown([one("a", notes=[Note("legend", "a"), note, item("last")])])
     expected = clean(note.strip(" ")).strip()
-    below = 5 if expected.endswith(":") else 3
-    assert items(text) == [(3, "a legend"), (3, expected), (below, "last")]
+    assert items(text) == [(3, "a legend"), (3, expected), (3, "last")]
 
 
 @pytest.mark.parametrize("title", ["(a)", "*a*", "a_", "`b`", "50 % of | <x>", "ends\n"])
@@ -109,7 +109,10 @@ def test_nobody_is_notified_and_nothing_is_linked_or_replaced() -> None:
 
 
 def test_legends_numbers_and_items_are_kept() -> None:
-    notes = [" a  Few pairs", " *  If so", "[1] mean APE", "", "What it hides:", " · one", " · two"]
+    notes = [
+        *(Note("Few pairs", "a"), Note("If so", "*"), Note("mean APE", "[1]")),
+        *listing("What it hides:", ["one", "two"]),
+    ]
     text = markdown([one("a", notes=notes)])
     assert text.split("\n\n")[-1].splitlines() == [
         "- **a** Few pairs",

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from errcomp.report.tables import Column, Table
+from errcomp.report.forms import as_written
+from errcomp.report.model import Column, Table, item
 from errcomp.report.tables.text import render
 
 
 def wide() -> Table:
     figures = [
-        Column(f"Figure {i}", lambda r, i=i: f"{i}.0 % [1.0, {i}00.0]", right=True)
+        Column(f"Figure {i}", lambda r, i=i: f"{i}.0 % [1.0, {i}00.0]", form=as_written)
         for i in range(10)
     ]
     keys = [Column("Key", lambda r: r["key"], key=True)]
@@ -29,7 +30,7 @@ def test_a_name_is_not_broken_where_others_have_room() -> None:
     name = "A100-40G/bert_large/inference/512/16"
     columns = [
         Column("Run", lambda r: name, key=True),
-        Column("Measured", lambda r: "12.5 " * 6, right=True),
+        Column("Measured", lambda r: "12.5 " * 6, form=as_written),
         Column("Known of it", lambda r: "kernels are slower than in other runs"),
     ]
     text = render(Table("Worst", columns, [{}]))
@@ -43,7 +44,7 @@ def test_a_name_is_not_broken_where_others_have_room() -> None:
 
 
 def test_notes_wrap_and_keep_a_figure_with_its_percent_sign() -> None:
-    note = " · " + "word " * 17 + "and then 12.34 % of it"
+    note = item("word " * 17 + "and then 12.34 % of it")
     columns: list[Any] = [Column("Name", lambda r: r["name"])]
     lines = render(Table("A title", columns, [], (note,))).splitlines()
     assert max(map(len, lines)) <= 100
@@ -53,7 +54,7 @@ def test_notes_wrap_and_keep_a_figure_with_its_percent_sign() -> None:
 
 def test_code_to_paste_stays_on_one_line() -> None:
     code = "`python -c 'import polars as pl; pl.read_csv(\"runs-of-may.csv\")'`"
-    note = " · " + "word " * 15 + f"and then: {code} and more"
+    note = item("word " * 15 + f"and then: {code} and more")
     lines = render(Table("A title", [Column("N", lambda r: "")], [], (note,))).splitlines()
     assert any(code in line for line in lines)
 
@@ -65,7 +66,9 @@ def test_a_narrow_terminal_gets_narrow_tables(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("sys.stdout", Terminal())
     monkeypatch.setenv("NO_COLOR", "1")
-    figures = [Column(f"Figure {i}", lambda r: "12.34 % [1.0, 2.0]", right=True) for i in range(4)]
+    figures = [
+        Column(f"Figure {i}", lambda r: "12.34 % [1.0, 2.0]", form=as_written) for i in range(4)
+    ]
     wide = Table("T", [Column("Key", lambda r: "a", key=True), *figures], [{}], ["word " * 40])
     for columns, widest in (("80", 80), ("400", 100), ("10", 60)):
         monkeypatch.setenv("COLUMNS", columns)

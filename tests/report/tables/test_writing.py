@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.report.tables import Column, Table
+from errcomp.report.model import Column, Table
 from errcomp.report.tables.writing import FORMATS, SUFFIXES, rendered, write, write_frame
 
 Run = Callable[..., Any]
