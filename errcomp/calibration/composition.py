@@ -26,7 +26,7 @@ from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import usable_runs
 from errcomp.calibration.training import Training
 from errcomp.errors import InputError
-from errcomp.system.processes import count_jobs
+from errcomp.system.processes import Progress, count_jobs
 from errcomp.tables import Kernels
 from errcomp.tables.units import seconds_in
 
@@ -36,8 +36,6 @@ _MEDIAN = QUANTILES.index(0.5)
 #: Below this many runs no model is fitted, and below this many groups none is left out.
 _FEWEST_RUNS = 8
 _FEWEST_GROUPS = 3
-
-Progress = Callable[[float, float], None]
 
 
 class Composition:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from errcomp.caveats._case import MATERIAL
+from errcomp.stats.multiple import benjamini_hochberg
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,29 +19,12 @@ __all__ = [
     "Contrast",
     "contrast",
     "discoveries",
-    "holm",
     "paired_p",
     "simulated_p",
 ]
 
 #: Fewer matched cells cannot reach p < 0.05: 2 / 2**5 = 0.0625.
 MATCHED = 6
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    raised = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(raised, 1.0)
-    return [float(v) for v in adjusted]
 
 
 def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
@@ -54,11 +38,7 @@ def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
     >>> discoveries([0.03, 0.001, 0.6, 0.02], 0.05)
     [True, True, False, True]
     """
-    p = np.asarray(p_values, dtype=np.float64)
-    ordered = np.sort(p)
-    below = np.flatnonzero(ordered <= rate * np.arange(1, len(p) + 1) / max(1, len(p)))
-    limit = ordered[below[-1]] if len(below) else -1.0
-    return [bool(value <= limit) for value in p]
+    return [p <= rate for p in benjamini_hochberg(p_values)]
 
 
 def paired_p(first: Floats, second: Floats) -> float:

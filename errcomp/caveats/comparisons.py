@@ -20,10 +20,10 @@ from errcomp.caveats._statistics import (
     MATCHED,
     Contrast,
     contrast,
-    holm,
     simulated_p,
 )
 from errcomp.results import Caveat
+from errcomp.stats.multiple import holm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,11 +16,12 @@ from errcomp.caveats._case import (
     plural,
     refine,
 )
-from errcomp.caveats._statistics import holm, simulated_p
+from errcomp.caveats._statistics import simulated_p
 from errcomp.errors import InputError
 from errcomp.metrics import mape
 from errcomp.metrics.intervals.dependence import CLUSTER_KEYS
 from errcomp.results import Caveat, format_number
+from errcomp.stats.multiple import holm
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

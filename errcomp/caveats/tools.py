@@ -18,12 +18,13 @@ from errcomp.caveats._case import (
     configuration,
     percent,
 )
-from errcomp.caveats._statistics import holm, paired_p
+from errcomp.caveats._statistics import paired_p
 from errcomp.caveats._sums import factor_errors
 from errcomp.caveats.claim import UNKNOWN, kinds_of_references
 from errcomp.caveats.comparisons import GROUP_KEYS
 from errcomp.errors import InputError
 from errcomp.results import Caveat
+from errcomp.stats.multiple import holm
 
 if TYPE_CHECKING:
     from errcomp.caveats._case import Floats, Ints

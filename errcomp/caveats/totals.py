@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from errcomp.caveats._case import MATERIAL, NOTHING, Finding, percent
-from errcomp.caveats._statistics import holm, paired_p
+from errcomp.caveats._statistics import paired_p
 from errcomp.caveats.comparisons import groupings
 from errcomp.results import Caveat
+from errcomp.stats.multiple import holm
 
 if TYPE_CHECKING:
     from errcomp.caveats._case import Case, Floats, Ints

@@ -6,7 +6,6 @@ Contrasts and verdicts need NumPy and SciPy only; the regression needs the extra
 from __future__ import annotations
 
 from errcomp.drivers.analysis import error_drivers
-from errcomp.drivers.multiple import benjamini_hochberg, holm
 from errcomp.drivers.results import (
     Aliased,
     Contrast,
@@ -17,6 +16,7 @@ from errcomp.drivers.results import (
     StatementVerdict,
 )
 from errcomp.drivers.statements import STATEMENTS
+from errcomp.stats.multiple import benjamini_hochberg, holm
 
 __all__ = [
     "STATEMENTS",

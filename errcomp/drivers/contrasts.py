@@ -12,9 +12,9 @@ import numpy as np
 from errcomp.drivers.between import Cells, between_test
 from errcomp.drivers.inference import EffectTest, cluster_means, mean_test
 from errcomp.drivers.matching import match
-from errcomp.drivers.multiple import benjamini_hochberg, holm
 from errcomp.drivers.results import Contrast, Design
 from errcomp.results import Estimate, format_number
+from errcomp.stats.multiple import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,10 +19,10 @@ from errcomp.drivers.design import (
 )
 from errcomp.drivers.grouped import clustered_least_squares, variance_ratio
 from errcomp.drivers.inference import MIN_CLUSTERS
-from errcomp.drivers.multiple import benjamini_hochberg, holm
 from errcomp.drivers.results import Aliased, Regression, RegressionTerm
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.results import Caveat, Estimate
+from errcomp.stats.multiple import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,16 +24,13 @@ from errcomp.halflife.steps.environment import Attribution, attribute_steps_of
 from errcomp.halflife.threshold import Threshold, check_level, doubling_threshold
 from errcomp.results import format_fraction
 from errcomp.scale.history import HistoryRows, history_of
-from errcomp.system.processes import map_jobs
+from errcomp.system.processes import Progress, map_jobs
 from errcomp.tables import History, check_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["half_life"]
-
-
-Progress = Callable[[float, float], None]
 
 
 def half_life(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.results import HalfLives
 from errcomp.results import Estimate
+from errcomp.system.processes import Progress
 from errcomp.tables import History
 
 __all__ = ["PROMISED", "ReleaseStudy", "release_study"]
@@ -20,8 +20,6 @@ __all__ = ["PROMISED", "ReleaseStudy", "release_study"]
 PROMISED = 0.05
 _LOOKED_UP = ("kernel", "operators", "run")
 _MODELLED = ("composition", "model")
-
-Progress = Callable[[float, float], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

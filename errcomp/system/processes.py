@@ -23,8 +23,10 @@ from uuid import uuid4
 
 from errcomp.errors import EngineError, ErrcompError, InputError, MissingExtraError
 
-__all__ = ["count_jobs", "map_jobs"]
+__all__ = ["Progress", "count_jobs", "map_jobs"]
 
+#: Is told how much of the work is done, and of how much.
+Progress = Callable[[float, float], None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

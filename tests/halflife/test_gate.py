@@ -13,7 +13,7 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.halflife.gate import VERDICTS, check, since_last_step, spent
-from errcomp.halflife.gate.shifts import Law, critical, fit_law, holm, p_values
+from errcomp.halflife.gate.shifts import Law, critical, fit_law, holm_adjusted, p_values
 from errcomp.halflife.panel import Panel
 
 
@@ -121,8 +121,8 @@ def test_no_noise_at_all_is_believed_only_where_it_was_given():
 def test_holm_is_that_of_statsmodels():
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     p = np.random.default_rng(3).random(30) ** 3
-    assert holm(p) == pytest.approx(multitest.multipletests(p, method="holm")[1])
-    assert np.isnan(holm(np.array([np.nan]))).all()
+    assert holm_adjusted(p) == pytest.approx(multitest.multipletests(p, method="holm")[1])
+    assert np.isnan(holm_adjusted(np.array([np.nan]))).all()
 
 
 def test_all_looks_together_spend_alpha():

@@ -16,7 +16,7 @@ from errcomp.halflife.forecast.probabilities import (
     forecast_survival,
 )
 from errcomp.halflife.gate import check, spent
-from errcomp.halflife.gate.shifts import fit_law, holm, p_values, shifts
+from errcomp.halflife.gate.shifts import fit_law, holm_adjusted, p_values, shifts
 from errcomp.halflife.panel import Panel
 
 LOOKS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 35, 50)
@@ -86,7 +86,7 @@ def alarms(rng, *, gates, series, df, tail=None, baseline=4, looks=LOOKS, step=0
                 each_g = each[0]
             law = fit_law(*(getattr(each_g, n)[own_rows] for n in ("t", "t_df", "weights")))
             p = p_values(shift[own], se[own], dfs[own], margin=0.0, law=law)
-            found[g, k] = np.nanmin(holm(p)) <= spent(look)
+            found[g, k] = np.nanmin(holm_adjusted(p)) <= spent(look)
     return found
 
 
@@ -137,7 +137,7 @@ def test_a_machine_that_differs_from_day_to_day_raises_few_alarms():
         now = shifts(panel_of_rows(error, 1.0, np.inf), np.zeros(40, dtype=int), 12)
         law = fit_law(now.t, now.t_df, now.weights)
         p = p_values(now.shift, now.se, now.df, margin=0.0, law=law)
-        count += np.nanmin(holm(p)) <= 0.05
+        count += np.nanmin(holm_adjusted(p)) <= 0.05
     assert count <= most(0.12, 60)
 
 

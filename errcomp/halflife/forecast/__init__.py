@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from errcomp.halflife.fitting import Progress
     from errcomp.halflife.forecast.probabilities import Drop
     from errcomp.halflife.panel import Clock
     from errcomp.halflife.results import GroupHalfLife
     from errcomp.results import Dropped
+    from errcomp.system.processes import Progress
     from errcomp.tables import History
 
     Floats = NDArray[np.float64]

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
 from errcomp.halflife.gate.result import GateResult
-from errcomp.halflife.gate.shifts import NOISE, critical, fit_law, holm, p_values, shifts
+from errcomp.halflife.gate.shifts import NOISE, critical, fit_law, holm_adjusted, p_values, shifts
 from errcomp.halflife.gate.verdicts import (
     VERDICTS,
     as_labels,
@@ -195,7 +195,7 @@ def check(
         )
     law = fit_law(found.t, found.t_df, found.weights)
     p = p_values(found.shift, found.se, found.df, margin=margin, law=law)
-    adjusted = holm(p)
+    adjusted = holm_adjusted(p)
     promise = as_promise(promised, panel.n_series)
     moved_reference, moved_predictor = as_parts(panel, first, at, found, reference, predictor)
     moved = adjusted <= level

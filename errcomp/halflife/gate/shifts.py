@@ -18,8 +18,19 @@ from scipy import special, stats
 
 from errcomp.halflife.noise import moderated_variances
 from errcomp.halflife.panel import Panel
+from errcomp.stats.multiple import holm
 
-__all__ = ["NOISE", "Law", "Shifts", "critical", "fit_law", "holm", "means", "p_values", "shifts"]
+__all__ = [
+    "NOISE",
+    "Law",
+    "Shifts",
+    "critical",
+    "fit_law",
+    "holm_adjusted",
+    "means",
+    "p_values",
+    "shifts",
+]
 
 Floats = NDArray[np.float64]
 
@@ -336,33 +347,15 @@ def critical(df: Floats, alpha: float, law: Law) -> Floats:
     return np.maximum(nominal, law.scale * stats.t.isf(alpha / 2, _with_tail(known, law)))
 
 
-def holm(p: NDArray[Any]) -> Floats:
-    """Adjust p-values for their number, stepping down; NaN is no test.
-
-    Reject where the result is at most α: the probability of any false rejection is then at most α,
-    however the tests depend on each other.
-
-    Parameters
-    ----------
-    p : ndarray, shape (s,)
-
-    Returns
-    -------
-    ndarray, shape (s,)
-
-    References
-    ----------
-    Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6.
+def holm_adjusted(p: NDArray[Any]) -> Floats:
+    """Adjust p-values for their number (Holm), where NaN is no test.
 
     Examples
     --------
-    >>> holm(np.array([0.01, 0.04, np.nan, 0.02])).tolist()
+    >>> holm_adjusted(np.array([0.01, 0.04, np.nan, 0.02])).tolist()
     [0.03, 0.04, nan, 0.04]
     """
-    order = np.argsort(p, kind="stable")
-    order = order[~np.isnan(p[order])]
-    m = len(order)
-    adjusted = np.full(len(p), np.nan)
-    adjusted[order] = np.minimum(np.maximum.accumulate((m - np.arange(m)) * p[order]), 1.0)
-    return adjusted
+    found = np.full(len(p), np.nan)
+    tested = ~np.isnan(p)
+    found[tested] = holm(p[tested].tolist())
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError, describe_names
-from errcomp.halflife.gate.shifts import Law, Shifts, holm, means, p_values
+from errcomp.halflife.gate.shifts import Law, Shifts, holm_adjusted, means, p_values
 from errcomp.halflife.panel import Panel
 
 __all__ = [
@@ -173,7 +173,7 @@ def moved_by(
 ) -> NDArray[Any]:
     """Name what moved. Noise is that of the measurement: a prediction moves or it does not."""
     p = p_values(reference, found.se, found.df, margin=margin, law=law)
-    by_reference = holm(p) <= level
+    by_reference = holm_adjusted(p) <= level
     by_predictor = np.abs(predictor) > max(margin, _ROUNDING)
     # An error that moved was moved by something: the larger part, where neither is beyond noise.
     neither = moved & ~by_reference & ~by_predictor

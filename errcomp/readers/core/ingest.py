@@ -27,15 +27,13 @@ from errcomp.readers.core.output import Output, Skipped
 from errcomp.readers.core.registry import Format, formats, read_source, recognise
 from errcomp.readers.core.source import Source
 from errcomp.results import Dropped
+from errcomp.system.processes import Progress
 from errcomp.tables.units import factor
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["ingest"]
-
-
-Progress = Callable[[float, float], None]
 
 
 def ingest(

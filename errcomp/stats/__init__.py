@@ -1,0 +1,1 @@
+"""Numerics that several packages need, each once: arrays in, arrays out."""
