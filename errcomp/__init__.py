@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from errcomp._moved import install
+
 if TYPE_CHECKING:
     from errcomp import calibration as calibration
     from errcomp import claims as claims
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from errcomp.tables import Runs as Runs
 
 __version__ = "0.1.0"
+
+install()
 
 #: Public names and the module each lives in; imported at first use: `import errcomp` is quick.
 _HOMES = {

@@ -47,7 +47,15 @@ from errcomp.halflife.drift.fit import fit_variogram
 from errcomp.halflife.estimators.expiry import expiry_of
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.forecast.methods import Question, by_drift, by_steps, by_survival
-from errcomp.halflife.forecast.probabilities import Forecast, date_after, drops_below
+from errcomp.halflife.forecast.probabilities import (
+    Drop,
+    Forecast,
+    date_after,
+    drops_below,
+    forecast_drift,
+    forecast_steps,
+    forecast_survival,
+)
 from errcomp.scale.history import HistoryRows, history_of
 
 if TYPE_CHECKING:
@@ -56,7 +64,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from errcomp.halflife.forecast.probabilities import Drop
     from errcomp.halflife.panel import Clock
     from errcomp.halflife.results import GroupHalfLife
     from errcomp.results import Dropped
@@ -65,7 +72,20 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["AHEAD", "Answer", "GroupOutlook", "Outlook", "outlook"]
+__all__ = [
+    "AHEAD",
+    "Answer",
+    "Drop",
+    "Forecast",
+    "GroupOutlook",
+    "Outlook",
+    "date_after",
+    "drops_below",
+    "forecast_drift",
+    "forecast_steps",
+    "forecast_survival",
+    "outlook",
+]
 
 
 #: Times from today at which probabilities are stated.
