@@ -182,7 +182,7 @@ def _groups(audit: Audit) -> Grid:
             _claimed(row),
             _figure(row, "mape"),
             _figure(row, "max_ape"),
-            Cell(verdict_word(row.verdict), None, _tone(row.verdict)),
+            Cell(verdict_word(row.verdict), tone=_tone(row.verdict)),
             *([Cell(survey_word(row))] if survey else []),
             _caveats(row),
         ]

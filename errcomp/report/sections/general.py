@@ -47,15 +47,19 @@ def section_of_document(document: Mapping[str, Any], name: str) -> Section:
     columns = [
         Column(
             key,
-            lambda row, key=key: _shown(row.get(key)),
+            partial(_of_row, key),
             form=as_written if _is_number(rows, key) else text,
-        )  # type: ignore[misc]
+        )
         for key in kept
     ]
     left = [key for key in keys if key not in kept]
     notes = [f"Not shown, as they are nested: {', '.join(left)}."] if left else []
     schema = str(document.get("schema", "a document"))
     return section_of_tables([Table(f"{schema} of {name}", columns, rows, notes)])
+
+
+def _of_row(key: str, row: Mapping[str, Any]) -> str:
+    return _shown(row.get(key))
 
 
 def _shown(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from errcomp.report import forms
-from errcomp.report.model import Column, Table, item
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.results import format_number
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _names(names: Sequence[str]) -> str:
     return f"{len(names)}: {describe_names([name or '(unknown)' for name in names])}"
 
 
-def _sampling(document: Mapping[str, Any]) -> list[str]:
+def _sampling(document: Mapping[str, Any]) -> list[Note | str]:
     """Say how sampling of the Bayesian fit went."""
     found = document.get("diagnostics")
     if not found:
@@ -246,7 +246,7 @@ def _bands(document: Mapping[str, Any]) -> Table:
         Column("Factor (90 %)", _factor, form=forms.as_written),
     ]
     last = document["estimators"][-1]
-    notes = [
+    notes: list[Note | str] = [
         "Factor: by which the estimator's own band was widened (above 1) or narrowed to hold for "
         "groups left out.",
     ]

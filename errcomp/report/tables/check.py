@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.report import forms
-from errcomp.report.model import Column, Table, item
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
     counts = {name: int((result.verdict == name).sum()) for name in dict.fromkeys(result.verdict)}
     told = ", ".join(f"{n} {name}" for name, n in counts.items())
     worst = [x for x in result.detectable.tolist() if math.isfinite(x)]
-    said = [
+    said: list[Note | str] = [
         f"{result.outcome.upper()}. {len(result.names)} series: {told}.",
         f"Look {result.look} of this gate: alarms at p ≤ {format_number(result.level, 2)}, "
         "corrected for the number of series, so that all looks together raise a false one in at "

@@ -44,7 +44,7 @@ def _contrasts(result: DriversResult) -> Table:
         Column("p (Holm)", lambda r: r["c"].p_signed_holm, forms.p_value),
         Column("Note", lambda r: notes.get(r["c"].note, "")),
     ]
-    below = [
+    below: list[Note | str] = [
         f"Matched pairs; intervals {100 * result.level:g} %, by cluster. Ratio 2: the error "
         "doubles. Points: difference of MAPE in percentage points. Signed: difference of "
         "ln(predicted / measured); +0.1 is 10 % more time predicted. p: of no effect (Holm).",
@@ -65,7 +65,7 @@ def _regression(regression: Regression) -> Table:
         Column("Effect", lambda r: r["t"].effect, forms.estimate),
         Column("p (Holm)", lambda r: r["t"].p_holm, forms.p_value),
     ]
-    notes = [
+    notes: list[Note | str] = [
         f"{regression.method}, {regression.n} pairs, {regression.clusters} clusters "
         f"({regression.cluster_key}); adjusted for: {adjusted}.",
         *(item(caveat.message) for caveat in regression.caveats),

@@ -108,7 +108,7 @@ def _split(
         f"{best.split}: {found.task} of {source or 'the table'}, "
         f"{counted(max(row.n for row in rows), 'run')}, {how}"
     )
-    notes = [
+    notes: list[Note | str] = [
         _conclusion(best, groups),
         *([_LEGEND] if legend else []),
         *(item(f"{row.estimator}: {row.verdict}.") for row in ordered if row.verdict),

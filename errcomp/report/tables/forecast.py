@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from errcomp.report import forms
-from errcomp.report.model import Column, Table, item
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
     from errcomp.halflife.forecast import Answer, GroupOutlook, Outlook
@@ -32,7 +33,7 @@ def forecast_tables(found: Outlook) -> list[Table]:
     return [*tables[:-1], _table(found, found.clocks[-1], _notes(found))]
 
 
-def _table(found: Outlook, clock: Clock, notes: list[str] | None = None) -> Table:
+def _table(found: Outlook, clock: Clock, notes: Sequence[Note | str] = ()) -> Table:
     columns = [Column(" / ".join(found.by) or "Group", lambda row: row["group"], key=True)]
     if found.error is None:
         columns.append(Column("Promise", lambda row: row["promise"], form=forms.as_written))
@@ -156,12 +157,12 @@ def _time(time: float | None, day: date | None, unit: Clock, *, known: bool) -> 
     return f"{day:%Y-%m}" if day is not None and known else f"{format_number(time, 2)} months"
 
 
-def _notes(found: Outlook) -> list[str]:
+def _notes(found: Outlook) -> list[Note | str]:
     if found.error is None:
         within = "the promise: that the error at calibration has not doubled, as in halflife fit"
     else:
         within = f"{format_fraction(found.error)} (a factor of {1 + found.error:g}), as promised"
-    notes = [
+    notes: list[Note | str] = [
         f"Within: the prediction for a series drawn from the group errs by less than {within}."
     ]
     notes.append(
@@ -169,20 +170,18 @@ def _notes(found: Outlook) -> list[str]:
         "error at calibration included. Survival: of the series within it when calibrated (100 % "
         "at first), those that never left it; to compare, and the answer where the others refuse."
     )
-    if found.age:
-        notes.append(
-            f"The model was calibrated {_releases(found.age)} before the last version and not "
-            "since; now is that last version, and whether the model still holds was not looked at."
-        )
-    else:
-        notes.append(
-            "Now is the last version, at which the model is calibrated anew; --age N asks for one "
-            "that was calibrated N releases before it and not since."
-        )
+    now = (
+        f"The model was calibrated {_releases(found.age)} before the last version and not since; "
+        "now is that last version, and whether the model still holds was not looked at."
+        if found.age
+        else "Now is the last version, at which the model is calibrated anew; --age N asks for one "
+        "that was calibrated N releases before it and not since."
+    )
     days = [group.date for group in found.groups if group.date is not None]
     if days:
         first, last = min(days), max(days)
-        notes[-1] += f" Dates count from {first}" + (f" to {last}." if last > first else ".")
+        now += f" Dates count from {first}" + (f" to {last}." if last > first else ".")
+    notes.append(now)
     notes.append(
         f"[low, high]: {_percent(found.level)} interval, given releases like those seen. later: "
         "not within what was looked at; ∞: no bound there; –: beyond what was observed."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.report import forms
-from errcomp.report.model import Column, Table, item
+from errcomp.report.model import Column, Note, Table, item
 from errcomp.results import format_change, format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -159,9 +159,9 @@ def _error(group: GroupHalfLife) -> str:
     return f"{format_fraction(math.expm1(group.threshold.error))}{mark}"
 
 
-def _notes(found: HalfLives) -> list[str]:
+def _notes(found: HalfLives) -> list[Note | str]:
     level = f"{100 * found.level:g} %"
-    notes = [
+    notes: list[Note | str] = [
         f"[low, high]: {level} interval. > 12: more than 12, where that interval begins; in the "
         "record the error has not doubled, or less than half of the series have expired."
     ]

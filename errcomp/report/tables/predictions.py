@@ -50,7 +50,7 @@ def prediction_tables(
     unit = f" {found.unit}" if found.unit else ""
     of = f"of {source}" if source else "of the table"
     training = model.training
-    basis = [
+    basis: list[Note | str] = [
         f'By "{found.estimator}", {model.preparation.state.task}, fitted to '
         f"{counted(len(training), 'run')} on {counted(len(training.devices), 'device')}.",
         *unused_notes(unused),
@@ -64,7 +64,7 @@ def prediction_tables(
     return [*tables, _parts(found, unit)]
 
 
-def _many(found: Predictions, title: str, unit: str, notes: Sequence[str]) -> Table:
+def _many(found: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
     low, high = found.band(SHOWN)
     rows = [
         {"run": str(run), "total": t, "predicted": p, "low": a, "high": b, "from": f, "n": len(w)}
@@ -84,7 +84,7 @@ def _many(found: Predictions, title: str, unit: str, notes: Sequence[str]) -> Ta
     return Table(title, columns, rows, [f"Median and band in{unit or ' the unit given'}.", *notes])
 
 
-def _one(found: Predictions, title: str, unit: str, notes: Sequence[str]) -> Table:
+def _one(found: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
     rows = [
         {"level": level, "low": found.low[0, i], "high": found.high[0, i]}
         for i, level in enumerate(found.levels)

@@ -70,7 +70,7 @@ def _one(found: Propagation, title: str) -> Table:
         number = Column("Effective number", _effective, forms.significant(3))
         columns.insert(4, number)
     first = found.of()
-    notes = [
+    notes: list[Note | str] = [
         f"Predicted: {format_number(first.prediction)}{unit}."
         + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
         + f" Error of the kernels, weighted with time: {format_fraction(first.kernel_sd)} sd.",
@@ -284,7 +284,7 @@ def _many(found: Propagation, title: str) -> Table:
     if any(outcome.measured for outcome in found.outcomes):
         columns.insert(4, Column("Measured", lambda row: of(row).measured, forms.number))
     unit = f" in {found.unit}" if found.unit else ""
-    notes = [
+    notes: list[Note | str] = [
         f'Times{unit}. Median and band under "{first}"; other columns: 90 % band around that '
         "median under other assumptions.",
         *_caveats(found),
@@ -343,7 +343,7 @@ def validation_tables(found: Validation, source: str) -> list[Table]:
     ]
     first = found.rows[0]
     how = f"leaving each {found.left_out} out" if found.left_out else "errors from another table"
-    notes = [
+    notes: list[Note | str] = [
         f"Per cent of {_counted(first.n, 'total')} ({found.total}) inside the band, with 95 % "
         f"intervals that take totals of one {found.cluster} as alike "
         f"({_counted(first.n_clusters, found.cluster)}).",
