@@ -230,7 +230,7 @@ def test_the_listing_says_what_a_dataset_is(capsys: pytest.CaptureFixture[str]) 
         "torch-cpu": "kernels",
     }
     assert main(["datasets", "list"]) == 0
-    assert re.search(r"neusight-kernels +kernels +3197 ", capsys.readouterr().out)
+    assert re.search(r"neusight-kernels +kernels +3,197 ", capsys.readouterr().out)
 
 
 def test_an_unknown_name() -> None:

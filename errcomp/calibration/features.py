@@ -24,12 +24,12 @@ from errcomp.calibration.design import TASKS, Design, Floats, Task
 from errcomp.calibration.devices import figures_of
 from errcomp.calibration.kernels.runs import FLOOR_AT_MOST, Parts, elements, is_matmul
 from errcomp.errors import InputError, describe_names
+from errcomp.tables import Kernels
 from errcomp.tables.units import seconds_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.tables import Kernels
 
 __all__ = [
     "FEATURES",

@@ -29,7 +29,7 @@ FEW: tuple[tuple[str, ...], tuple[str, ...]] = (("A100", "L4", "V100"), ("bert",
 def said(tables: list[Table]) -> str:
     """What people read of tables."""
     cells = [column.cell(row).text for one in tables for row in one.rows for column in one.columns]
-    return "\n".join([*cells, *(note for one in tables for note in one.notes)])
+    return "\n".join([*cells, *(note.text for one in tables for note in one.remarks())])
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife import _pooling
 from errcomp.halflife.estimators import pooled
+from errcomp.halflife.estimators import pooled as _pooling
 from errcomp.halflife.estimators.expiry import expiry_of
 from errcomp.halflife.estimators.pooled import pooled_half_lives
 from errcomp.halflife.panel import Panel

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errcomp.errors import InputError
-from errcomp.readers import _jax_trace
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
 from errcomp.readers.profilers import jax
+from errcomp.readers.profilers import jax as _jax_trace
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 GOOD = FIXTURES / "jax-trace" / "good" / "host.trace.json"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers import _processes
 from errcomp.readers._looking import Along
+from errcomp.readers.core import ingest as _processes
 from errcomp.readers.core import ingest as ingesting
 from errcomp.readers.core import registry
 from errcomp.readers.core.ingest import File, ingest, processes_for, read_files

@@ -186,7 +186,7 @@ def test_units_that_differ_are_both_named() -> None:
     assert PairRows(status.lazy()).n == Pairs(status).n
 
 
-def test_names_that_an_engine_cannot_tell_apart(request: pytest.FixtureRequest) -> None:
+def test_two_columns_of_one_name_are_refused() -> None:
     pandas = pytest.importorskip("pandas")
     dataframe = pytest.importorskip("dask.dataframe")
     names = ["predicted", "measured", "k", "k"]
@@ -196,7 +196,10 @@ def test_names_that_an_engine_cannot_tell_apart(request: pytest.FixtureRequest) 
             summarize(table, figures="mape")
     with pytest.raises(InputError, match="expected a dataframe .* got int"):
         PairRows(3)
-    spark = request.getfixturevalue("spark")
+
+
+@pytest.mark.spark
+def test_names_that_spark_cannot_tell_apart(spark: Any) -> None:
     for name, message in (("a.b", "Spark takes what follows a point"), ("MEASURED", "one name")):
         table = spark.createDataFrame([(1.0, 2.0, 3)], ["predicted", "measured", name])
         with pytest.raises(InputError, match=message):

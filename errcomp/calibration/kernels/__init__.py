@@ -13,12 +13,12 @@ from errcomp.calibration.kernels.repeated import quantile
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Dropped
 from errcomp.scale.kernels import KernelRows, kernels_of
+from errcomp.tables import Kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from errcomp.calibration.design import Floats, Names
-    from errcomp.tables import Kernels
     from errcomp.tables.table import Behind
 
 __all__ = ["KERNEL_LEVELS", "CorrectedKernels", "KernelCorrection"]

@@ -28,12 +28,12 @@ from errcomp.propagation.bounds.inputs import (
 from errcomp.propagation.bounds.marginals import Marginals, locations, standard_isf
 from errcomp.propagation.bounds.maximum import frechet_max, frechet_max_cdf, frechet_max_table
 from errcomp.propagation.bounds.rearrangement import inside, outside
+from errcomp.propagation.terms import Floats, Terms
 from errcomp.results import Caveat, format_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from errcomp.propagation.terms import Floats, Terms
 
 __all__ = [
     "BoundsAlgebra",

@@ -19,11 +19,11 @@ from errcomp.propagation.graph.maxima import (
 )
 from errcomp.propagation.sums.laws import log_normal_parameters
 from errcomp.propagation.sums.scale import check, first_order, log_normal_mean, root
+from errcomp.propagation.terms import Floats, Integers, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from errcomp.propagation.terms import Floats, Integers, Terms
 
 __all__ = ["FACTORS", "Canonical", "MomentsAlgebra"]
 

@@ -19,11 +19,11 @@ from errcomp.propagation.sums.laws import (
 )
 from errcomp.propagation.sums.matrix import total_from_covariance
 from errcomp.propagation.sums.scale import check, first_order, root, widths
+from errcomp.propagation.terms import Floats, Terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.propagation.terms import Floats, Terms
 
 __all__ = [
     "Budget",
