@@ -89,7 +89,6 @@ public_modules = (
     "errcomp.halflife.store",
     "errcomp.halflife.study",
     "errcomp.halflife.panel",
-    "errcomp.halflife.panel",
     "errcomp.halflife.threshold",
     "errcomp.halflife.estimators.survival",
     "errcomp.halflife.estimators.turnbull",
@@ -147,7 +146,10 @@ nitpick_ignore_regex = [
     # Type variables, and types that only the package itself hands around.
     ("py:class", r"errcomp\..*\.T"),
     ("py:class", r"errcomp\.(.*\.)?_.*"),
-    ("py:class", r"errcomp\.(readers\.sheet\.Sheet|halflife\.expiry\.Fitted)"),
+    ("py:class", r"errcomp\.readers\.core\.(sheet\.Sheet|source\.Lines)"),
+    ("py:class", r"errcomp\.halflife\.(estimators\.expiry\.Fitted|gate\.shifts\.Law)"),
+    ("py:class", r"errcomp\.propagation\.(sums\.laws\.Mixture|errors\.residuals\.Residuals)"),
+    ("py:class", r"errcomp\.(report\.model\.Table|tables\.frames\.terms\.Sum)"),
 ]
 
 html_theme = "furo"
