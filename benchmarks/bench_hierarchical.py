@@ -19,7 +19,7 @@ import environments
 import numpy as np
 
 import errcomp as ec
-from errcomp.calibration.estimators.bayesian import BayesianResidual
+from errcomp.calibration.estimators.bayesian.residual import BayesianResidual
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.tables import Kernels
 

@@ -73,7 +73,7 @@ public_modules = (
     "errcomp.calibration.bands.conformal",
     "errcomp.calibration.evaluation.scoring",
     "errcomp.calibration.evaluation.splits",
-    "errcomp.calibration.estimators.bayesian",
+    "errcomp.calibration.estimators.bayesian.residual",
     "errcomp.calibration.bands.exchangeability",
     "errcomp.calibration.design",
     "errcomp.calibration.estimators.baselines",

@@ -29,7 +29,7 @@ _ROOMS = {
     "halflife.steps": "environment",
     "halflife.gate": "checking recalibration",
     "calibration.estimators": (
-        "baselines bayesian boosted forest hierarchical linear members spread stacking trees"
+        "baselines boosted forest hierarchical linear members spread stacking trees"
     ),
     "calibration.bands": "conformal exchangeability unlike",
     "calibration.evaluation": "nesting scoring splits",
@@ -38,6 +38,7 @@ _ROOMS = {
 }
 #: Modules that have another name today.
 _RENAMED = {
+    "calibration.bayesian": "calibration.estimators.bayesian.residual",
     "readers.ingesting": "readers.core.ingest",
     "halflife.series_half_life": "halflife.estimators.series",
     "halflife.outlook": "halflife.forecast",

@@ -8,14 +8,15 @@ import sys
 import pytest
 
 from errcomp._moved import _TODAY
+from errcomp.errors import MissingExtraError
 
 
 @pytest.mark.parametrize("old", sorted(_TODAY))
 def test_an_old_name_is_the_module_of_today_and_warns(old: str) -> None:
     try:
         today = importlib.import_module(_TODAY[old])
-    except ModuleNotFoundError as missing:
-        pytest.skip(f"{missing.name} is not installed")
+    except MissingExtraError as missing:
+        pytest.skip(str(missing))
     spec = today.__spec__
     sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning, match=f"{old} is now {_TODAY[old]}"):

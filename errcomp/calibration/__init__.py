@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     )
     from errcomp.calibration.composition import Composition as Composition
     from errcomp.calibration.composition import evaluate_composition as evaluate_composition
-    from errcomp.calibration.estimators.bayesian import BayesianResidual as BayesianResidual
+    from errcomp.calibration.estimators.bayesian.residual import (
+        BayesianResidual as BayesianResidual,
+    )
     from errcomp.calibration.estimators.boosted import BoostedResidual as BoostedResidual
     from errcomp.calibration.estimators.members import BASELINES as BASELINES
     from errcomp.calibration.evaluation import Evaluation as Evaluation
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 #: Public names and the module each lives in; imported at first use.
 _HOMES = {
     "BASELINES": "estimators.members",
-    "BayesianResidual": "estimators.bayesian",
+    "BayesianResidual": "estimators.bayesian.residual",
     "BoostedResidual": "estimators.boosted",
     "Composition": "composition",
     "CompositionModel": "fitted",

@@ -18,15 +18,10 @@ from errcomp.errors import InputError, MissingExtraError, SmallSampleWarning
 
 sklearn_exceptions = pytest.importorskip("sklearn.exceptions")
 
-from errcomp.calibration.estimators import bayesian  # noqa: E402
-from errcomp.calibration.estimators.bayesian import (  # noqa: E402
-    BayesianResidual,
-    SamplingError,
-    SamplingWarning,
-)
 from errcomp.calibration.estimators.bayesian import compat as _bayes_compat  # noqa: E402
 from errcomp.calibration.estimators.bayesian import diagnostics as _bayes_checks  # noqa: E402
 from errcomp.calibration.estimators.bayesian import model as _bayes_model  # noqa: E402
+from errcomp.calibration.estimators.bayesian import residual as bayesian  # noqa: E402
 from errcomp.calibration.estimators.bayesian.compat import import_arviz, import_pymc  # noqa: E402
 from errcomp.calibration.estimators.bayesian.inputs import assign_columns  # noqa: E402
 from errcomp.calibration.estimators.bayesian.model import (  # noqa: E402
@@ -36,6 +31,11 @@ from errcomp.calibration.estimators.bayesian.model import (  # noqa: E402
     effects,
     padded_sizes,
     prior_draws,
+)
+from errcomp.calibration.estimators.bayesian.residual import (  # noqa: E402
+    BayesianResidual,
+    SamplingError,
+    SamplingWarning,
 )
 from errcomp.calibration.estimators.hierarchical import Columns, HierarchicalModel  # noqa: E402
 

@@ -16,7 +16,6 @@ from errcomp.errors import MissingExtraError
 
 pytest.importorskip("sklearn")
 
-from errcomp.calibration.estimators.bayesian import BayesianResidual, Posterior
 from errcomp.calibration.estimators.bayesian.compat import import_arviz, import_pymc
 from errcomp.calibration.estimators.bayesian.inputs import Runs, assign_columns
 from errcomp.calibration.estimators.bayesian.model import (
@@ -26,6 +25,7 @@ from errcomp.calibration.estimators.bayesian.model import (
     prior_draws,
     sample_graph,
 )
+from errcomp.calibration.estimators.bayesian.residual import BayesianResidual, Posterior
 from errcomp.calibration.estimators.hierarchical import HierarchicalModel
 
 pytestmark = [pytest.mark.extras, pytest.mark.slow]

@@ -90,7 +90,7 @@ def fit_member(
 
 def _made(name: str, task: Task, seed: int, cores: int, quick: bool) -> ResidualModel:
     if name == "bayesian":
-        from errcomp.calibration.estimators.bayesian import BayesianResidual
+        from errcomp.calibration.estimators.bayesian.residual import BayesianResidual
 
         short: dict[str, Any] = {"draws": 300, "tune": 400, "chains": 2, "check": "ignore"}
         # Columns come in the order of `_CHOSEN`.

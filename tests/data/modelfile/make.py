@@ -57,7 +57,7 @@ def trees(x, y, **known):
 
 
 def hierarchical(x, y, **known):
-    from errcomp.calibration.estimators.bayesian import BayesianResidual
+    from errcomp.calibration.estimators.bayesian.residual import BayesianResidual
 
     short = {"draws": 60, "tune": 300, "chains": 2, "check": "ignore"}
     return BayesianResidual(launch=(0,), offset=1, seed=1, cores=1, **short).fit(x, y, **known)
