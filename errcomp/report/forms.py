@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from errcomp.report.model import Cell, Form, Tone, key_text
+from errcomp.report.model import Cell, Form
 from errcomp.results import Estimate, Written, format_change, format_fraction, format_number
 
 __all__ = [
@@ -17,13 +17,11 @@ __all__ = [
     "estimate",
     "finite_percent",
     "fixed",
-    "key",
     "number",
     "p_value",
     "percent",
     "significant",
     "text",
-    "word",
 ]
 
 #: What stands where there is no figure.
@@ -46,10 +44,6 @@ def _figure(written: Written, value: float) -> Cell:
 
 def _text(value: Any) -> Cell:
     return Cell("" if value is None else str(value))
-
-
-def _key(value: Any) -> Cell:
-    return Cell(key_text(value))
 
 
 def _estimate(value: Estimate | None) -> Cell:
@@ -103,17 +97,6 @@ def fixed(decimals: int) -> Form:
     return Form(lambda value: _figure(Written(f"{value:.{decimals}f}"), value), right=True)
 
 
-def word(tones: dict[str, Tone]) -> Form:
-    """Return the form of words, some of which have a tone.
-
-    Examples
-    --------
-    >>> word({"expired": "bad"}).write("expired").tone
-    'bad'
-    """
-    return Form(lambda value: Cell(str(value), tone=tones.get(str(value), "plain")))
-
-
 def _finite_percent(value: float) -> Cell:
     return _percent(value if math.isfinite(value) else None)
 
@@ -151,8 +134,6 @@ def _first_number(text: str) -> float | None:
 
 #: Text as it is.
 text = Form(_text)
-#: A value of a key of the user's.
-key = Form(_key)
 #: An `Estimate` with its interval.
 estimate = Form(_estimate, right=True)
 #: A whole number.
