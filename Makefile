@@ -24,7 +24,8 @@ demo: $(RUN)
 
 # What the documentation shows is run by `make docs`.
 test: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal --mpl -m "not slow and not spark" tests --ignore=tests/docs --doctest-modules errcomp
+	$(PYTEST) -q -n 2 --dist worksteal --mpl -m "not slow and not spark" tests --ignore=tests/docs \
+	    --doctest-modules errcomp examples
 
 # That intervals cover, detectors keep quiet and estimators recover what was planted; then what
 # must hold of any input, on many more of them.
@@ -35,11 +36,12 @@ simulations: $(DEV)
 
 # Apart: one engine that takes as long as all the others together, and needs Java.
 spark: $(DEV)
-	$(PYTEST) -q -m spark tests/scale
+	$(PYTEST) -q -m spark tests/tables/engine
 
 # Apart: counting covered lines makes tests half as slow again.
 coverage: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not spark" tests --ignore=tests/docs --doctest-modules errcomp \
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not spark" tests --ignore=tests/docs \
+	    --doctest-modules errcomp examples \
 	    --cov --cov-report=term --cov-fail-under=95
 
 install: $(DEV)

@@ -18,7 +18,7 @@ import environments
 import numpy as np
 
 from errcomp.metrics.intervals import estimate
-from errcomp.metrics.intervals._resample import deviations
+from errcomp.metrics.intervals._smooth import deviations
 
 RESAMPLES = 9_999
 LIMITS = {2_000: 0.15, 20_000: 1.0}

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 from scipy.stats import kendalltau
 
-from errcomp.metrics.intervals.correlations import correlation_bounds
+from errcomp.metrics.intervals.direct import correlation_bounds
 
 LEVEL = 0.95
 SIZES = (8, 10, 20, 50, 200)

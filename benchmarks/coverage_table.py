@@ -20,11 +20,10 @@ import numpy as np
 from scipy import special, stats
 
 from errcomp.metrics import figure
-from errcomp.metrics._numeric import Checked
-from errcomp.metrics.intervals import _counts, _kinds, _smooth
-from errcomp.metrics.intervals._features import SMOOTH, smooth
-from errcomp.metrics.intervals._resample import deviations
+from errcomp.metrics.intervals import _kinds, _smooth, direct
+from errcomp.metrics.intervals._smooth import SMOOTH, deviations, smooth
 from errcomp.metrics.intervals.dependence import Dependence, dependence
+from errcomp.metrics.pointwise import Checked
 
 SIZES = (3, 4, 5, 8, 10, 15, 20, 50, 100, 200)
 CLUSTERS = (3, 4, 5, 6, 8, 10, 20, 40)
@@ -247,12 +246,12 @@ def of_counts_in_clusters(job: tuple) -> tuple:
         tried += 1
         error = np.abs(np.log(data.predicted / data.measured))
         if kind == "quantile":
-            bounds = _counts.quantile_in_clusters(error, q, code, LEVEL)
+            bounds = direct.quantile_in_clusters(error, q, code, LEVEL)
             none += bounds is None
             hits += bounds is not None and bounds[0] <= target <= bounds[1]
         else:
             inside = (error <= target).astype(float)
-            n_eff = _counts.effective_n(np.bincount(code, inside), np.bincount(code) * 1.0, LEVEL)
+            n_eff = direct.effective_n(np.bincount(code, inside), np.bincount(code) * 1.0, LEVEL)
             low, high = _kinds.SHARES[kind](inside.mean() * n_eff, n_eff, LEVEL)
             hits += low <= q <= high
     return job, np.asarray([hits / max(tried - none, 1)])

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from errcomp.halflife.steps import scan as scan
-from errcomp.halflife.steps.batch import Batch
+from errcomp.halflife.steps.scan import Batch
 from errcomp.halflife.steps.summary import search
 
 TABLE = Path(__file__).resolve().parents[1] / "errcomp" / "halflife" / "step_null.json"

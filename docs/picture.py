@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import errcomp as ec
-from errcomp.report.audit_figures import claimed
-from errcomp.report.figures import save
+from errcomp.claims.view.figures import claimed
+from errcomp.propagation.view.figures import save
 
 
 def main(target: Path) -> None:

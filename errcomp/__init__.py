@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from errcomp.readers import read as read
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
-    from errcomp.scale.scanning import scan as scan
     from errcomp.summary import summarize as summarize
     from errcomp.tables import History as History
     from errcomp.tables import Kernels as Kernels
     from errcomp.tables import Pairs as Pairs
     from errcomp.tables import Runs as Runs
+    from errcomp.tables.engine.scanning import scan as scan
 
 __version__ = "0.1.0"
 
@@ -51,7 +51,7 @@ _HOMES = {
     "propagate": "errcomp.propagation.propagating",
     "read": "errcomp.readers",
     "replicate_survey": "errcomp.claims.replicate",
-    "scan": "errcomp.scale.scanning",
+    "scan": "errcomp.tables.engine.scanning",
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
 }

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from importlib.abc import Loader
+else:
+    Loader = object  # importlib.abc takes longer to import than the rest of this together
 
 #: Room → modules that stood in the package beside it.
 _ROOMS = {
@@ -22,30 +25,118 @@ _ROOMS = {
         "scale_sim sparseloop timeloop triosim"
     ),
     "readers.serving": "aiconfigurator blis echo frontier llmservingsim mlperf vidur",
-    "readers.learned": "granite habitat help litepred neusight nn_meter survey survey_runs tvm",
+    "readers.learned": "granite habitat help litepred neusight nn_meter survey tvm",
     "readers.collectives": "astra_sim chakra nccl_tests simai",
-    "halflife.estimators": "accelerated decay expiry parametric pooled survival turnbull",
+    "halflife.estimators": "decay expiry parametric pooled survival turnbull",
     "halflife.drift": "age trajectory variogram",
     "halflife.steps": "environment",
-    "halflife.gate": "checking recalibration",
-    "calibration.estimators": (
-        "baselines boosted forest hierarchical linear members spread stacking trees"
-    ),
-    "calibration.bands": "conformal exchangeability unlike",
-    "calibration.evaluation": "nesting scoring splits",
-    "propagation.errors": "assumptions components fitting given reference_chain tails",
+    "halflife.gate": "checking",
+    "calibration.bands": "conformal exchangeability",
+    "calibration.evaluation": "scoring splits",
+    "propagation.errors": "components fitting reference_chain tails",
     "propagation.graph": "canonical maxima",
+    "tables.memory": "history history_columns kernels pairs runs",
+    "cli.commands": (
+        "audit calibrate claims completion datasets doctor halflife history ingest join metrics "
+        "predict propagate readers replicate report"
+    ),
 }
 #: Modules that have another name today.
 _RENAMED = {
+    "calibration.baselines": "calibration.estimators.linear.baselines",
     "calibration.bayesian": "calibration.estimators.bayesian.residual",
+    "calibration.boosted": "calibration.estimators.boosted.residual",
+    "calibration.forest": "calibration.estimators.boosted.trees",
+    "calibration.hierarchical": "calibration.estimators.bayesian.hierarchical",
+    "calibration.devices": "calibration.features",
+    "calibration.linear": "calibration.estimators.linear.baselines",
+    "calibration.members": "calibration.estimators",
+    "calibration.modelfile.arrays": "calibration.modelfile.container",
+    "calibration.modelfile.hashing": "calibration.modelfile",
+    "calibration.modelfile.units": "calibration.modelfile",
+    "calibration.modelfile.manifest": "calibration.modelfile",
+    "calibration.modelfile.storing": "calibration.modelfile",
+    "calibration.nesting": "calibration.composition",
+    "calibration.stacking": "calibration.evaluation.scoring",
+    "calibration.training": "calibration.fitted",
+    "calibration.trees": "calibration.estimators.boosted.trees",
+    "calibration.unlike": "calibration.fitted",
     "readers.ingesting": "readers.core.ingest",
-    "halflife.series_half_life": "halflife.estimators.series",
+    "readers.listing": "readers.core.registry",
+    "halflife.series_half_life": "halflife.estimators.expiry",
+    "halflife.estimators.series": "halflife.estimators.expiry",
+    "halflife.accelerated": "halflife.estimators.parametric",
+    "halflife.estimators.accelerated": "halflife.estimators.parametric",
+    "halflife.carried": "halflife.carried_over",
+    "readers.names": "readers.joining",
+    "readers.survey_runs": "readers.learned.survey",
     "halflife.outlook": "halflife.forecast",
     "calibration.kernel_corrections": "calibration.kernels",
-    "propagation.errormodel": "propagation.errors.model",
+    "propagation.assumptions": "propagation.errors.components",
+    "propagation.errormodel": "propagation.errors",
+    "propagation.given": "propagation.errors",
+    "propagation.graph.algebra": "propagation.graph",
+    "propagation.graph.fixed": "propagation.graph.nodes",
+    "propagation.graph.prediction": "propagation.graph.document",
     "halflife.design": "halflife.panel",
-    "drivers.multiple": "stats.multiple",
+    "halflife.recalibration": "halflife.gate.checking",
+    "halflife.study": "halflife.fitting",
+    "drivers.multiple": "stats.significance",
+    "report.audit_figures": "claims.view.figures",
+    "report.calibration_figures": "calibration.view.figures",
+    "report.documents": "documents",
+    "report.figures": "propagation.view.figures",
+    "report.halflife_figures": "halflife.view.figures",
+    "scale": "tables.engine",
+    "scale.auditing": "claims.auditing",
+    "scale.history": "tables.engine.history",
+    "scale.kernels": "tables.engine.kernels",
+    "scale.pair_totals": "tables.engine.pairs",
+    "scale.pairs": "tables.engine.pairs",
+    "scale.scanning": "tables.engine.scanning",
+    "scale.summary": "summary",
+    "tables.dates": "tables.columns",
+    "tables.kernel_columns": "tables.memory.kernels",
+    "caveats.totals": "caveats.comparisons",
+    "caveats.units": "caveats.sample",
+    "claims.search.bits": "claims.search.lattice",
+    "claims.search.configurations": "claims.search.keys",
+    "claims.search.edges": "claims.search.rules",
+    "claims.search.null": "claims.search.chance",
+    "claims.search.results": "claims.search",
+    "claims.search.subsets": "claims.search.scan",
+    "claims.search.search": "claims.search",
+    "claims.replicate.coverage": "claims.replicate.judgements",
+    "claims.replicate.levels": "claims.replicate.neusight",
+    "claims.replicate.published": "claims.replicate.neusight",
+    "claims.replicate.results": "claims.replicate.judging",
+    "claims.replicate.rules": "claims.replicate.neusight",
+    "claims.replicate.timeloop": "claims.replicate.runs",
+    "metrics.aggregate": "metrics",
+    "metrics.intervals.correlations": "metrics.intervals.direct",
+    "metrics.signed": "metrics.moments",
+    "metrics.squared": "metrics.moments",
+    "datasets.neusight_kernels": "datasets.neusight",
+    "datasets.ort_cpu": "datasets.measured",
+    "datasets.ort_releases": "datasets.measured",
+    "datasets.torch_cpu": "datasets.measured",
+}
+#: Functions of a module whose parts stand beside what they show.
+_SPLIT = {
+    "errcomp.report.result_figures": {
+        "cells": "claims.view.replication.cells",
+        "contrasts": "drivers.view.contrasts",
+        "forecast": "halflife.view.curves.forecast",
+        "matches": "claims.view.search.matches",
+        "predictions": "calibration.view.predictions.predictions",
+        "shifts": "halflife.view.check.shifts",
+        "summary": "summary.view.summary_figure",
+    },
+    "errcomp.report.showing": {
+        "html": "report.shown.Shown._repr_html_",
+        "plot": "report.shown.Shown.plot",
+        "text": "report.shown.Shown.__str__",
+    },
 }
 _TODAY = {f"errcomp.{old}": f"errcomp.{new}" for old, new in _RENAMED.items()} | {
     f"errcomp.{room.rpartition('.')[0]}.{name}": f"errcomp.{room}.{name}"
@@ -54,7 +145,7 @@ _TODAY = {f"errcomp.{old}": f"errcomp.{new}" for old, new in _RENAMED.items()} |
 }
 
 
-class _Alias(MetaPathFinder, Loader):
+class _Alias(Loader):
     """Finds a module under the name that it had."""
 
     def __init__(self) -> None:
@@ -63,9 +154,11 @@ class _Alias(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in _TODAY else None
+        return ModuleSpec(fullname, self) if fullname in _TODAY or fullname in _SPLIT else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        if spec.name in _SPLIT:
+            return _parts(spec.name)
         today = _TODAY[spec.name]
         warnings.warn(f"{spec.name} is now {today}", DeprecationWarning, stacklevel=2)
         module = import_module(today)
@@ -75,10 +168,22 @@ class _Alias(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The machinery has put the spec of the old name into the module.
         assert module.__spec__ is not None  # put there just now
+        if module.__spec__.name in _SPLIT:
+            return
         module.__spec__ = self._specs.pop(module.__spec__.name)
 
 
+def _parts(name: str) -> ModuleType:
+    """Return a module of functions that stand in several today."""
+    warnings.warn(f"{name} is no module any more: see .plot() of results", DeprecationWarning, 2)
+    module = ModuleType(name)
+    for function, today in _SPLIT[name].items():
+        setattr(module, function, resolve_name(f"errcomp.{today}"))
+    return module
+
+
 def install() -> None:
-    """Let old names import; where a module is found otherwise, it is not asked."""
+    """Let old names import."""
     if not any(isinstance(finder, _Alias) for finder in sys.meta_path):
-        sys.meta_path.append(_Alias())
+        # First: a package that moved would otherwise give its modules out under both names.
+        sys.meta_path.insert(0, _Alias())

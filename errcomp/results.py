@@ -15,6 +15,9 @@ __all__ = [
     "format_change",
     "format_fraction",
     "format_number",
+    "why_none",
+    "written_change",
+    "written_fraction",
 ]
 
 #: From here on a number, or a percentage, is written with an exponent: nobody counts more digits.
@@ -81,8 +84,12 @@ def format_fraction(value: float) -> str:
     >>> format_fraction(2e-7), format_fraction(-0.0), format_fraction(12345.6)
     ('<0.01 %', '0.00 %', '1.23e+06 %')
     """
-    text = _percent(100 * value, 2)
-    return text if math.isnan(value) else f"{text} %"
+    return written_fraction(value).text
+
+
+def written_fraction(value: float) -> Written:
+    """Return the parts of what `format_fraction` writes."""
+    return Written(_percent(100 * value, 2), "" if math.isnan(value) else " %")
 
 
 def format_change(
@@ -95,13 +102,20 @@ def format_change(
     >>> format_change(0.0207), format_change(-0.0004), format_change(0.021, -0.0033, 0.05)
     ('+2.1 %', '>-0.1 %', '+2.1 % [-0.3, 5.0]')
     """
+    return written_change(value, low, high, unit=unit).text
+
+
+def written_change(
+    value: float, low: float | None = None, high: float | None = None, *, unit: str = " %"
+) -> Written:
+    """Return the parts of what `format_change` writes."""
     text = _percent(100 * value, 1)
     if math.isnan(value):
-        return text
-    text = f"{'+' if value > 0 and not text.startswith('<') else ''}{text}{unit}"
+        return Written(text)
+    number = f"{'+' if value > 0 and not text.startswith('<') else ''}{text}"
     if low is None or high is None:
-        return text
-    return f"{text} [{_percent(100 * low, 1)}, {_percent(100 * high, 1)}]"
+        return Written(number, unit)
+    return Written(number, unit, _percent(100 * low, 1), _percent(100 * high, 1))
 
 
 def _not_a_figure(value: float) -> str:
@@ -347,3 +361,18 @@ class Estimate:
             f"{self.figure}_low": self.low,
             f"{self.figure}_high": self.high,
         }
+
+
+def why_none(value: float, low: float | None, method: str) -> bool:
+    """Say whether a method tells why these pairs have no value, or no valid interval.
+
+    Examples
+    --------
+    >>> why_none(0.1, None, "no interval: 2 models say too little about others")
+    True
+    >>> why_none(0.1, None, "no interval for a maximum")
+    False
+    """
+    return value != value or (
+        low is None and method.startswith(("no interval:", "no interval from"))
+    )

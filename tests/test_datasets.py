@@ -45,7 +45,7 @@ def two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         build=lambda source: files,
     )
     monkeypatch.setitem(datasets._MODULES, "pair_of_tables", "errcomp.datasets.neusight")
-    monkeypatch.setattr(neusight, "SPEC", spec)
+    monkeypatch.setitem(neusight.SPECS, "pair_of_tables", spec)
 
 
 def small_artifact(

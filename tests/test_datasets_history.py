@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from errcomp import datasets
-from errcomp.datasets._measured import HISTORY_COLUMNS
+from errcomp.datasets.measured import HISTORY_COLUMNS
 from errcomp.errors import InputError
 from errcomp.tables import History
 

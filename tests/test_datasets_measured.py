@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from errcomp import datasets
-from errcomp.datasets._measured import COLUMNS
+from errcomp.datasets.measured import COLUMNS
 from errcomp.errors import InputError
 
 MEASURED = {"ort-cpu": "onnxruntime", "torch-cpu": "torch"}

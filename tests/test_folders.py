@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.system.folders import SUMS, check_free, replacing_folder, write_sums
+from errcomp.system.files import SUMS, check_free, replacing_folder, write_sums
 
 HEADING = "# Made here"
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
+from pkgutil import resolve_name
 
 import pytest
 
-from errcomp._moved import _TODAY
+from errcomp._moved import _SPLIT, _TODAY
 from errcomp.errors import MissingExtraError
 
 
@@ -18,10 +20,23 @@ def test_an_old_name_is_the_module_of_today_and_warns(old: str) -> None:
     except MissingExtraError as missing:
         pytest.skip(str(missing))
     spec = today.__spec__
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module(old.rpartition(".")[0])  # which may have moved as well
     sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning, match=f"{old} is now {_TODAY[old]}"):
         assert importlib.import_module(old) is today
     assert today.__spec__ is spec
+    sys.modules.pop(old)
+
+
+@pytest.mark.parametrize("old", sorted(_SPLIT))
+def test_functions_of_a_module_that_was_split_are_those_of_today(old: str) -> None:
+    sys.modules.pop(old, None)
+    with pytest.warns(DeprecationWarning, match=f"{old} is no module any more"):
+        module = importlib.import_module(old)
+    for name, today in _SPLIT[old].items():
+        assert getattr(module, name) is resolve_name(f"errcomp.{today}")
     sys.modules.pop(old)
 
 

@@ -151,7 +151,7 @@ def test_missing_clusters_say_so() -> None:
     data = {**DATA, "model": [None, *DATA["model"][1:]]}
     mape = summarize(data, figures="mape", cluster="model").pooled.figures["mape"]
     assert mape.low is None
-    assert mape.method.startswith("no interval: model is missing in row 1, counted")
+    assert mape.method.startswith("no interval: the key model is missing in row 1, counted")
 
 
 def test_by_default_models_and_devices_that_cross_are_both_drawn() -> None:

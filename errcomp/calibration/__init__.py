@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     )
     from errcomp.calibration.composition import Composition as Composition
     from errcomp.calibration.composition import evaluate_composition as evaluate_composition
+    from errcomp.calibration.estimators import BASELINES as BASELINES
     from errcomp.calibration.estimators.bayesian.residual import (
         BayesianResidual as BayesianResidual,
     )
-    from errcomp.calibration.estimators.boosted import BoostedResidual as BoostedResidual
-    from errcomp.calibration.estimators.members import BASELINES as BASELINES
+    from errcomp.calibration.estimators.boosted.residual import BoostedResidual as BoostedResidual
     from errcomp.calibration.evaluation import Evaluation as Evaluation
     from errcomp.calibration.evaluation import evaluate as evaluate
     from errcomp.calibration.features import FEATURES as FEATURES
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 #: Public names and the module each lives in; imported at first use.
 _HOMES = {
-    "BASELINES": "estimators.members",
+    "BASELINES": "estimators",
     "BayesianResidual": "estimators.bayesian.residual",
-    "BoostedResidual": "estimators.boosted",
+    "BoostedResidual": "estimators.boosted.residual",
     "Composition": "composition",
     "CompositionModel": "fitted",
     "CorrectedKernels": "kernels",

@@ -2,40 +2,222 @@ r"""Fits the composition of runs: models, their stack, and bands calibrated on r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
-from errcomp.calibration.estimators.members import BASELINES, MEMBERS, check_estimators, fit_member
-from errcomp.calibration.estimators.stacking import combined, stack_weights
+from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, PortableModel, Task
+from errcomp.calibration.estimators import (
+    BASELINES,
+    STACK,
+    check_estimators,
+    default_estimators,
+    fit_member,
+    fitted_for,
+    stacked,
+)
+from errcomp.calibration.estimators import estimators as all_estimators
 from errcomp.calibration.evaluation import Evaluation, Predict, evaluate, training_parts
-from errcomp.calibration.evaluation.nesting import Fits, Mask
+from errcomp.calibration.evaluation.scoring import combined, stack_weights
+from errcomp.calibration.features import disturbed, fit_features, names_per_run
 from errcomp.calibration.fitted import (
     REGIMES,
     CompositionModel,
     Regime,
+    Training,
     band_ends,
     member_quantiles,
     widened,
 )
+from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.modelfile import fingerprint
 from errcomp.calibration.predictions import Predictions
-from errcomp.calibration.preparing import usable_runs
-from errcomp.calibration.training import Training
-from errcomp.errors import InputError
-from errcomp.system.processes import Progress, count_jobs
+from errcomp.calibration.preparing import Preparation, Prepared, joined, runs_at, usable_runs
+from errcomp.errors import ErrcompError, InputError
+from errcomp.system.processes import Progress, Steps, count_jobs, map_jobs
 from errcomp.tables import Kernels
 from errcomp.tables.units import seconds_in
 
-__all__ = ["Composition", "evaluate_composition"]
+#: Which runs of the table, shape (runs of the table,).
+Mask = NDArray[np.bool_]
+
+#: With fewer groups none is left out; corrections of kernels are then judged on parts of the runs.
+_FEWEST_GROUPS = 3
+_PARTS = 5
+
+
+class Fits:
+    """Fits to parts of one table.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Of runs that were measured end to end.
+    task : {"composition", "prediction"}
+    seed, cores : int
+    """
+
+    def __init__(self, kernels: Kernels, task: Task, *, seed: int, cores: int) -> None:
+        self.kernels = kernels
+        self.task: Task = task
+        self.seed, self.cores = seed, cores
+        self._names = np.asarray(kernels.runs, dtype=object).astype(str)
+        self._keys = {
+            name: names_per_run(kernels, name).astype(str) for name in ("model", "device")
+        }
+        usable = ~(np.isnan(kernels.predicted) | np.isnan(kernels.measured))
+        self._correctable = np.bincount(kernels.codes("run"), usable, kernels.n_runs) > 0
+        self._kept: dict[tuple[str, bytes], Any] = {}
+
+    def which(self, kernels: Kernels) -> Mask:
+        """Return which runs of the table these kernels are of."""
+        return np.isin(self._names, np.asarray(kernels.runs, dtype=object).astype(str))
+
+    def at(self, runs: Mask) -> Kernels:
+        """Return the kernels of some runs."""
+        return self.kernels if runs.all() else runs_at(self.kernels, runs)
+
+    def prepared(self, runs: Mask) -> tuple[Preparation, Prepared]:
+        """Learn the preparation from some runs; return it with their own design.
+
+        In that design the kernels of each run are corrected as those of a new run are: without
+        its model (or device, or part of the runs, where there are too few).
+        """
+        return self._once("prepared", runs, lambda: self._prepared(runs))  # type: ignore[no-any-return]
+
+    def portable(self, name: str, runs: Mask) -> PortableModel:
+        """Fit a model to some runs, with few draws, and keep what predicts."""
+
+        def fit() -> PortableModel:
+            design = self.prepared(runs)[1].design
+            return _portable((name, design), seed=self.seed, cores=self.cores)
+
+        return self._once(name, runs, fit)  # type: ignore[no-any-return]
+
+    def labels(self, key: str, runs: Mask) -> Names:
+        """Return the model or the device of some runs."""
+        return self._keys[key][runs]
+
+    def ahead(
+        self, names: Sequence[str], parts: Sequence[Mask], n_jobs: int
+    ) -> Iterator[tuple[int, int]]:
+        """Fit these models to these parts in several processes, for `portable` to find.
+
+        Yields how many fits are done and how many there are. What cannot be fitted is left to
+        whoever asks for it, and is told why.
+        """
+        different = _different(parts)
+        corrected = _different(
+            [
+                one
+                for runs in different
+                if (apart := self._apart(runs))
+                for one in (runs, *(runs & ~part for part in apart))
+            ]
+        )
+        total = len(corrected) + len(different) * len(names)
+        correct = partial(_if_possible, partial(_correction, self.kernels))
+        found = map_jobs(correct, (runs & self._correctable for runs in corrected), n_jobs=n_jobs)
+        for done, (runs, correction) in enumerate(zip(corrected, found, strict=True), 1):
+            self._keep("kernels", runs, correction)
+            yield done, total
+        designs = [
+            (runs, prepared[1].design)
+            for runs in different
+            if (prepared := _if_possible(self.prepared, runs)) is not None
+        ]
+        # Models first: joblib replaces a process that grows after its first work, and what PyMC
+        # has compiled in it is lost.
+        ordered = sorted(names, key=lambda name: all_estimators()[name].role != "model")
+        wanted = [(name, *one) for name in ordered for one in designs]
+        # Each process has its core: what is drawn does not depend on their number.
+        fit = partial(_if_possible, partial(_portable, seed=self.seed, cores=1))
+        found = map_jobs(fit, ((name, design) for name, _, design in wanted), n_jobs=n_jobs)
+        first = total - len(wanted) + 1
+        for done, ((name, runs, _), fitted) in enumerate(zip(wanted, found, strict=True), first):
+            self._keep(name, runs, fitted)
+            yield done, total
+
+    def _keep(self, what: str, runs: Mask, found: Any) -> None:
+        if found is not None:
+            self._once(what, runs, lambda: found)
+
+    def _once(self, what: str, runs: Mask, make: Callable[[], Any]) -> Any:
+        key = (what, _name(runs))
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def _prepared(self, runs: Mask) -> tuple[Preparation, Prepared]:
+        inside = self.at(runs)
+        state = fit_features(inside, task=self.task)
+        plain = Preparation(state)
+        parts = self._apart(runs)
+        if not parts:
+            return plain, plain.prepare(inside)
+        pieces = [
+            Preparation(state, self._correction(runs & ~part)).prepare(self.at(part))
+            for part in parts
+        ]
+        order = np.argsort(np.concatenate([np.flatnonzero(part) for part in parts]))
+        whole = joined(pieces, order)
+        typical = float(np.median(whole.spread))
+        return Preparation(state, self._correction(runs), typical), whole
+
+    def _correction(self, runs: Mask) -> KernelCorrection:
+        return self._once(  # type: ignore[no-any-return]
+            "kernels", runs, lambda: _correction(self.kernels, runs & self._correctable)
+        )
+
+    def _apart(self, runs: Mask) -> list[Mask]:
+        """Divide runs into those corrected without each other; none where nothing is."""
+        if self.task == "composition":
+            return []
+        groups = self._groups(runs)
+        parts = [runs & (groups == group) for group in np.unique(groups[runs])]
+        correctable = all((runs & ~part & self._correctable).any() for part in parts)
+        return parts if correctable else []
+
+    def _groups(self, runs: Mask) -> Names:
+        for names in self._keys.values():
+            if len(np.unique(names[runs])) >= _FEWEST_GROUPS:
+                return names
+        return (np.arange(len(runs)) % _PARTS).astype(str)
+
+
+def _name(runs: Mask) -> bytes:
+    return np.packbits(runs).tobytes()
+
+
+def _portable(what: tuple[str, Design], *, seed: int, cores: int) -> PortableModel:
+    name, design = what
+    return fit_member(name, design, seed=seed, cores=cores, quick=True).portable_
+
+
+def _correction(kernels: Kernels, runs: Mask) -> KernelCorrection:
+    """Learn corrections from runs that nothing disturbed, where there are such."""
+    inside = kernels if runs.all() else runs_at(kernels, runs)
+    fine = ~disturbed(inside, fit_features(inside, task="prediction"))
+    return KernelCorrection().fit(runs_at(inside, fine) if fine.any() else inside)
+
+
+def _different(parts: Sequence[Mask]) -> list[Mask]:
+    return list({_name(runs): runs for runs in parts}.values())
+
+
+def _if_possible(fit: Callable[[Any], Any], what: Any) -> Any:
+    try:
+        return fit(what)
+    except ErrcompError:
+        return None
+
 
 _MEDIAN = QUANTILES.index(0.5)
-#: Below this many runs no model is fitted, and below this many groups none is left out.
+#: Below this many runs no model is fitted.
 _FEWEST_RUNS = 8
-_FEWEST_GROUPS = 3
 
 
 class Composition:
@@ -76,7 +258,7 @@ class Composition:
         self,
         *,
         task: Task = "composition",
-        estimators: Sequence[str] = (*MEMBERS, "stack"),
+        estimators: Sequence[str] = default_estimators(),
         seed: int = 0,
         cores: int = 2,
     ) -> None:
@@ -117,7 +299,7 @@ class Composition:
         preparation, prepared = fits.prepared(runs)
         self.design_ = design = prepared.design
         folds = {regime: _folds(getattr(design, key)) for regime, key in REGIMES.items()}
-        steps = _Steps(progress, len(fitted) * (1 + sum(map(len, folds.values()))))
+        steps = Steps(progress, len(fitted) * (1 + sum(map(len, folds.values()))))
         members = {}
         self.members_: dict[str, Any] = {}
         for name in fitted:
@@ -130,7 +312,7 @@ class Composition:
         self.left_out_ = {
             regime: _left_out(fits, runs, fitted, parts, steps) for regime, parts in folds.items()
         }
-        weights = self._weights(design) if "stack" in names else {}
+        weights = self._weights(design) if STACK.name in names else {}
         self.model_ = CompositionModel(
             preparation=preparation,
             members=members,
@@ -145,10 +327,7 @@ class Composition:
     def _names(self) -> tuple[tuple[str, ...], list[str]]:
         """Return the estimators that can be asked for, and those that are fitted."""
         names = check_estimators([*BASELINES, *self.estimators])
-        fitted = [n for n in names if n != "stack"]
-        if "stack" in names:
-            fitted = [*dict.fromkeys([*fitted, *MEMBERS])]
-        return names, fitted
+        return names, fitted_for(names)
 
     def predict(self, kernels: Kernels, *, estimator: str | None = None) -> Predictions:
         """Predict runs; see `CompositionModel.predict`."""
@@ -156,23 +335,21 @@ class Composition:
 
     def _weights(self, design: Design) -> dict[Regime, dict[str, float]]:
         """Weigh the models of the stack by how they did on runs left out."""
+        members = stacked()
         found = {}
         truth = np.log(design.measured)
         for regime, key in REGIMES.items():
-            each = np.stack([self.left_out_[regime][name] for name in MEMBERS])
+            each = np.stack([self.left_out_[regime][name] for name in members])
             there = np.isfinite(each).all(axis=(0, 2))
-            weights = np.full(len(MEMBERS), 1 / len(MEMBERS))
+            weights = np.full(len(members), 1 / len(members))
             if there.any():
                 groups = getattr(design, key)[there]
                 weights = stack_weights(each[:, there], truth[there], groups, QUANTILES)
-            found[regime] = dict(zip(MEMBERS, weights.tolist(), strict=True))
+            found[regime] = dict(zip(members, weights.tolist(), strict=True))
         return found
 
     def _bands(
-        self,
-        design: Design,
-        names: Sequence[str],
-        weights: Mapping[Regime, Mapping[str, float]],
+        self, design: Design, names: Sequence[str], weights: Mapping[Regime, Mapping[str, float]]
     ) -> dict[tuple[str, Regime], Any]:
         """Calibrate the bands of each estimator on the runs left out, for each regime."""
         from errcomp.calibration.bands.conformal import GroupConformal
@@ -182,9 +359,9 @@ class Composition:
         modes = len(set(design.mode.tolist())) > 1
         for regime, key in REGIMES.items():
             each = self.left_out_[regime]
-            if "stack" in names:
-                stacked = {name: each[name] for name in MEMBERS}
-                each = {**each, "stack": combined(stacked, weights[regime])}
+            if STACK.name in names:
+                members = {name: each[name] for name in weights[regime]}
+                each = {**each, STACK.name: combined(members, weights[regime])}
             for name in names:
                 quantiles = each[name]
                 there = np.isfinite(quantiles).all(axis=1)
@@ -202,20 +379,8 @@ class Composition:
         return found
 
 
-class _Steps:
-    """Counts fits for a progress bar."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self.progress, self.total, self.done = progress, total, 0
-
-    def step(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-
-
 def _left_out(
-    fits: Fits, runs: Mask, names: Sequence[str], folds: Sequence[Mask], steps: _Steps
+    fits: Fits, runs: Mask, names: Sequence[str], folds: Sequence[Mask], steps: Steps
 ) -> dict[str, Floats]:
     """Return quantiles of the log of the time of each run, its group left out of the fit."""
     found = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
@@ -237,12 +402,12 @@ def evaluate_composition(
     kernels: Kernels,
     *,
     task: Task = "composition",
-    estimators: Sequence[str] = (*MEMBERS, "stack"),
+    estimators: Sequence[str] = default_estimators(),
     splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
     seed: int = 0,
     cores: int = 2,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Judge `Composition` on what it has not seen; everything is fitted anew without it.
 
@@ -280,8 +445,8 @@ def _fitted_ahead(
     estimators: Sequence[str],
     splits: Sequence[str],
     n_jobs: int,
-    progress: Callable[[int, int], None] | None,
-) -> Callable[[int, int], None] | None:
+    progress: Progress | None,
+) -> Progress | None:
     """Make the fits of an evaluation in several processes; return what counts the rest.
 
     Folds share most of their fits: with each process a fold they would be made twice.

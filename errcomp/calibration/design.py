@@ -7,16 +7,24 @@ kernels:
 
 with end-to-end time e, count c and time of one instance t. It has no unit, so neither have the
 models; 0 says that the run takes as long as its kernels together.
+
+What the models share is here too: the protocols they follow, `Predicting` from what was fitted, and
+the checks of what they are given.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from errcomp.errors import InputError, describe_names, describe_rows
 
 __all__ = [
     "LEVELS",
@@ -120,6 +128,8 @@ class PortableModel(Protocol):
 class ResidualModel(Protocol):
     """A model of the log-ratio: scikit-learn's conventions, plus the device as a group.
 
+    `Predicting` gives it ``predict``, ``predict_quantiles`` and ``predict_interval``.
+
     ``fit`` checks its input with scikit-learn's validation where that is installed. Features may
     be NaN only where the model says so. A device that was not in the fit is answered at the level
     of all devices, with the wider band that belongs to it.
@@ -138,8 +148,63 @@ class ResidualModel(Protocol):
     ) -> Self:
         """Fit the log-ratios y, shape (n,), on the features X, shape (n, p)."""
 
+
+class Parameters:
+    """Parameters as scikit-learn has them: the arguments of ``__init__``, kept as they came."""
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        if cls.__init__ is object.__init__:
+            return []
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` is there because scikit-learn passes it."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Raises
+        ------
+        InputError
+            There is no such parameter; the message lists those that there are.
+        """
+        for name, value in params.items():
+            if name not in self._parameter_names():
+                raise InputError(
+                    f"{type(self).__name__} has no parameter {name!r}. Parameters: "
+                    f"{', '.join(self._parameter_names()) or 'none'}."
+                )
+            setattr(self, name, value)
+        return self
+
+
+class Predicting:
+    """Predicts from ``portable_``; the class that inherits it checks its input in `_features`."""
+
+    portable_: PortableModel
+
+    def _features(self, X: ArrayLike) -> Any:  # noqa: N803
+        if not hasattr(self, "portable_"):
+            raise InputError(f"{type(self).__name__} is not fitted yet. Call fit first.")
+        return as_features(X)
+
     def predict(self, X: ArrayLike, *, device: ArrayLike | None = None) -> Floats:  # noqa: N803
-        """Return the median of the log-ratio, shape (n,)."""
+        """Return the median of the log-ratio.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+            The features of the fit, in their order.
+        device : array_like of str, shape (n,), optional
+            One that was not in the fit, and none at all, is answered at the level of all devices.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        return self.predict_quantiles(X, (0.5,), device=device)[:, 0]
 
     def predict_quantiles(
         self,
@@ -148,7 +213,27 @@ class ResidualModel(Protocol):
         *,
         device: ArrayLike | None = None,
     ) -> Floats:
-        """Return quantiles, shape (n, len(q)), ascending in every row."""
+        """Return quantiles of the log-ratio, ascending in every row.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+        q : sequence of float
+            Probabilities, ascending.
+        device : array_like of str, shape (n,), optional
+
+        Returns
+        -------
+        ndarray, shape (n, len(q))
+
+        Raises
+        ------
+        InputError
+            The features are not those of the fit, or q are no ascending probabilities.
+        """
+        x = self._features(X)
+        names = None if device is None else as_names(device, len(x), "device")
+        return self.portable_.predict_quantiles(x, q, device=names)
 
     def predict_interval(
         self,
@@ -157,4 +242,241 @@ class ResidualModel(Protocol):
         *,
         device: ArrayLike | None = None,
     ) -> Floats:
-        """Return equal-tailed bands: shape (n, 2) for one level, (n, 2, levels) for several."""
+        """Return equal-tailed bands of the log-ratio.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+        level : float or sequence of float
+            Nominal coverage, in (0, 1).
+        device : array_like of str, shape (n,), optional
+
+        Returns
+        -------
+        ndarray, shape (n, 2) for one level, (n, 2, levels) for several
+            Lower and upper ends.
+
+        Raises
+        ------
+        InputError
+            A level is not between 0 and 1, or the features are not those of the fit.
+        """
+        levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
+        if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
+            raise InputError(
+                f"level must be a number between 0 and 1, or several, got {level!r}. A band that "
+                "covers nine of ten runs has level 0.9."
+            )
+        ends = np.stack([(1 - levels) / 2, (1 + levels) / 2])
+        q, at = np.unique(ends, return_inverse=True)
+        found = self.predict_quantiles(X, q.tolist(), device=device)[:, at.reshape(ends.shape)]
+        return found[:, :, 0] if np.ndim(level) == 0 else found
+
+
+def as_features(x: ArrayLike, columns: int | None = None) -> Floats:
+    """Return features as an array of shape (n, p); NaN is left to the model.
+
+    Raises
+    ------
+    InputError
+        They are no numbers, not two-dimensional, infinite, or not as many as in the fit.
+
+    Examples
+    --------
+    >>> as_features([[1, 2], [3, 4]], columns=2).shape
+    (2, 2)
+    """
+    try:
+        found = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"features must be numbers: {error}. Encode text as numbers.") from error
+    if found.ndim != 2:
+        raise InputError(
+            f"features must have one row per run and one column per feature, got the shape "
+            f"{found.shape}. Use .reshape(-1, 1) for one feature, .reshape(1, -1) for one run."
+        )
+    if columns is not None and found.shape[1] != columns:
+        raise InputError(
+            f"X has {found.shape[1]} features, but the model was fitted with {columns}. Give the "
+            "columns of the fit in their order."
+        )
+    bad = np.flatnonzero(np.isinf(found).any(axis=1))
+    if len(bad):
+        raise InputError(
+            f"features must not be infinite, got inf in {describe_rows(bad.tolist())}. Use NaN "
+            "where a value is unknown."
+        )
+    return found
+
+
+def as_targets(y: ArrayLike, rows: int) -> Floats:
+    """Return log-ratios as an array of shape (n,).
+
+    Raises
+    ------
+    InputError
+        They are not finite numbers, not one per row of the features, or fewer than two.
+
+    Examples
+    --------
+    >>> as_targets([0.1, -0.1], rows=2).tolist()
+    [0.1, -0.1]
+    """
+    try:
+        found = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"log-ratios must be numbers: {error}.") from error
+    if found.shape != (rows,):
+        raise InputError(
+            f"y must have one value per row of X, shape ({rows},), got {found.shape}. Give the "
+            "log-ratio of each run."
+        )
+    if rows < 2:
+        raise InputError(f"a fit needs at least two runs, got n_samples={rows}. Measure more runs.")
+    bad = np.flatnonzero(~np.isfinite(found))
+    if len(bad):
+        raise InputError(
+            f"log-ratios must be finite, got {found[bad[0]]} in {describe_rows(bad.tolist())}. "
+            "Leave out runs that were not measured."
+        )
+    return found
+
+
+def as_names(names: ArrayLike | None, rows: int, word: str) -> Names:
+    """Return names as an array of text, one per row; ``""`` where None stands, or was given.
+
+    Raises
+    ------
+    InputError
+        They are not one per row.
+
+    Examples
+    --------
+    >>> as_names(["H100", None], 2, "device").tolist()
+    ['H100', '']
+    """
+    found = np.full(rows, "", dtype=object)
+    if names is None:
+        return found
+    given = np.asarray(names, dtype=object)
+    if given.shape != (rows,):
+        raise InputError(
+            f"{word} must have one name per row of X, shape ({rows},), got {given.shape}. Use "
+            '"" where it is unknown.'
+        )
+    found[:] = ["" if name is None else str(name) for name in given]
+    return found
+
+
+def position(column: int | str, word: str, width: int, names: Sequence[str] | None) -> int:
+    """Return the position of a column, given by position, or by name where columns have names.
+
+    Raises
+    ------
+    InputError
+        There is no such column; the message lists those that there are.
+    """
+    if isinstance(column, str):
+        known = [] if names is None else [str(name) for name in names]
+        if column in known:
+            return known.index(column)
+        there = describe_names(known, wanted=column) if known else "none: X has no names"
+        raise InputError(f"{word} names the column {column!r}, which X lacks. Columns: {there}.")
+    if not isinstance(column, int | np.integer):
+        raise InputError(f"{word} must name columns or give positions, got {column!r}.")
+    if not 0 <= column < width:
+        raise InputError(f"{word} is column {column}, but X has columns 0 to {width - 1}.")
+    return int(column)
+
+
+def check_least(name: str, value: Any, least: int) -> None:
+    """Check a whole number.
+
+    Raises
+    ------
+    InputError
+        It is not one, or below the least.
+    """
+    if not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+
+
+def check_known(rows: Floats, used: Sequence[int], names: Sequence[Any], other: str) -> None:
+    """Raise InputError where a column that a model uses is NaN; `other` is a model that may."""
+    unknown = np.isnan(rows[:, used])
+    lost = np.flatnonzero(unknown.any(axis=1))
+    if len(lost):
+        column = used[int(unknown[lost[0]].argmax())]
+        raise InputError(
+            f"features must be known, got NaN in {describe_rows(lost.tolist())} (column "
+            f"{names[column]}). Leave the runs out, or use a model that allows unknown "
+            f"features{other}."
+        )
+
+
+def validated(estimator: Any, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:  # noqa: N803
+    """Return what scikit-learn's validation lets through; its refusal as an InputError.
+
+    NaN is let through: models say themselves where they take it.
+    """
+    from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
+
+    try:
+        found = validate_data(
+            estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options
+        )
+    except ValueError as error:
+        raise InputError(f"{error}") from error
+    return found
+
+
+def as_floats(values: ArrayLike, what: str, *, ndim: int, missing: bool = False) -> Floats:
+    """Return finite numbers of so many dimensions; NaN passes where values may be missing."""
+    try:
+        found = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be numbers in {ndim} dimension(s): {error}") from error
+    if found.ndim != ndim or not len(found):
+        raise InputError(
+            f"{what} must have {ndim} dimension(s) and one row at least, got shape {found.shape}."
+        )
+    bad = ~np.isfinite(found) & ~(np.isnan(found) & missing)
+    if bad.any():
+        rows = np.flatnonzero(bad.reshape(len(found), -1).any(axis=1))
+        raise InputError(
+            f"{what} must be finite, got {found[bad][0]} in {describe_rows(rows.tolist())}. "
+            "Leave these rows out, or find out where the value was lost."
+        )
+    return found
+
+
+def known_names(values: ArrayLike, what: str, n: int) -> NDArray[np.str_]:
+    """Return n names as text; a missing one is refused, as it would make a group of its own."""
+    found = np.asarray(values, dtype=object)
+    if found.shape != (n,):
+        raise InputError(f"{what} must be {n} names, one a row, got shape {found.shape}.")
+    bad = [i for i, name in enumerate(found) if name is None or name != name]
+    if bad:
+        raise InputError(
+            f"{what} must be known, got {found[bad[0]]} in {describe_rows(bad)}. "
+            "Name the group of these rows, or leave them out."
+        )
+    return np.array([str(name) for name in found])
+
+
+def as_groups(values: ArrayLike, what: str, n: int) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    """Return the distinct names in order and, of each row, the position of its name among them."""
+    names, index = np.unique(known_names(values, what, n), return_inverse=True)
+    return names, index.astype(np.int64)
+
+
+def as_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Return probabilities in strictly ascending order: they belong to columns in that order."""
+    found = tuple(levels)
+    good = all(isinstance(v, Real) and not isinstance(v, bool) and 0 < v < 1 for v in found)
+    if not found or not good or any(a >= b for a, b in pairwise(found)):
+        raise InputError(
+            f"levels must be numbers between 0 and 1 in ascending order, got {found!r}. "
+            "They belong to the columns of the bands, e.g. (0.5, 0.9)."
+        )
+    return tuple(float(v) for v in found)

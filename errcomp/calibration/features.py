@@ -14,33 +14,127 @@ with floor f, κ near 1 and s that is learnt. Features are without a unit or in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from errcomp.calibration.design import TASKS, Design, Floats, Task
-from errcomp.calibration.devices import figures_of
-from errcomp.calibration.kernels.runs import FLOOR_AT_MOST, Parts, elements, is_matmul
+from errcomp.calibration.design import TASKS, Design, Floats, Names, Task
 from errcomp.errors import InputError, describe_names
+from errcomp.results import Written
 from errcomp.tables import Kernels
 from errcomp.tables.units import seconds_in
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+#: No launch takes longer; a run without small kernels shows no floor of its own. Seconds.
+FLOOR_AT_MOST = 20e-6
+_FLOOR_QUANTILE = 0.1
+#: Loops of compilers are named after all that they fuse.
+_MATMUL = re.compile(
+    r"^(?!cpp_fused|triton_(?:poi|red|per)).*(?:linear|gemm|matmul|addmm|conv|dense|(?:^|::)b?mm$)",
+    re.IGNORECASE,
+)
 
 
-__all__ = [
-    "FEATURES",
-    "KERNEL_LAUNCHES",
-    "LAUNCHES",
-    "Feature",
-    "FeatureState",
-    "design",
-    "disturbed",
-    "fit_features",
-]
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Rows of kernels with the run of each, and sums over the rows of a run."""
+
+    run: NDArray[np.int64]
+    first: NDArray[np.int64]
+    count: Floats
+    times: Floats
+    total: Floats
+    instances: Floats
+
+    @classmethod
+    def of(cls, kernels: Kernels, task: Task) -> Parts:
+        """Collect the kernels of a table, in the task's columns."""
+        run = kernels.codes("run")
+        first = np.unique(run, return_index=True)[1]
+        given = kernels.measured if task == "composition" else kernels.predicted
+        _insist(kernels, given, task, run, first)
+        count = kernels.count.astype(np.float64)
+        total: Floats = np.bincount(run, count * given, len(first)).astype(np.float64)
+        if not (total > 0).all():
+            empty = kernels.run[first[total <= 0]].tolist()
+            raise InputError(
+                f"{kernels.prefix}all kernels of {_runs(empty)} take no time: there is nothing "
+                "to compose. Leave the run out, or give its kernels' times."
+            )
+        instances: Floats = np.bincount(run, count, len(first)).astype(np.float64)
+        return cls(run, first, count, given, total, instances)
+
+    def sums(self, values: NDArray[Any]) -> Floats:
+        """Add up over the rows of each run."""
+        return np.bincount(self.run, values, len(self.first)).astype(np.float64)
+
+    def complete(self, times: Floats) -> NDArray[np.bool_]:
+        """Return the runs whose kernels all have such a time."""
+        return np.equal(self.sums(np.isnan(times)), 0)
+
+    def floors(self, measured: Floats, second: float) -> Floats:
+        """Return the launch floor of each run: a quantile over instances, capped."""
+        order = np.lexsort((measured, self.run))
+        before = np.cumsum(self.count[order])
+        starts = np.concatenate([[0.0], np.cumsum(self.instances)[:-1]])
+        # The first row, by time, at which the tenth of the run's instances is reached.
+        wanted = starts + _FLOOR_QUANTILE * self.instances
+        return np.fmin(measured[order][np.searchsorted(before, wanted)], FLOOR_AT_MOST / second)
+
+    def slowness(self, kernels: Kernels) -> Floats:
+        """Log-ratio of measured to predicted time in matrix products; NaN where unknown."""
+        matmul = is_matmul(kernels)
+        measured = self.sums(np.where(matmul, self.count * kernels.measured, 0.0))
+        predicted = self.sums(np.where(matmul, self.count * kernels.predicted, 0.0))
+        known = (measured > 0) & (predicted > 0)
+        return np.log(np.where(known, measured, np.nan) / np.where(known, predicted, 1.0))
+
+
+def is_matmul(kernels: Kernels) -> NDArray[np.bool_]:
+    """Tell which kernels are bound by arithmetic: matrix products and convolutions."""
+    known = {name: bool(_MATMUL.search(name)) for name in set(kernels.kernel_class.tolist())}
+    return np.asarray([known[name] for name in kernels.kernel_class], dtype=bool)
+
+
+def elements(kernels: Kernels) -> Floats:
+    """Elements of each kernel's output, from a key ``shape`` such as 8x512x1024; NaN elsewhere."""
+    if "shape" not in kernels.keys:
+        return np.full(kernels.n, np.nan)
+    shapes = kernels.column("shape").astype(str)
+    known = {text: _product(text) for text in set(shapes.tolist())}
+    return np.asarray([known[text] for text in shapes], dtype=np.float64)
+
+
+def _product(shape: str) -> float:
+    """Multiply the dimensions of a shape."""
+    sizes = shape.split("x")
+    return float(np.prod([float(s) for s in sizes])) if all(map(str.isdecimal, sizes)) else np.nan
+
+
+def _insist(
+    kernels: Kernels, times: Floats, task: Task, run: NDArray[np.int64], first: NDArray[np.int64]
+) -> None:
+    """Refuse kernels without the time that the task adds up, and failed ones."""
+    word = "measured" if task == "composition" else "predicted"
+    lacking = kernels.run[first[np.unique(run[np.isnan(times)])]].tolist()
+    if lacking:
+        raise InputError(
+            f"{kernels.prefix}{_runs(lacking)} {'has' if len(lacking) == 1 else 'have'} kernels "
+            f"that were not {word}, so the sum of kernels is unknown. Leave them out, or choose "
+            f"the other task (composition adds measured kernels, prediction predicted ones)."
+        )
+    if kernels.incomplete:
+        raise InputError(
+            f"{kernels.prefix}the prediction of a kernel failed in "
+            f"{_runs(list(kernels.incomplete))}: their sums are too small. Leave them out."
+        )
+
+
+def _runs(names: list[str]) -> str:
+    return f"run{'s' if len(names) > 1 else ''} {describe_names(names)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +153,14 @@ class Feature:
         >>> Feature("total_ms", "log10 ms", "").said(3.0), Feature("training", "1", "").said(1.0)
         ('1e+03 ms', '1')
         """
-        if self.unit.startswith("log10 "):
-            return f"{10**value:.3g} {self.unit.removeprefix('log10 ')}"
-        return f"{value:.3g}" if self.unit == "1" else f"{value:.3g} {self.unit}"
+        parts, _ = self.written(value)
+        return parts.text
+
+    def written(self, value: float) -> tuple[Written, float]:
+        """Return the parts of what `said` writes, and the number that it is."""
+        unit = self.unit.removeprefix("log10 ")
+        number = value if unit == self.unit else 10**value
+        return Written(f"{number:.3g}", "" if unit == "1" else f" {unit}"), number
 
 
 #: Launching kernels, as a share of the run's kernels.
@@ -95,6 +194,9 @@ FEATURES = (
     Feature("device_bandwidth", "log10 GB/s", "of the memory, from the data sheet"),
     Feature("device_peak", "log10 TFLOP/s", "32-bit floats, from the data sheet"),
 )
+
+#: Of the columns of a design.
+FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
 
 #: Where nothing was measured: what launching a GPU kernel usually costs. Seconds.
 _FLOOR_NOMINAL = 7e-6
@@ -135,7 +237,7 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
         seen = parts.floors(kernels.measured, second) * second
         # Timers that are too coarse say 0, which is no floor.
         complete &= seen > 0
-        device = _key(kernels, "device", parts.first)[complete]
+        device = names_per_run(kernels, "device")[complete]
         seen = seen[complete]
         floor = float(np.median(seen)) if len(seen) else floor
         floors = {
@@ -193,12 +295,7 @@ def _excess(parts: Parts, kernels: Kernels, state: FeatureState) -> Floats:
     return np.where(excess > _SLOW_FROM * state.slow_scale, excess, 0.0)
 
 
-def design(
-    kernels: Kernels,
-    *,
-    task: Task,
-    state: FeatureState | None = None,
-) -> Design:
+def design(kernels: Kernels, *, task: Task, state: FeatureState | None = None) -> Design:
     """Compute the features of each run from its kernels.
 
     Parameters
@@ -246,7 +343,7 @@ def design(
     parts = Parts.of(kernels, task)
     n = len(parts.first)
     if task == "composition":
-        device = _key(kernels, "device", parts.first)
+        device = names_per_run(kernels, "device")
         own = parts.floors(parts.times, second)
         own = np.where(own > 0, own, state.floor / second)
         of_device = np.array([state.floors.get(name, np.inf) for name in device]) / second
@@ -255,24 +352,21 @@ def design(
     else:
         floor = np.full(n, state.floor / second)
         idle = parts.times < (_IDLE_BELOW - 1) * floor[parts.run]
-    keys = {name: _key(kernels, name, parts.first) for name in ("device", "model", "mode")}
+    keys = {name: names_per_run(kernels, name) for name in ("device", "model", "mode")}
     training = np.isin(keys["mode"], _TRAINING)
     columns = _columns(kernels, parts, idle, floor, training, state)
     columns |= _of_device(keys["device"], columns["activations_gb"], training)
     columns["total_ms"] = np.log10(parts.total * second * 1e3)
     columns["mean_kernel_us"] = np.log10(parts.total * second * 1e6 / parts.instances)
-    names = tuple(feature.name for feature in FEATURES)
     return Design(
         run=kernels.run[parts.first],
         total=parts.total,
         measured=kernels.run_measured[parts.first],
-        x=np.column_stack([columns[name] for name in names]).astype(np.float64),
-        names=names,
-        device=keys["device"],
-        model=keys["model"],
-        mode=keys["mode"],
+        x=np.column_stack([columns[name] for name in FEATURE_NAMES]).astype(np.float64),
+        names=FEATURE_NAMES,
         unit=kernels.unit,
         task=task,
+        **keys,
     )
 
 
@@ -285,9 +379,8 @@ def _insist_one_model(kernels: Kernels) -> None:
     mixed = kernels.run[first[np.unique(run[model != model[first][run]])]].tolist()
     if mixed:
         raise InputError(
-            f"{kernels.source + ': ' if kernels.source else ''}kernels of several models are in "
-            f"run{'s' if len(mixed) > 1 else ''} {describe_names(mixed)}. Give each run a name of "
-            "its own."
+            f"{kernels.prefix}kernels of several models are in {_runs(mixed)}. Give each run a "
+            "name of its own."
         )
 
 
@@ -306,13 +399,13 @@ def _columns(
     work = floor * (parts.instances - idle_count) / parts.total
     launches = floor * parts.instances / parts.total
     matmul_share = parts.sums(weight * is_matmul(kernels)) / parts.total
-    slow = np.zeros(len(floor))
+    slow = hidden = np.zeros(len(floor))
+    disagreement = np.full(len(floor), np.nan)
+    # Measured kernels are what a prediction is for: it must not see them.
     if state.task == "composition":
         excess = _excess(parts, kernels, state)
         slow = np.log1p(matmul_share * np.expm1(-excess)) + 0.0  # no -0.0
-    disagreement = np.full(len(floor), np.nan)
-    if state.task == "composition":
-        # Measured kernels are what a prediction is for: it must not see them.
+        hidden = slow + np.log1p(state.start * start - np.minimum(launches, _MOST_HIDDEN))
         predicted = parts.sums(parts.count * kernels.predicted)
         disagreement = np.log(np.where(predicted > 0, predicted, np.nan) / parts.total)
     largest = np.zeros(len(floor))
@@ -326,9 +419,7 @@ def _columns(
         "launch_work_training": np.where(training, work, 0.0),
         "run_start": -start,
         "slow_kernels": slow,
-        "hidden_launches": slow + np.log1p(state.start * start - np.minimum(launches, _MOST_HIDDEN))
-        if state.task == "composition"
-        else slow,
+        "hidden_launches": hidden,
         "kernel_correction": np.zeros(len(floor)),
         "training": training.astype(np.float64),
         "matmul_share": matmul_share,
@@ -358,13 +449,12 @@ def _of_device(
     }
 
 
-def _key(kernels: Kernels, name: str, first: NDArray[np.int64]) -> NDArray[Any]:
+def names_per_run(kernels: Kernels, name: str) -> Names:
     """Return a key of each run; "" where there is none, or where its kernels differ."""
-    found = np.full(len(first), "", dtype=object)
+    names = np.full(kernels.n_runs, "", dtype=object)
     if name in kernels.keys:
-        values = kernels.per_run(name)
-        found[:] = ["" if value is None else str(value) for value in values]
-    return found
+        names[:] = ["" if value is None else str(value) for value in kernels.per_run(name)]
+    return names
 
 
 # What the features of new runs need of the runs of the fit, and how it is stored.
@@ -400,10 +490,7 @@ class FeatureState:
 
     def to_meta(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        return {
-            "floors": dict(self.floors),
-            **{name: getattr(self, name) for name in _PLAIN},
-        }
+        return {"floors": dict(self.floors), **{name: getattr(self, name) for name in _PLAIN}}
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> Self:
@@ -415,20 +502,19 @@ class FeatureState:
             A value is missing or cannot be.
         """
         center, scale = meta.get("slow_center"), meta.get("slow_scale")
-        numbers = [
-            meta.get("floor"),
-            meta.get("start"),
-            *(v for v in (center, scale) if v is not None),
-        ]
-        fine = all(type(v) in (int, float) and np.isfinite(v) for v in numbers)
-        fine = fine and meta.get("task") in TASKS
+        floor: Any = meta.get("floor")
+        start: Any = meta.get("start")
         floors = meta.get("floors")
-        fine = fine and isinstance(floors, Mapping)
-        fine = fine and all(
-            type(v) in (int, float) and 0 < v <= FLOOR_AT_MOST
-            for v in (meta["floor"], *floors.values())  # type: ignore[union-attr]
+        numbers = [floor, start, *(v for v in (center, scale) if v is not None)]
+        fine = (
+            meta.get("task") in TASKS
+            and isinstance(floors, Mapping)
+            and all(
+                type(v) in (int, float) and np.isfinite(v) for v in (*numbers, *floors.values())
+            )
+            and all(0 < v <= FLOOR_AT_MOST for v in (floor, *floors.values()))
+            and start >= 0
         )
-        fine = fine and meta["start"] >= 0
         if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
             raise InputError(
                 f"the state of the features {dict(meta)!r} cannot be: task must be one of "
@@ -444,3 +530,64 @@ class FeatureState:
             float(meta["start"]),
             dict(meta["floors"]),
         )
+
+
+# Facts of the vendors' data sheets, rounded as printed there. A device that is not listed has no
+# figures: features that need them are unknown (NaN), and nothing fails.
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """What the data sheet says of a device.
+
+    Attributes
+    ----------
+    vendor : str
+    memory : float
+        GB.
+    bandwidth : float
+        Of the memory, GB/s.
+    peak : float
+        Dense 32-bit floating point without sparsity and without reduced-precision modes, TFLOP/s.
+    """
+
+    vendor: str
+    memory: float
+    bandwidth: float
+    peak: float
+
+
+DEVICES = {
+    "P4": DeviceFigures("NVIDIA", 8, 192, 5.5),
+    "P100": DeviceFigures("NVIDIA", 16, 732, 9.3),
+    "V100": DeviceFigures("NVIDIA", 32, 900, 14.0),
+    "T4": DeviceFigures("NVIDIA", 16, 320, 8.1),
+    "L4": DeviceFigures("NVIDIA", 24, 300, 30.3),
+    "L40S": DeviceFigures("NVIDIA", 48, 864, 91.6),
+    "A10": DeviceFigures("NVIDIA", 24, 600, 31.2),
+    "A40": DeviceFigures("NVIDIA", 48, 696, 37.4),
+    "A100-40G": DeviceFigures("NVIDIA", 40, 1555, 19.5),
+    "A100-40G-SXM": DeviceFigures("NVIDIA", 40, 1555, 19.5),
+    "A100-80G": DeviceFigures("NVIDIA", 80, 1935, 19.5),
+    "A100-80G-SXM": DeviceFigures("NVIDIA", 80, 2039, 19.5),
+    "H100": DeviceFigures("NVIDIA", 80, 3350, 66.9),
+    "H100-PCIe": DeviceFigures("NVIDIA", 80, 2000, 51.2),
+    "H200": DeviceFigures("NVIDIA", 141, 4800, 66.9),
+    "MI100": DeviceFigures("AMD", 32, 1229, 23.1),
+    "MI210": DeviceFigures("AMD", 64, 1638, 22.6),
+    "MI250": DeviceFigures("AMD", 64, 1638, 22.6),
+    "MI300X": DeviceFigures("AMD", 192, 5300, 163.4),
+}
+
+
+def figures_of(device: str) -> DeviceFigures | None:
+    """Return the figures of a device by its short name; None where it is not listed.
+
+    Examples
+    --------
+    >>> figures_of("H100").bandwidth
+    3350
+    >>> figures_of("my accelerator") is None
+    True
+    """
+    return DEVICES.get(device)

@@ -4,25 +4,113 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from errcomp.calibration.bands.unlike import other_times, unlike_the_fit, warnings_of
+from errcomp.calibration.bands.exchangeability import features_exchangeable
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, PortableModel
-from errcomp.calibration.estimators.members import FEATURE_NAMES, columns_of, seen_by
-from errcomp.calibration.estimators.stacking import combined
+from errcomp.calibration.estimators import STACK, columns_of, estimators, seen_by
+from errcomp.calibration.evaluation.scoring import combined
+from errcomp.calibration.features import FEATURE_NAMES, FEATURES
+from errcomp.calibration.kernels import KERNEL_LEVELS
 from errcomp.calibration.predictions import Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
-from errcomp.calibration.training import Training
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
 if TYPE_CHECKING:
     from errcomp.calibration.bands.conformal import GroupConformal
 
-__all__ = ["REGIMES", "CompositionModel", "band_ends", "member_quantiles"]
+
+_KEYS = ("device", "model", "mode")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """What the runs of a fit were.
+
+    Attributes
+    ----------
+    x : ndarray, shape (n, features)
+    device, model, mode : ndarray of str, shape (n,)
+    """
+
+    KIND = "training"
+
+    x: Floats
+    device: Names
+    model: Names
+    mode: Names
+
+    @classmethod
+    def of(cls, design: Design) -> Self:
+        """Keep what is needed of a design."""
+        return cls(design.x, design.device, design.model, design.mode)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Devices, sorted."""
+        return _different(self.device)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Models, sorted."""
+        return _different(self.model)
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Modes, sorted."""
+        return _different(self.mode)
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Smallest and largest value of each feature that was ever known."""
+        found = {}
+        for column, feature in enumerate(FEATURES):
+            known = self.x[np.isfinite(self.x[:, column]), column]
+            if len(known):
+                found[feature.name] = (float(known.min()), float(known.max()))
+        return found
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what JSON can hold, and the arrays, that make it again."""
+        return {}, {"x": self.x, **{name: getattr(self, name).astype(str) for name in _KEYS}}
+
+    @classmethod
+    def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """Make it again.
+
+        Raises
+        ------
+        InputError
+            An array is missing or cannot be.
+        """
+        x = arrays.get("x")
+        names = [arrays.get(name) for name in _KEYS]
+        fine = (
+            x is not None
+            and x.dtype == np.float64
+            and x.ndim == 2
+            and x.shape[1] == len(FEATURES)
+            and all(n is not None and n.dtype.kind == "U" and n.shape == (len(x),) for n in names)
+        )
+        if not fine or x is None:
+            raise InputError(
+                f"the runs of the fit must be x with {len(FEATURES)} columns, and device, model "
+                "and mode of each row. Fit the model again."
+            )
+        return cls(x, *(arrays[name].astype(object) for name in _KEYS))
+
+
+def _different(values: Names) -> tuple[str, ...]:
+    return tuple(sorted(set(values.tolist())))
+
 
 #: What is new in a run: a model on a device that was in the fit, or the device itself.
 REGIMES = {"device": "model", "global": "device"}
@@ -141,17 +229,17 @@ class CompositionModel:
         design = prepared.design
         usual = [0.0 if (estimator, r) in self.bands else _USUAL[r] for r in fallback]
         excess = np.hypot(self.preparation.excess(prepared), usual)
-        if estimator != "stack":
+        if estimator != STACK.name:
             return widened(member_quantiles(self.members, estimator, design), excess)
-        each = {name: member_quantiles(self.members, name, design) for name in self._stacked()}
+        each = {
+            name: member_quantiles(self.members, name, design)
+            for name in next(iter(self.weights.values()))
+        }
         found = np.empty((len(design), len(QUANTILES)))
         for regime, weights in self.weights.items():
             here = fallback == regime
             found[here] = combined({name: q[here] for name, q in each.items()}, weights)
         return widened(found, excess)
-
-    def _stacked(self) -> tuple[str, ...]:
-        return tuple(next(iter(self.weights.values())))
 
     def _calibrated(
         self, raw: Floats, estimator: str, fallback: Names, mode: Names
@@ -172,17 +260,22 @@ class CompositionModel:
         """Split the way from the sum of kernels to the prediction, in the unit of the times."""
         found: dict[str, Floats] = {}
         at = design.total
-        physical: Any = self.members.get("bayesian")
-        if physical is not None:
-            for name, share in self._shares(physical, design).items():
+        if self.explaining is not None:
+            for name, share in self._shares(self.explaining, design).items():
                 found[name] = at * np.expm1(share)
                 at = at * np.exp(share)
         found["other"] = predicted - at
         return found
 
-    def _shares(self, physical: Any, design: Design) -> dict[str, Floats]:
-        """Return what the physical model adds to the log-ratio, by cause."""
-        columns = columns_of("bayesian", design.task)
+    @property
+    def explaining(self) -> str | None:
+        """The member that tells a prediction apart by cause; None where none was fitted."""
+        return next((name for name in self.members if estimators()[name].explains), None)
+
+    def _shares(self, member: str, design: Design) -> dict[str, Floats]:
+        """Return what the model of physics adds to the log-ratio, by cause."""
+        columns = columns_of(member, design.task)
+        physical: Any = self.members[member]
         x = design.x[:, columns]
         parts = physical.parts(x, device=design.device)
         found = {}
@@ -199,10 +292,10 @@ def member_quantiles(members: Mapping[str, PortableModel], name: str, design: De
     return members[name].predict_quantiles(x, QUANTILES, device=design.device)
 
 
-def band_ends(quantiles: Floats, levels: Sequence[float] = LEVELS) -> tuple[Floats, Floats]:
-    """Return the quantiles at the ends of equal-tailed bands, each of shape (n, levels)."""
-    low = [QUANTILES.index(round((1 - level) / 2, 3)) for level in levels]
-    high = [QUANTILES.index(round((1 + level) / 2, 3)) for level in levels]
+def band_ends(quantiles: Floats) -> tuple[Floats, Floats]:
+    """Return the quantiles at the ends of the bands of `LEVELS`, each of shape (n, levels)."""
+    low = [QUANTILES.index(round((1 - level) / 2, 3)) for level in LEVELS]
+    high = [QUANTILES.index(round((1 + level) / 2, 3)) for level in LEVELS]
     return quantiles[:, low].copy(), quantiles[:, high].copy()
 
 
@@ -215,5 +308,120 @@ def widened(quantiles: Floats, excess: Floats) -> Floats:
     """
     middle = quantiles[:, [_MEDIAN]]
     reach = np.hypot(quantiles - middle, excess[:, None] * _NORMAL)
-    found: Floats = middle + np.sign(_NORMAL) * reach
+    wider: Floats = middle + np.sign(_NORMAL) * reach
+    return wider
+
+
+# What makes runs unlike those of a fit, in words: for each run, and for all of them together.
+
+#: A feature this share of its range beyond what the fit saw is outside of it.
+_SLACK = 0.05
+#: A share of the kernels' time that is corrected from other devices is worth a word from here on.
+_BORROWED_FROM = 0.1
+_FEWEST_GROUPS = 3
+#: Factors of ten between the times of all runs and those of the fit from which a unit is asked for.
+_OTHER_TIMES = 1.0
+_BORROWED = ("device", "global", "none")
+
+
+def warnings_of(
+    prepared: Prepared,
+    training: Training,
+    known: NDArray[np.bool_],
+    calibrated: NDArray[np.bool_],
+    columns: Sequence[int],
+) -> tuple[tuple[str, ...], ...]:
+    """Say of each run what the fit has not seen.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    training : Training
+    known : ndarray of bool
+        Runs on a device of the fit.
+    calibrated : ndarray of bool
+        Runs whose band is calibrated.
+    columns : sequence of int
+        Features that the estimator sees.
+    """
+    design = prepared.design
+    found: list[list[str]] = [[] for _ in range(len(design))]
+    for i, (device, mode) in enumerate(zip(design.device, design.mode, strict=True)):
+        if not known[i]:
+            what = f"device {device!r} was not in the fit" if device else "no device is given"
+            found[i].append(f"{what}: answered at the level of all devices")
+        if not calibrated[i]:
+            found[i].append(
+                "too few groups to calibrate this band: it is the model's own, widened by what "
+                f"{'models' if known[i] else 'devices'} usually differ by"
+            )
+        if mode not in training.modes:
+            found[i].append(f"mode {mode!r} was not in the fit")
+        found[i] += _of_kernels(prepared, i)
+    ranges = training.ranges
+    for column in columns:
+        feature = FEATURES[column]
+        if feature.name not in ranges:
+            continue
+        low, high = ranges[feature.name]
+        slack = _SLACK * (high - low)
+        values = design.x[:, column]
+        for at in np.flatnonzero((values < low - slack) | (values > high + slack)):
+            found[at].append(
+                f"{feature.name} {feature.said(values[at])} is outside the fit's "
+                f"{feature.said(low)} to {feature.said(high)}"
+            )
+    return tuple(map(tuple, found))
+
+
+def _of_kernels(prepared: Prepared, run: int) -> list[str]:
+    """Say which share of a run's kernels is corrected by what was not measured on its device."""
+    shares = {name: float(prepared.levels[run, KERNEL_LEVELS.index(name)]) for name in _BORROWED}
+    found = []
+    if sum(shares.values()) >= _BORROWED_FROM:
+        said = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items() if share)
+        found.append(f"kernels of classes not measured on the device (time by level: {said})")
+    if prepared.uncorrected[run]:
+        found.append(
+            f"{prepared.uncorrected[run]:,} kernels are not corrected: none like them was measured"
+        )
     return found
+
+
+def other_times(design: Design, training: Training) -> tuple[str, ...]:
+    """Say that all runs are of another length than any of the fit: a unit may be wrong."""
+    low, high = training.ranges["total_ms"]
+    at = design.x[:, FEATURE_NAMES.index("total_ms")]
+    apart = max(float(at.min()) - high, low - float(at.max()))
+    if apart < _OTHER_TIMES:
+        return ()
+    return (
+        f"kernels of every run take {'more' if at.min() > high else 'less'} than in any run of the "
+        f"fit, {10**apart:.3g} times at least: is the unit right?",
+    )
+
+
+def unlike_the_fit(
+    design: Design, training: Training, known: NDArray[np.bool_], columns: Sequence[int]
+) -> tuple[str, ...]:
+    """Say of new models, and of new devices, whether their runs are unlike those of the fit.
+
+    By `errcomp.calibration.bands.exchangeability.features_exchangeable`, of the features that the
+    estimator sees and whole new groups; silent where there is no alarm or too little to tell.
+    """
+    found: list[str] = []
+    for what, key, here in (("models", "model", known), ("devices", "device", ~known)):
+        old, new = getattr(training, key), getattr(design, key)
+        # Runs of a group that the fit has seen are no new group.
+        there = here & ~np.isin(new.astype(str), sorted(set(old.tolist()) | {""}))
+        if not there.any() or len(set(old.tolist())) < _FEWEST_GROUPS or not len(columns):
+            continue
+        names = [FEATURES[column].name for column in columns]
+        ranges = training.ranges
+        if all(ranges[name][0] == ranges[name][1] for name in names if name in ranges):
+            continue
+        x_old, x_new = training.x[:, list(columns)], design.x[there][:, list(columns)]
+        said = features_exchangeable(x_old, old, x_new, groups_new=new[there], names=names)
+        if said.alarm:
+            found.append(f"new {what}: {said.verdict}")
+    return tuple(found)

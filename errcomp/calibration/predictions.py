@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp._showing import Shown
 from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names
+from errcomp.report.shown import Shown
+
+if TYPE_CHECKING:
+    from errcomp.calibration.fitted import CompositionModel
+    from errcomp.report.model import Report
 
 __all__ = ["Predictions", "between_levels"]
 
@@ -60,6 +64,17 @@ class Predictions(Shown):
     unit: str | None
     levels: tuple[float, ...] = LEVELS
     notes: tuple[str, ...] = ()
+
+    def view(
+        self,
+        model: CompositionModel | None = None,
+        source: str = "",
+        unused: Mapping[str, str] | None = None,
+    ) -> Report:
+        """Return what people see of it; of the model, where it is given, what it was fitted to."""
+        from errcomp.calibration.view.predictions import predictions_view
+
+        return predictions_view(self, model, source, unused)
 
     def __len__(self) -> int:
         return len(self.run)

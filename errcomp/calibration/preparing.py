@@ -12,12 +12,9 @@ from numpy.typing import NDArray
 from errcomp.calibration.design import Design, Floats, Names, Task
 from errcomp.calibration.features import FeatureState, design
 from errcomp.calibration.kernels import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
-from errcomp.calibration.modelfile.units import check_unit
+from errcomp.calibration.modelfile import check_unit
 from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels, RunTotals
-
-__all__ = ["Preparation", "Prepared", "joined", "runs_at", "usable_runs"]
-
 
 #: Runs that take so many times less than their kernels are in another unit (units of time are 60 or
 #: 1,000 apart); in those that take as many times more kernels tell next to nothing.
@@ -100,8 +97,7 @@ class Preparation:
     def excess(self, prepared: Prepared) -> Floats:
         """Return the standard deviation (log) of the totals that the models do not know of."""
         more = prepared.spread**2 - self.typical_spread**2
-        found: Floats = np.sqrt(np.maximum(more, 0.0))
-        return found
+        return np.sqrt(np.maximum(more, 0.0))
 
 
 def _as_given(kernels: Kernels, state: FeatureState) -> Prepared:
@@ -166,7 +162,7 @@ def runs_at(kernels: Kernels, runs: NDArray[Any]) -> Kernels:
 
 def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Floats) -> None:
     """Refuse what would make a model that looks fine: mixed units, absurd times, endless names."""
-    prefix = f"{kernels.source}: " if kernels.source else ""
+    prefix = kernels.prefix
     ratio = float(np.median(measured / total))
     if ratio >= _MOST_APART:
         raise InputError(
@@ -221,7 +217,7 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     if not fine.any():
         said = ", ".join(sorted(set(reasons.tolist())))
         raise InputError(
-            f"{kernels.source + ': ' if kernels.source else ''}none of {len(table)} runs has both "
+            f"{kernels.prefix}none of {len(table)} runs has both "
             f"the time of all its kernels ({word}) and its own (run_measured): {said}. Add the "
             "missing column or a table of runs, or choose the other task (composition adds "
             "measured kernels, prediction predicted ones)."

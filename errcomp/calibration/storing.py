@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import Any
 
 from errcomp.calibration.bands.conformal import GroupConformal
 from errcomp.calibration.design import LEVELS
-from errcomp.calibration.estimators.members import MEMBERS, check_estimators
-from errcomp.calibration.features import FEATURES, FeatureState
-from errcomp.calibration.fitted import REGIMES, CompositionModel
+from errcomp.calibration.estimators import STACK, check_estimators, estimators
+from errcomp.calibration.features import FEATURE_NAMES, FEATURES, FeatureState
+from errcomp.calibration.fitted import REGIMES, CompositionModel, Training
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.modelfile import (
     FeatureRange,
@@ -22,14 +23,11 @@ from errcomp.calibration.modelfile import (
     write_model,
 )
 from errcomp.calibration.preparing import Preparation
-from errcomp.calibration.training import Training
 from errcomp.errors import InputError
-
-__all__ = ["content_of", "library_versions", "load_model", "model_of", "save_model"]
 
 #: Ends of the names of arrays of the corrections: a class on a device, a class in a family, sizes.
 _NEVER_SEEN = ("_cell", "_cell_var", "_relative", "_relative_var", "_low", "_high")
-_LIBRARIES = ("errcomp", "numpy", "scipy", "pymc", "nutpie", "xgboost", "scikit-learn")
+_LIBRARIES = ("errcomp", "numpy", "scipy")
 
 
 def save_model(model: CompositionModel, path: str | PathLike[str], *, created: str) -> None:
@@ -66,6 +64,12 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
     """Take a fitted model apart into what a file holds."""
     known = model.training.ranges
     ranges = {name: known.get(name, (None, None)) for name in (f.name for f in FEATURES)}
+    lost = [name for name in model.members if estimators()[name].stored is None]
+    if lost:
+        raise InputError(
+            f"a model file cannot hold the estimator {', '.join(lost)}. Fit the others, and save "
+            "them."
+        )
     parts: dict[str, Any] = {**model.members, "training": model.training}
     if model.preparation.correction is not None:
         parts["kernels"] = model.preparation.correction
@@ -114,14 +118,14 @@ def model_of(content: ModelContent, *, source: str = "model file") -> Compositio
 
 
 def _model_of(content: ModelContent) -> CompositionModel:
-    names = tuple(feature.name for feature in content.features)
-    if names != tuple(feature.name for feature in FEATURES):
-        raise InputError(f"its features {names!r} are not those of this errcomp")
+    features = tuple(feature.name for feature in content.features)
+    if features != FEATURE_NAMES:
+        raise InputError(f"its features {features!r} are not those of this errcomp")
     extra = content.extra
-    estimators = check_estimators(extra["estimators"])
+    names = check_estimators(extra["estimators"])
     members = {member.name: member.restore() for member in content.members}
     training, correction = members.pop("training", None), members.pop("kernels", None)
-    lacking = {name for name in estimators if name != "stack"} - set(members)
+    lacking = {name for name in names if name != STACK.name} - set(members)
     if lacking:
         raise InputError(f"it lacks the fitted {', '.join(sorted(lacking))}")
     if not isinstance(training, Training):
@@ -135,13 +139,13 @@ def _model_of(content: ModelContent) -> CompositionModel:
     return CompositionModel(
         preparation=Preparation(state, correction, spread),
         members=members,
-        weights=_weights(extra["weights"], needed="stack" in estimators),
+        weights=_weights(extra["weights"], members, needed=STACK.name in names),
         bands={
             (part["estimator"], part["regime"]): GroupConformal.from_meta(part["bands"])
             for part in content.conformal
         },
         training=training,
-        estimators=estimators,
+        estimators=names,
         unit=str(content.unit),
         fingerprint=content.fingerprint,
         created=content.created,
@@ -150,15 +154,18 @@ def _model_of(content: ModelContent) -> CompositionModel:
 
 
 def _weights(
-    stored: Mapping[str, Mapping[str, Any]], *, needed: bool
+    stored: Mapping[str, Mapping[str, Any]], members: Collection[str], *, needed: bool
 ) -> dict[str, dict[str, float]]:
-    """Return the weights of the stack: of each regime, of all members, adding up to 1."""
+    """Return the weights of the stack: of each regime, of the same members, adding up to 1."""
     if not needed and not stored:
         return {}
-    found = {regime: {name: float(stored[regime][name]) for name in MEMBERS} for regime in REGIMES}
+    weighed = [name for name in estimators() if name in stored[next(iter(REGIMES))]]
+    found = {regime: {name: float(stored[regime][name]) for name in weighed} for regime in REGIMES}
     for regime, weights in found.items():
-        if min(weights.values()) < 0 or abs(sum(weights.values()) - 1) > 1e-9:
+        if min(weights.values(), default=-1) < 0 or abs(sum(weights.values()) - 1) > 1e-9:
             raise InputError(f"weights {weights!r} of the stack ({regime}) are not shares of 1")
+    if lacking := [name for name in weighed if name not in members]:
+        raise InputError(f"it lacks the fitted {', '.join(lacking)}")
     return found
 
 
@@ -173,10 +180,9 @@ def _unknown_in(part: Any) -> tuple[str, ...]:
 
 def library_versions() -> dict[str, str]:
     """Return the versions of errcomp and of the libraries of a fit that are installed."""
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    fitting = [name for one in estimators().values() for name in one.recorded]
+    versions = {}
+    for name in dict.fromkeys([*_LIBRARIES, *fitting]):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions

@@ -12,11 +12,11 @@ logistic, Laplace or Student t. Checks that state a plain fact have only the thr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from errcomp.caveats._case import Case, Finding
-from errcomp.caveats._registry import CHECKS, Check, explain
+from errcomp.caveats._case import Case, Finding, TotalsCase
+from errcomp.caveats._registry import ELSEWHERE, Check, Note, explain, find
 from errcomp.caveats._statistics import discoveries
 from errcomp.caveats.sample import quantile_caveat
 from errcomp.caveats.shape import in_clusters
@@ -24,7 +24,7 @@ from errcomp.caveats.tools import RelativeDifference, Tools, relative_difference
 from errcomp.errors import InputError
 from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat
-from errcomp.tables import Pairs
+from errcomp.tables import Pairs, Table
 
 __all__ = [
     "CHECKS",
@@ -36,6 +36,10 @@ __all__ = [
     "quantile_caveat",
     "relative_difference",
 ]
+
+#: All checks, the gravest first: what makes a figure unusable, then what it stands for, then its
+#: shape. Caveats are reported in this order.
+CHECKS: tuple[Check, ...] = find(__name__, __path__)
 
 
 def check(
@@ -51,7 +55,9 @@ def check(
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
-        Of one tool: a group of an audit, or all of its pairs.
+        Of one tool: a group of an audit, or all of its pairs. Of pairs that stay in an engine sums
+        will do (`errcomp.tables.engine.pairs.PairTotals`): checks that look at single pairs are
+        then not made.
     claim : object, optional
         What is claimed of these pairs. These attributes are read, as far as it has them:
         ``printed`` (``"2.3%"``), ``shown`` (the same as messages write it), ``contains`` (a
@@ -88,7 +94,8 @@ def check(
 about 36 tell the MAPE to within a quarter.
     """
     check_options(seed=seed)
-    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    summed = isinstance(pairs, Table) and pairs.engine != ""
+    table: Any = pairs if summed or isinstance(pairs, Pairs) else Pairs(pairs)
     if len(table.tools) > 1:
         raise InputError(
             f"these pairs are of {len(table.tools)} tools ({', '.join(table.tools[:3])}, …): check "
@@ -98,12 +105,21 @@ about 36 tell the MAPE to within a quarter.
     for key in by:
         table.column(key)
     scopes = ("pairs",) if claim is None else ("pairs", "claim")
-    return check_case(
-        Case(table, claim, by, level, seed), [one for one in CHECKS if one.scope in scopes]
-    )
+    checks = [one for one in CHECKS if one.scope in scopes]
+    if not summed:
+        return _make(checks, Case(table, claim, by, level, seed))
+    able = [one for one in checks if not one.needs_pairs]
+    return _make(able, TotalsCase(table, claim, by, level, seed))
 
 
-def check_case(case: Case, checks: Sequence[Check]) -> tuple[Caveat, ...]:
+def not_looked_for(*, several_tools: bool) -> tuple[str, ...]:
+    """Name the caveats that are not looked for in pairs that stay in an engine."""
+    scopes = ("pairs", "claim", "tools") if several_tools else ("pairs", "claim")
+    codes = (one.code for one in CHECKS if one.scope in scopes and one.needs_pairs)
+    return tuple(dict.fromkeys(codes))
+
+
+def _make(checks: Sequence[Check], case: Case) -> tuple[Caveat, ...]:
     """Make these checks of one set of pairs, and correct their tests together."""
     found: list[Finding | None] = []
     errors = True
@@ -189,3 +205,40 @@ def _report(found: Sequence[Finding], level: float) -> tuple[Caveat, ...]:
         evidence = {**finding.caveat.evidence, **extra}
         kept.append(Caveat(finding.caveat.code, finding.caveat.message, evidence))
     return tuple(kept)
+
+
+#: Caveats that are given a line, and places named for each.
+_SHOWN, _NAMED = 6, 3
+
+
+def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
+    """Return a line for each caveat, the gravest first: what it means, where, and what to do.
+
+    Parameters
+    ----------
+    found : mapping of str to sequence of Caveat
+        By the place that they are about.
+
+    Examples
+    --------
+    >>> remedies({"H100": [Caveat("one-sided", "12 of 12 are too high")]})[0].partition(".")[0]
+    'one-sided: most errors have one sign (H100)'
+    """
+    from errcomp.report.model import caveat_text
+
+    places: dict[str, list[str]] = {}
+    for place, caveats in found.items():
+        for caveat in caveats:
+            places.setdefault(caveat.code, []).append(place)
+    lines: dict[str, str] = {}
+    # Some codes exist between tools as well, or beside an interval: the first meaning is of pairs.
+    known: tuple[Check | Note, ...] = (*(c for c in CHECKS if c.scope != "tools"), *ELSEWHERE)
+    for one in known:
+        where = places.get(one.code)
+        if where and one.code not in lines:
+            named = "; ".join(where[:_NAMED]) + ("; …" if len(where) > _NAMED else "")
+            lines[one.code] = f"{caveat_text(one.code, one.title)} ({named}). {one.remedy}"
+    shown = list(lines.values())
+    if len(shown) > _SHOWN:
+        return [*shown[:_SHOWN], f"and {len(shown) - _SHOWN} more kinds of caveats."]
+    return shown

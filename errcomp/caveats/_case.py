@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from errcomp.caveats._sums import (
+from errcomp.caveats._statistics import (
     ROUNDING,
+    Line,
     Moments,
     Ratio,
     Totals,
     added,
     factor_errors,
     grouped_means,
+    line_between,
     log_ratio,
     out_of_sample_factor,
 )
-from errcomp.caveats._usual import STUDENT
 from errcomp.errors import InputError
 from errcomp.metrics import ape, figure, gmape, mape, median_ape, total_error, wape
+from errcomp.metrics._registry import FIGURES
+from errcomp.metrics.sums import ROUNDING as ROUNDING_OF_SUMS
+from errcomp.metrics.sums import TERMS, quantiles, values
 from errcomp.results import Caveat, format_fraction
 from errcomp.tables import RESERVED_KEYS, Pairs
+from errcomp.tables.sums import Sum
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -32,27 +39,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-
-__all__ = [
-    "AVERAGES",
-    "FAR",
-    "GAUSS_CV",
-    "MATERIAL",
-    "NOTHING",
-    "RESAMPLES",
-    "RUN_KEYS",
-    "SIMULATED",
-    "UNSAID",
-    "VARIANT_KEYS",
-    "Case",
-    "Finding",
-    "cannot_match",
-    "configuration",
-    "orders",
-    "percent",
-    "plural",
-]
-
+    from errcomp.tables.engine.pairs import PairTotals
 
 #: Words by which a source says nothing.
 UNSAID = ("", "none", "not stated", "unknown", "n/a")
@@ -67,6 +54,9 @@ GAUSS_CV = float(np.sqrt(np.pi / 2 - 1))
 RESAMPLES = 1999
 #: Up to this many pairs null distributions are simulated; above, their limits hold.
 SIMULATED = 500
+
+#: Degrees of freedom of the heaviest usual shape of errors.
+STUDENT = 5
 
 #: Keys whose values are ways of running one workload rather than other workloads.
 VARIANT_KEYS = ("devices", "variant", "mode", "precision", "dtype", "compiler", "backend", "phase")
@@ -428,116 +418,151 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-# Lines between prediction and measurement, fitted to relative errors and judged on other pairs.
+def signed(value: float) -> str:
+    """Write a fraction as percent with its sign.
 
-#: Fewer pairs than this leave too little to judge a line of two numbers by.
-LEAST = 8
-FOLDS = 10
-_STEPS = 30
-
-
-class Line(NamedTuple):
-    """Measurements as a function of predictions.
-
-    Attributes
-    ----------
-    form : {"line", "power"}
-        a + b p, or a p^b.
-    intercept, slope : float
-        a and b.
-    correlation : float
-        Pearson's, of the numbers, or of their logarithms for a power.
-    after : float
-        Mean absolute percentage error of pairs left out of the fit.
-    after_factor : float
-        The same after one factor.
+    Examples
+    --------
+    >>> signed(0.0514), signed(-0.09)
+    ('+5.14 %', '-9.00 %')
     """
-
-    form: str
-    intercept: float
-    slope: float
-    correlation: float
-    after: float
-    after_factor: float
+    return f"{'+' if value > 0 else ''}{percent(value)}"
 
 
-def line_between(predicted: Floats, measured: Floats, after_factor: float) -> Line | None:
-    """Return the line or power that explains measurements far better than one factor does.
+# Pairs that stay in an engine: what their figures hide, as far as sums over them tell -------------
 
-    Far better: half the error or less, on pairs left out of the fit, of what one factor leaves
-    (``after_factor``) and of what one constant does, and at most 50 %. A line is preferred to a
-    power that is not 1.25 times as good.
-    """
-    n = len(measured)
-    if n < LEAST or np.ptp(predicted) == 0 or not np.isfinite(after_factor):
+_APE, _SQUARES, _LARGEST = Sum(("ape",)), Sum(("ape", "ape")), Sum(("ape",), "max")
+_ERROR, _MEASURED, _WEIGHTS = Sum(("signed",)), Sum(("m",)), Sum(("m", "m"))
+_ERRORS, _PRODUCTS = Sum(("signed", "signed")), Sum(("signed", "m"))
+_HIGH, _LOW, _FACTORS = Sum(("high",)), Sum(("low",)), Sum(("factor",))
+_POSITIVE = Sum(("factor",), "count")
+_LOGS, _LOG_SQUARES = Sum(("log_ape",)), Sum(("log_ape", "log_ape"))
+_LOGS_COUNT = Sum(("log_ape",), "count")
+_RATIOS, _RATIO_SQUARES = Sum(("log_ratio",)), Sum(("log_ratio", "log_ratio"))
+_RATIOS_COUNT = Sum(("log_ratio",), "count")
+#: Nine of ten normal values are within so many standard deviations.
+_NINETY = 1.645
+#: What the checks need besides the sums of an audit's figures and their intervals.
+SUMS = (
+    *(_APE, _SQUARES, _LARGEST, _ERROR, _MEASURED, _WEIGHTS, _ERRORS, _PRODUCTS),
+    *(_HIGH, _LOW, _FACTORS, _POSITIVE, _LOGS, _LOG_SQUARES, _LOGS_COUNT),
+    *(_RATIOS, _RATIO_SQUARES, _RATIOS_COUNT),
+)
+
+
+class TotalsCase(Case):
+    """A `Case` of pairs of which only sums are known."""
+
+    def __init__(
+        self, pairs: PairTotals, claim: Any, by: Sequence[str], level: float, seed: int
+    ) -> None:
+        super().__init__(cast(Any, pairs), claim, by, level, seed)
+        self._totals = pairs
+        self._whole = pairs.totals(())
+        self._errors = pairs.histogram()
+
+    def _sum(self, one: Sum) -> float:
+        return float(self._whole.sums[one][0])
+
+    @cached_property
+    def averages(self) -> dict[str, float]:
+        """The four averages of the absolute percentage errors; the median is approximate."""
+        return {
+            "mean": self.value("mape"),
+            "median": float(quantiles(self._errors, 0.5)[0]),
+            "geometric mean": self.value("gmape"),
+            "weighted mean": self.value("wape"),
+        }
+
+    def value(self, name: str) -> float:
+        """Return a figure; NaN where it cannot be made from these sums."""
+        able = name in TERMS or FIGURES[name].kind in ("share", "maximum")
+        try:
+            return float(values(name, self._whole)[0]) if able else float("nan")
+        except KeyError:  # its sums were not asked for
+            return float("nan")
+
+    def sizes(self, codes: Ints) -> Ints:
+        return added(codes, self._totals.counts.astype(np.float64)).astype(np.int64)
+
+    def moments(self, codes: Ints) -> Moments:
+        largest, sizes = self.largest or 1.0, self.sizes(codes)
+        sums, squares = (added(codes, self._totals.sums(one)) for one in (_APE, _SQUARES))
+        means = sums / np.maximum(sizes, 1)
+        off = squares - means * sums
+        # What rounding leaves of zero in a difference of sums.
+        off[off < ROUNDING_OF_SUMS * squares] = 0.0
+        return Moments(means / largest, off / largest**2, sizes)
+
+    def shuffled_means(self, codes: Ints) -> Floats:
+        # The errors of the histogram, which are within half a per cent of those of the pairs.
+        errors = self._errors.values() / (self.largest or 1.0)
+        of_pair = np.repeat(np.arange(codes.max() + 1), self.sizes(codes))
+        return grouped_means(errors[self.permutations], of_pair, int(codes.max()) + 1)[0]
+
+    def log_moments(self, codes: Ints) -> Moments:
+        sizes = added(codes, self._totals.sums(_LOGS_COUNT))
+        sums, squares = (added(codes, self._totals.sums(one)) for one in (_LOGS, _LOG_SQUARES))
+        some = sizes > 0
+        sizes, sums, squares = sizes[some], sums[some], squares[some]
+        return Moments(
+            sums / sizes, np.maximum(squares - sums**2 / sizes, 0.0), sizes.astype(np.int64)
+        )
+
+    def totals(self, codes: Ints) -> Totals:
+        error, measured, errors, products, weights = (
+            added(codes, self._totals.sums(one))
+            for one in (_ERROR, _MEASURED, _ERRORS, _PRODUCTS, _WEIGHTS)
+        )
+        off = error / measured
+        squares = errors - 2 * off * products + off**2 * weights
+        squares[squares < ROUNDING_OF_SUMS * errors] = 0.0
+        return Totals(measured, off, np.sqrt(squares))
+
+    @cached_property
+    def largest(self) -> float:
+        return self._sum(_LARGEST)
+
+    @cached_property
+    def total_error(self) -> float:
+        return self._sum(_ERROR) / self._sum(_MEASURED)
+
+    def share_of_worst(self, worst: int) -> float:
+        return self._errors.share_of_largest(worst)
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        return int(self._sum(_HIGH)), int(self._sum(_LOW))
+
+    def out_of_sample_factor(self) -> None:
         return None
-    fold = np.random.default_rng(0).permutation(n) % min(n, FOLDS)
-    # In units of the middle pair, whose squares cannot overflow.
-    units = float(np.median(np.abs(predicted))) or 1.0, float(np.median(measured))
-    p, m = predicted / units[0], measured / units[1]
-    if not (
-        np.isfinite(p).all() and np.isfinite(m).all() and max(np.abs(p).max(), m.max()) < 1e100
-    ):
+
+    @cached_property
+    def ratio(self) -> Ratio:
+        n = self._sum(_RATIOS_COUNT)
+        if n < 0.9 * self.n:
+            return Ratio(0.0, math.inf)
+        middle = self._sum(_RATIOS) / n
+        # As for normal logarithms: what nine of ten are within cannot be had from sums.
+        variance = max(self._sum(_RATIO_SQUARES) / n - middle**2, 0.0)
+        return Ratio(middle, _NINETY * math.sqrt(variance))
+
+    @property
+    def line(self) -> None:
         return None
-    constant = _off(np.full(n, _weighted_median(m, 1 / m)), m)
-    limit = min(after_factor / 2, constant / 2, 0.5)
-    straight = float(np.abs(_left_out(1 / m, p / m, np.ones(n), fold)).mean())
-    power = np.inf
-    if (p > 0).all() and m.min() > 0:
-        with np.errstate(over="ignore"):
-            power = float(
-                np.abs(np.expm1(_left_out(np.ones(n), np.log(p), np.log(m), fold))).mean()
-            )
-    if min(straight, power) > limit:
+
+    @property
+    def weights(self) -> None:
         return None
-    if straight <= 1.25 * power:
-        a, b = _fit(1 / m, p / m, np.ones(n))
-        r = float(np.corrcoef(p, m)[0, 1])
-        return Line("line", a * units[1], b * units[1] / units[0], r, straight, after_factor)
-    a, b = _fit(np.ones(n), np.log(p), np.log(m))
-    r = float(np.corrcoef(np.log(p), np.log(m))[0, 1])
-    scale = float(np.exp(a + np.log(units[1]) - b * np.log(units[0])))
-    return Line("power", scale, b, r, power, after_factor)
 
+    @property
+    def weights_spread(self) -> float:
+        return max(self._sum(_WEIGHTS) / self._sum(_MEASURED) ** 2 - 1 / self.n, 0.0)
 
-def _off(estimate: Floats, measured: Floats) -> float:
-    return float(np.abs(estimate / measured - 1).mean())
+    @cached_property
+    def not_positive(self) -> int:
+        return self.n - int(self._sum(_POSITIVE))
 
-
-def _left_out(one: Floats, x: Floats, y: Floats, fold: NDArray[np.int64]) -> Floats:
-    """Return a + b x - y of each pair, fitted to the other folds."""
-    residual = np.empty_like(y)
-    for k in range(int(fold.max()) + 1):
-        out = fold == k
-        a, b = _fit(one[~out], x[~out], y[~out])
-        residual[out] = a * one[out] + b * x[out] - y[out]
-    return residual
-
-
-def _fit(one: Floats, x: Floats, y: Floats) -> tuple[float, float]:
-    """Return a and b for which the absolute values of a·one + b·x - y have the least sum.
-
-    Iteratively reweighted least squares (Schlossmacher 1973): a few pairs far off do not move it.
-    """
-    weight = np.ones_like(y)
-    a = b = 0.0
-    for _ in range(_STEPS):
-        w1, wx = weight * one, weight * x
-        s11, s1x, sxx = float(w1 @ one), float(w1 @ x), float(wx @ x)
-        determinant = s11 * sxx - s1x**2
-        if determinant <= 1e-14 * s11 * sxx:
-            return a, b
-        y1, yx = float(w1 @ y), float(wx @ y)
-        a, b = (sxx * y1 - s1x * yx) / determinant, (s11 * yx - s1x * y1) / determinant
-        residual = np.abs(a * one + b * x - y)
-        scale = float(np.median(residual))
-        if scale == 0:
-            return a, b
-        weight = 1 / np.maximum(residual, 1e-3 * scale)
-    return a, b
-
-
-def _weighted_median(values: Floats, weights: Floats) -> float:
-    order = np.argsort(values)
-    total = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(total, total[-1] / 2)])
+    @cached_property
+    def symmetric(self) -> float:
+        return self._sum(_FACTORS) / self.n

@@ -1,30 +1,175 @@
-"""Small tests that several checks share: corrections, two groups, null samples."""
+"""The numerics of the checks, on arrays: moments and sums of groups, small tests, fitted lines."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from errcomp.caveats._case import MATERIAL
-from errcomp.stats.multiple import benjamini_hochberg
+from errcomp.stats.significance import benjamini_hochberg
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.caveats._case import Case, Floats, Ints
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
-__all__ = [
-    "Contrast",
-    "contrast",
-    "discoveries",
-    "paired_p",
-    "simulated_p",
-]
+#: Errors that differ by less, relative to their mean, are equal.
+ROUNDING = 1e-12
 
-#: Fewer matched cells cannot reach p < 0.05: 2 / 2**5 = 0.0625.
-MATCHED = 6
+
+class Moments(NamedTuple):
+    """Absolute percentage errors of groups, as shares of the largest.
+
+    Attributes
+    ----------
+    means, squares : ndarray, shape (groups,)
+        Mean of each group, and the sum of squares around it.
+    sizes : ndarray of int, shape (groups,)
+    """
+
+    means: Floats
+    squares: Floats
+    sizes: Ints
+
+    @property
+    def mean(self) -> float:
+        """Mean over all pairs."""
+        return float((self.means * self.sizes).sum() / self.sizes.sum())
+
+    @property
+    def between(self) -> float:
+        """Sum of squares of the groups' means around that of all."""
+        return float((self.sizes * (self.means - self.mean) ** 2).sum())
+
+    @property
+    def within(self) -> float:
+        """Sum of squares within the groups."""
+        return float(self.squares.sum())
+
+    @property
+    def differ(self) -> bool:
+        """Whether the errors differ by more than rounding."""
+        least = float(self.sizes.sum()) * (ROUNDING * self.mean) ** 2
+        return self.within + self.between > least
+
+
+class Totals(NamedTuple):
+    """Sums of groups.
+
+    Attributes
+    ----------
+    measured : ndarray, shape (groups,)
+        In a unit that all groups share.
+    off : ndarray, shape (groups,)
+        Error of the sum of predictions, relative to that of measurements.
+    scatter : ndarray, shape (groups,)
+        Root of the sum of squares of each error less ``off`` times its measurement.
+    """
+
+    measured: Floats
+    off: Floats
+    scatter: Floats
+
+
+class Ratio(NamedTuple):
+    """Logarithm of prediction over measurement.
+
+    Attributes
+    ----------
+    middle : float
+        Its median (its mean, where only sums are known).
+    reach : float
+        Nine of ten pairs are within this of it; infinite where more than one of ten predictions is
+        not positive.
+    """
+
+    middle: float
+    reach: float
+
+
+def log_ratio(predicted: Floats, measured: Floats) -> Ratio:
+    """Return the middle and the reach of ln(p / m).
+
+    Examples
+    --------
+    >>> found = log_ratio(np.array([20.0, 20.0, 40.0]), np.ones(3))
+    >>> round(np.exp(found.middle)), round(np.exp(found.reach))
+    (20, 2)
+    """
+    some = predicted > 0
+    if not some.any():
+        return Ratio(0.0, math.inf)
+    logs = np.log(predicted[some]) - np.log(measured[some])
+    middle = float(np.median(logs))
+    off = np.full(len(predicted), math.inf)
+    off[some] = np.abs(logs - middle)
+    return Ratio(middle, float(np.quantile(off, 0.9, method="inverted_cdf")))
+
+
+def added(codes: Ints, values: Floats) -> Floats:
+    """Add the values of each group up."""
+    return np.bincount(codes, weights=values).astype(np.float64, copy=False)
+
+
+def grouped_means(values: Floats, codes: Ints, groups: int) -> tuple[Floats, Ints]:
+    """Return the mean and the size of each group; each row of a matrix of values on its own."""
+    sizes = np.bincount(codes, minlength=groups)
+    if values.ndim == 1:
+        return np.bincount(codes, weights=values, minlength=groups) / sizes, sizes
+    member = np.zeros((len(codes), groups))
+    member[np.arange(len(codes)), codes] = 1.0
+    return (values @ member) / sizes, sizes
+
+
+def factor_errors(predicted: Floats, measured: Floats) -> Floats:
+    """Return exp(abs(ln(p / m))) - 1: twice too high and twice too low are both 1.
+
+    Infinite where a prediction is not positive, or so small that no float is its factor.
+    """
+    with np.errstate(over="ignore", divide="ignore"):
+        factors = np.maximum(predicted / measured, measured / predicted) - 1
+    result: Floats = np.where(predicted > 0, factors, np.inf)
+    return result
+
+
+def out_of_sample_factor(
+    predicted: Floats, measured: Floats
+) -> tuple[float, float] | tuple[None, None]:
+    """Fit one factor to all pairs but one and apply it to that one, for each pair in turn.
+
+    The factor is one over the median of predicted / measured. Returns the factor of all pairs and
+    the MAPE of the pairs left out; None where there is only one pair or a median is not positive.
+    """
+    # Predictions of next to nothing, or of next to everything, have a factor no float can hold.
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = predicted / measured
+        middle = float(np.median(ratio))
+        if len(ratio) < 2 or not 0 < middle < math.inf:
+            return None, None
+        medians = _medians_without_each(ratio)
+        if (medians <= 0).any():
+            return None, None
+        after = float(np.abs(ratio / medians - 1).mean())
+        return (1 / middle, after) if math.isfinite(after + 1 / middle) else (None, None)
+
+
+def _medians_without_each(ratio: Floats) -> Floats:
+    n = len(ratio)
+    order = np.argsort(ratio, kind="stable")
+    ranks = np.empty(n, dtype=np.int64)
+    ranks[order] = np.arange(n)
+    ascending = ratio[order]
+
+    def without(position: int) -> Floats:
+        """Value at a position of the sorted ratios once each pair in turn is left out."""
+        above = ascending[min(position + 1, n - 1)]
+        result: Floats = np.where(position < ranks, ascending[position], above)
+        return result
+
+    return (without((n - 2) // 2) + without((n - 1) // 2)) / 2
 
 
 def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
@@ -65,72 +210,116 @@ def simulated_p(observed: float, null: Floats) -> float:
     return float((1 + np.count_nonzero(reached)) / (1 + len(null)))
 
 
-class Contrast(NamedTuple):
-    """Two groups of rows compared: figures on all their rows and on matched configurations."""
+# Lines between prediction and measurement, fitted to relative errors and judged on other pairs.
 
-    figures: tuple[float, float]
-    sizes: tuple[int, int]
-    matched: int
-    matched_figures: tuple[float, float]
-    p: float
-
-    @property
-    def material(self) -> bool:
-        """Whether one figure is MATERIAL times the other, matched ones being the fairer ones."""
-        all_rows, same = (_signed_ratio(*f) for f in (self.figures, self.matched_figures))
-        if self.matched >= MATCHED:
-            return abs(same) >= MATERIAL
-        # A few matched configurations prove nothing, but they must not say the opposite.
-        return abs(all_rows) >= MATERIAL and (
-            not self.matched or (same / all_rows > 0 and abs(same) >= MATERIAL)
-        )
+#: Fewer pairs than this leave too little to judge a line of two numbers by.
+LEAST = 8
+FOLDS = 10
+_STEPS = 30
 
 
-def _signed_ratio(first: float, second: float) -> float:
-    """Larger figure over the smaller, negative where the second one is larger."""
-    low, high = sorted((first, second))
-    ratio = high / low if low > 0 else float("inf") if high > 0 else 1.0
-    return ratio if first >= second else -ratio
+class Line(NamedTuple):
+    """Measurements as a function of predictions.
 
-
-def contrast(case: Case, first: NDArray[np.bool_], second: NDArray[np.bool_], key: str) -> Contrast:
-    """Compare the errors of two groups of rows, on matched configurations where there are enough.
-
-    Configurations match when they agree in every key but the one tested (and those that differ
-    between the groups throughout, as the number of devices does between variants). With at least
-    six matched configurations: Wilcoxon's signed-rank test on them; else Mann and Whitney's test on
-    all rows of both groups.
+    Attributes
+    ----------
+    form : {"line", "power"}
+        a + b p, or a p^b.
+    intercept, slope : float
+        a and b.
+    correlation : float
+        Pearson's, of the numbers, or of their logarithms for a power.
+    after : float
+        Mean absolute percentage error of pairs left out of the fit.
+    after_factor : float
+        The same after one factor.
     """
-    from scipy.stats import mannwhitneyu, wilcoxon
 
-    x, y = case.ape[first], case.ape[second]
-    a, b = _matched(case, first, second, key)
-    if len(a) < MATCHED:
-        p = float(mannwhitneyu(x, y).pvalue)
-    else:
-        p = 1.0 if np.array_equal(a, b) else float(wilcoxon(a, b).pvalue)
-    means = (float(a.mean()), float(b.mean())) if len(a) else (float("nan"), float("nan"))
-    figures = (float(x.mean()), float(y.mean()))
-    return Contrast(figures, (len(x), len(y)), len(a), means, p)
+    form: str
+    intercept: float
+    slope: float
+    correlation: float
+    after: float
+    after_factor: float
 
 
-def _matched(
-    case: Case, first: NDArray[np.bool_], second: NDArray[np.bool_], key: str
-) -> tuple[Floats, Floats]:
-    keys = [
-        name
-        for name in case.configuration_keys
-        if name != key and not _apart(case.codes(name)[0], first, second)
-    ]
-    cell = case.cells(keys)
-    size = int(cell.max()) + 1
-    counts = [np.bincount(cell[rows], minlength=size) for rows in (first, second)]
-    sums = [np.bincount(cell[r], weights=case.ape[r], minlength=size) for r in (first, second)]
-    shared = (counts[0] > 0) & (counts[1] > 0)
-    return sums[0][shared] / counts[0][shared], sums[1][shared] / counts[1][shared]
+def line_between(predicted: Floats, measured: Floats, after_factor: float) -> Line | None:
+    """Return the line or power that explains measurements far better than one factor does.
+
+    Far better: half the error or less, on pairs left out of the fit, of what one factor leaves
+    (``after_factor``) and of what one constant does, and at most 50 %. A line is preferred to a
+    power that is not 1.25 times as good.
+    """
+    n = len(measured)
+    if n < LEAST or np.ptp(predicted) == 0 or not np.isfinite(after_factor):
+        return None
+    fold = np.random.default_rng(0).permutation(n) % min(n, FOLDS)
+    # In units of the middle pair, whose squares cannot overflow.
+    units = float(np.median(np.abs(predicted))) or 1.0, float(np.median(measured))
+    p, m = predicted / units[0], measured / units[1]
+    if not (
+        np.isfinite(p).all() and np.isfinite(m).all() and max(np.abs(p).max(), m.max()) < 1e100
+    ):
+        return None
+    constant = _off(np.full(n, _weighted_median(m, 1 / m)), m)
+    limit = min(after_factor / 2, constant / 2, 0.5)
+    straight = float(np.abs(_left_out(1 / m, p / m, np.ones(n), fold)).mean())
+    power = np.inf
+    if (p > 0).all() and m.min() > 0:
+        with np.errstate(over="ignore"):
+            power = float(
+                np.abs(np.expm1(_left_out(np.ones(n), np.log(p), np.log(m), fold))).mean()
+            )
+    if min(straight, power) > limit:
+        return None
+    if straight <= 1.25 * power:
+        a, b = _fit(1 / m, p / m, np.ones(n))
+        r = float(np.corrcoef(p, m)[0, 1])
+        return Line("line", a * units[1], b * units[1] / units[0], r, straight, after_factor)
+    a, b = _fit(np.ones(n), np.log(p), np.log(m))
+    r = float(np.corrcoef(np.log(p), np.log(m))[0, 1])
+    scale = float(np.exp(a + np.log(units[1]) - b * np.log(units[0])))
+    return Line("power", scale, b, r, power, after_factor)
 
 
-def _apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> bool:
-    """Say whether a key has one value in one group and another one in the other."""
-    a, b = np.unique(code[first]), np.unique(code[second])
-    return len(a) == len(b) == 1 and a[0] != b[0]
+def _off(estimate: Floats, measured: Floats) -> float:
+    return float(np.abs(estimate / measured - 1).mean())
+
+
+def _left_out(one: Floats, x: Floats, y: Floats, fold: NDArray[np.int64]) -> Floats:
+    """Return a + b x - y of each pair, fitted to the other folds."""
+    residual = np.empty_like(y)
+    for k in range(int(fold.max()) + 1):
+        out = fold == k
+        a, b = _fit(one[~out], x[~out], y[~out])
+        residual[out] = a * one[out] + b * x[out] - y[out]
+    return residual
+
+
+def _fit(one: Floats, x: Floats, y: Floats) -> tuple[float, float]:
+    """Return a and b for which the absolute values of a·one + b·x - y have the least sum.
+
+    Iteratively reweighted least squares (Schlossmacher 1973): a few pairs far off do not move it.
+    """
+    weight = np.ones_like(y)
+    a = b = 0.0
+    for _ in range(_STEPS):
+        w1, wx = weight * one, weight * x
+        s11, s1x, sxx = float(w1 @ one), float(w1 @ x), float(wx @ x)
+        determinant = s11 * sxx - s1x**2
+        if determinant <= 1e-14 * s11 * sxx:
+            return a, b
+        y1, yx = float(w1 @ y), float(wx @ y)
+        a, b = (sxx * y1 - s1x * yx) / determinant, (s11 * yx - s1x * y1) / determinant
+        residual = np.abs(a * one + b * x - y)
+        scale = float(np.median(residual))
+        if scale == 0:
+            return a, b
+        weight = 1 / np.maximum(residual, 1e-3 * scale)
+    return a, b
+
+
+def _weighted_median(values: Floats, weights: Floats) -> float:
+    order = np.argsort(values)
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, total[-1] / 2)])

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.caveats._case import MATERIAL, UNSAID, Finding, percent, plural
+from errcomp.caveats._case import MATERIAL, UNSAID, Finding, percent, plural, signed
+from errcomp.caveats._registry import caveat
 from errcomp.caveats.sample import quantile_caveat
 from errcomp.caveats.shape import agreeing
 from errcomp.metrics import figure
@@ -21,20 +22,6 @@ from errcomp.results import Caveat, format_fraction, format_number
 
 if TYPE_CHECKING:
     from errcomp.caveats._case import Case
-
-__all__ = [
-    "REFERENCE_KINDS",
-    "UNKNOWN",
-    "aggregation_not_stated",
-    "figure_meant",
-    "kind_of_reference",
-    "kinds_of_references",
-    "level_mismatch",
-    "metric_mismatch",
-    "quantile_claim",
-    "reference_mismatch",
-    "rounded_before_averaging",
-]
 
 #: Kinds of references that are never ranked together, and the word for what is not stated.
 REFERENCE_KINDS = ("hardware", "RTL", "simulator", "estimate", "another predictor")
@@ -65,6 +52,17 @@ _QUANTILE = re.compile(
 )
 
 
+@caveat(
+    "level-mismatch",
+    "The claim and the pairs are about different things",
+    scope="pairs",
+    order=30,
+    why="Fires when the pairs mix levels (kernel, model, system, …), or when all are of another "
+    "level than the claim. A fact, no test: errors cancel or add up from level to level, so that "
+    "a kernel figure says nothing about a model.",
+    remedy="Quote each level on its own; use propagation to get from one to the other.",
+    of_errors=False,
+)
 def level_mismatch(case: Case) -> Finding | None:
     """Find pairs of several levels under one figure, or of another level than the claim."""
     if "level" not in case.pairs.keys:
@@ -86,6 +84,18 @@ def level_mismatch(case: Case) -> Finding | None:
     return Finding(Caveat("level-mismatch", message, {"claim": claimed, "levels": counts}))
 
 
+@caveat(
+    "reference-mismatch",
+    "The claim was made against something else than these measurements",
+    scope="claim",
+    order=40,
+    why="Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
+    "predictor) is not that of the pairs (column `reference`; hardware where there is none), or "
+    "the pairs say that it is unknown. A fact, no test: 1 % from a simulator that is itself 15 % "
+    "off is no 1 % from hardware. A claim against another reference is not judged.",
+    remedy="Compare only figures with the same reference, or add the reference's own error.",
+    of_errors=False,
+)
 def reference_mismatch(case: Case) -> Finding | None:
     """Find a claim made against something else than what these pairs were measured on."""
     claimed = case.said("reference")
@@ -160,6 +170,18 @@ def figure_meant(metric: str) -> str:
     return next((name for words, name in _OTHER_METRICS.items() if re.search(words, plain)), "")
 
 
+@caveat(
+    "metric-mismatch",
+    "The claim quotes a correlation, a share or a squared error, not a relative error",
+    scope="claim",
+    order=50,
+    why="Fires when the claim's metric is none of the relative errors, and sets that metric and "
+    "the MAPE of the same pairs side by side. A fact, no test: a predictor twice too high "
+    "everywhere has a correlation of 1 and a MAPE of 100 %.",
+    remedy="Ask for the error, or compute it from the pairs; never rank one kind against the "
+    "other.",
+    of_errors=False,
+)
 def metric_mismatch(case: Case) -> Finding | None:
     """Find a claim whose figure is no relative error, and set both kinds side by side."""
     metric = case.said("metric")
@@ -186,6 +208,16 @@ def metric_mismatch(case: Case) -> Finding | None:
     return Finding(Caveat("metric-mismatch", message, evidence))
 
 
+@caveat(
+    "aggregation-not-stated",
+    "The claim does not say how it was averaged",
+    scope="claim",
+    order=150,
+    why="Fires when the claim's aggregation is not stated, the four averages of these pairs are "
+    "1.25 times apart or more, and the mean does not print as the claim. A fact, no test.",
+    remedy="Say which average a figure of your own is (--aggregation mean); ask the source of one "
+    "of theirs. Until then a small figure may be a median or a geometric mean.",
+)
 def aggregation_not_stated(case: Case) -> Finding | None:
     """Find a claimed error that does not say how it was averaged, where that matters."""
     if getattr(case.claim, "aggregation", None) != "not stated" or case.n < 2:
@@ -209,6 +241,16 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     return Finding(Caveat("aggregation-not-stated", message, evidence))
 
 
+@caveat(
+    "rounded-before-averaging",
+    "The claim comes out only if errors are rounded first",
+    scope="claim",
+    order=210,
+    why="Fires when the mean of the errors, each rounded to the decimals of the claim, prints as "
+    "the claim and the exact mean does not. A fact, no test.",
+    remedy="Round once, at the end.",
+    needs_pairs=True,
+)
 def rounded_before_averaging(case: Case) -> Finding | None:
     """Find a claimed mean that these pairs give only once each error is rounded as printed."""
     if not re.fullmatch(r"\d+(\.\d+)?\s*%", case.claimed):
@@ -227,6 +269,16 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     return Finding(Caveat("rounded-before-averaging", message, evidence))
 
 
+@caveat(
+    "p99-few-samples",
+    "A high quantile from too few values",
+    scope="claim",
+    order=220,
+    why="Fires when the claim is a quantile and there are fewer pairs than a distribution-free "
+    "bound for it needs: 299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
+    remedy="Say which of the nine sample quantiles it is, or quote a lower quantile.",
+    needs_pairs=True,
+)
 def quantile_claim(case: Case) -> Finding | None:
     """Find a claimed quantile of the error that these pairs are too few for."""
     found = _QUANTILE.search(case.said("metric").lower())
@@ -243,3 +295,47 @@ def quantile_claim(case: Case) -> Finding | None:
         k: v / 100 if k in fractions and v is not None else v for k, v in caveat.evidence.items()
     }
     return Finding(Caveat(caveat.code, caveat.message, evidence))
+
+
+@caveat(
+    "cancelling-errors",
+    "Errors of opposite sign cancel in the sum",
+    scope="claim",
+    order=200,
+    why="Fires when the claim's aggregation is the total (a sum, or a difference of means), or "
+    "when the error of the total prints as the claim and none of the four averages does; and the "
+    "MAPE is at least 1.25 times as large. A fact, no test.",
+    remedy="Use such a figure for sums alone; quote the MAPE or the WAPE for single cases.",
+)
+def claimed_total(case: Case) -> Finding | None:
+    """Find a claim that is the error of a total, or that no average of these errors prints as."""
+    claim = case.claim
+    low, high = (getattr(claim, end, None) for end in ("low", "high"))
+    # A bound or a range is met by many figures: that one of them is the total says nothing.
+    if low is None or high is None or getattr(claim, "kind", "error") != "error":
+        return None
+    total = case.total_error
+    averages = case.averages
+    said = getattr(claim, "aggregation", None) == "total"
+    if not said and not (
+        _is_one_number(claim)
+        and low <= abs(total) < high
+        and not any(low <= value < high for value in averages.values())
+    ):
+        return None
+    if case.mape < MATERIAL * abs(total):
+        return None
+    weighted = averages["weighted mean"]
+    is_one = "is" if said else "prints as"
+    message = (
+        f"The claim {case.claimed} {is_one} the error of the total or of means "
+        f"({signed(total)}), where errors of opposite sign cancel: single pairs are "
+        f"{percent(case.mape)} off (weighted {percent(weighted)})."
+    )
+    evidence = {"total_error": total, "mape": case.mape, "wape": weighted, "stated": said}
+    return Finding(Caveat("cancelling-errors", message, evidence))
+
+
+def _is_one_number(claim: object) -> bool:
+    printed = str(getattr(claim, "printed", "")).strip()
+    return printed[:1].isdigit() and not any(c in printed for c in "-–—")

@@ -4,42 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
-from errcomp.caveats._case import (
-    MATERIAL,
-    NOTHING,
-    VARIANT_KEYS,
-    Finding,
-    percent,
-    plural,
-)
-from errcomp.caveats._statistics import (
-    MATCHED,
-    Contrast,
-    contrast,
-    simulated_p,
-)
+from errcomp.caveats._case import MATERIAL, NOTHING, VARIANT_KEYS, Finding, percent, plural, signed
+from errcomp.caveats._registry import caveat
+from errcomp.caveats._statistics import Moments, simulated_p
 from errcomp.results import Caveat
-from errcomp.stats.multiple import holm
+from errcomp.stats.significance import holm, rank_sum_p, signed_rank_p, student_ppf, student_sf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from errcomp.caveats._case import Case, Ints
-    from errcomp.caveats._sums import Moments
-
-__all__ = ["groupings", "in_vs_out_of_distribution", "pooled_variants", "unbalanced_groups"]
+    from errcomp.caveats._case import Case, Floats, Ints
 
 #: A key with more values than this does not name variants.
 MOST_VARIANTS = 12
 #: Fewer pairs on either side give Welch's interval no tested coverage.
 LEAST_PER_SIDE = 5
+#: At least half of what the groups are off has to cancel.
+CANCELLED = 0.5
+#: Fewer pairs do not tell that the total of a group is off.
+LEAST_PER_GROUP = 5
+#: A total that is off by less than this is off by rounding.
+_ROUNDING = 1e-12
+#: Times on several devices are alternatives; nobody adds them up.
+NOT_ADDED = ("device",)
 GROUP_KEYS = ("device", "model", "mode", "kernel_class")
 
 
+@caveat(
+    "pooled-variants",
+    "Variants that err differently are pooled",
+    scope="pairs",
+    order=90,
+    why="Compares each variant (fused, distributed, training, another precision, …) with the most "
+    "frequent one: Wilcoxon's signed-rank test on configurations that differ in nothing else "
+    "where there are six (fewer cannot reach p < 0.05), else Mann and Whitney's test, Holm over "
+    "all of them. Fires when significant and one figure is at least 1.25 times the other.",
+    remedy="Quote the variants apart. Unmatched variants may also differ in model or device.",
+    needs_pairs=True,
+)
 def pooled_variants(case: Case) -> Finding | None:
     """Find variants (fused, distributed, another precision, …) that err differently."""
     tried: list[tuple[str, Any, Any, Contrast]] = []
@@ -113,6 +120,88 @@ def _single_or_distributed(codes: Ints, values: list[Any]) -> tuple[Ints, list[A
     return distributed.astype(np.int64), ["single-device", "distributed"]
 
 
+#: Fewer matched cells cannot reach p < 0.05: 2 / 2**5 = 0.0625.
+MATCHED = 6
+
+
+class Contrast(NamedTuple):
+    """Two groups of rows compared: figures on all their rows and on matched configurations."""
+
+    figures: tuple[float, float]
+    sizes: tuple[int, int]
+    matched: int
+    matched_figures: tuple[float, float]
+    p: float
+
+    @property
+    def material(self) -> bool:
+        """Whether one figure is MATERIAL times the other, matched ones being the fairer ones."""
+        all_rows, same = (_signed_ratio(*f) for f in (self.figures, self.matched_figures))
+        if self.matched >= MATCHED:
+            return abs(same) >= MATERIAL
+        # A few matched configurations prove nothing, but they must not say the opposite.
+        return abs(all_rows) >= MATERIAL and (
+            not self.matched or (same / all_rows > 0 and abs(same) >= MATERIAL)
+        )
+
+
+def _signed_ratio(first: float, second: float) -> float:
+    """Larger figure over the smaller, negative where the second one is larger."""
+    low, high = sorted((first, second))
+    ratio = high / low if low > 0 else float("inf") if high > 0 else 1.0
+    return ratio if first >= second else -ratio
+
+
+def contrast(case: Case, first: NDArray[np.bool_], second: NDArray[np.bool_], key: str) -> Contrast:
+    """Compare the errors of two groups of rows, on matched configurations where there are enough.
+
+    Configurations match when they agree in every key but the one tested (and those that differ
+    between the groups throughout, as the number of devices does between variants). With at least
+    six matched configurations: Wilcoxon's signed-rank test on them; else Mann and Whitney's test on
+    all rows of both groups.
+    """
+    x, y = case.ape[first], case.ape[second]
+    a, b = _matched(case, first, second, key)
+    if len(a) < MATCHED:
+        p = rank_sum_p(x, y)
+    else:
+        p = 1.0 if np.array_equal(a, b) else signed_rank_p(a, b)
+    means = (float(a.mean()), float(b.mean())) if len(a) else (float("nan"), float("nan"))
+    figures = (float(x.mean()), float(y.mean()))
+    return Contrast(figures, (len(x), len(y)), len(a), means, p)
+
+
+def _matched(
+    case: Case, first: NDArray[np.bool_], second: NDArray[np.bool_], key: str
+) -> tuple[Floats, Floats]:
+    keys = [
+        name
+        for name in case.configuration_keys
+        if name != key and not _apart(case.codes(name)[0], first, second)
+    ]
+    cell = case.cells(keys)
+    size = int(cell.max()) + 1
+    counts = [np.bincount(cell[rows], minlength=size) for rows in (first, second)]
+    sums = [np.bincount(cell[r], weights=case.ape[r], minlength=size) for r in (first, second)]
+    shared = (counts[0] > 0) & (counts[1] > 0)
+    return sums[0][shared] / counts[0][shared], sums[1][shared] / counts[1][shared]
+
+
+def _apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> bool:
+    """Say whether a key has one value in one group and another one in the other."""
+    a, b = np.unique(code[first]), np.unique(code[second])
+    return len(a) == len(b) == 1 and a[0] != b[0]
+
+
+@caveat(
+    "in-vs-out-of-distribution",
+    "Configurations that the predictor was trained on are mixed with others",
+    scope="pairs",
+    order=100,
+    why="Needs a key `in_training` and five pairs on either side. Fires when Welch's interval of "
+    "the difference excludes zero and one figure is at least 1.25 times the other.",
+    remedy="Quote the figure outside the training set: it is the one that holds for new cases.",
+)
 def in_vs_out_of_distribution(case: Case) -> Finding | None:
     """Find a figure that mixes what the predictor was trained on with what it was not."""
     if "in_training" not in case.pairs.keys:
@@ -154,16 +243,14 @@ def _welch(moments: Moments, case: Case) -> tuple[float, float, float]:
     Welch (1947), "The generalization of 'Student's' problem when several different population
     variances are involved", Biometrika 34, 28-35.
     """
-    from scipy.stats import t
-
     df = moments.sizes[:2] - 1
     variances = moments.squares[:2] / df / moments.sizes[:2]
     deviation = float(np.sqrt(variances.sum()))
     freedom = float(variances.sum() ** 2 / (variances**2 / df).sum())
     difference = float(moments.means[0] - moments.means[1])
-    reach = float(t.ppf(0.5 + case.level / 2, freedom)) * deviation
+    reach = student_ppf(0.5 + case.level / 2, freedom) * deviation
     low, high = (case.largest * (difference + side * reach) for side in (-1, 1))
-    return 2 * float(t.sf(abs(difference) / deviation, freedom)), low, high
+    return 2 * float(student_sf(abs(difference) / deviation, freedom)), low, high
 
 
 def _truth(value: Any) -> int:
@@ -175,6 +262,15 @@ def _truth(value: Any) -> int:
 _FALSE = ("false", "0", "0.0", "no")
 
 
+@caveat(
+    "unbalanced-groups",
+    "The sizes of the groups, not their errors, set the pooled figure",
+    scope="pairs",
+    order=110,
+    why="Fires when pooled figure and mean over groups differ by a factor of 1.25 or more, and by "
+    "more than they would if the group labels meant nothing (permutation test, Holm over keys).",
+    remedy="Quote the mean over groups as well, or the group figures themselves.",
+)
 def unbalanced_groups(case: Case) -> Finding | None:
     """Find groups whose unequal sizes, not their errors, set the pooled figure."""
     tried = []
@@ -234,3 +330,130 @@ def _macro_p(case: Case, codes: Ints, moments: Moments) -> float:
     variance = (moments.within + moments.between) / (case.n - 1)
     deviation = float(np.sqrt(variance * (sizes * weights**2).sum()))
     return math.erfc(gap / deviation / math.sqrt(2)) if deviation > 0 else 1.0
+
+
+class _Groups(NamedTuple):
+    """Totals of groups: how far each is off and how surely, and how far all together.
+
+    Attributes
+    ----------
+    off, deviation, share : ndarray, shape (groups,)
+        Error of each total, its standard error (of a ratio of sums), and its share of all.
+    size : ndarray of int, shape (groups,)
+        Pairs in each.
+    together : float
+        Error of the total of all.
+    """
+
+    keys: tuple[str, ...]
+    codes: Ints
+    size: Ints
+    off: Floats
+    deviation: Floats
+    share: Floats
+    together: float
+
+    @property
+    def gross(self) -> float:
+        """Mean over groups of the size of the error of their total, weighted by their size."""
+        return float((np.abs(self.off) * self.share).sum())
+
+
+@caveat(
+    "cancelling-errors",
+    "Errors of opposite sign cancel in the sum",
+    scope="pairs",
+    order=190,
+    why="Looks at the groups of the keys grouped by, else of model, mode and kernel_class one by "
+    "one; never of devices, whose times nobody adds. Fires when the total of one group is too low "
+    "and that of another too high (t-tests of ratios of sums in groups of 5 pairs or more, "
+    "Bonferroni over groups, Holm over keys), at least half of what the groups are off cancels in "
+    "the total of all, and they are off 1.25 times as far as by chance around that total.",
+    remedy="Quote the groups. Another mix of them has another total: errcomp propagate says how "
+    "the error of a sum follows from that of its parts.",
+)
+def groups_that_cancel(case: Case) -> Finding | None:
+    """Find groups whose totals are off to either side, so that the sum of all looks right."""
+    tried = []
+    for grouping in groupings(case):
+        keys = tuple(key for key in grouping if key not in NOT_ADDED)
+        if not case.varying(keys):
+            continue
+        found = _groups(case, keys)
+        if np.count_nonzero(found.size >= LEAST_PER_GROUP) > 1:
+            tried.append((found, _both_sides(found)))
+    if not tried:
+        return None
+    corrected = holm([p for _, p in tried])
+    cancelling = [
+        (p, found)
+        for p, (found, _) in zip(corrected, tried, strict=True)
+        if max(abs(found.together), _ROUNDING) < CANCELLED * found.gross
+        and found.gross >= MATERIAL * _by_chance(found)
+    ]
+    if not cancelling:
+        return NOTHING
+    p, found = min(cancelling, key=lambda item: item[0])
+    lowest, highest = found.off.argmin(), found.off.argmax()
+    names = [_name(case, found, group) for group in (lowest, highest)]
+    ends = [float(found.off[group]) for group in (lowest, highest)]
+    evidence = {
+        "keys": list(found.keys),
+        "groups": len(found.off),
+        "total_error": found.together,
+        "mean_group_total_error": found.gross,
+        "lowest": names[0],
+        "lowest_total_error": ends[0],
+        "highest": names[1],
+        "highest_total_error": ends[1],
+    }
+    message = (
+        f"Errors cancel between groups of {' × '.join(found.keys)}: the sum of all is off by "
+        f"{signed(found.together)}, the sums of the {len(found.off)} groups by "
+        f"{percent(found.gross)} on average (weighted by size), from {signed(ends[0])} "
+        f"({names[0]}) to {signed(ends[1])} ({names[1]})."
+    )
+    return Finding(Caveat("cancelling-errors", message, evidence), p)
+
+
+def _groups(case: Case, keys: tuple[str, ...]) -> _Groups:
+    codes = case.cells(keys)
+    size = case.sizes(codes)
+    measured, off, scatter = case.totals(codes)
+    # One pair alone has no standard error, and is never sure.
+    scatter = np.where(size > 1, np.sqrt(size / np.maximum(size - 1, 1)) * scatter, np.inf)
+    return _Groups(
+        keys=keys,
+        codes=codes,
+        size=size,
+        off=off,
+        deviation=scatter / measured,
+        share=measured / measured.sum(),
+        together=case.total_error,
+    )
+
+
+def _both_sides(found: _Groups) -> float:
+    """P-value of: one group's total is truly too low and another's too high (Bonferroni)."""
+    enough = found.size >= LEAST_PER_GROUP
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.where(found.off == 0, 0.0, found.off / found.deviation)[enough]
+    df = found.size[enough] - 1
+    sides = [float(np.min(student_sf(side * statistic, df))) for side in (1, -1)]
+    return min(1.0, max(sides) * len(df))
+
+
+def _by_chance(found: _Groups) -> float:
+    """Mean size of the groups' errors if all were off as all together: a folded normal each."""
+    spread = np.where(found.size > 1, found.deviation, 0.0)
+    mean = abs(found.together)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(spread > 0, mean / spread, np.inf)
+    density = np.exp(-(ratio**2) / 2) / math.sqrt(2 * math.pi)
+    folded = 2 * spread * density + mean * (1 - 2 * special.ndtr(-ratio))
+    return float((folded * found.share).sum())
+
+
+def _name(case: Case, found: _Groups, group: np.intp) -> str:
+    row = int(np.flatnonzero(found.codes == group)[0])
+    return " ".join(str(case.pairs.column(key)[row]) for key in found.keys)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,35 +18,28 @@ from errcomp.caveats._case import (
     cannot_match,
     configuration,
     percent,
+    signed,
 )
-from errcomp.caveats._statistics import paired_p
-from errcomp.caveats._sums import factor_errors
+from errcomp.caveats._registry import caveat
+from errcomp.caveats._statistics import factor_errors, paired_p
 from errcomp.caveats.claim import UNKNOWN, kinds_of_references
 from errcomp.caveats.comparisons import GROUP_KEYS
 from errcomp.errors import InputError
 from errcomp.results import Caveat
-from errcomp.stats.multiple import holm
+from errcomp.stats.significance import holm
 
 if TYPE_CHECKING:
     from errcomp.caveats._case import Floats, Ints
     from errcomp.tables import Pairs
 
-__all__ = [
-    "RelativeDifference",
-    "Tools",
-    "coverage_differs",
-    "level_differs",
-    "other_base",
-    "ranking_asymmetry",
-    "reference_differs",
-    "relative_difference",
-    "simpsons_paradox",
-]
+    _Tried = TypeVar("_Tried", bound=tuple[float, *tuple[Any, ...]])
 
 #: A tool that has less than this share of all cases is compared on others than the rest.
 COVERED = 0.9
 #: Difference of the two bases that shows when percent are printed without decimals.
 POINT = 0.01
+#: A total that is off by less than this is off by rounding.
+_ROUNDING = 1e-12
 
 
 class Tools:
@@ -120,7 +114,30 @@ class Tools:
         """Iterate over every pair of tools."""
         return combinations(range(len(self.names)), 2)
 
+    def matched(self) -> Iterator[tuple[tuple[int, int], list[Ints]]]:
+        """Iterate over pairs of tools that share two configurations, with the rows of either."""
+        for two in self.two():
+            shared = self.common([*two])
+            if len(shared) > 1:
+                yield two, [self.on(tool, shared) for tool in two]
 
+
+def _surest(tried: list[_Tried]) -> tuple[float, _Tried]:
+    """Return the comparison of two tools with the smallest p-value, and that after correction."""
+    corrected = holm([one[0] for one in tried])
+    return min(zip(corrected, tried, strict=True), key=lambda item: item[0])
+
+
+@caveat(
+    "coverage-differs",
+    "The tools were run on different configurations",
+    scope="tools",
+    order=250,
+    why="Fires when a tool has less than 90 % of all configurations in the table, or its figure "
+    "on those that all tools share differs from its own by a factor of 1.25 or more. A fact, no "
+    "test.",
+    remedy="Compare on the configurations that all share, and report the coverage as a figure.",
+)
 def coverage_differs(tools: Tools) -> Finding | None:
     """Find tools compared by figures over different configurations."""
     if not tools.named:
@@ -176,6 +193,16 @@ def _mean(tools: Tools, rows: Ints) -> float:
     return float(tools.case.ape[rows].mean())
 
 
+@caveat(
+    "simpsons-paradox",
+    "Better in every group, worse over all",
+    scope="tools",
+    order=260,
+    why="Fires when a tool has the lower MAPE in every group of a key (device, model, mode, "
+    "kernel_class) that two tools share, and the higher one over these groups together. A fact, "
+    "no test; it cannot happen when both have the same configurations.",
+    remedy="Compare within groups, or by the mean over groups.",
+)
 def simpsons_paradox(tools: Tools) -> Finding | None:
     """Find a tool that is better in every group and worse over all of them together."""
     case = tools.case
@@ -212,27 +239,34 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
     return None
 
 
+@caveat(
+    "under-over-asymmetry",
+    "The ranking depends on whether too low is cheaper",
+    scope="tools",
+    order=270,
+    why="Fires when one tool has the lower MAPE and the other the lower mean factor, max(p/m, "
+    "m/p) - 1, on the configurations they share, both differences significant (paired t-tests, "
+    "Holm over pairs of tools).",
+    remedy="Rank by the log ratio of prediction to measurement, or give both rankings.",
+)
 def ranking_asymmetry(tools: Tools) -> Finding | None:
     """Find two tools that change places when a factor too low counts like one too high."""
-    found: list[tuple[float, tuple[int, int], list[float]]] = []
+    tried: list[tuple[float, tuple[int, int], list[float]]] = []
     every = factor_errors(tools.case.predicted, tools.case.measured)
-    for a, b in tools.two():
-        shared = tools.common([a, b])
-        rows = [tools.on(tool, shared) for tool in (a, b)]
+    for (a, b), rows in tools.matched():
         apes = [tools.by_configuration(r, tools.case.ape[r]) for r in rows]
         factors = [tools.by_configuration(r, every[r]) for r in rows]
-        if len(shared) < 2 or not np.isfinite(factors).all():
+        if not np.isfinite(factors).all():
             continue
         gaps = [float((x[0] - x[1]).mean()) for x in (apes, factors)]
         if gaps[0] * gaps[1] >= 0 or min(np.ptp(x[0] - x[1]) for x in (apes, factors)) == 0:
-            found.append((1.0, (a, b), []))
+            tried.append((1.0, (a, b), []))
             continue
         p = max(paired_p(x[0], x[1]) for x in (apes, factors))
-        found.append((p, (a, b), [float(v.mean()) for x in (apes, factors) for v in x]))
-    if not found:
+        tried.append((p, (a, b), [float(v.mean()) for x in (apes, factors) for v in x]))
+    if not tried:
         return None
-    p, best = min(zip(holm([f[0] for f in found]), found, strict=True), key=lambda item: item[0])
-    _, (a, b), figures = best
+    p, (_, (a, b), figures) = _surest(tried)
     if not figures:
         return NOTHING
     if figures[0] > figures[1]:
@@ -309,6 +343,16 @@ def relative_difference(first: float, second: float) -> RelativeDifference:
     return RelativeDifference(first, second, (second - first) / first, (first - second) / second)
 
 
+@caveat(
+    "other-base",
+    "A relative difference has two values, one for each base",
+    scope="tools",
+    order=290,
+    why="Fires when the difference of the two best tools, as a share of one figure and of the "
+    "other, differs by a point or more: 10 % below is 11 % above. Not above a factor of two, "
+    "which people quote as a factor. A fact, no test.",
+    remedy="Name the base, or quote both figures.",
+)
 def other_base(tools: Tools) -> Finding | None:
     """Show both bases of the difference between the two best tools, where they differ in print."""
     shared = tools.common(list(range(len(tools.names))))
@@ -339,11 +383,28 @@ def other_base(tools: Tools) -> Finding | None:
     return Finding(Caveat("other-base", message, evidence))
 
 
+@caveat(
+    "level-mismatch",
+    "The tools are about different things",
+    scope="tools",
+    order=230,
+    why="Fires between tools when their pairs are not at the same levels. A fact, no test.",
+    remedy="Rank tools of one level only.",
+)
 def level_differs(tools: Tools) -> Finding | None:
     """Find tools whose pairs are at different levels."""
     return _differs(tools, "level", "level-mismatch", lambda values: sorted(map(str, values)))
 
 
+@caveat(
+    "reference-mismatch",
+    "The tools were compared with different references",
+    scope="tools",
+    order=240,
+    why="Fires between tools when their pairs (column `reference`) have different references. A "
+    "fact, no test.",
+    remedy="Rank tools with one reference only.",
+)
 def reference_differs(tools: Tools) -> Finding | None:
     """Find tools that were compared with different references, as far as these are known."""
 
@@ -375,3 +436,61 @@ def _differs(
         f"{' and '.join(found[other])}): their figures are never ranked together."
     )
     return Finding(Caveat(code, message, {"tools": found}))
+
+
+@caveat(
+    "cancelling-errors",
+    "The ranking depends on whether errors may cancel",
+    scope="tools",
+    order=280,
+    why="Fires when one tool has the lower MAPE (paired t-test, Holm over pairs of tools) and the "
+    "error of its total is 1.25 times that of the other or more, on the configurations they "
+    "share. Says of the totals whether their difference could be chance.",
+    remedy="Rank at the level at which the tool is used, and set a constant beside it.",
+)
+def ranking_by_total(tools: Tools) -> Finding | None:
+    """Find two tools of which one errs less pair by pair, and the other in the sum."""
+    case = tools.case
+    tried: list[tuple[float, tuple[Any, ...]]] = []
+    largest = float(case.measured.max())
+    relative, error = case.ape, (case.predicted - case.measured) / largest
+    for two, rows in tools.matched():
+        apes = [tools.by_configuration(r, relative[r]) for r in rows]
+        errors = [tools.by_configuration(r, error[r]) for r in rows]
+        scale = [float(tools.by_configuration(r, case.measured[r] / largest).sum()) for r in rows]
+        totals = [float(e.sum()) / s for e, s in zip(errors, scale, strict=True)]
+        first, second = (0, 1) if apes[0].mean() < apes[1].mean() else (1, 0)
+        if abs(totals[first]) <= max(MATERIAL * abs(totals[second]), _ROUNDING):
+            tried.append((1.0, ()))
+            continue
+        # Towards zero is better: each error counts by the sign of its own total.
+        sides = [math.copysign(1.0, t) * e for t, e in zip(totals, errors, strict=True)]
+        means = [float(apes[i].mean()) for i in (first, second)]
+        chance = paired_p(sides[0], sides[1])
+        names = [tools.names[two[i]] for i in (first, second)]
+        in_order = (totals[first], totals[second])
+        tried.append((paired_p(apes[0], apes[1]), (names, means, in_order, chance)))
+    return _reversed_ranking(tried, case.level) if tried else None
+
+
+def _reversed_ranking(tried: list[tuple[float, tuple[Any, ...]]], level: float) -> Finding:
+    p, (_, best) = _surest(tried)
+    if not best:
+        return NOTHING
+    (first, second), means, totals, chance = best
+    sure = "" if chance <= 1 - level else f"; that may be chance, p = {chance:.2g}"
+    message = (
+        f"{first} beats {second} pair by pair (MAPE {percent(means[0])} against "
+        f"{percent(means[1])}) and loses in the sum ({signed(totals[0])} against "
+        f"{signed(totals[1])}{sure}), where errors of opposite sign cancel."
+    )
+    evidence = {
+        "first": first,
+        "second": second,
+        "mape_first": means[0],
+        "mape_second": means[1],
+        "total_error_first": totals[0],
+        "total_error_second": totals[1],
+        "p_value_of_totals": chance,
+    }
+    return Finding(Caveat("cancelling-errors", message, evidence), p)

@@ -5,31 +5,110 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from errcomp._showing import Shown
-from errcomp.caveats import check_table
-from errcomp.claims._audit_pairs import (
-    AUDIT_FIGURES,
-    AuditPairs,
-    added_up,
-    caveats_of,
-    drawn_from,
-    engine_of,
-    figures_of_audit,
-    table_of,
-)
+from errcomp.caveats import check, check_table, not_looked_for
+from errcomp.caveats.comparisons import GROUP_KEYS
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, figures_for, judge
 from errcomp.metrics.intervals import check_options, fewest_resamples
-from errcomp.metrics.intervals.dependence import Dependence, cluster_keys
+from errcomp.metrics.intervals.dependence import cluster_keys, dependence
+from errcomp.report.shown import Shown
 from errcomp.results import Caveat, Dropped, Estimate
-from errcomp.scale.pairs import PairRows
-from errcomp.tables import Pairs, check_keys
+from errcomp.summary import summarize
+from errcomp.tables import Pairs, Table, check_keys
+from errcomp.tables.backends import pairs_of
+
+if TYPE_CHECKING:
+    from errcomp.report.model import Report
+    from errcomp.tables.engine.pairs import PairRows, PairTotals
+
+    AuditPairs = Pairs | PairTotals
 
 __all__ = ["AUDIT_FIGURES", "Audit", "AuditRow", "audit"]
+
+#: Recomputed for every group, whatever the claim says of its own definition.
+AUDIT_FIGURES = (
+    *("mape", "median_ape", "gmape", "wape"),
+    *("total_error", "bias", "within_10", "max_ape"),
+)
+#: Figures that go by another name where pairs stay in an engine.
+AT_SCALE = {"median_ape": "median_ape_approx"}
+#: Keys that verdicts and caveats ask for, whatever the reader groups by.
+_ASKED = ("level", "reference", "in_training", *GROUP_KEYS)
+
+
+def grouped(
+    pairs: AuditPairs | PairRows,
+    keys: Sequence[str],
+    claims: Sequence[Claim] | None,
+    clusters: Sequence[str],
+) -> AuditPairs:
+    """Return the pairs; where they stay in an engine, sums by every key that an audit looks at.
+
+    Parameters
+    ----------
+    pairs : Pairs, PairRows or PairTotals
+    keys : sequence of str
+        Those that the reader groups by.
+    claims : sequence of Claim, optional
+        Those that may be judged: the keys of their subsets are needed, and their figures.
+    clusters : sequence of str
+        Keys whose values are drawn whole.
+
+    Raises
+    ------
+    InputError
+        A key does not exist, or a row cannot be used.
+    """
+    if isinstance(pairs, Table):
+        return pairs
+    from errcomp.caveats._case import SUMS
+    from errcomp.metrics.sums import sums_for
+
+    if claims is None:
+        claims = [claim for name in pairs.tools or ("",) for claim in claims_of(name)]
+    also = [name for claim in claims for name in figures_for(claim)]
+    pairs.check_columns((*keys, *clusters))
+    of_claims = (key for claim in claims for key in claim.subset)
+    there = [key for key in dict.fromkeys((*keys, "tool", *of_claims)) if key in pairs.keys]
+    return pairs.grouped(
+        there,
+        sums=list(dict.fromkeys((*sums_for(_names(pairs, also), intervals=True), *SUMS))),
+        clusters=clusters,
+        within=[key for key in (*_ASKED, *clusters) if key in pairs.keys and key not in there],
+    )
+
+
+def figures_of(
+    pairs: AuditPairs, *, also: Sequence[str] = (), **options: Any
+) -> dict[str, Estimate]:
+    """Compute the figures of an audit, and those that a claim needs besides, as far as can be.
+
+    They have the names that they have in memory.
+    """
+    names = _names(pairs, also)
+    estimates = summarize(pairs, figures=tuple(names), **options).pooled.figures
+    return {names[name]: estimate for name, estimate in estimates.items()}
+
+
+def _names(pairs: AuditPairs | PairRows, also: Sequence[str]) -> dict[str, str]:
+    """Return the name here of each figure of an audit; without single pairs, of those of sums."""
+    if not pairs.engine:
+        return {name: name for name in (*AUDIT_FIGURES, *also)}
+    from errcomp.metrics.sums import TERMS
+
+    able = (name for name in also if name in TERMS)
+    return {AT_SCALE.get(name, name): name for name in (*AUDIT_FIGURES, *able)}
+
+
+def drawn_whole(pairs: AuditPairs, cluster: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the keys whose values the intervals of these pairs draw whole."""
+    labels = {name: pairs.column(name) for name in cluster_keys(cluster, pairs.keys)}
+    return dependence(labels, given=cluster is not None, counts=pairs.counts).names
+
 
 #: Columns of a row besides its keys: a key of the same name would be lost.
 _COLUMNS = (
@@ -149,6 +228,12 @@ class Audit(Shown):
         """How many claims `joint_level` allows for; a group that holds all pairs adds none."""
         return round((1 - self.level) / (1 - self.joint_level))
 
+    def view(self, pairs: Pairs | None = None) -> Report:
+        """Return what people see of it: with the figures of single pairs, where they are given."""
+        from errcomp.claims.view.audit import audit_view
+
+        return audit_view(self, pairs)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON document."""
         return {
@@ -236,29 +321,27 @@ def audit(
     (10, 0.0587, 'consistent')
     """
     check_options(["mape"], level=level, method=method, resamples=resamples, seed=seed)
-    rows = table_of(pairs)
+    rows = pairs_of(pairs)
     clusters = cluster_keys(cluster, rows.keys)
     wanted = [k for k in ("device", "mode") if k in rows.keys] if by is None else by
     grouping = check_keys(wanted, _COLUMNS)
     matched = (keys,) if isinstance(keys, str) else tuple(keys)
-    for key in matched:
-        rows.check_columns([key]) if isinstance(rows, PairRows) else rows.column(key)
-    table = added_up(rows, grouping, claims, clusters) if isinstance(rows, PairRows) else rows
+    rows.check_columns(matched)
+    table = grouped(rows, grouping, claims, clusters)
     chosen = table.of_tool(tool)
     grouping = tuple(k for k in grouping if k != "tool" or not table.tools)
     names = chosen.tools or ("",)
-    figures_of = partial(
-        figures_of_audit,
+    estimates_of = partial(
+        figures_of,
         level=level,
         method=method,
         cluster=cluster,
         resamples=resamples,
         seed=seed,
     )
-    note = partial(caveats_of, by=grouping, level=level, seed=seed)
-    row_of = partial(
-        _row, figures_of=figures_of, note=note, drawn_of=partial(drawn_from, cluster=cluster)
-    )
+    note = partial(check, by=grouping, level=level, seed=seed)
+    drawn_of = partial(drawn_whole, cluster=cluster)
+    row_of = partial(_row, estimates_of=estimates_of, note=note, drawn_of=drawn_of)
     parts = []
     for name in names:
         part = chosen.of_tool(name) if name in chosen.tools else chosen
@@ -268,7 +351,7 @@ def audit(
     joint = 1 - (1 - level) / max(len(tests), 1)
     if len(tests) > 1:
         enough = max(resamples, fewest_resamples(joint))
-        again = partial(figures_of, level=joint, resamples=enough)
+        again = partial(estimates_of, level=joint, resamples=enough)
         parts = [part.with_joint_words(again) for part in parts]
     return Audit(
         source=table.source,
@@ -287,7 +370,8 @@ def audit(
         method=method,
         others=tuple(t for t in table.tools if t not in names),
         cluster_keys=clusters,
-        **engine_of(table, several_tools=len(names) > 1),
+        engine=table.engine,
+        not_looked_for=not_looked_for(several_tools=len(names) > 1) if table.engine else (),
     )
 
 
@@ -302,13 +386,13 @@ class _Found(NamedTuple):
         """What is tested: a group may hold all pairs, and is then no test besides theirs."""
         return id(self.row.verdict.claim), self.pairs.rows.tobytes()
 
-    def with_joint_word(self, figures_of: Callable[..., Mapping[str, Estimate]]) -> _Found:
+    def with_joint_word(self, estimates_of: Callable[..., Mapping[str, Estimate]]) -> _Found:
         """Judge the claim on other intervals of the same figures, as the joint verdict."""
         row, pairs = self
         if not row.verdict.recomputed:
             return self
         claim = row.verdict.claim
-        word = judge(claim, figures_of(pairs, also=figures_for(claim)), pairs).word
+        word = judge(claim, estimates_of(pairs, also=figures_for(claim)), pairs).word
         return _Found(replace(row, verdict=replace(row.verdict, jointly=word)), pairs)
 
 
@@ -328,10 +412,10 @@ class _Part:
         """All pairs of the tool, with the claim about them where there is one."""
         return self.unclaimed or next(one.row for one in self.others if _is_about_all(one.row))
 
-    def with_joint_words(self, figures_of: Callable[..., Mapping[str, Estimate]]) -> _Part:
+    def with_joint_words(self, estimates_of: Callable[..., Mapping[str, Estimate]]) -> _Part:
         """Judge all claims once more, on intervals at the level that holds for all of them."""
-        groups = [one.with_joint_word(figures_of) for one in self.groups]
-        others = [one.with_joint_word(figures_of) for one in self.others]
+        groups = [one.with_joint_word(estimates_of) for one in self.groups]
+        others = [one.with_joint_word(estimates_of) for one in self.others]
         return _Part(groups, others, self.unclaimed)
 
 
@@ -363,15 +447,15 @@ def _row(
     pairs: AuditPairs,
     claim: Claim | None,
     *,
-    figures_of: Callable[..., Mapping[str, Estimate]],
+    estimates_of: Callable[..., Mapping[str, Estimate]],
     note: Callable[..., tuple[Caveat, ...]],
-    drawn_of: Callable[[AuditPairs], Dependence],
+    drawn_of: Callable[[AuditPairs], tuple[str, ...]],
 ) -> AuditRow:
     """Audit one set of pairs."""
-    figures = figures_of(pairs, also=figures_for(claim))
+    figures = estimates_of(pairs, also=figures_for(claim))
     verdict = judge(claim, figures, pairs)
     caveats = note(pairs, claim=claim if _is_about(verdict) else None)
-    cluster = ",".join(drawn_of(pairs).names)
+    cluster = ",".join(drawn_of(pairs))
     return AuditRow(name, key, pairs.n, _shown(figures), verdict, caveats, cluster)
 
 

@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Literal
 
 from errcomp.errors import InputError
-
-__all__ = ["Printed", "in_percent", "parse_printed", "tolerance"]
+from errcomp.results import Written
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _UNIT = r"\s*(?P<{0}>%|×|x)?\s*"
@@ -75,6 +74,20 @@ class Printed:
         (0.05, inf)
         """
         return _as_printed(self.low), _as_printed(self.high)
+
+    @property
+    def number(self) -> float:
+        """What it is sorted by: the number itself, the bound, the lower end of a range.
+
+        Examples
+        --------
+        >>> [parse_printed(text).number for text in ("2.3%", "<5%", "5–10%")]
+        [0.023, 0.05, 0.05]
+        """
+        if self.value is not None:
+            return self.value
+        # An upper bound starts at nothing, which is not what it says.
+        return self.ends[self.kind == "bound" and self.low <= 0]
 
     def contains(self, value: float) -> bool:
         """Say whether this number, a fraction, would be printed so (or lies in the range).
@@ -310,3 +323,19 @@ def _scale(found: re.Match[str]) -> Decimal:
 def _decimals(number: Decimal) -> int:
     exponent = number.as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def written(value: float, unit: str, decimals: int) -> Written:
+    """Return the parts of a figure with one decimal more than it is printed with.
+
+    Examples
+    --------
+    >>> written(0.05872, "fraction", 2).text, written(3.0, "count", 0).text
+    ('5.872 %', '3')
+    """
+    if unit == "fraction":
+        return Written(f"{100 * value:.{decimals + 1}f}", " %")
+    if unit in ("count", "cycles") and value == int(value):
+        return Written(str(int(value)))
+    suffix = "" if unit in ("ratio", "count", "text") else f" {unit}"
+    return Written(f"{value:.{decimals + 1}f}", suffix)

@@ -108,6 +108,11 @@ class Verdict:
         decided = self.word in ("overstated", "understated")
         return self.jointly or self.word if decided else self.word
 
+    @property
+    def shown(self) -> str:
+        """The word, in brackets where it does not hold for all claims together."""
+        return self.word if self.together == self.word else f"({self.word})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the columns of a row: what was claimed, the verdict, and what it rests on.
 

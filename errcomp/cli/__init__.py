@@ -15,7 +15,7 @@ __all__ = ["build_parser", "main"]
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    from errcomp.cli._running import build_parser
+    from errcomp.cli.running import build_parser
 
     return build_parser()
 
@@ -26,11 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.unraisablehook = partial(_hear_again, before)
     try:
         # Imported here: whoever presses Ctrl-C meanwhile is answered as later on.
-        from errcomp.cli._running import run
+        from errcomp.cli.running import run
 
         return run(argv)
     except KeyboardInterrupt:
-        from errcomp.cli._streams import complain
+        from errcomp.cli.streams import complain
 
         complain("interrupted")
         return 130

@@ -1,8 +1,8 @@
 """The tables that come with errcomp: what they are, where they came from, how to rebuild them.
 
 Each dataset is a folder of CSV files with a README and a ``SHA256SUMS``, and a module here that
-says what the columns mean and builds the files from the original. To add one, write that module
-and name it in ``_MODULES``.
+says what the columns mean and builds the files from the original. To add one, declare it in the
+``SPECS`` of such a module and name that in ``_MODULES``.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = [
 ]
 
 
-#: Dataset name to the module that holds its ``SPEC``.
+#: Dataset name to the module that has it in its ``SPECS``.
 _MODULES = {
     "neusight": "errcomp.datasets.neusight",
-    "neusight-kernels": "errcomp.datasets.neusight_kernels",
-    "ort-cpu": "errcomp.datasets.ort_cpu",
-    "ort-releases": "errcomp.datasets.ort_releases",
+    "neusight-kernels": "errcomp.datasets.neusight",
+    "ort-cpu": "errcomp.datasets.measured",
+    "ort-releases": "errcomp.datasets.measured",
     "survey": "errcomp.datasets.survey",
-    "torch-cpu": "errcomp.datasets.torch_cpu",
+    "torch-cpu": "errcomp.datasets.measured",
 }
 _SUMS = "SHA256SUMS"
 
@@ -350,7 +350,7 @@ def folder(name: str) -> Path:
 def _spec(name: str) -> DatasetSpec:
     if name not in _MODULES:
         raise InputError(f"there is no dataset {name!r}. {offer('Datasets', names(), wanted=name)}")
-    spec = importlib.import_module(_MODULES[name]).SPEC
+    spec = importlib.import_module(_MODULES[name]).SPECS[name]
     assert isinstance(spec, DatasetSpec)
     return spec
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Column", "DatasetInfo", "DatasetSpec", "Holds", "TableInfo"]
-
 #: What a dataset is: one table for ``load``, ``load_kernels`` or ``load_history``, or tables of
 #: their own kind.
 Holds = Literal["pairs", "kernels", "history", "tables"]

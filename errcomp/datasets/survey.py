@@ -5,8 +5,6 @@ from __future__ import annotations
 from errcomp.datasets._spec import Column, DatasetSpec
 from errcomp.readers.learned.survey import LAYOUTS, build
 
-__all__ = ["SPEC"]
-
 _CELLS = {
     "table": Column("text", "file of the transcription; holds the table's number"),
     "where": Column("text", "where it is printed; numbers are those of the second edition"),
@@ -26,16 +24,18 @@ _RUNS = {
     "unit": Column("text", "unit of value"),
 }
 
-SPEC = DatasetSpec(
-    title="Tables of a survey of performance models, cell by cell, and the runs behind them",
-    source="A Survey of High-Level Modeling and Simulation Methods for Modern Machine Learning "
-    "Workloads (anonymous, two editions); https://github.com/sarchlab/ml-perf-survey; "
-    "https://github.com/Accelergy-Project/timeloop-accelergy-exercises",
-    commit="sarchlab/ml-perf-survey ad7cdaacad6a2285f2032e9180fa8e4ff2749734, "
-    "timeloop-accelergy-exercises 2d5510807128e9bd5f1cad0705cdf2ec4612fd4e",
-    licence="figures only: the survey and its repository state no licence; "
-    "timeloop-accelergy-exercises is MIT",
-    reference="no published version; tables are numbered as in the second edition",
-    tables={**{f"{stem}.csv": _CELLS for stem in LAYOUTS}, "runs.csv": _RUNS},
-    build=build,
-)
+SPECS = {
+    "survey": DatasetSpec(
+        title="Tables of a survey of performance models, cell by cell, and the runs behind them",
+        source="A Survey of High-Level Modeling and Simulation Methods for Modern Machine Learning "
+        "Workloads (anonymous, two editions); https://github.com/sarchlab/ml-perf-survey; "
+        "https://github.com/Accelergy-Project/timeloop-accelergy-exercises",
+        commit="sarchlab/ml-perf-survey ad7cdaacad6a2285f2032e9180fa8e4ff2749734, "
+        "timeloop-accelergy-exercises 2d5510807128e9bd5f1cad0705cdf2ec4612fd4e",
+        licence="figures only: the survey and its repository state no licence; "
+        "timeloop-accelergy-exercises is MIT",
+        reference="no published version; tables are numbered as in the second edition",
+        tables={**{f"{stem}.csv": _CELLS for stem in LAYOUTS}, "runs.csv": _RUNS},
+        build=build,
+    )
+}

@@ -17,12 +17,25 @@ The robustness check is the exact signed-rank permutation test on the same clust
 means: it needs symmetry only and no single pair can dominate it, but it cannot fall below 5 %
 with fewer than six clusters, which is why it is not the primary analysis.
 
+A factor that each device has at one level only (whether the tool saw a device in training, who made
+it) never varies within a device, so the configurations of several devices are compared instead.
+Each configuration gets its own intercept (devices that ran harder ones are not blamed for it), and
+the standard error is clustered by device. With a handful of devices the usual cluster-robust one is
+too small: the bias-reduced one with Satterthwaite degrees of freedom (CR2, Bell and McCaffrey 2002)
+is the primary analysis. With three to ten devices a side, and their spread up to twofold apart,
+simulated 95 % intervals cover in 91 to 98 % of cases. The check permutes the level labels over the
+devices.
+
 References
 ----------
 Ibragimov and Müller (2010), "t-Statistic Based Correlation and Heterogeneity Robust Inference",
 Journal of Business & Economic Statistics 28(4), 453-468.
 Bakirov and Székely (2006), "Student's t-test for Gaussian scale mixtures", Journal of
 Mathematical Sciences 139(3), 6497-6505.
+Bell and McCaffrey (2002), "Bias reduction in standard errors for linear regression with multi-stage
+samples", Survey Methodology 28(2), 169-181.
+Imbens and Kolesár (2016), "Robust standard errors in small samples: some practical advice", Review
+of Economics and Statistics 98(4), 701-712.
 """
 
 from __future__ import annotations
@@ -31,27 +44,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from errcomp.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = [
-    "MIN_CLUSTERS",
-    "MIN_LEVEL",
-    "EffectTest",
-    "check_level",
-    "cluster_means",
-    "mean_test",
-    "rank_sum_p",
-    "reason_for_none",
-    "share_interval",
-    "signed_rank_p",
-]
+from errcomp.results import Estimate
+from errcomp.stats.significance import benjamini_hochberg, holm
 
 #: Fewer independent clusters than this give no interval: with two, t has one degree of freedom.
 MIN_CLUSTERS = 3
@@ -60,6 +60,7 @@ MIN_LEVEL = 0.917
 _MAX_ENUMERATED = 2**16
 _RANDOM_DRAWS = 9999
 _CHUNK = 500
+_UNITS = {"ape_ratio": "ratio", "ape_points": "fraction", "signed_log": "log"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,40 @@ class EffectTest:
     p_value: float | None
     p_check: float | None
     method: str
+
+
+def effect_estimate(
+    figure: str,
+    bounded: tuple[float, float | None, float | None],
+    *,
+    level: float,
+    method: str,
+    n: int,
+    definition: str,
+) -> Estimate:
+    """Return an effect (value, low, high) in its unit: that on ln APE becomes a ratio of APEs."""
+    value, low, high = bounded
+    if figure == "ape_ratio":
+        value = math.exp(value)
+        low, high = (None if bound is None else math.exp(bound) for bound in (low, high))
+    return Estimate(
+        figure,
+        value,
+        low=low,
+        high=high,
+        level=None if low is None else level,
+        method=method,
+        n=n,
+        unit=_UNITS[figure],
+        definition=definition,
+    )
+
+
+def corrected(p_values: Sequence[float | None]) -> list[tuple[float | None, float | None]]:
+    """Correct p values as one family, by Holm and by Benjamini-Hochberg; None is no test."""
+    tested = [float(p) for p in p_values if p is not None]
+    both = iter(zip(holm(tested), benjamini_hochberg(tested), strict=True))
+    return [(None, None) if p is None else next(both) for p in p_values]
 
 
 def check_level(level: float) -> None:
@@ -222,3 +257,109 @@ def share_interval(
     low = 0.0 if value == 0 else float(stats.beta.ppf(alpha / 2, x, n_star - x + 1))
     high = 1.0 if value == 1 else float(stats.beta.ppf(1 - alpha / 2, x + 1, n_star - x))
     return value, low, high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """One entry per configuration and device: shape (n,) each.
+
+    Attributes
+    ----------
+    configuration, unit : ndarray of int
+        Codes from 0.
+    is_b : ndarray of bool
+        Whether the unit is at level b.
+    """
+
+    configuration: NDArray[np.int64]
+    unit: NDArray[np.int64]
+    is_b: NDArray[np.bool_]
+
+    @property
+    def n_units(self) -> tuple[int, int]:
+        """Number of units at a and at b."""
+        return len(np.unique(self.unit[~self.is_b])), len(np.unique(self.unit[self.is_b]))
+
+    def centred(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Subtract the mean of each configuration."""
+        sizes = np.bincount(self.configuration)
+        means = np.bincount(self.configuration, weights=values) / sizes
+        centred: NDArray[np.float64] = values - means[self.configuration]
+        return centred
+
+
+def bias_reduced(cells: Cells, values: NDArray[np.float64]) -> tuple[float, float, float]:
+    r"""Difference b minus a with configuration intercepts, its CR2 standard error and its df.
+
+    .. math:: \hat\beta = \frac{\tilde x^\top y}{\tilde x^\top \tilde x}, \quad
+              \hat V = \frac{\sum_g (\tilde x_g^\top A_g e_g)^2}{(\tilde x^\top \tilde x)^2}, \quad
+              A_g = (I - H)_{gg}^{-1/2}
+
+    with x the indicator of b after centring in each configuration, e the residuals and H the hat
+    matrix. The degrees of freedom match the first two moments of V under independent errors.
+    """
+    x = cells.centred(cells.is_b.astype(np.float64))
+    s = float(x @ x)
+    beta = float(x @ values) / s
+    residuals = cells.centred(values) - beta * x
+    sizes = np.bincount(cells.configuration)[cells.configuration]
+    variance, influence = 0.0, []
+    for unit in np.unique(cells.unit):
+        rows = np.flatnonzero(cells.unit == unit)
+        weight = _adjusted(1 - 1 / sizes[rows], x[rows], s)
+        variance += float(weight @ residuals[rows]) ** 2 / s**2
+        spread = np.zeros_like(x)
+        spread[rows] = weight
+        influence.append((cells.centred(spread) - x * float(x[rows] @ weight) / s) / s)
+    p = np.array(influence)
+    gram = p @ p.T
+    squares = float(np.sum(gram * gram))
+    df = float(np.trace(gram)) ** 2 / squares if squares > 0 else 0.0
+    return beta, math.sqrt(variance), df
+
+
+def _adjusted(
+    diagonal: NDArray[np.float64], x: NDArray[np.float64], s: float
+) -> NDArray[np.float64]:
+    """Return B^(-1/2) x for B = diag(diagonal) - x x' / s: the block of I - H of one unit.
+
+    A unit has one entry per configuration, so its block is diagonal plus rank one. Entries with
+    the same diagonal and the same x get the same weight: each such set is one dimension, and a
+    unit with thousands of configurations costs no more than one with a few. Directions in which
+    the fit leaves no residual are dropped.
+    """
+    sets, codes, sizes = np.unique(
+        np.round(np.column_stack([diagonal, x]), 12),
+        axis=0,
+        return_inverse=True,
+        return_counts=True,
+    )
+    root_sizes = np.sqrt(sizes)
+    short = sets[:, 1] * root_sizes
+    values, vectors = np.linalg.eigh(np.diag(sets[:, 0]) - np.outer(short, short) / s)
+    scale = np.zeros_like(values)
+    scale[values > 1e-10] = 1 / np.sqrt(values[values > 1e-10])
+    weights: NDArray[np.float64] = (vectors * scale) @ (vectors.T @ short) / root_sizes
+    return weights[codes.ravel()]
+
+
+def between_test(
+    cells: Cells, values: NDArray[np.float64], *, level: float, rng: np.random.Generator
+) -> EffectTest:
+    """Test b against a with the bias-reduced standard error; rank-sum over devices as the check."""
+    from scipy import stats
+
+    beta, se, df = bias_reduced(cells, values)
+    why_none = reason_for_none(min(cells.n_units), se, beta, side=" on each side")
+    if why_none:
+        return EffectTest(beta, None, None, None, None, why_none)
+    half = float(stats.t.ppf(0.5 + level / 2, df)) * se
+    p = 2 * float(stats.t.sf(abs(beta) / se, df))
+    centred = cells.centred(values)
+    sides = (
+        (centred[~cells.is_b], cells.unit[~cells.is_b]),
+        (centred[cells.is_b], cells.unit[cells.is_b]),
+    )
+    a, b = (cluster_means(v, u.tolist()) for v, u in sides)
+    method = f"bias-reduced cluster t, df={df:.1f}"
+    return EffectTest(beta, beta - half, beta + half, p, rank_sum_p(a, b, rng=rng), method)

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from errcomp._showing import Shown
+from errcomp.report.shown import Shown
+from errcomp.results import Caveat, Dropped, Estimate
 
 if TYPE_CHECKING:
-    from errcomp.results import Caveat, Dropped, Estimate
+    from errcomp.report.model import Report
 
-__all__ = [
-    "Aliased",
-    "Contrast",
-    "Design",
-    "DriversResult",
-    "Regression",
-    "RegressionTerm",
-    "Statement",
-    "StatementVerdict",
-    "VerdictWord",
-]
 
 Design = Literal["paired", "between"]
 VerdictWord = Literal["supported", "undecided", "contradicted", "not decidable"]
-
-
-def _plain(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,30 +104,38 @@ class Contrast:
             (self.effect_signed, self.p_signed, self.p_signed_holm, self.p_signed_bh),
         )
         return [
-            {
-                "kind": "contrast",
-                "name": self.name,
-                "factor": self.factor,
-                "level_a": self.level_a,
-                "level_b": self.level_b,
-                **_figure(estimate),
-                "clusters": self.clusters,
-                "p_value": p,
-                "p_holm": p_holm,
-                "p_bh": p_bh,
-                "note": self.note,
-            }
-            for estimate, p, p_holm, p_bh in tests
+            _row("contrast", self, self.level_a, self.level_b, effect, self.clusters, p, self.note)
+            for effect, *p in tests
         ]
 
 
-def _figure(estimate: Estimate) -> dict[str, Any]:
+def _row(
+    kind: str,
+    of: Contrast | RegressionTerm,
+    level_a: str,
+    level_b: str,
+    effect: Estimate,
+    clusters: int,
+    p_values: Sequence[float | None],
+    note: str,
+) -> dict[str, Any]:
+    p_value, p_holm, p_bh = p_values
     return {
-        "figure": estimate.figure,
-        "value": _plain(estimate.value),
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
+        "kind": kind,
+        "name": of.name,
+        "factor": of.factor,
+        "level_a": level_a,
+        "level_b": level_b,
+        "figure": effect.figure,
+        "value": None if math.isnan(effect.value) else effect.value,
+        "low": effect.low,
+        "high": effect.high,
+        "n": effect.n,
+        "clusters": clusters,
+        "p_value": p_value,
+        "p_holm": p_holm,
+        "p_bh": p_bh,
+        "note": note,
     }
 
 
@@ -246,19 +240,16 @@ class Regression:
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per term, with the columns of :meth:`Contrast.rows`."""
         return [
-            {
-                "kind": f"regression, {self.outcome}",
-                "name": term.name,
-                "factor": term.factor,
-                "level_a": term.reference,
-                "level_b": term.level,
-                **_figure(term.effect),
-                "clusters": self.clusters,
-                "p_value": term.p_value,
-                "p_holm": term.p_holm,
-                "p_bh": term.p_bh,
-                "note": self.method,
-            }
+            _row(
+                f"regression, {self.outcome}",
+                term,
+                term.reference,
+                term.level,
+                term.effect,
+                self.clusters,
+                (term.p_value, term.p_holm, term.p_bh),
+                self.method,
+            )
             for term in self.terms
         ]
 
@@ -377,6 +368,12 @@ class DriversResult(Shown):
     statements: tuple[StatementVerdict, ...]
     dropped: tuple[Dropped, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+
+    def view(self) -> Report:
+        """Return what people see of it."""
+        from errcomp.drivers.view import drivers_view
+
+        return drivers_view(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: fractions, not percent."""

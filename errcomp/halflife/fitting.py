@@ -5,32 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from errcomp.errors import InputError
-from errcomp.halflife.drift.fit import Fit, fit_variogram
+from errcomp.halflife.drift import Fit, fit_variogram
 from errcomp.halflife.drift.trajectory import error_trajectory, trajectory_half_life
 from errcomp.halflife.drift.variogram import drift_variogram, variogram_half_life
 from errcomp.halflife.estimators.decay import decay_half_lives
-from errcomp.halflife.estimators.expiry import Expiry, expiry_of
-from errcomp.halflife.estimators.series import series_half_lives
+from errcomp.halflife.estimators.expiry import Expiry, expiry_of, series_half_lives
 from errcomp.halflife.estimators.survival import half_lives_of
-from errcomp.halflife.panel import Clock, HalfLife, Moved, Panel, PanelOf, moved, panel_of, products
+from errcomp.halflife.panel import (
+    Clock,
+    HalfLife,
+    Moved,
+    Panel,
+    PanelOf,
+    check_level,
+    moved,
+    panel_of,
+    products,
+)
 from errcomp.halflife.results import RESERVED, GroupHalfLife, HalfLives, ReleaseStep
 from errcomp.halflife.steps import Steps, find_steps_of
 from errcomp.halflife.steps.environment import Attribution, attribute_steps_of
-from errcomp.halflife.threshold import Threshold, check_level, doubling_threshold
-from errcomp.results import format_fraction
-from errcomp.scale.history import HistoryRows, history_of
+from errcomp.halflife.threshold import Threshold, doubling_threshold
+from errcomp.results import Estimate, format_fraction
 from errcomp.system.processes import Progress, map_jobs
 from errcomp.tables import History, check_keys
+from errcomp.tables.backends import history_of
+from errcomp.tables.engine.history import HistoryRows
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["half_life"]
+__all__ = ["PROMISED", "ReleaseStudy", "half_life", "release_study"]
 
 
 def half_life(
@@ -67,7 +75,7 @@ def half_life(
     ----------
     history : History, HistoryRows or dataframe
         See `errcomp.tables.History`. Rows in an engine (a lazy frame, a DuckDB relation, Dask,
-        Spark) stay there: see `errcomp.scale.history.HistoryRows`.
+        Spark) stay there: see `errcomp.tables.engine.history.HistoryRows`.
     by : str or sequence of str
         Keys to group series by; each must have one value per series.
     error : float, optional
@@ -127,7 +135,7 @@ def half_life(
             key=key,
             panel=_with_own_releases(found.panel.take(which), product),
             steps=tuple(every[i] for i in which.tolist()),
-            changes=_changes_at(changes, found.panel.rows_of(which)),
+            changes=changes.take(found.panel.rows_of(which)),
         )
         for key, which in groups
     )
@@ -282,10 +290,6 @@ def _estimates(
     return expiry, tuple(found)
 
 
-def _changes_at(changes: Moved, rows: NDArray[np.int64]) -> Moved:
-    return Moved(changes.reference[rows], changes.predictor[rows])
-
-
 def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: float) -> HalfLife:
     return HalfLife(
         method="turnbull",
@@ -340,14 +344,9 @@ def _environment(history: History, alpha: float) -> tuple[Attribution, ...]:
     date = history.date
     if np.isnat(date).any():
         return ()
-    first, last = (
-        np.full(len(history.versions), fill, dtype=np.int64)
-        for fill in (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
-    )
     days = date.astype("datetime64[D]").astype(np.int64)
-    np.minimum.at(first, history.version, days)
-    np.maximum.at(last, history.version, days)
-    if not (last > first).any():
+    occasions = np.unique(np.column_stack([history.version, days]), axis=0)
+    if len(occasions) == len(np.unique(history.version)):
         return ()
     return tuple(attribute_steps_of(history, alpha=alpha))
 
@@ -363,4 +362,110 @@ def _about_environment(found: Sequence[Attribution]) -> tuple[str, ...]:
         f"{largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
         f"{largest.since} and {largest.until}). Half-lives of this history are those of software "
         "and machine together.",
+    )
+
+
+#: Error that operators and runs are taken to promise: what was measured once and is looked up has
+#: none of its own but the noise of the measurement.
+PROMISED = 0.05
+_LOOKED_UP = ("kernel", "operators", "run")
+_MODELLED = ("composition", "model")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseStudy:
+    """What a history of releases says of a model frozen at the first one.
+
+    Attributes
+    ----------
+    modelled : HalfLives
+        Composition term and whole model: until their own error has doubled.
+    looked_up : HalfLives
+        Operators one by one, together, and runs as they were at the first release: until they are
+        as wrong as a model whose 5 % has doubled.
+    classes : HalfLives
+        Operators by class, likewise.
+    networks : HalfLives
+        The whole model by network, held to the error that it has over all networks at first.
+    alike : tuple of Estimate
+        By level, the mean change between two processes of the first release: 0 but for noise.
+    """
+
+    modelled: HalfLives
+    looked_up: HalfLives
+    classes: HalfLives
+    networks: HalfLives
+    alike: tuple[Estimate, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        parts = ("modelled", "looked_up", "classes", "networks")
+        return {
+            **{name: getattr(self, name).to_dict() for name in parts},
+            "alike": [one.to_dict() for one in self.alike],
+        }
+
+
+def release_study(
+    history: History, *, seed: int = 0, progress: Progress | None = None
+) -> ReleaseStudy:
+    """Estimate the half-lives of every level of a frozen model.
+
+    Parameters
+    ----------
+    history : History
+        With levels kernel, operators, run, composition and model, keys ``model`` (the network) and
+        ``kernel_class``, as in the dataset ``ort-releases``. Networks are the clusters.
+    seed : int
+    progress : callable, optional
+
+    Returns
+    -------
+    ReleaseStudy
+
+    Raises
+    ------
+    InputError
+        A level or a key is missing.
+    """
+    asked: dict[str, tuple[tuple[str, ...], str, float | None]] = {
+        "modelled": (_MODELLED, "level", None),
+        "looked_up": (_LOOKED_UP, "level", PROMISED),
+        "classes": (("kernel",), "kernel_class", PROMISED),
+        "networks": (("model",), "model", None),
+    }
+    parts: dict[str, HalfLives] = {}
+    for i, (name, (levels, by, error)) in enumerate(asked.items()):
+        table = history.where({"level": list(levels)})
+        cluster = None if by == "model" else "model"
+        if name == "networks":
+            whole = next(g for g in parts["modelled"].groups if g.key["level"] == "model")
+            error = float(np.expm1(whole.threshold.error))
+        parts[name] = half_life(table, by=by, error=error, cluster=cluster, seed=seed)
+        if progress is not None:
+            progress(i + 1, len(asked))
+    alike = tuple(_alike(history.where({"level": level}), level) for level in _LOOKED_UP)
+    return ReleaseStudy(**parts, alike=alike)
+
+
+def _alike(history: History, level: str) -> Estimate:
+    """Return the mean log change at the first release, with an interval over networks."""
+    from scipy.stats import t
+
+    first = history.version == history.version.min()
+    changes, networks = -history.error()[first], history.codes("model")[first]
+    means = np.bincount(networks, changes) / np.bincount(networks)
+    n = len(means)
+    half = float(t.ppf(0.975, n - 1)) * float(np.std(means, ddof=1)) / n**0.5
+    value = float(means.mean())
+    return Estimate(
+        f"change of {level} between processes of one release",
+        value,
+        low=value - half,
+        high=value + half,
+        level=0.95,
+        method="Student t over networks",
+        n=int(first.sum()),
+        unit="log",
+        definition="mean over networks of the mean log(measured by one / by the other process)",
     )

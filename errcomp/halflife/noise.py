@@ -8,18 +8,15 @@ together say what is usual, and each series is pulled towards that, the more the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError, describe_names
-from errcomp.halflife.carried import decimals
+from errcomp.halflife.carried_over import most_decimals
 from errcomp.results import format_fraction
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from errcomp.tables.history import History
+from errcomp.tables import History
 
 __all__ = ["Moderated", "NoiseFloor", "moderated_variances", "noise_floor"]
 
@@ -311,25 +308,26 @@ def _within(
 
 def between_dates(history: History, repeats: Repeats) -> BetweenDates:
     """Compare the scatter between days of validation with that within them, in one version."""
-    no = np.zeros(history.n_series)
+
+    def unused(*notes: str) -> BetweenDates:
+        return BetweenDates(None, np.zeros(history.n_series), np.nan, notes)
+
     if np.isnat(history.date).all():
-        return BetweenDates(None, no, np.nan, ())
+        return unused()
     session = _numbered(repeats.cell, _days(history))
     sessions = session.max() + 1
     if sessions == repeats.cell.max() + 1:
-        return BetweenDates(
-            None,
-            no,
-            np.nan,
-            ("no version was validated on two dates: noise between dates is not known",),
-        )
+        return unused("no version was validated on two dates: noise between dates is not known")
     if sessions == history.behind.n.sum():
-        note = "each repeat has a date of its own: noise includes what changes between dates"
-        return BetweenDates(None, no, np.nan, (note,))
-    return _components(history, repeats, session)
+        return unused(
+            "each repeat has a date of its own: noise includes what changes between dates"
+        )
+    return _variance_components(history, repeats, session)
 
 
-def _components(history: History, repeats: Repeats, session: NDArray[np.int64]) -> BetweenDates:
+def _variance_components(
+    history: History, repeats: Repeats, session: NDArray[np.int64]
+) -> BetweenDates:
     from scipy import stats
 
     cell, n_series, n = repeats.cell, history.n_series, history.behind.n
@@ -409,8 +407,7 @@ def _at_least_rounding(variance: NDArray[np.float64], history: History) -> NDArr
         return variance
     rows = np.flatnonzero(equal[history.series])
     values, series, n = history.measured[rows], history.series[rows], history.behind.n
-    most = np.zeros(history.n_series, dtype=np.int64)
-    np.maximum.at(most, series, decimals(values))
+    most = most_decimals(values, series, history.n_series)
     counts = np.bincount(series, n[rows], history.n_series)
     logs = np.bincount(series, n[rows] * np.log(values), history.n_series)
     level = np.exp(logs / np.maximum(counts, 1))

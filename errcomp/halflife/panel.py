@@ -15,30 +15,26 @@ From a history to a panel: carried-over results out, repeats averaged, noise kno
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from errcomp.errors import InputError
-from errcomp.halflife.carried import carried_over
+from errcomp.errors import InputError, describe_names
+from errcomp.halflife.carried_over import carried_over
 from errcomp.halflife.noise import NoiseFloor, noise_floor
-from errcomp.scale.history import HistoryRows, history_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from errcomp.results import Dropped
-    from errcomp.tables.history import History
+from errcomp.results import Dropped
+from errcomp.tables import History
+from errcomp.tables.backends import history_of
+from errcomp.tables.engine.history import HistoryRows
 
 __all__ = ["Clock", "HalfLife", "Moved", "Panel", "PanelOf", "moved", "panel_of", "products"]
 
-
 #: What age is counted in.
 Clock = Literal["releases", "months"]
-_DAYS_PER_MONTH = 365.25 / 12
+DAYS_PER_MONTH = 365.25 / 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +88,10 @@ class Moved:
     reference: NDArray[np.float64]
     predictor: NDArray[np.float64]
 
+    def take(self, rows: NDArray[np.int64]) -> Moved:
+        """Return the changes at some of the rows."""
+        return Moved(self.reference[rows], self.predictor[rows])
+
 
 def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None) -> PanelOf:
     r"""Make a panel of errors of a history.
@@ -117,7 +117,7 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
     Parameters
     ----------
     history : History, HistoryRows or dataframe
-        Rows in an engine stay there: see `errcomp.scale.history.HistoryRows`.
+        Rows in an engine stay there: see `errcomp.tables.engine.history.HistoryRows`.
     cluster : str, optional
         Key whose values say which series share what happens to them (model, system); each series
         is a cluster of its own otherwise.
@@ -279,7 +279,7 @@ def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:
             f"no clock in months: by its date {after} comes before {before}, by the order of "
             "versions after it",
         )
-    return days / _DAYS_PER_MONTH, ()
+    return days / DAYS_PER_MONTH, ()
 
 
 def products(panel: Panel) -> NDArray[np.int64]:
@@ -290,9 +290,8 @@ def products(panel: Panel) -> NDArray[np.int64]:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
     links = coo_array(
-        (np.ones(len(series)), (series, panel.n_series + panel.version)),
+        (np.ones(len(panel.series)), (panel.series, panel.n_series + panel.version)),
         shape=(panel.n_series + len(panel.versions),) * 2,
     )
     labels = connected_components(links, directed=False)[1]
@@ -326,6 +325,13 @@ def _about_stack(history: History, codes: NDArray[np.int64]) -> tuple[str, ...]:
             "predictor versions: their mean is used, and what differs between them is not noise",
         )
     return ()
+
+
+def rows_among(starts: NDArray[Any], which: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the rows of some of the series that stand end to end, and where these then start."""
+    sizes = np.diff(starts)[which]
+    new = np.append(0, np.cumsum(sizes))
+    return np.repeat(starts[which] - new[:-1], sizes) + np.arange(new[-1]), new
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -375,21 +381,24 @@ class Panel:
         """Number of series."""
         return len(self.names)
 
+    @property
+    def series(self) -> NDArray[np.int64]:
+        """Series of each row, by position, shape (n,)."""
+        return np.repeat(np.arange(self.n_series), np.diff(self.starts))
+
     def rows_of(self, which: NDArray[Any]) -> NDArray[Any]:
         """Return the rows of some of the series, given by position, in that order."""
-        sizes = np.diff(self.starts)[which]
-        ends = np.cumsum(sizes)
-        return np.repeat(self.starts[which] - (ends - sizes), sizes) + np.arange(sizes.sum())
+        return rows_among(self.starts, which)[0]
 
     def take(self, which: NDArray[Any]) -> Panel:
         """Return the panel of some of the series, given by position; the clock stays."""
-        rows = self.rows_of(which)
+        rows, starts = rows_among(self.starts, which)
         return Panel(
             versions=self.versions,
             months=self.months,
             names=tuple(self.names[i] for i in which.tolist()),
             clusters=self.clusters[which],
-            starts=np.append(0, np.cumsum(np.diff(self.starts)[which])),
+            starts=starts,
             version=self.version[rows],
             error=self.error[rows],
             sd=self.sd[rows],
@@ -442,3 +451,42 @@ class HalfLife:
     refused: str = ""
     assumptions: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_level(level: float) -> None:
+    """Raise unless a nominal coverage is between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, e.g. 0.95, got {level!r}.")
+
+
+def tails(level: float) -> float:
+    """Check a level and return the probability left out on each side."""
+    check_level(level)
+    return (1 - level) / 2
+
+
+def check_positive(value: float, name: str) -> None:
+    """Refuse what is no positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+        raise InputError(f"{name} must be positive and finite, e.g. 0.05 for 5 %, got {value!r}.")
+
+
+def check_clock(panel: Panel, clock: Clock) -> None:
+    """Refuse a clock that there is not, and months where versions have no dates."""
+    if clock not in ("releases", "months"):
+        raise InputError(f'clock must be "releases" or "months", got {clock!r}.')
+    if clock == "months" and np.isnan(panel.months).any():
+        without = [v for v, m in zip(panel.versions, panel.months, strict=True) if np.isnan(m)]
+        raise InputError(
+            f"versions without a date: {describe_names(without)}. Give their dates of release, or "
+            f'use clock="releases".'
+        )
+
+
+def check_steps(panel: Panel) -> None:
+    """Refuse a panel in which no series has a second version."""
+    if not (np.diff(panel.starts) > 1).any():
+        raise InputError(
+            "no series has two versions: nothing can have changed. Validate the same units under "
+            "another version."
+        )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._showing import Shown
 from errcomp.halflife.drift.trajectory import Trajectory
 from errcomp.halflife.drift.variogram import Variogram
 from errcomp.halflife.estimators.expiry import Expiry
@@ -17,7 +16,11 @@ from errcomp.halflife.panel import Clock, HalfLife, Panel
 from errcomp.halflife.steps import Steps
 from errcomp.halflife.steps.environment import Attribution
 from errcomp.halflife.threshold import Threshold
+from errcomp.report.shown import Shown
 from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    from errcomp.report.model import Report
 
 __all__ = ["RESERVED", "GroupHalfLife", "HalfLives", "ReleaseStep"]
 
@@ -175,6 +178,12 @@ class HalfLives(Shown):
     level: float
     alpha: float
     seed: int
+
+    def view(self) -> Report:
+        """Return what people see of it."""
+        from errcomp.halflife.view.fit import half_lives_view
+
+        return half_lives_view(self)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of all groups."""

@@ -18,17 +18,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from errcomp.errors import InputError, describe_names
+from errcomp.halflife.panel import Panel, check_level
 from errcomp.results import format_fraction
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from errcomp.halflife.panel import Panel
 
 __all__ = ["ASSUMED_ERROR", "Threshold", "check_level", "doubling_threshold"]
 
@@ -120,7 +117,7 @@ def doubling_threshold(
 
     Examples
     --------
-    >>> from errcomp.halflife.panel import Panel
+    >>> from errcomp.halflife.panel import Panel, check_level
     >>> panel = Panel(
     ...     versions=("1.0", "1.1"),
     ...     months=np.array([0.0, 3.0]),
@@ -155,12 +152,6 @@ def doubling_threshold(
         )
         return _fixed(math.log1p(ASSUMED_ERROR), factor, level, "assumed", note)
     return _measured(panel, factor, level)
-
-
-def check_level(level: float) -> None:
-    """Raise unless a nominal coverage is between 0 and 1."""
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, got {level}. 0.95 is usual.")
 
 
 def _fixed(

@@ -1,19 +1,69 @@
-"""Every scalar figure by name: what people call it, its unit, its definition, when it misleads."""
+"""Every scalar figure by name, each declared at the function that computes it.
+
+A module of this package whose name has no leading underscore is imported with the package. To add a
+figure, put one there with a function under `declare`, and nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import pkgutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from errcomp.errors import InputError, did_you_mean
-from errcomp.metrics import agreement, averages, ranked, signed, squared
 
-__all__ = ["FIGURES", "Figure", "FigureKind", "FigureUnit", "figure"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from errcomp.metrics.pointwise import Checked
 
 FigureUnit = Literal["fraction", "ratio", "log", "correlation", "measured"]
 FigureKind = Literal["mean", "smooth", "share", "quantile", "maximum", "rank"]
+
+
+class Means(NamedTuple):
+    """A figure as (shift + sum x / sum y)^root - shift, or as exp(mean x) if not ``log``.
+
+    Attributes
+    ----------
+    term : callable
+        shift + x of each pair, up to a constant factor, from checked pairs.
+    sums : tuple of str
+        Terms whose product is x in an engine (see `errcomp.tables.frames.term_names`).
+    weighted : bool
+        Whether y is the measurement; otherwise it is 1.
+    root : float
+        See above.
+    shift : float
+        1 for the means of signed errors, which are studentised as means of ratios: so they are
+        positive, and have a logarithm. Sums of errors lose no digits, sums of ratios would.
+    log : bool
+        Whether the interval is made for the logarithm of the mean; False for geometric means.
+    largest : float
+        The figure cannot be larger.
+    """
+
+    term: Callable[[Checked], NDArray[np.float64]]
+    sums: tuple[str, ...]
+    weighted: bool = False
+    root: float = 1.0
+    shift: float = 0.0
+    log: bool = True
+    largest: float = math.inf
+
+    @property
+    def offset(self) -> float:
+        """What is added to the mean of the terms: the figure is that less the shift."""
+        return 0.0 - self.shift
+
+
+class NoSpreadError(Exception):
+    """The sample gives no standard error; the message says why, in words for the reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +88,13 @@ class Figure:
     kind : str
         What it is in statistical terms, which decides how an interval can be made: ``"mean"`` of
         one value per pair, ``"smooth"`` function of such means, ``"share"`` of pairs,
-        ``"quantile"``, ``"maximum"``, or ``"rank"`` (of the order of the values only).
+        ``"quantile"``, ``"maximum"`` (these three of the absolute percentage errors), or
+        ``"rank"`` (of the order of the values only).
+    order : int
+        Its place among all figures.
+    means : Means or None
+        How it follows from means: an engine computes it from these sums, and where coverage was
+        simulated (docs/intervals.md) there is an interval.
     """
 
     name: str
@@ -48,236 +104,51 @@ class Figure:
     definition: str
     misleads: str
     kind: FigureKind
+    order: int
+    means: Means | None = None
 
-
-def _within(percent: int) -> Figure:
-    return Figure(
-        f"within_{percent}",
-        f"share within {percent} %",
-        "fraction",
-        partial(ranked.share_within, threshold=percent / 100),
-        f"Share of the pairs whose absolute error is at most {percent} % of their measurement.",
-        "Says nothing about how far off the other pairs are.",
-        "share",
-    )
-
-
-def _percentile(percent: int) -> Figure:
-    return Figure(
-        f"p{percent}_ape",
-        f"P{percent} APE",
-        "fraction",
-        partial(ranked.ape_quantile, q=percent / 100),
-        f"The {percent}th percentile of the absolute errors, each as a share of its measurement, "
-        "with linear interpolation between neighbours.",
-        f"With fewer than {1000 // (100 - percent)} pairs fewer than ten errors lie above it; with "
-        "few it is an interpolation between the largest two.",
-        "quantile",
-    )
-
-
-def _approximate(name: str, percent: int) -> Figure:
-    exact = "median APE" if percent == 50 else f"P{percent} APE"
-    return Figure(
-        f"{name}_approx",
-        f"{exact} ±0.5 %",
-        "fraction",
-        partial(ranked.approximate_ape_quantile, q=percent / 100),
-        f"The {'median' if percent == 50 else f'{percent}th percentile'} of the absolute errors, "
-        "each as a share of its measurement, to within half a per cent of itself: from counts in "
-        "buckets 1 % wide, which engines can add up.",
-        "Two of them that differ by less than 1 % may be equal.",
-        "quantile",
-    )
-
-
-_ALL = (
-    Figure(
-        "mape",
-        "MAPE",
-        "fraction",
-        averages.mape,
-        "Arithmetic mean over pairs of the absolute error, each as a share of its measurement.",
-        "Small quantities that are off by large factors dominate it, and predictors that are too "
-        "low look better than those that are too high.",
-        "mean",
-    ),
-    Figure(
-        "median_ape",
-        "median APE",
-        "fraction",
-        ranked.median_ape,
-        "Median over pairs of the absolute error, each as a share of its measurement.",
-        "Says nothing about the larger half of the errors.",
-        "quantile",
-    ),
-    Figure(
-        "gmape",
-        "GMAPE",
-        "fraction",
-        averages.gmape,
-        "Geometric mean over pairs of the absolute error, each as a share of its measurement; "
-        "0 if any prediction is exact.",
-        "Never above the MAPE; a few predictions that happen to be nearly exact pull it down.",
-        "smooth",
-    ),
-    Figure(
-        "gm_ratio",
-        "geometric mean of predicted/measured",
-        "ratio",
-        averages.gm_ratio,
-        "Geometric mean over pairs of the prediction divided by its measurement.",
-        "A measure of bias, not of accuracy: too high and too low by the same factor cancel.",
-        "smooth",
-    ),
-    Figure(
-        "wape",
-        "WAPE",
-        "fraction",
-        averages.wape,
-        "Sum of all absolute errors divided by the sum of all measurements.",
-        "Large quantities dominate; small ones hardly count, however wrong they are.",
-        "smooth",
-    ),
-    Figure(
-        "total_error",
-        "error of the total",
-        "fraction",
-        signed.total_error,
-        "Sum of all predictions minus the sum of all measurements, divided by the sum of all "
-        "measurements; the relative difference of the two means.",
-        "Errors of opposite sign cancel: small for a sum says nothing of a single pair, nor of "
-        "another mix of pairs.",
-        "smooth",
-    ),
-    Figure(
-        "bias",
-        "mean signed error",
-        "fraction",
-        signed.bias,
-        "Arithmetic mean over pairs of predicted minus measured, each as a share of its "
-        "measurement.",
-        "A measure of direction, not of accuracy: errors of opposite sign cancel.",
-        "mean",
-    ),
-    Figure(
-        "smape",
-        "sMAPE",
-        "fraction",
-        averages.smape,
-        "Arithmetic mean over pairs of the absolute error, each as a share of half the sum of the "
-        "absolute prediction and measurement (0 to 200 %).",
-        "Several definitions are in use that differ by a factor of two; it cannot exceed 200 %.",
-        "mean",
-    ),
-    Figure(
-        "mae",
-        "MAE",
-        "measured",
-        averages.mae,
-        "Arithmetic mean over pairs of the absolute error, in the unit of the data.",
-        "Large quantities dominate; means nothing without the unit. A published MAE in percent is "
-        "a MAPE.",
-        "mean",
-    ),
-    Figure(
-        "rmse",
-        "RMSE",
-        "measured",
-        squared.rmse,
-        "Square root of the mean over pairs of the squared error, in the unit of the data.",
-        "The largest quantities dominate by their square; means nothing without the unit.",
-        "smooth",
-    ),
-    Figure(
-        "rmspe",
-        "RMSPE",
-        "fraction",
-        squared.rmspe,
-        "Square root of the mean over pairs of the squared error, each error as a share of its "
-        "measurement.",
-        "One pair that is far off sets it.",
-        "smooth",
-    ),
-    Figure(
-        "rmsle",
-        "RMSLE",
-        "log",
-        squared.rmsle,
-        "Square root of the mean over pairs of the squared natural logarithm of "
-        "predicted/measured (nothing added to either).",
-        "Not a percentage, and not the figure of the same name with 1 added to both values.",
-        "smooth",
-    ),
-    Figure(
-        "max_ape",
-        "max APE",
-        "fraction",
-        ranked.max_ape,
-        "Largest absolute error of all pairs, each as a share of its measurement.",
-        "Grows with the number of pairs, so that it does not compare between samples of different "
-        "size and bounds no future error.",
-        "maximum",
-    ),
-    *(_percentile(p) for p in (90, 95, 99)),
-    _approximate("median_ape", 50),
-    *(_approximate(f"p{p}_ape", p) for p in (90, 95, 99)),
-    *(_within(p) for p in (5, 10, 20)),
-    Figure(
-        "r2",
-        "R²",
-        "correlation",
-        agreement.r2,
-        "One minus the sum of squared errors divided by the sum of squared deviations of the "
-        "measurements from their mean.",
-        "Near 1 whenever the measurements span orders of magnitude, even if small ones are off by "
-        "large factors.",
-        "smooth",
-    ),
-    Figure(
-        "pearson",
-        "Pearson correlation",
-        "correlation",
-        agreement.pearson,
-        "Covariance of predictions and measurements divided by the product of their standard "
-        "deviations.",
-        "Not an error: predictions ten times too high can correlate perfectly.",
-        "smooth",
-    ),
-    Figure(
-        "spearman",
-        "Spearman rank correlation",
-        "correlation",
-        agreement.spearman,
-        "Pearson's correlation of the ranks of predictions and measurements, ties sharing their "
-        "mean rank.",
-        "Not an error: it sees the order only.",
-        "rank",
-    ),
-    Figure(
-        "kendall",
-        "Kendall tau-b",
-        "correlation",
-        agreement.kendall,
-        "Pairs of pairs in the same order minus those in the opposite order, divided by the "
-        "geometric mean of the numbers not tied in the predictions and in the measurements.",
-        "Not an error: it sees the order only.",
-        "rank",
-    ),
-    Figure(
-        "top_1_regret",
-        "top-1 regret",
-        "fraction",
-        partial(agreement.top_k_regret, k=1),
-        "Measurement of the candidate predicted lowest minus the lowest measurement, divided by "
-        "the lowest measurement.",
-        "Means something only where the rows are alternatives to choose from, and low is good.",
-        "rank",
-    ),
-)
 
 #: All scalar figures by name.
-FIGURES: dict[str, Figure] = {one.name: one for one in _ALL}
+FIGURES: dict[str, Figure] = {}
+
+FigureFunction = TypeVar("FigureFunction", bound=Callable[..., float])
+
+
+def declare(
+    name: str,
+    label: str,
+    *,
+    unit: FigureUnit,
+    kind: FigureKind,
+    order: int,
+    definition: str,
+    misleads: str,
+    means: Means | None = None,
+    **fixed: Any,
+) -> Callable[[FigureFunction], FigureFunction]:
+    """Declare the function below as a figure; ``fixed`` are arguments that it is called with.
+
+    See `Figure` for what to say of it.
+    """
+
+    def add(function: FigureFunction) -> FigureFunction:
+        computed = partial(function, **fixed) if fixed else function
+        FIGURES[name] = Figure(
+            name, label, unit, computed, definition, misleads, kind, order, means
+        )
+        return function
+
+    return add
+
+
+def find(package: str, folders: Iterable[str]) -> None:
+    """Import all modules of the package, and put the figures that they declare in order."""
+    for module in pkgutil.iter_modules(folders):
+        if not (module.ispkg or module.name.startswith("_")):
+            import_module(f"{package}.{module.name}")
+    ordered = sorted(FIGURES.values(), key=lambda one: one.order)
+    FIGURES.clear()
+    FIGURES.update((one.name, one) for one in ordered)
 
 
 def figure(name: str) -> Figure:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.metrics._numeric import (
+from errcomp.metrics._registry import declare
+from errcomp.metrics.pointwise import (
     Checked,
     checked,
     difference,
@@ -21,11 +22,20 @@ from errcomp.tables import Zeros
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["kendall", "pearson", "r2", "spearman", "top_k_regret"]
-
 _INSTEAD = "Report an error figure (mape, bias) instead, or add pairs that differ."
 
 
+@declare(
+    "r2",
+    "R²",
+    unit="correlation",
+    kind="smooth",
+    order=180,
+    definition="One minus the sum of squared errors divided by the sum of squared deviations of "
+    "the measurements from their mean.",
+    misleads="Near 1 whenever the measurements span orders of magnitude, even if small ones are "
+    "off by large factors.",
+)
 def r2(
     *,
     predicted: ArrayLike,
@@ -80,6 +90,16 @@ def r2(
     return finite(1.0 - ratio * ratio, "R²")
 
 
+@declare(
+    "pearson",
+    "Pearson correlation",
+    unit="correlation",
+    kind="smooth",
+    order=190,
+    definition="Covariance of predictions and measurements divided by the product of their "
+    "standard deviations.",
+    misleads="Not an error: predictions ten times too high can correlate perfectly.",
+)
 def pearson(
     *,
     predicted: ArrayLike,
@@ -132,6 +152,16 @@ def pearson(
     return _pearson(data.predicted, data.measured, data.weights)
 
 
+@declare(
+    "spearman",
+    "Spearman rank correlation",
+    unit="correlation",
+    kind="rank",
+    order=200,
+    definition="Pearson's correlation of the ranks of predictions and measurements, ties sharing "
+    "their mean rank.",
+    misleads="Not an error: it sees the order only.",
+)
 def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
     r"""Spearman's rank correlation of predictions and measurements.
 
@@ -168,13 +198,23 @@ def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise
     >>> round(spearman(predicted=[1.0, 4.0, 9.0, 8.0], measured=[10.0, 20.0, 30.0, 40.0]), 12)
     0.8
     """
-    from scipy.stats import rankdata
+    from errcomp.stats.significance import ranks
 
     data = checked(predicted, measured, None, zeros)
     _require_both_vary("Spearman's correlation", data)
-    return _pearson(rankdata(data.predicted), rankdata(data.measured), None)
+    return _pearson(ranks(data.predicted), ranks(data.measured), None)
 
 
+@declare(
+    "kendall",
+    "Kendall tau-b",
+    unit="correlation",
+    kind="rank",
+    order=210,
+    definition="Pairs of pairs in the same order minus those in the opposite order, divided by "
+    "the geometric mean of the numbers not tied in the predictions and in the measurements.",
+    misleads="Not an error: it sees the order only.",
+)
 def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
     r"""Kendall's rank correlation, tau-b: how often two pairs stand in the same order.
 
@@ -219,6 +259,18 @@ def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
     return float(kendalltau(data.predicted, data.measured, variant="b").statistic)
 
 
+@declare(
+    "top_1_regret",
+    "top-1 regret",
+    unit="fraction",
+    kind="rank",
+    order=220,
+    definition="Measurement of the candidate predicted lowest minus the lowest measurement, "
+    "divided by the lowest measurement.",
+    misleads="Means something only where the rows are alternatives to choose from, and low is "
+    "good.",
+    k=1,
+)
 def top_k_regret(
     *,
     predicted: ArrayLike,

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from errcomp.metrics._numeric import (
+from errcomp.metrics._registry import Means, NoSpreadError, declare
+from errcomp.metrics.pointwise import (
+    Checked,
     checked,
     difference,
     finite,
     geometric_mean_ratio,
+    log_ratio,
     mean,
     relative_error,
     require_positive_predictions,
@@ -18,11 +21,46 @@ from errcomp.metrics._numeric import (
 from errcomp.tables import Zeros
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-__all__ = ["exact_predictions", "gm_ratio", "gmape", "mae", "mape", "smape", "wape"]
+    from numpy.typing import ArrayLike, NDArray
 
 
+def _ape(data: Checked) -> NDArray[np.float64]:
+    return np.abs(relative_error(data))
+
+
+def _size(data: Checked) -> NDArray[np.float64]:
+    return np.abs(difference(data))
+
+
+def _symmetric(data: Checked) -> NDArray[np.float64]:
+    larger = np.maximum(np.abs(data.predicted), data.measured)
+    p, m = data.predicted / larger, data.measured / larger
+    return np.abs(p - m) / (np.abs(p) + m)
+
+
+def _log_ape(data: Checked) -> NDArray[np.float64]:
+    error = _size(data)
+    exact = int(np.count_nonzero(error == 0))
+    if exact:
+        raise NoSpreadError(
+            f"no interval: {exact} prediction{'s are' if exact > 1 else ' is'} exact, which makes "
+            "the geometric mean zero whatever the other errors are"
+        )
+    return np.log(error) - np.log(data.measured)
+
+
+@declare(
+    "mape",
+    "MAPE",
+    unit="fraction",
+    kind="mean",
+    order=10,
+    definition="Arithmetic mean over pairs of the absolute error, each as a share of its "
+    "measurement.",
+    misleads="Small quantities that are off by large factors dominate it, and predictors that are "
+    "too low look better than those that are too high.",
+    means=Means(_ape, ("ape",)),
+)
 def mape(
     *,
     predicted: ArrayLike,
@@ -77,6 +115,17 @@ def mape(
     return mean(np.abs(relative_error(data)), data.weights)
 
 
+@declare(
+    "mae",
+    "MAE",
+    unit="measured",
+    kind="mean",
+    order=90,
+    definition="Arithmetic mean over pairs of the absolute error, in the unit of the data.",
+    misleads="Large quantities dominate; means nothing without the unit. A published MAE in "
+    "percent is a MAPE.",
+    means=Means(_size, ("error",)),
+)
 def mae(
     *,
     predicted: ArrayLike,
@@ -127,6 +176,17 @@ def mae(
     return mean(np.abs(difference(data)), data.weights)
 
 
+@declare(
+    "gmape",
+    "GMAPE",
+    unit="fraction",
+    kind="smooth",
+    order=30,
+    definition="Geometric mean over pairs of the absolute error, each as a share of its "
+    "measurement; 0 if any prediction is exact.",
+    misleads="Never above the MAPE; a few predictions that happen to be nearly exact pull it down.",
+    means=Means(_log_ape, ("log_ape",), log=False),
+)
 def gmape(
     *,
     predicted: ArrayLike,
@@ -232,6 +292,16 @@ def exact_predictions(
     return int(np.count_nonzero(data.predicted == data.measured))
 
 
+@declare(
+    "gm_ratio",
+    "geometric mean of predicted/measured",
+    unit="ratio",
+    kind="smooth",
+    order=40,
+    definition="Geometric mean over pairs of the prediction divided by its measurement.",
+    misleads="A measure of bias, not of accuracy: too high and too low by the same factor cancel.",
+    means=Means(log_ratio, ("log_ratio",), log=False),
+)
 def gm_ratio(
     *,
     predicted: ArrayLike,
@@ -284,6 +354,16 @@ def gm_ratio(
     )
 
 
+@declare(
+    "wape",
+    "WAPE",
+    unit="fraction",
+    kind="smooth",
+    order=50,
+    definition="Sum of all absolute errors divided by the sum of all measurements.",
+    misleads="Large quantities dominate; small ones hardly count, however wrong they are.",
+    means=Means(_size, ("error",), weighted=True),
+)
 def wape(
     *,
     predicted: ArrayLike,
@@ -333,6 +413,18 @@ def wape(
     return finite(error / mean(data.measured, data.weights), "the weighted percentage error")
 
 
+@declare(
+    "smape",
+    "sMAPE",
+    unit="fraction",
+    kind="mean",
+    order=80,
+    definition="Arithmetic mean over pairs of the absolute error, each as a share of half the sum "
+    "of the absolute prediction and measurement (0 to 200 %).",
+    misleads="Several definitions are in use that differ by a factor of two; it cannot exceed 200 "
+    "%.",
+    means=Means(_symmetric, ("symmetric",), largest=2.0),
+)
 def smape(
     *,
     predicted: ArrayLike,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 __all__ = ["coverage_interval", "interval_score"]
 
@@ -99,6 +98,8 @@ def coverage_interval(
     variance = float(((sums - share * sizes) ** 2).sum()) * d / (d - 1) / n**2
     tail = (1 + confidence) / 2
     equal = n**2 / float((sizes**2).sum())
+    from scipy import stats
+
     ratio = float((stats.t.ppf(tail, n - 1) / stats.t.ppf(tail, max(equal - 1, 1))) ** 2)
     effective = share * (1 - share) / variance * ratio if variance > 0 else equal
     effective = min(float(n), effective)

@@ -1,18 +1,24 @@
-"""One error per pair: absolute, percentage (with and without sign) and logarithmic."""
+"""One error per pair: absolute, percentage (with and without sign) and logarithmic.
+
+Below stands what figures share: checked input, and sums that do not overflow. They run over values
+scaled by a power of two, which is exact, so that 1e308 + 1e308 is no problem and squares of 1e200
+or 1e-200 are none either. NumPy adds pairwise: its rounding stays near 1e-15.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from errcomp.metrics._numeric import checked, difference, log_ratio, relative_error
-from errcomp.tables import Zeros
+from errcomp.errors import InputError, describe_rows
+from errcomp.tables import Zeros, as_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["absolute_error", "ape", "log_accuracy_ratio", "signed_percentage_error"]
+    Floats = NDArray[np.float64]
 
 
 def ape(
@@ -179,3 +185,166 @@ def absolute_error(
     array([ 1., 10.])
     """
     return np.abs(difference(checked(predicted, measured, None, zeros)))
+
+
+# What figures share -------------------------------------------------------------------------------
+
+_BEYOND = "is beyond the largest number a float64 can hold (1.8e308)"
+_UNITS = "Check that predicted and measured have the same unit."
+
+
+class Checked(NamedTuple):
+    """Pairs that passed the checks, with the row (from 1) that each came from."""
+
+    predicted: Floats
+    measured: Floats
+    weights: Floats | None
+    rows: NDArray[np.int64]
+
+
+def checked(
+    predicted: ArrayLike, measured: ArrayLike, weights: ArrayLike | None, zeros: Zeros
+) -> Checked:
+    """Check pairs and weights; rows excluded and rows of weight zero are left out."""
+    p, m = as_pairs(predicted, measured, zeros=zeros)
+    used = np.asarray(measured, dtype=np.float64) > 0
+    rows = np.flatnonzero(used) + 1
+    if weights is None:
+        return Checked(p, m, None, rows)
+    w = _as_weights(weights, len(used))[used]
+    counts = w > 0
+    if not counts.any():
+        raise InputError("weights must not all be zero: at least one pair must count")
+    w = w[counts]
+    w = np.ldexp(w, -math.frexp(float(w.max()))[1])
+    return Checked(p[counts], m[counts], w, rows[counts])
+
+
+def _as_weights(weights: ArrayLike, n: int) -> Floats:
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"weights must be numbers: {error}") from error
+    if w.shape != (n,):
+        raise InputError(
+            f"weights must have one value per pair, shape ({n},), got shape {w.shape}. "
+            "Weights are given for all rows, those excluded as well."
+        )
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        raise InputError(
+            f"weights must be finite and not negative, got {w[bad][0]} in "
+            f"{describe_rows((np.flatnonzero(bad) + 1).tolist())}. "
+            "Give a pair the weight 0 to leave it out."
+        )
+    return w
+
+
+def finite(value: float, what: str) -> float:
+    """Return the value, or raise if it has overflowed."""
+    if not math.isfinite(value):
+        raise InputError(f"{what} {_BEYOND}. {_UNITS}")
+    return value
+
+
+def _all_finite(values: Floats, data: Checked, what: str) -> Floats:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InputError(
+            f"{what} {_BEYOND} in {describe_rows(data.rows[bad].tolist())}, got "
+            f"predicted={data.predicted[first]}, measured={data.measured[first]}. {_UNITS}"
+        )
+    return values
+
+
+def difference(data: Checked) -> Floats:
+    """Return predicted - measured."""
+    with np.errstate(over="ignore"):
+        return _all_finite(data.predicted - data.measured, data, "predicted - measured")
+
+
+def relative_error(data: Checked) -> Floats:
+    """Return (predicted - measured) / measured; the difference of near values is exact."""
+    with np.errstate(over="ignore"):
+        error = difference(data) / data.measured
+    return _all_finite(error, data, "(predicted - measured) / measured")
+
+
+def require_positive_predictions(data: Checked) -> None:
+    """Raise if a prediction has no logarithm."""
+    bad = data.predicted <= 0
+    if bad.any():
+        raise InputError(
+            f"predicted must be positive for a logarithm, got {data.predicted[bad][0]} in "
+            f"{describe_rows(data.rows[bad].tolist())}. If these predictions failed, remove the "
+            "rows (in a table: give them a status); otherwise use a figure without a logarithm, "
+            "such as mape or wape."
+        )
+
+
+def log_ratio(data: Checked) -> Floats:
+    """Return ln(predicted / measured), accurate near 1 and where the ratio would overflow."""
+    require_positive_predictions(data)
+    mantissa, exponent = _log_parts(data.predicted, data.measured)
+    result = mantissa + exponent * math.log(2)
+    near = np.abs(data.predicted - data.measured) <= 0.5 * data.measured
+    p, m = data.predicted[near], data.measured[near]
+    result[near] = np.log1p((p - m) / m)
+    return result
+
+
+def _log_parts(numerator: Floats, denominator: Floats) -> tuple[Floats, Floats]:
+    """Split ln(numerator / denominator) into ln of the mantissas' ratio and a power of two."""
+    top, top_exponent = np.frexp(numerator)
+    bottom, bottom_exponent = np.frexp(denominator)
+    exponent = (top_exponent - bottom_exponent).astype(np.float64)
+    return np.log(top / bottom), exponent
+
+
+def geometric_mean_ratio(
+    numerator: Floats, denominator: Floats, weights: Floats | None, what: str
+) -> float:
+    """Return the geometric mean of numerator / denominator, both positive.
+
+    Powers of two are averaged apart from the mantissas: in exp(mean(log)) a ratio of 1e300 would
+    cost three digits.
+    """
+    mantissa, exponent = (mean(x, weights) for x in _log_parts(numerator, denominator))
+    whole = math.floor(exponent)
+    return _unscale(math.exp(mantissa + (exponent - whole) * math.log(2)), whole, what)
+
+
+def mean(values: Floats, weights: Floats | None) -> float:
+    """Return the (weighted) mean."""
+    scaled, exponent = scale(values)
+    return _unscale(_plain_mean(scaled, weights), exponent, "the mean")
+
+
+def root_mean_square(values: Floats, weights: Floats | None) -> float:
+    """Return the square root of the (weighted) mean of the squares."""
+    scaled, exponent = scale(values)
+    with np.errstate(under="ignore"):
+        squares = scaled * scaled
+    return _unscale(math.sqrt(_plain_mean(squares, weights)), exponent, "the root mean square")
+
+
+def _plain_mean(values: Floats, weights: Floats | None) -> float:
+    if weights is None:
+        return float(values.sum()) / len(values)
+    with np.errstate(under="ignore"):
+        return float((weights * values).sum()) / float(weights.sum())
+
+
+def scale(values: Floats) -> tuple[Floats, int]:
+    """Divide by a power of two, returned as its exponent, so that no value exceeds 1."""
+    exponent = math.frexp(float(np.abs(values).max()))[1]
+    with np.errstate(under="ignore"):
+        return np.ldexp(values, -exponent), exponent
+
+
+def _unscale(value: float, exponent: int, what: str) -> float:
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        raise InputError(f"{what} {_BEYOND}. {_UNITS}") from None

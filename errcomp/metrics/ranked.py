@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from errcomp.errors import InputError, offer
-from errcomp.metrics._numeric import checked, mean, relative_error
+from errcomp.metrics._registry import declare
+from errcomp.metrics.pointwise import checked, mean, relative_error
 from errcomp.tables import Zeros
+from errcomp.tables.sums import BUCKET
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "BUCKET",
-    "QuantileRule",
-    "ape_quantile",
-    "approximate_ape_quantile",
-    "max_ape",
-    "median_ape",
-    "share_within",
-]
-
-#: Width of a bucket of `approximate_ape_quantile`, as a natural logarithm.
-BUCKET = math.log(1.01)
-
+#: Rules of NumPy: the nine of Hyndman and Fan (1996), then others.
 QuantileRule = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",
@@ -44,6 +34,15 @@ QuantileRule = Literal[
 ]
 
 
+@declare(
+    "median_ape",
+    "median APE",
+    unit="fraction",
+    kind="quantile",
+    order=20,
+    definition="Median over pairs of the absolute error, each as a share of its measurement.",
+    misleads="Says nothing about the larger half of the errors.",
+)
 def median_ape(
     *,
     predicted: ArrayLike,
@@ -237,6 +236,16 @@ def _middle(error: float) -> float:
     return math.exp((math.floor(math.log(error) / BUCKET) + 0.5) * BUCKET) if error > 0 else 0.0
 
 
+@declare(
+    "max_ape",
+    "max APE",
+    unit="fraction",
+    kind="maximum",
+    order=130,
+    definition="Largest absolute error of all pairs, each as a share of its measurement.",
+    misleads="Grows with the number of pairs, so that it does not compare between samples of "
+    "different size and bounds no future error.",
+)
 def max_ape(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
     r"""Largest absolute percentage error of all pairs.
 
@@ -354,3 +363,45 @@ def _weighted_neighbours(
     last = len(values) - 1
     lower, upper = values[order[[min(reached, last), min(exceeded, last)]]]
     return float(lower), float(upper)
+
+
+for _percent in (90, 95, 99):
+    declare(
+        f"p{_percent}_ape",
+        f"P{_percent} APE",
+        unit="fraction",
+        kind="quantile",
+        order=140 + _percent % 10,
+        definition=f"The {_percent}th percentile of the absolute errors, each as a share of its "
+        "measurement, with linear interpolation between neighbours.",
+        misleads=f"With fewer than {1000 // (100 - _percent)} pairs fewer than ten errors lie "
+        "above it; with few it is an interpolation between the largest two.",
+        q=_percent / 100,
+    )(ape_quantile)
+
+for _percent in (50, 90, 95, 99):
+    declare(
+        "median_ape_approx" if _percent == 50 else f"p{_percent}_ape_approx",
+        f"{'median' if _percent == 50 else f'P{_percent}'} APE ±0.5 %",
+        unit="fraction",
+        kind="quantile",
+        order=150 + _percent % 10 + (_percent > 50),
+        definition=f"The {'median' if _percent == 50 else f'{_percent}th percentile'} of the "
+        "absolute errors, each as a share of its measurement, to within half a per cent of "
+        "itself: from counts in buckets 1 % wide, which engines can add up.",
+        misleads="Two of them that differ by less than 1 % may be equal.",
+        q=_percent / 100,
+    )(approximate_ape_quantile)
+
+for _percent in (5, 10, 20):
+    declare(
+        f"within_{_percent}",
+        f"share within {_percent} %",
+        unit="fraction",
+        kind="share",
+        order=170 + _percent // 5,
+        definition=f"Share of the pairs whose absolute error is at most {_percent} % of their "
+        "measurement.",
+        misleads="Says nothing about how far off the other pairs are.",
+        threshold=_percent / 100,
+    )(share_within)

@@ -11,14 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from errcomp.propagation.errors.assumptions import ASSUMPTIONS as ASSUMPTIONS
-    from errcomp.propagation.errors.assumptions import Correlation as Correlation
-    from errcomp.propagation.errors.assumptions import correlation as correlation
+    from errcomp.propagation.errors import ClassError as ClassError
+    from errcomp.propagation.errors import ErrorModel as ErrorModel
+    from errcomp.propagation.errors import given_errors as given_errors
+    from errcomp.propagation.errors import read_errors as read_errors
+    from errcomp.propagation.errors.components import ASSUMPTIONS as ASSUMPTIONS
+    from errcomp.propagation.errors.components import Correlation as Correlation
+    from errcomp.propagation.errors.components import correlation as correlation
     from errcomp.propagation.errors.fitting import fit_errors as fit_errors
-    from errcomp.propagation.errors.given import given_errors as given_errors
-    from errcomp.propagation.errors.given import read_errors as read_errors
-    from errcomp.propagation.errors.model import ClassError as ClassError
-    from errcomp.propagation.errors.model import ErrorModel as ErrorModel
     from errcomp.propagation.errors.reference_chain import Chain as Chain
     from errcomp.propagation.errors.reference_chain import Step as Step
     from errcomp.propagation.montecarlo import simulate as simulate
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 #: Public names and the module each lives in; imported at first use.
 _HOMES = {
-    "ASSUMPTIONS": "errors.assumptions",
+    "ASSUMPTIONS": "errors.components",
     "Band": "outcome",
     "Chain": "errors.reference_chain",
-    "ClassError": "errors.model",
-    "Correlation": "errors.assumptions",
-    "ErrorModel": "errors.model",
+    "ClassError": "errors",
+    "Correlation": "errors.components",
+    "ErrorModel": "errors",
     "Level": "terms",
     "Outcome": "outcome",
     "Propagation": "outcome",
     "Step": "errors.reference_chain",
     "Terms": "terms",
     "Validation": "validation",
-    "correlation": "errors.assumptions",
+    "correlation": "errors.components",
     "fit_errors": "errors.fitting",
-    "given_errors": "errors.given",
+    "given_errors": "errors",
     "nearest_correlation": "psd",
     "propagate": "propagating",
-    "read_errors": "errors.given",
+    "read_errors": "errors",
     "simulate": "montecarlo",
     "total_moments": "sums",
     "validate": "validation",

@@ -1,21 +1,30 @@
-"""What a total becomes under one assumption, and all assumptions side by side."""
+"""What a total becomes under each assumption, and what a reader of it must know."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from errcomp._showing import Shown
+import numpy as np
+
 from errcomp.errors import InputError, describe_names
+from errcomp.propagation.errors.residuals import NOT_MODELLED
+from errcomp.report.shown import Shown
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
-    from errcomp.propagation.errors.model import ErrorModel
+    from errcomp.propagation.errors import ErrorModel
+    from errcomp.propagation.graph import Node
     from errcomp.propagation.sums import Budget
+    from errcomp.propagation.terms import Terms
+    from errcomp.report.model import Report
+    from errcomp.tables import Kernels
 
-__all__ = ["Band", "Outcome", "Propagation"]
+
+#: Nominal coverage of the bands that are made where none is named.
+LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +120,13 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; infinite times become None with ``saturated`` > 0."""
-        return {
-            "run": self.run,
-            "assumption": self.assumption,
-            "prediction": self.prediction,
-            "mean": self.mean,
-            "sd": self.sd,
+        bands = [{k: _finite(v) for k, v in asdict(band).items()} for band in self.bands]
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {
             "median": _finite(self.median),
-            "bias": self.bias,
-            "relative_sd": self.relative_sd,
-            "kernel_sd": self.kernel_sd,
-            "growth": self.growth,
-            "effective_number": self.effective_number,
-            "bands": [{k: _finite(v) for k, v in asdict(band).items()} for band in self.bands],
-            "saturated": self.saturated,
-            "method": self.method,
+            "bands": bands,
             "by_class": self.by_class.to_dict()["rows"] if self.by_class else None,
             "by_kernel": self.by_kernel.to_dict()["rows"] if self.by_kernel else None,
             "critical": dict(self.critical),
-            "measured": self.measured,
             "caveats": [caveat.to_dict() for caveat in self.caveats],
         }
 
@@ -157,6 +154,12 @@ class Propagation(Shown):
     unit: str | None
     seed: int
     caveats: tuple[Caveat, ...]
+
+    def view(self, source: str = "") -> Report:
+        """Return what people see of it; ``source`` names the table."""
+        from errcomp.propagation.view.run import propagation_view
+
+        return propagation_view(self, source)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -199,3 +202,104 @@ class Propagation(Shown):
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+#: Few clusters: variance components and their bands say little.
+_FEW_CLUSTERS = 5
+
+
+def caveats_of_terms(terms: Terms, kernels: Kernels, errors: ErrorModel) -> list[Caveat]:
+    """Say which kernels the error model does not really know."""
+    time = kernels.count * kernels.predicted
+    total = float(time.sum())
+    caveats = []
+    known = np.isin(terms.classes, list(errors.classes))
+    strangers = sorted(set(terms.classes[~known].tolist()) - {NOT_MODELLED})
+    # A model that was given may say one thing of all classes; a fitted one falls back to it.
+    if strangers and errors.components is not None:
+        share = float(time[np.isin(terms.classes, strangers)].sum()) / total if total else 0.0
+        text = (
+            f"no error was measured of {describe_names(strangers)} ({share:.1%} of the predicted "
+            "time): the error of all classes together stands in"
+        )
+        caveats.append(Caveat("unknown-class", text, {"classes": strangers, "share": share}))
+    unmodelled = (terms.classes == NOT_MODELLED) & (NOT_MODELLED not in errors.classes)
+    if unmodelled.any():
+        n = int(terms.count[unmodelled].sum())
+        text = (
+            f"{n} kernels are predicted to take no time, and nothing is known of how long such "
+            "kernels take: they count as 0"
+        )
+        caveats.append(Caveat("not-modelled", text, {"n": n}))
+    return caveats
+
+
+def failed_kernels(kernels: Kernels) -> list[Caveat]:
+    """Say how many kernels of the run could not be predicted: they are no part of its time."""
+    n = sum(dropped.n for dropped in kernels.dropped)
+    text = (
+        f"{n} kernel{'s' if n > 1 else ''} of the run could not be predicted (status): the time "
+        "is that of the others"
+    )
+    return [Caveat("failed-kernels", text, {"n": n})] if n else []
+
+
+def lost_runs(kernels: Kernels) -> list[Caveat]:
+    """Say which runs are not there because none of their kernels could be predicted."""
+    there = set(kernels.runs)
+    names = [name for name in kernels.incomplete if name not in there]
+    if not names:
+        return []
+    text = (
+        f"of {len(names)} run{'s' if len(names) > 1 else ''} no kernel could be predicted "
+        f"(status): {describe_names(names)}"
+    )
+    return [Caveat("lost-runs", text, {"runs": names})]
+
+
+def left_out_of_graph(terms: Terms, kernels: Kernels, graph: Node) -> list[Caveat]:
+    """Say which kernels of the table the graph leaves out."""
+    ids, used = map(str, terms.ids[: len(kernels)]), set(graph.leaves())
+    names = [name for name in ids if name not in used]
+    if not names:
+        return []
+    text = f"the graph leaves out {len(names)} of {len(kernels)} kernels: {describe_names(names)}"
+    return [Caveat("not-in-graph", text, {"n": len(names)})]
+
+
+def caveats_of_model(errors: ErrorModel) -> list[Caveat]:
+    """Return the caveats of an error model."""
+    if errors.components is None or errors.components.n_clusters >= _FEW_CLUSTERS:
+        return []
+    n, word = errors.components.n_clusters, errors.components.cluster
+    consequence = "may be too narrow" if n > 1 else "are too narrow, other runs are not known"
+    text = (
+        f"the errors were estimated from {n} {word}{'s' if n > 1 else ''} only: the bands under "
+        f'"estimated" {consequence}'
+    )
+    return [Caveat("few-clusters", text, {"n_clusters": n, "cluster": word})]
+
+
+def other_devices(errors: ErrorModel, kernels: Kernels) -> list[Caveat]:
+    """Say where errors of one device are taken for those of another."""
+    if errors.components is None or errors.components.cluster != "run":
+        return []
+    known = ", ".join(name or "no name" for name in errors.devices)
+    others = sorted({str(name) for name in kernels.device} - set(errors.devices))
+    if not others:
+        return []
+    text = (
+        f"the errors were estimated on one device ({known}): how errors differ between devices is "
+        f"not known, and bands for {describe_names(others)} are too narrow"
+    )
+    return [Caveat("other-device", text, {"known": list(errors.devices), "others": others})]
+
+
+def in_sample(errors: ErrorModel) -> Caveat:
+    """Return the caveat of errors fitted to the runs that they are applied to."""
+    runs = f"{errors.n_runs} measured run{'s' if errors.n_runs > 1 else ''}"
+    text = (
+        f"the errors were estimated from the {runs} of this table; bands of these very runs say "
+        "nothing of how well bands do on others (see: propagate validate)"
+    )
+    return Caveat("in-sample", text, {"n_runs": errors.n_runs})

@@ -12,41 +12,34 @@ import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.propagation import bounds
-from errcomp.propagation.checks import check_kernels, check_levels
 from errcomp.propagation.distribution import Distribution, FromDraws, FromMoments, stretched
-from errcomp.propagation.errors.assumptions import Correlation, correlation, correlations
+from errcomp.propagation.errors import ErrorModel
+from errcomp.propagation.errors.components import Correlation, correlation, correlations
 from errcomp.propagation.errors.fitting import fit_errors
-from errcomp.propagation.errors.model import ErrorModel
 from errcomp.propagation.errors.residuals import by_run
 from errcomp.propagation.errors.tails import NORMAL_TAILS, Tails
 from errcomp.propagation.graph import Dag, Node, attach, time_at
 from errcomp.propagation.montecarlo import SamplingAlgebra, simulate
-from errcomp.propagation.notes import (
-    failed,
+from errcomp.propagation.outcome import (
+    LEVELS_SHOWN,
+    Band,
+    Outcome,
+    Propagation,
+    caveats_of_model,
+    caveats_of_terms,
+    failed_kernels,
     in_sample,
+    left_out_of_graph,
     lost_runs,
-    not_in_graph,
-    of_model,
-    of_terms,
     other_devices,
 )
-from errcomp.propagation.outcome import Band, Outcome, Propagation
-from errcomp.propagation.sums import (
-    Budget,
-    effective_number,
-    error_budget,
-    total_moments,
-)
-from errcomp.propagation.terms import Floats, Kind, Terms
+from errcomp.propagation.sums import Budget, effective_number, error_budget, total_moments
+from errcomp.propagation.terms import Floats, Kind, Terms, check_kernels, check_levels
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
-__all__ = ["LEVELS_SHOWN", "propagate"]
-
-#: Nominal coverage of the bands that are made where none is named.
-LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 _CRITICAL = "critical"
 
 
@@ -153,7 +146,8 @@ def propagate(
     if errors is None:
         errors = fit_errors(kernels, kind=kind)
         caveats.append(in_sample(errors))
-    caveats += [*of_model(errors), *other_devices(errors, kernels), *lost_runs(kernels)]
+    caveats += caveats_of_model(errors) + other_devices(errors, kernels)
+    caveats += lost_runs(kernels)
     assumptions = _assumptions(correlation, errors, kernels.n_runs)
     totals = kernels.totals()
     measured = dict(zip(map(str, totals.run), map(float, totals.measured), strict=True))
@@ -188,50 +182,56 @@ def _outcome(
     measured: float,
 ) -> Outcome:
     terms = errors.terms(kernels, assumption)
-    caveats = [*failed(kernels), *of_terms(terms, kernels, errors)]
+    caveats = [*failed_kernels(kernels), *caveats_of_terms(terms, kernels, errors)]
     # The error one level below: what nothing cancels in.
     together = errors.terms(kernels, correlation("comonotonic"))
     if options.graph is not None:
         together = _as_often(_named_for(together, kernels, options.graph), options.graph)
         terms = attach(_named_for(terms, kernels, options.graph), options.graph)
-        caveats += not_in_graph(terms, kernels, options.graph)
+        caveats += left_out_of_graph(terms, kernels, options.graph)
     prediction = _prediction(terms, kernels, options.graph)
     kernel_sd = (total_moments(together).relative_sd or 0.0) if len(together) else 0.0
-    known = None if math.isnan(measured) else measured
-    if assumption.name == "unknown":
-        return _bounds(run, terms, prediction, kernel_sd, options, known, caveats)
-    tails = errors.tails if assumption.name == "estimated" else NORMAL_TAILS
+    mean = sd = median = None
+    saturated = 0.0
     critical: Mapping[str, float] = {}
-    found: Distribution
-    if options.graph is None:
-        found = FromMoments(total_moments(terms), tails)
+    by_class = by_kernel = None
+    if assumption.name == "unknown":
+        bands, method = _bounds(terms, options)
     else:
-        found, critical, more = _simulated(terms, options, tails)
-        caveats += more
-    spread = found.sd / abs(found.mean) if found.sd is not None and found.mean else None
-    by_class, by_kernel = _budgets(terms) if options.graph is None else (None, None)
+        tails = errors.tails if assumption.name == "estimated" else NORMAL_TAILS
+        total: Distribution
+        if options.graph is None:
+            total = FromMoments(total_moments(terms), tails)
+            by_class, by_kernel = _budgets(terms)
+        else:
+            total, critical, of_draws = _simulated(terms, options, tails)
+            caveats += of_draws
+        mean, sd, median = total.mean, total.sd, total.quantile(0.5)
+        saturated, method = total.saturated, total.method
+        bands = tuple(
+            Band(level, total.quantile(0.5 - level / 2), total.quantile(0.5 + level / 2))
+            for level in options.levels
+        )
+    relative_sd = sd / abs(mean) if sd is not None and mean else None
     return Outcome(
         run=run,
         assumption=assumption.name,
         prediction=prediction,
-        mean=found.mean,
-        sd=found.sd,
-        median=found.quantile(0.5),
-        bias=None if found.mean is None or not prediction else found.mean / prediction - 1,
-        relative_sd=spread,
+        mean=mean,
+        sd=sd,
+        median=median,
+        bias=None if mean is None or not prediction else mean / prediction - 1,
+        relative_sd=relative_sd,
         kernel_sd=kernel_sd,
-        growth=spread / kernel_sd if spread is not None and kernel_sd else None,
+        growth=relative_sd / kernel_sd if relative_sd is not None and kernel_sd else None,
         effective_number=effective_number(terms) if by_class is not None else None,
-        bands=tuple(
-            Band(level, found.quantile(0.5 - level / 2), found.quantile(0.5 + level / 2))
-            for level in options.levels
-        ),
-        saturated=found.saturated,
-        method=found.method,
+        bands=bands,
+        saturated=saturated,
+        method=method,
         by_class=by_class,
         by_kernel=by_kernel,
         critical=critical,
-        measured=known,
+        measured=None if math.isnan(measured) else measured,
         caveats=tuple(caveats),
     )
 
@@ -267,7 +267,7 @@ def _simulated(
 ) -> tuple[FromDraws, Mapping[str, float], list[Caveat]]:
     assert options.graph is not None  # the caller asks for graphs only
     graph = options.graph
-    found = simulate(
+    simulated = simulate(
         terms,
         _observing(graph),
         draws=options.draws,
@@ -276,28 +276,25 @@ def _simulated(
         n_jobs=options.n_jobs,
     )
     # The exponential of a Student t has no mean, however many draws there are.
-    has_moments = not np.isinf(found.draws).any() and (
+    has_moments = not np.isinf(simulated.draws).any() and (
         math.isinf(terms.df) or terms.kind != "log-ratio"
     )
     distribution = FromDraws(
-        stretched(found.draws, tails, terms.kind),
-        found.mean if has_moments else None,
-        found.sd if has_moments else None,
-        f"Monte Carlo, {len(found.draws)} draws ({found.method})",
+        stretched(simulated.draws, tails, terms.kind),
+        simulated.mean if has_moments else None,
+        simulated.sd if has_moments else None,
+        f"Monte Carlo, {len(simulated.draws)} draws ({simulated.method})",
     )
     critical = {}
     if isinstance(graph, Dag):
-        shares = found.observed[_CRITICAL] / len(found.draws)
+        shares = simulated.observed[_CRITICAL] / len(simulated.draws)
         critical = dict(zip(map(str, graph.durations), map(float, shares), strict=True))
-    return distribution, critical, list(found.caveats)
+    return distribution, critical, list(simulated.caveats)
 
 
 def _observing(graph: Node) -> Callable[[SamplingAlgebra], Floats]:
     """Let a DAG also count how often each event is on the critical path."""
-    if not isinstance(graph, Dag):
-        return graph.evaluate
-
-    return partial(_critical_paths, graph)
+    return partial(_critical_paths, graph) if isinstance(graph, Dag) else graph.evaluate
 
 
 def _critical_paths(graph: Dag, algebra: SamplingAlgebra) -> Floats:
@@ -313,43 +310,13 @@ def _budgets(terms: Terms) -> tuple[Budget | None, Budget | None]:
         return None, None
 
 
-def _bounds(
-    run: str,
-    terms: Terms,
-    prediction: float,
-    kernel_sd: float,
-    options: _Options,
-    measured: float | None,
-    caveats: list[Caveat],
-) -> Outcome:
-    """Return what holds whatever the dependence: bands that may be wide, and no distribution."""
+def _bounds(terms: Terms, options: _Options) -> tuple[tuple[Band, ...], str]:
+    """Return bands that hold whatever the dependence, and how they were made."""
     if options.graph is None:
-        found = [Band(level, *bounds.band(terms, level)) for level in options.levels]
-        method = "bounds for any dependence of kernels whose own distributions are known"
-    else:
-        found = []
-        for level in options.levels:
-            within = bounds.graph_band(terms, options.graph.evaluate, level)
-            found.append(Band(level, within.low, within.high))
-        method = "every kernel within its own band (Bonferroni)"
-    return Outcome(
-        run=run,
-        assumption="unknown",
-        prediction=prediction,
-        mean=None,
-        sd=None,
-        median=None,
-        bias=None,
-        relative_sd=None,
-        kernel_sd=kernel_sd,
-        growth=None,
-        effective_number=None,
-        bands=tuple(found),
-        saturated=0.0,
-        method=method,
-        by_class=None,
-        by_kernel=None,
-        critical={},
-        measured=measured,
-        caveats=tuple(caveats),
-    )
+        bands = tuple(Band(level, *bounds.band(terms, level)) for level in options.levels)
+        return bands, "bounds for any dependence of kernels whose own distributions are known"
+    within = [
+        (level, bounds.graph_band(terms, options.graph.evaluate, level)) for level in options.levels
+    ]
+    bands = tuple(Band(level, interval.low, interval.high) for level, interval in within)
+    return bands, "every kernel within its own band (Bonferroni)"

@@ -11,8 +11,6 @@ from scipy import linalg
 from errcomp.errors import ErrcompError, InputError
 from errcomp.propagation.terms import Floats
 
-__all__ = ["check_correlation", "nearest_correlation"]
-
 #: Entries may differ by as much from symmetry, from the unit diagonal and from [−1, 1].
 ROUNDING = 1e-10
 #: The smallest eigenvalue may be as far below zero: what rounding to 8 decimals can do.

@@ -23,13 +23,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp.errors import InputError
+
 __all__ = ["EVERYTHING", "KINDS", "Floats", "Integers", "Kind", "Level", "Terms"]
+
 
 #: Name of the level that all terms share whatever is added to them.
 EVERYTHING = "all"
@@ -42,6 +46,9 @@ KINDS: tuple[Kind, ...] = ("log-ratio", "relative", "absolute")
 Floats = NDArray[np.float64]
 #: Array of int64.
 Integers = NDArray[np.int64]
+
+
+_COLUMNS = ("ids", "classes", "value", "count", "bias", "spread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +138,16 @@ class Terms:
             for v in self.levels
         )
         matrix = None if self.matrix is None else self.matrix[np.ix_(at, at)]
-        return Terms(
-            self.ids[at],
-            self.classes[at],
-            self.value[at],
-            self.count[at],
-            self.bias[at],
-            self.spread[at],
-            levels,
-            matrix,
-            self.kind,
-            self.df,
-            self.unit,
-        )
+        columns = {name: getattr(self, name)[at] for name in _COLUMNS}
+        return replace(self, **columns, levels=levels, matrix=matrix)
+
+    def centre(self) -> Floats:
+        """Return one instance of each term at Z = 0, shape (n,)."""
+        if self.kind == "log-ratio":
+            return self.value * np.exp(self.bias)
+        if self.kind == "relative":
+            return self.value * (1.0 + self.bias)
+        return self.value + self.bias
 
     def correlation(self) -> Floats:
         """Return the correlation of the Z of different terms as a matrix, shape (n, n).
@@ -157,3 +161,54 @@ class Terms:
             out += level.share * (level.codes[:, None] == level.codes[None, :])
         np.fill_diagonal(out, 1.0)
         return out
+
+
+# Checks that several modules make of what they are given.
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Say whether this is one real number; a truth value is none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_terms(terms: Terms) -> None:
+    """Refuse a sum of nothing."""
+    if len(terms) == 0:
+        raise InputError("there is no term to sum. Give at least one kernel.")
+
+
+def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Return the probabilities of bands in increasing order, each once.
+
+    Raises
+    ------
+    InputError
+        There is none, or one is not between 0 and 1.
+    """
+    given = tuple(levels)
+    if not given:
+        raise InputError("no level of a band is given. Give at least one, e.g. 0.9.")
+    for level in given:
+        if not is_number(level) or not 0 < level < 1:
+            raise InputError(
+                f"a level must be a number between 0 and 1, both excluded, got {level!r}. "
+                "0.9 is a band of 90 %."
+            )
+    return tuple(sorted({float(level) for level in given}))
+
+
+def check_kernels(kernels: object) -> None:
+    """Refuse what is no table of kernels.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
+    from errcomp.tables import Kernels
+
+    if not isinstance(kernels, Kernels):
+        raise InputError(
+            f"expected a table of kernels, got {type(kernels).__name__}. Make one of a dataframe: "
+            "errcomp.Kernels(frame)."
+        )

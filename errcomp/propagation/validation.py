@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp._showing import Shown
 from errcomp.errors import InputError
 from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.propagation.bounds import band as bounds_band
-from errcomp.propagation.checks import check_kernels, check_levels
 from errcomp.propagation.distribution import FromMoments
-from errcomp.propagation.errors.assumptions import Correlation, correlations
+from errcomp.propagation.errors import ErrorModel
+from errcomp.propagation.errors.components import Correlation, correlations
 from errcomp.propagation.errors.fitting import fit_errors
-from errcomp.propagation.errors.model import ErrorModel
 from errcomp.propagation.errors.residuals import by_run
 from errcomp.propagation.errors.tails import NORMAL_TAILS
-from errcomp.propagation.notes import of_model, other_devices
+from errcomp.propagation.outcome import LEVELS_SHOWN, caveats_of_model, other_devices
 from errcomp.propagation.sums import total_moments
-from errcomp.propagation.terms import Floats, Integers, Kind
+from errcomp.propagation.terms import Floats, Integers, Kind, check_kernels, check_levels
+from errcomp.report.shown import Shown
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
+    from errcomp.report.model import Report
     from errcomp.tables import Kernels
 
 __all__ = ["LEVELS_SHOWN", "Validation", "ValidationRow", "validate"]
 
-#: Nominal coverage of the bands that are checked where none is named.
-LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 #: Assumptions compared unless others are asked for.
 COMPARED = ("estimated", "independent", "repeats", "classes", "comonotonic", "unknown")
 #: Of a total: what sums and exponentials lose.
@@ -106,6 +104,12 @@ class Validation(Shown):
     cluster: str = "cluster"
     not_judged: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+
+    def view(self, source: str = "") -> Report:
+        """Return what people see of it; ``source`` names the table."""
+        from errcomp.propagation.view.validation import validation_view
+
+        return validation_view(self, source)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -202,8 +206,8 @@ def validate(
         given = errors is not None and errors.components is None
         assume = [name for name in COMPARED if not (given and name == "estimated")]
     wanted = correlations(assume)
-    totals = _measured_totals(kernels)
-    cluster = _one_per_run(kernels, leave_out, totals.run)
+    measured, what = _measured_totals(kernels)
+    cluster = _one_per_run(kernels, leave_out, measured)
     groups = list(dict.fromkeys(cluster.values()))
     if errors is None and len(groups) < 2:
         raise InputError(
@@ -223,7 +227,7 @@ def validate(
             model = fit_errors(rest, kind=kind, confidence=None)
             models.append(model)
         for part in by_run(kernels.take(of_row == i)):
-            judged.append(_judge(part, model, group, wanted, levels, totals))
+            judged.append(_judge(part, model, group, wanted, levels, measured))
             if progress is not None:
                 progress(len(judged), len(cluster))
     names = [one.name for one in wanted]
@@ -232,29 +236,18 @@ def validate(
         pit={name: np.array([j.pit[name] for j in judged]) for name in names if name != "unknown"},
         runs=tuple(j.run for j in judged),
         left_out="" if errors is not None else leave_out,
-        total=totals.word,
+        total=what,
         models=tuple(models) if errors is None else (errors,),
         cluster=leave_out,
         not_judged=tuple(run for run in map(str, kernels.runs) if run not in cluster),
-        caveats=_caveats(errors, kernels),
+        # Of an error model from elsewhere; models that leave groups out are many.
+        caveats=()
+        if errors is None
+        else (*caveats_of_model(errors), *other_devices(errors, kernels)),
     )
 
 
-def _caveats(errors: ErrorModel | None, kernels: Kernels) -> tuple[Caveat, ...]:
-    """Of an error model from elsewhere; models that leave groups out are many."""
-    if errors is None:
-        return ()
-    return (*of_model(errors), *other_devices(errors, kernels))
-
-
-@dataclass(frozen=True, slots=True)
-class _Totals:
-    run: tuple[str, ...]
-    measured: dict[str, float]
-    word: str
-
-
-def _measured_totals(kernels: Kernels) -> _Totals:
+def _measured_totals(kernels: Kernels) -> tuple[dict[str, float], str]:
     """Sum of measured kernels per run; end to end where no kernel was measured."""
     table = kernels.totals()
     for values, word in (
@@ -263,28 +256,26 @@ def _measured_totals(kernels: Kernels) -> _Totals:
     ):
         known = np.isfinite(values) & (values > 0) & (table.predicted > 0) & table.complete
         if known.any():
-            runs = tuple(str(run) for run in table.run[known])
-            return _Totals(runs, dict(zip(runs, map(float, values[known]), strict=True)), word)
+            runs, times = map(str, table.run[known]), map(float, values[known])
+            return dict(zip(runs, times, strict=True)), word
     raise InputError(
-        f"{kernels.source + ': ' if kernels.source else ''}no run has a prediction and a measured "
-        "total to hold a band against: that of all its kernels (measured) or of the run "
-        "(run_measured)"
+        f"{kernels.prefix}no run has a prediction and a measured total to hold a band against: "
+        "that of all its kernels (measured) or of the run (run_measured)"
     )
 
 
-def _one_per_run(kernels: Kernels, column: str, runs: Sequence[str]) -> dict[str, str]:
+def _one_per_run(kernels: Kernels, column: str, runs: Collection[str]) -> dict[str, str]:
     values = kernels.device if column == "device" else kernels.column(column)
-    found: dict[str, str] = {}
-    wanted = set(runs)
+    value_of: dict[str, str] = {}
     for run, value in dict.fromkeys(zip(kernels.run.tolist(), map(str, values), strict=True)):
-        if str(run) not in wanted:
+        if str(run) not in runs:
             continue
-        if found.setdefault(str(run), value) != value:
+        if value_of.setdefault(str(run), value) != value:
             raise InputError(
-                f"{column} is not the same in all kernels of run {run!r}: {found[str(run)]!r} and "
-                f"{value!r}. Leave out a column that names whole runs."
+                f"{column} is not the same in all kernels of run {run!r}: {value_of[str(run)]!r} "
+                f"and {value!r}. Leave out a column that names whole runs."
             )
-    return found
+    return value_of
 
 
 def _judge(
@@ -293,10 +284,10 @@ def _judge(
     cluster: str,
     assume: Sequence[Correlation],
     levels: Sequence[float],
-    totals: _Totals,
+    totals: Mapping[str, float],
 ) -> _Judged:
     run = str(kernels.run[0])
-    measured = totals.measured[run]
+    measured = totals[run]
     bands: dict[str, list[tuple[float, float]]] = {}
     pit: dict[str, float] = {}
     for assumption in assume:

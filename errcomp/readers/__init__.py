@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
-from errcomp.readers.core.decode import files_readable
+from errcomp.readers.core.source import files_readable
 from errcomp.tables import Pairs, Zeros
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read(
     >>> read(path).rows["predicted"].to_list()
     [1200.0, 300.0]
     """
-    from errcomp.readers.kernels import is_artifact
+    from errcomp.readers.learned.neusight.files import is_artifact
 
     if is_output(path, columns):
         if columns or unit:
@@ -89,16 +89,16 @@ def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = Non
     InputError
         It cannot be read.
     """
-    from errcomp.readers.core.archives import is_archive
-    from errcomp.readers.core.registry import recognise
-    from errcomp.readers.core.source import Source
-    from errcomp.readers.rows import is_rows
-
     with files_readable():
         if Path(path).is_dir():
             return True
     if columns or not Path(path).is_file():
         return False
+    from errcomp.readers.core.archives import is_archive
+    from errcomp.readers.core.registry import recognise
+    from errcomp.readers.core.source import Source
+    from errcomp.readers.rows import is_rows
+
     source = Source(path)
     if is_rows(source):
         return True

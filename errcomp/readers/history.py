@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from errcomp.readers.plain import NAMES, read_frame
-from errcomp.tables.history import History
+from errcomp.tables import History
 
 __all__ = ["read"]
 
@@ -25,7 +25,7 @@ def read(
 ) -> History:
     r"""Read a history from a CSV (also gzipped), Parquet, JSON or JSON lines file.
 
-    Its columns are those of `errcomp.tables.history.History`. Versions stay text, those of the
+    Its columns are those of `errcomp.tables.History`. Versions stay text, those of the
     stack (``stack_cuda``) as well: 12.10 is not 12.1.
 
     Parameters

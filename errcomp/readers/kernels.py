@@ -8,6 +8,7 @@ from pathlib import Path
 
 from errcomp.errors import InputError
 from errcomp.readers import is_output
+from errcomp.readers.learned.neusight.files import is_artifact
 from errcomp.readers.plain import NAMES, read_frame
 from errcomp.tables import Kernels
 
@@ -15,25 +16,6 @@ __all__ = ["is_artifact", "read"]
 
 _NAMES = NAMES | {"run", "kernel", "stream", "shape"}
 _NUMBERS = ("count", "predicted", "measured", "run_measured")
-
-
-def is_artifact(path: str | PathLike[str]) -> bool:
-    """Say whether this is the folder of the NeuSight artifact, or its ``scripts/asplos``.
-
-    Examples
-    --------
-    >>> is_artifact("kernels.csv")
-    False
-    """
-    from errcomp.readers.learned.neusight.files import find_root
-
-    try:
-        find_root(Path(path))
-    except PermissionError:  # it looks like one; reading it says what is closed
-        return True
-    except (InputError, OSError, ValueError):  # not there, closed, or a name that none can have
-        return False
-    return True
 
 
 def read(

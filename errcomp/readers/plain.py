@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.readers.core.decode import FILE_FORMATS, Format, decode, detect, load_bytes
+from errcomp.readers.core.source import FILE_FORMATS, Format, decode, detect, load_bytes
 from errcomp.system.strict_json import doubles, loads
 from errcomp.tables import Pairs, Zeros
 

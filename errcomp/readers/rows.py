@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from os import PathLike
-
 from errcomp.errors import describe_names
-from errcomp.readers.core.output import LEVELS, Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "is_rows", "read"]
+from errcomp.readers.core import AnyPath, Source, ToolFormats, read_as
+from errcomp.readers.core.output import LEVELS, Output, Rows
 
 _COLUMNS = {"tool", "level", "quantity", "unit", "predicted", "measured", "status"}
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read a table of rows that ``errcomp ingest`` wrote.
 
     Parameters
@@ -55,7 +50,20 @@ def is_rows(source: Source) -> bool:
         return False
 
 
-def _read(source: Source) -> Output:
+_tool = ToolFormats("errcomp", gives="both", reference="unknown")
+
+
+@_tool.reads(
+    "errcomp-rows",
+    "rows that errcomp ingest wrote (CSV, Parquet, JSON)",
+    "",
+    is_rows,
+    levels=LEVELS,
+    quantities=("any",),
+    units=("any",),
+    sample="written by errcomp",
+)
+def _read(source: Source) -> Rows:
     from errcomp.readers.plain import NAMES, read_frame
 
     names = NAMES | {"quantity", "run", "kernel", "request"}
@@ -65,21 +73,7 @@ def _read(source: Source) -> Output:
             f"missing column {missing[0]!r}: these are no rows that errcomp ingest wrote. Columns "
             f"found: {describe_names(frame.columns, wanted=missing[0])}."
         )
-    return output(source.name, "errcomp-rows", frame)
+    return Rows(frame)
 
 
-FORMATS = (
-    Format(
-        name="errcomp-rows",
-        tool="errcomp",
-        files="rows that errcomp ingest wrote (CSV, Parquet, JSON)",
-        levels=LEVELS,
-        quantities=("any",),
-        units=("any",),
-        gives="both",
-        reference="unknown",
-        sample="written by errcomp",
-        recognise=is_rows,
-        read=_read,
-    ),
-)
+FORMATS = _tool.formats

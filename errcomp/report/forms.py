@@ -7,39 +7,68 @@ import re
 from typing import Any
 
 from errcomp.report.model import Cell, Form
-from errcomp.results import Estimate, Written, format_change, format_fraction, format_number
+from errcomp.results import (
+    Estimate,
+    Written,
+    format_number,
+    written_change,
+    written_fraction,
+)
 
 __all__ = [
-    "as_written",
+    "Ends",
     "band",
     "change",
+    "changes",
     "count",
     "estimate",
+    "figure",
     "finite_percent",
     "fixed",
+    "interval",
     "number",
+    "number_or",
     "p_value",
     "percent",
+    "printed",
+    "share",
     "significant",
     "text",
+    "words_or",
 ]
 
 #: What stands where there is no figure.
 _NONE = "–"
-_NUMBER = r"[+\-−]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-#: ``8.74 % [5.6, 12.1]‡``: number, unit, interval, signs that a note explains.
-_FIGURE = re.compile(
-    rf"(?P<number>{_NUMBER})(?P<unit> ?[%×]| [A-Za-zµμ°][A-Za-zµμ°/²³·]*)?"
-    r"(?: \[(?P<low>[^\[\]]+?), (?P<high>[^\[\]]+)\])?(?P<marks>[†‡*]*)"
+#: A figure that others printed: ``8.74%``, ``218,432``, ``3.8×``.
+_PRINTED = re.compile(
+    r"(?P<number>[+\-−]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+    r"(?P<unit> ?[%×])?"
 )
+#: A value and the ends of its interval; None where it has none.
+Ends = tuple[float, float | None, float | None]
 
 
-def _figure(written: Written, value: float) -> Cell:
-    """Return the cell of a number; what has no digits is a word."""
+def figure(written: Written, value: float) -> Cell:
+    """Return the cell of a number; what has no digits, or only a sign to show, is a word.
+
+    Examples
+    --------
+    >>> figure(Written("8.74", " %"), 0.0874).figure
+    Written(number='8.74', unit=' %', low='', high='')
+    >>> figure(Written("-0.0", " %"), -0.0003).figure is None
+    True
+    """
     if math.isnan(value):
         return Cell(written.text)
-    digits = written.number.lstrip("+-")[0].isdigit()
-    return Cell(written.text, value, written if digits else None)
+    return Cell(written.text, float(value), written if _aligns(written.number) else None)
+
+
+def _aligns(number: str) -> bool:
+    """Say whether a paper can show a number; a negative zero would lose its sign there."""
+    if not number.lstrip("+-−")[0].isdigit():
+        return False
+    plain = number.replace(",", "").replace("−", "-")
+    return plain[0] != "-" or float(plain) != 0
 
 
 def _text(value: Any) -> Cell:
@@ -47,25 +76,65 @@ def _text(value: Any) -> Cell:
 
 
 def _estimate(value: Estimate | None) -> Cell:
-    return Cell(_NONE) if value is None else _figure(value.written(), value.value)
+    return Cell(_NONE) if value is None else figure(value.written(), value.value)
 
 
 def _count(value: int | None) -> Cell:
-    return Cell(_NONE) if value is None else _figure(Written(f"{value:,}"), float(value))
+    return Cell(_NONE) if value is None else figure(Written(f"{value:,}"), float(value))
 
 
 def _percent(value: float | None) -> Cell:
-    if value is None:
-        return Cell(_NONE)
-    number, sign, _ = format_fraction(value).partition(" %")
-    return _figure(Written(number, sign), value)
+    return Cell(_NONE) if value is None else figure(written_fraction(value), value)
+
+
+def _share(value: float | None) -> Cell:
+    return Cell(_NONE) if value is None else figure(Written(f"{100 * value:.0f}", " %"), value)
 
 
 def _change(value: float | None) -> Cell:
-    if value is None:
-        return Cell(_NONE)
-    number, sign, _ = format_change(value).partition(" %")
-    return _figure(Written(number, sign), value)
+    return Cell(_NONE) if value is None else figure(written_change(value), value)
+
+
+def changes(unit: str = " %") -> Form:
+    """Return the form of a change and the ends of its interval, all three fractions.
+
+    Examples
+    --------
+    >>> changes().write((0.021, -0.0033, 0.05)).text, changes("").write((0.021, None, None)).text
+    ('+2.1 % [-0.3, 5.0]', '+2.1')
+    """
+
+    def write(value: Estimate | Ends) -> Cell:
+        middle, low, high = _ends(value)
+        return figure(written_change(middle, low, high, unit=unit), middle)
+
+    return Form(write, right=True)
+
+
+def number_or(nothing: str) -> Form:
+    """Return the form of a whole number that has a sign for nothing.
+
+    Examples
+    --------
+    >>> number_or("·").write(0).text, number_or("·").write(3).text
+    ('·', '3')
+    """
+    return Form(lambda value: _count(value) if value else Cell(nothing, 0.0), right=True)
+
+
+def words_or(form: Form) -> Form:
+    """Return a form where a text may stand instead of a value.
+
+    Examples
+    --------
+    >>> words_or(percent).write("now").text, words_or(percent).write(0.05).text
+    ('now', '5.00 %')
+    """
+
+    def write(value: Any) -> Cell:
+        return Cell(value) if isinstance(value, str) else form.write(value)
+
+    return Form(write, right=form.right)
 
 
 def significant(digits: int, unit: str = "") -> Form:
@@ -81,7 +150,7 @@ def significant(digits: int, unit: str = "") -> Form:
         if value is None:
             return Cell(_NONE)
         behind = f" {unit}" if unit and not math.isnan(value) else ""
-        return _figure(Written(format_number(value, digits), behind), value)
+        return figure(Written(format_number(value, digits), behind), value)
 
     return Form(write, right=True)
 
@@ -94,16 +163,58 @@ def fixed(decimals: int) -> Form:
     >>> fixed(2).write(0.5).text
     '0.50'
     """
-    return Form(lambda value: _figure(Written(f"{value:.{decimals}f}"), value), right=True)
+
+    def write(value: float | None) -> Cell:
+        if value is None:
+            return Cell(_NONE)
+        return figure(Written(f"{value:.{decimals}f}"), value)
+
+    return Form(write, right=True)
 
 
-def _finite_percent(value: float) -> Cell:
-    return _percent(value if math.isfinite(value) else None)
+def interval(
+    decimals: int,
+    *,
+    scale: float = 1.0,
+    signed: bool = False,
+    ends_signed: bool = False,
+    unit: str = "",
+) -> Form:
+    """Return the form of a value and the ends of its interval, where it has any.
+
+    Examples
+    --------
+    >>> interval(0, scale=100).write((0.96, 0.9, 0.992)).text
+    '96 [90, 99]'
+    >>> interval(3, signed=True).write((0.1, None, None)).text
+    '+0.100'
+    """
+
+    def shown(value: float, sign: bool) -> str:
+        return f"{scale * value:{'+' if sign else ''}.{decimals}f}"
+
+    def write(value: Estimate | Ends | None) -> Cell:
+        if value is None:
+            return Cell(_NONE)
+        middle, low, high = _ends(value)
+        ends = () if low is None or high is None else (low, high)
+        texts = [shown(end, ends_signed) for end in ends]
+        return figure(Written(shown(middle, signed), unit, *texts), middle)
+
+    return Form(write, right=True)
+
+
+def _ends(value: Estimate | Ends) -> Ends:
+    return (value.value, value.low, value.high) if isinstance(value, Estimate) else value
+
+
+def _finite_percent(value: float | None) -> Cell:
+    return _percent(value if value is not None and math.isfinite(value) else None)
 
 
 def _band(value: tuple[float, float]) -> Cell:
     low, high = value
-    return Cell(f"{format_number(low)} … {format_number(high)}", low)
+    return Cell(f"{format_number(low)} … {format_number(high)}", float(low))
 
 
 def _p_value(value: float | None) -> Cell:
@@ -111,25 +222,16 @@ def _p_value(value: float | None) -> Cell:
         return Cell("—")
     small = value < 0.001
     text = "< 0.001" if small else f"{value:.2g}"
-    return Cell(text, value, None if small else Written(text))
+    return Cell(text, float(value), None if small else Written(text))
 
 
-def _as_written(value: str) -> Cell:
-    """Take a figure apart that is text already; a negative zero would lose its sign in a paper."""
-    found = _FIGURE.fullmatch(value.strip())
-    sort = _first_number(value)
-    if found is None:
-        return Cell(value, sort)
-    number = found["number"]
-    if number[0] in "-−" and float(number.replace(",", "").replace("−", "-")) == 0:
-        return Cell(value, sort)
-    parts = Written(number, found["unit"] or "", found["low"] or "", found["high"] or "")
-    return Cell(value, sort, parts, found["marks"])
-
-
-def _first_number(text: str) -> float | None:
-    found = re.search(r"[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?", text)
-    return None if found is None else float(found[0].replace(",", "").replace("−", "-"))
+def _printed(value: tuple[str, float | None]) -> Cell:
+    """Write what others printed: its text is data, its number is what it was read as."""
+    shown, number = value
+    found = _PRINTED.fullmatch(shown.strip())
+    if found is None or not _aligns(found["number"]):
+        return Cell(shown, number)
+    return Cell(shown, number, Written(found["number"], found["unit"] or ""))
 
 
 #: Text as it is.
@@ -142,6 +244,8 @@ count = Form(_count, right=True)
 number = significant(4)
 #: A fraction, in percent.
 percent = Form(_percent, right=True)
+#: A fraction, in whole percent.
+share = Form(_share, right=True)
 #: A change, a signed fraction in percent.
 change = Form(_change, right=True)
 #: The same, where what is not finite is nothing.
@@ -150,5 +254,5 @@ finite_percent = Form(_finite_percent, right=True)
 band = Form(_band, right=True)
 #: A p-value.
 p_value = Form(_p_value, right=True)
-#: A figure that is text already.
-as_written = Form(_as_written, right=True)
+#: A figure that others printed, as they did, and the number that it is.
+printed = Form(_printed, right=True)

@@ -8,17 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from errcomp.results import Written
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.results import Written
+
 
 __all__ = [
     "ITEM",
     "Advice",
     "Cell",
     "Column",
+    "Figure",
     "Form",
+    "Medium",
     "Note",
+    "Report",
     "Table",
     "Tone",
     "Verdict",
@@ -28,11 +35,15 @@ __all__ = [
     "item",
     "key_text",
     "listing",
+    "report_of",
 ]
 
 #: The mark of an item; others are letters and signs of a legend, or numbers.
 ITEM = "·"
 Tone = Literal["good", "bad", "doubt", "plain"]
+#: Where a part is shown if not everywhere: text (terminal, Markdown, LaTeX) has it in one line, a
+#: page unfolds, sorts and has a place of its own for advice.
+Medium = Literal["text", "page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +129,17 @@ class Column:
     value : callable
         Takes a row, returns the value: a number, an `Estimate`, a text.
     form : Form
-        How the value is written, see `errcomp.report.forms`.
+        How the value is written, see ``errcomp.report.forms``.
     key : bool
         Names the row: repeated when a table is too wide and continues below.
     marks : callable, optional
         Takes a row, returns the signs behind its value that a note explains.
+    choice : bool
+        Whether a page offers its values to filter by; those of keys always.
+    about : str
+        What it is, for those who ask.
+    on : {"text", "page"}, optional
+        The only medium that has it; all by default.
     """
 
     header: str
@@ -130,6 +147,9 @@ class Column:
     form: Form = field(default_factory=lambda: Form(lambda text: Cell(str(text))))
     key: bool = False
     marks: Callable[[Any], str] | None = None
+    choice: bool = False
+    about: str = ""
+    on: Medium | None = None
 
     @property
     def right(self) -> bool:
@@ -157,36 +177,121 @@ class Note:
         Whether it is an item of the sentence above it.
     apart : bool
         Whether it begins a part of its own.
+    on : {"text", "page"}, optional
+        The only medium that has it; all by default.
     """
 
     text: str
     mark: str = ""
     below: bool = False
     apart: bool = False
+    on: Medium | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns over rows, with notes below; a note that is a text has no mark."""
+    """Columns over rows, with notes below; a note that is a text has no mark.
+
+    Attributes
+    ----------
+    title : str
+    columns : sequence of Column
+    rows : sequence
+    notes : sequence of Note or str
+    on : {"text", "page"}, optional
+        The only medium that has it; all by default.
+    """
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Any]
     notes: Sequence[Note | str] = ()
+    on: Medium | None = None
 
     def remarks(self) -> list[Note]:
         """Return all notes as such."""
         return [note if isinstance(note, Note) else Note(note) for note in self.notes]
 
+    def for_medium(self, medium: Medium) -> Table:
+        """Return it with the columns and notes of one medium."""
+        return replace(
+            self,
+            columns=[column for column in self.columns if column.on in (None, medium)],
+            notes=[note for note in self.remarks() if note.on in (None, medium)],
+        )
 
-def item(text: str) -> Note:
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that is drawn when a medium asks for it.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its report.
+    caption : str
+        How to read it.
+    draw : callable
+        Returns the axes; raises `errcomp.errors.InputError` where there is nothing to draw.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[], Axes]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that people see of one result, the answer first.
+
+    Attributes
+    ----------
+    title : str
+        The question that it answers.
+    line : sequence of str
+        Main figure and number of cases: the result in one line.
+    verdicts : sequence of Verdict
+    advice : sequence of Advice
+        What to know before using the figures.
+    tables : sequence of Table
+    notes : sequence of str
+        What a page says below the verdicts.
+    figures : sequence of Figure
+        What a page shows.
+    method : sequence of (str, str)
+        How the figures were computed: a term and what it means.
+    draw : callable, optional
+        Draws the figure of the result: takes ``ax`` and the options of the figure.
+    """
+
+    title: str
+    line: Sequence[str] = ()
+    verdicts: Sequence[Verdict] = ()
+    advice: Sequence[Advice] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    method: Sequence[tuple[str, str]] = ()
+    draw: Callable[..., Axes] | None = None
+
+    def tables_for(self, medium: Medium) -> list[Table]:
+        """Return the tables of one medium, with its columns and notes."""
+        return [table.for_medium(medium) for table in self.tables if table.on in (None, medium)]
+
+
+def report_of(*tables: Table) -> Report:
+    """Return a report that is tables only, named after the first."""
+    return Report(tables[0].title if tables else "Nothing was found", tables=tables)
+
+
+def item(text: str, on: Medium | None = None) -> Note:
     """Return a note that is an item of a list."""
-    return Note(text, ITEM)
+    return Note(text, ITEM, on=on)
 
 
-def listing(head: str, items: Iterable[str]) -> list[Note]:
+def listing(head: str, items: Iterable[str], on: Medium | None = None) -> list[Note]:
     """Return a sentence and the items below it, as a part of its own."""
-    return [Note(head, apart=True), *(Note(text, ITEM, below=True) for text in items)]
+    return [Note(head, apart=True, on=on), *(Note(text, ITEM, below=True, on=on) for text in items)]
 
 
 def heading_of(name: str) -> str:

@@ -1,8 +1,11 @@
-"""Files are written whole or not at all."""
+"""Files and folders are written whole or not at all; a folder never over what others put there."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -10,9 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from errcomp.errors import InputError
-
-__all__ = ["check_target", "replacing", "together"]
+from errcomp.errors import InputError, describe_names
 
 #: Characters of its name that a file shows before it is whole; each may take four bytes.
 _BEGINNING = 40
@@ -111,3 +112,120 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+#: Names every file of a folder with its SHA-256, so that ``sha256sum -c`` checks them.
+SUMS = "SHA256SUMS"
+_README = "README.md"
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside the target; it takes the target's place when all went well.
+
+    Raises
+    ------
+    InputError
+        The target is a file or the folder one is in, or cannot be written.
+    """
+    target = path.resolve()  # a link to a folder stays one
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{path} is a file; name a folder")
+    if target == Path.cwd():
+        raise InputError(f"{path} is the folder you are in, which cannot be replaced; name another")
+    # Not one of tempfile's, which only its owner could read.
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        temporary.mkdir()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    try:
+        yield temporary
+        _swap(temporary, target)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_free(path: Path, heading: str) -> None:
+    """Refuse a folder whose content would be lost: all but what was written under this heading.
+
+    Parameters
+    ----------
+    path : Path
+        A folder, which need not exist.
+    heading : str
+        First line of the README of folders that may be replaced, if their files are unchanged.
+
+    Raises
+    ------
+    InputError
+        The folder holds files of other origin, or files that were changed.
+    """
+    if not path.is_dir():
+        return
+    there = sorted(str(one.relative_to(path)) for one in path.rglob("*"))
+    if not there:
+        return
+    known = _known(path, heading)
+    if not known:
+        raise InputError(
+            f"{path} is not empty and was not written by this command: it holds "
+            f"{describe_names(there)}. Name another folder, or one that does not exist."
+        )
+    others = [name for name in there if name not in known and name != SUMS]
+    if others:
+        raise InputError(
+            f"{path}: {describe_names(others)} would be lost, as the folder is replaced. Move "
+            "what is yours, or name another folder."
+        )
+    changed = [name for name, digest in known.items() if _changed(path / name, digest)]
+    if changed:
+        raise InputError(
+            f"{path}: changed since they were written: {describe_names(changed)}. Move the "
+            "folder away to keep the changes, or name another."
+        )
+
+
+def write_sums(folder: Path) -> None:
+    """Write the checksums of all files of a folder into it."""
+    files = sorted(file for file in folder.iterdir() if file.name != SUMS)
+    lines = [f"{sha256_of(file)}  {file.name}\n" for file in files]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="")
+
+
+def _known(path: Path, heading: str) -> dict[str, str]:
+    """Return the files that a folder lists with their checksums; none if it is not such a one."""
+    try:
+        first, _, _ = (path / _README).read_text(encoding="utf-8").partition("\n")
+        lines = (path / SUMS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    parts = [line.partition("  ") for line in lines]
+    return {name: digest for digest, _, name in parts} if first == heading else {}
+
+
+def _changed(file: Path, digest: str) -> bool:
+    return file.exists() and sha256_of(file) != digest
+
+
+def sha256_of(file: Path) -> str:
+    """Return the SHA-256 of what a file holds."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _swap(new: Path, target: Path) -> None:
+    """Put a folder where another may be, which is put back if that fails."""
+    if not target.exists():
+        new.rename(target)
+        return
+    old = new.with_name(f"{new.name}.old")
+    target.rename(old)
+    try:
+        new.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)

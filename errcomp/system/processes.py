@@ -23,8 +23,6 @@ from uuid import uuid4
 
 from errcomp.errors import EngineError, ErrcompError, InputError, MissingExtraError
 
-__all__ = ["Progress", "count_jobs", "map_jobs"]
-
 #: Is told how much of the work is done, and of how much.
 Progress = Callable[[float, float], None]
 Item = TypeVar("Item")
@@ -36,6 +34,26 @@ _DEATHS = (("distributed", "KilledWorker"), ("ray.exceptions", "RayActorError"))
 _AHEAD = 4
 #: Imported anew in each process, but inherited by a fork: the process belongs to the name.
 _NAME = uuid4().hex
+
+
+class Steps:
+    """Counts steps of work for a `Progress`, where there is one.
+
+    Examples
+    --------
+    >>> steps = Steps(print, 3)
+    >>> steps.step()
+    1 3
+    """
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def step(self) -> None:
+        """Say that one more is done."""
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.total)
 
 
 def count_jobs(n_jobs: int | None) -> int:

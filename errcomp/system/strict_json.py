@@ -13,8 +13,6 @@ from typing import Any
 
 from errcomp.errors import InputError
 
-__all__ = ["doubles", "is_number", "loads", "number", "table"]
-
 #: Python reads 1_000 as 1000, and the digits of every script; a cell with them is a mistake.
 _NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)",

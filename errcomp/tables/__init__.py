@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from errcomp.tables.history import History
-from errcomp.tables.kernels import Kernels, RunTotals
-from errcomp.tables.pairs import RESERVED_KEYS, Pairs, Zeros, as_pairs
-from errcomp.tables.runs import Runs, with_runs
-from errcomp.tables.table import Group, Table, check_keys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "RESERVED_KEYS",
-    "Group",
-    "History",
-    "Kernels",
-    "Pairs",
-    "RunTotals",
-    "Runs",
-    "Table",
-    "Zeros",
-    "as_pairs",
-    "check_keys",
-    "with_runs",
-]
+if TYPE_CHECKING:
+    from errcomp.tables.columns import Zeros as Zeros
+    from errcomp.tables.memory.history import History as History
+    from errcomp.tables.memory.kernels import Kernels as Kernels
+    from errcomp.tables.memory.kernels import RunTotals as RunTotals
+    from errcomp.tables.memory.pairs import RESERVED_KEYS as RESERVED_KEYS
+    from errcomp.tables.memory.pairs import Pairs as Pairs
+    from errcomp.tables.memory.pairs import as_pairs as as_pairs
+    from errcomp.tables.memory.runs import Runs as Runs
+    from errcomp.tables.memory.runs import with_runs as with_runs
+    from errcomp.tables.table import Group as Group
+    from errcomp.tables.table import Table as Table
+    from errcomp.tables.table import check_keys as check_keys
+
+#: Who reads pairs need not wait for histories.
+_HOMES = {
+    "RESERVED_KEYS": "memory.pairs",
+    "Group": "table",
+    "History": "memory.history",
+    "Kernels": "memory.kernels",
+    "Pairs": "memory.pairs",
+    "RunTotals": "memory.kernels",
+    "Runs": "memory.runs",
+    "Table": "table",
+    "Zeros": "columns",
+    "as_pairs": "memory.pairs",
+    "check_keys": "table",
+    "with_runs": "memory.runs",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

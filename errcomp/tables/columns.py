@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from calendar import timegm
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
+from itertools import compress
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
 from errcomp.errors import InputError, describe_rows, offer
+from errcomp.results import Dropped
 from errcomp.tables.frames import MARK, column_values, is_missing
 
 if TYPE_CHECKING:
@@ -19,26 +23,21 @@ if TYPE_CHECKING:
     from narwhals.typing import FrameT
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "STATUS_WORDS",
-    "Origin",
-    "Zeros",
-    "as_float",
-    "check_values",
-    "check_zeros",
-    "nothing_left",
-    "numeric",
-    "one_unit",
-    "rename",
-    "status_ok",
-    "texts",
-]
 
 #: What is done with measurements that are not positive: an error, or left out and counted.
 Zeros = Literal["raise", "exclude"]
 
-_STATUS_OK = ("", "ok", "success", "0", "none")
-
+#: What a message says to do about measurements that are not positive.
+NOT_POSITIVE_REMEDY = (
+    'Exclude such rows with zeros="exclude" (--zeros exclude; they will be counted), or fix the '
+    "measurement."
+)
+_NOT_FINITE_REMEDY = (
+    "Remove such rows or give them a status (a failed prediction is a row with a status, not a "
+    "number)."
+)
+#: What a status says where the prediction did not fail, in small letters.
+STATUS_OK = ("", "ok", "success", "0", "none")
 #: What a message says of them.
 STATUS_WORDS = "ok, success, 0, none or nothing"
 
@@ -75,6 +74,17 @@ class Origin:
     def name(self, which: Any) -> str:
         """Name the rows at these positions (or under this mask): the first three and a count."""
         return describe_rows(self.rows[which].tolist(), word=self.word)
+
+    def refuse(self, bad: NDArray[np.bool_], values: NDArray[Any], rule: str, remedy: str) -> None:
+        """Raise if there are bad rows: the rule, the first value, where they are, what to do."""
+        if bad.any():
+            text = f"{rule}, got {values[bad][0]} in {self.name(bad)}. {remedy}"
+            raise InputError(f"{self.prefix}{text}")
+
+    def refuse_missing(self, missing: NDArray[np.bool_], name: str, remedy: str) -> None:
+        """Raise if a column is missing in rows that need it."""
+        if missing.any():
+            raise InputError(f"{self.prefix}{name} is missing in {self.name(missing)}. {remedy}")
 
     def of(self, which: Any) -> Origin:
         """Return the origin of some of the rows."""
@@ -120,22 +130,41 @@ def status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
         return np.ones(len(frame), dtype=bool)
     values = column_values(frame, "status")
     return np.asarray(
-        [is_missing(v) or str(v).strip().lower() in _STATUS_OK for v in values], dtype=bool
+        [is_missing(v) or str(v).strip().lower() in STATUS_OK for v in values], dtype=bool
     )
 
 
+def dropped_rows(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
+    """Count rows that are not used, if there are any."""
+    return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
+
+
+def succeeded(
+    frame: nw.DataFrame[Any], origin: Origin, what: str, reason: str
+) -> NDArray[np.bool_]:
+    """Say which rows did not fail, see `status_ok`; raise if all did."""
+    ok = status_ok(frame)
+    if not ok.any():
+        dropped = dropped_rows(reason, origin.rows)
+        raise nothing_left(what, dropped, origin.prefix, failed=failures(frame, ok, origin))
+    return ok
+
+
 def nothing_left(
-    what: str, frame: nw.DataFrame[Any], ok: NDArray[np.bool_], why: Sequence[str], origin: Origin
+    what: str, dropped: Sequence[Dropped], prefix: str, *, failed: str = ""
 ) -> InputError:
-    """Say that no row is left to work on, and why: reasons given, and a status that failed."""
-    reasons = list(why)
-    if not ok.all():
-        status = str(column_values(frame, "status")[~ok][0])
-        reasons.append(
-            f"{origin.name(~ok)} with status {status!r}, while {STATUS_WORDS} mean success"
-        )
+    """Say that no row is left to work on, and why: rows dropped, and what `failures` says."""
+    reasons = [f"{one.n} dropped: {one.reason}" for one in dropped] + ([failed] if failed else [])
     because = "; ".join(reasons) or "the table is empty"
-    return InputError(f"{origin.prefix}no {what} to work on ({because})")
+    return InputError(f"{prefix}no {what} to work on ({because})")
+
+
+def failures(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -> str:
+    """Say which rows have a status that is not one of success; empty where none has."""
+    if ok.all():
+        return ""
+    status = str(column_values(frame, "status")[~ok][0])
+    return f"{origin.name(~ok)} with status {status!r}, while {STATUS_WORDS} mean success"
 
 
 def texts(
@@ -164,15 +193,11 @@ def texts(
             f"{origin.prefix}{name} must be text, but its values are lists or the like. Give each "
             "part a column."
         ) from error
-    found = np.empty(len(values), dtype=object)
-    found[:] = [known[value] for value in values]
-    missing = (found == "") & used
-    if missing.any() and not blank:
-        raise InputError(
-            f"{origin.prefix}{name} is missing in {origin.name(missing)}. Give every row a name "
-            "there."
-        )
-    return found
+    names = np.empty(len(values), dtype=object)
+    names[:] = [known[value] for value in values]
+    if not blank:
+        origin.refuse_missing((names == "") & used, name, "Give every row a name there.")
+    return names
 
 
 def numeric(
@@ -194,11 +219,9 @@ def numeric(
         absent = np.asarray(frame[name].is_null().to_list(), dtype=bool) & used
     else:
         numbers, absent = _from_objects(values, name, used, origin)
-    if absent.any() and not blank:
-        raise InputError(
-            f"{origin.prefix}{name} is missing in {origin.name(absent)}. Fill it in, remove the "
-            "row, or give it a status if the prediction failed."
-        )
+    if not blank:
+        remedy = "Fill it in, remove the row, or give it a status if the prediction failed."
+        origin.refuse_missing(absent, name, remedy)
     return numbers
 
 
@@ -275,29 +298,15 @@ def check_zeros(zeros: str) -> None:
 
 
 def check_values(
-    predicted: NDArray[np.float64],
-    measured: NDArray[np.float64],
-    *,
-    zeros: Zeros,
-    origin: Origin,
+    predicted: NDArray[np.float64], measured: NDArray[np.float64], *, zeros: Zeros, origin: Origin
 ) -> NDArray[np.bool_]:
     """Raise on values that cannot be used; return which rows to keep."""
     check_zeros(zeros)
     for name, values in (("predicted", predicted), ("measured", measured)):
-        bad = ~np.isfinite(values)
-        if bad.any():
-            raise InputError(
-                f"{origin.prefix}{name} must be finite, got {values[bad][0]} in "
-                f"{origin.name(bad)}. Remove such rows or give them a status (a failed "
-                "prediction is a row with a status, not a number)."
-            )
+        origin.refuse(~np.isfinite(values), values, f"{name} must be finite", _NOT_FINITE_REMEDY)
     bad = measured <= 0
-    if bad.any() and zeros == "raise":
-        raise InputError(
-            f"{origin.prefix}measured must be positive, got {measured[bad][0]} in "
-            f"{origin.name(bad)}. Exclude such rows with "
-            'zeros="exclude" (--zeros exclude; they will be counted), or fix the measurement.'
-        )
+    if zeros == "raise":
+        origin.refuse(bad, measured, "measured must be positive", NOT_POSITIVE_REMEDY)
     return ~bad
 
 
@@ -327,3 +336,91 @@ def one_unit(
             f"(the second in {origin.of(used).name(other)}). Convert all rows to one unit first."
         )
     return expected or None
+
+
+# Dates, in UTC whichever way they were written.
+
+_NAT = np.iinfo(np.int64).min
+
+
+def dates_of(
+    frame: nw.DataFrame[Any], name: str, used: NDArray[np.bool_], origin: Origin
+) -> NDArray[np.datetime64]:
+    """Return a column of dates or time stamps as datetime64[s] in UTC, NaT where missing.
+
+    Time stamps with an offset are turned to UTC; those without one are taken to be UTC. Rows that
+    are not used may hold anything and are NaT.
+
+    Raises
+    ------
+    InputError
+        A value is neither a date nor ISO 8601, or only some of them have an offset.
+    """
+    dates = np.full(len(frame), "NaT", dtype="M8[s]")
+    quick = _of_polars(frame.to_native(), name)
+    if quick is not None:
+        dates[used] = quick[used]
+        return dates
+    values = list(compress(frame[name].to_list(), used))
+    try:
+        known = dict.fromkeys(values)
+    except TypeError:
+        _refuse(name, values, [not isinstance(v, Hashable) for v in values], origin.of(used))
+    stamps = {value: _stamp(value) for value in known}
+    bad = {value for value, stamp in stamps.items() if stamp is None}
+    if bad:
+        _refuse(name, values, [v in bad for v in values], origin.of(used))
+    aware = {value for value, stamp in stamps.items() if stamp is not None and stamp[1]}
+    naive = {v for v, stamp in stamps.items() if stamp is not None and stamp[1] is False}
+    if aware and naive:
+        first = next(v for v in values if v in naive)
+        without = np.asarray([v in naive for v in values], dtype=bool)
+        raise InputError(
+            f"{origin.prefix}{name} mixes times with and without a time zone: {str(first)!r} in "
+            f"{origin.of(used).name(without)} has none. Give all of them an offset "
+            "(2026-11-20T09:30:00Z), or none."
+        )
+    seconds = {value: stamp[0] for value, stamp in stamps.items() if stamp is not None}
+    dates[used] = np.fromiter(map(seconds.__getitem__, values), np.int64, len(values)).view("M8[s]")
+    return dates
+
+
+def _of_polars(native: Any, name: str) -> NDArray[np.datetime64] | None:
+    """Read a typed column of Polars without making an object of each value."""
+    import polars as pl
+
+    if not isinstance(native, pl.DataFrame):
+        return None
+    column = native[name]
+    if column.dtype == pl.Datetime:
+        if getattr(column.dtype, "time_zone", None) is not None:
+            column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    elif column.dtype != pl.Date:
+        return None
+    return column.to_numpy().astype("M8[s]")
+
+
+def _stamp(value: Any) -> tuple[int, bool | None] | None:
+    """Return seconds since 1970 in UTC and whether there is an offset; None if it is no date."""
+    if is_missing(value) or (isinstance(value, str) and not value.strip()):
+        return _NAT, None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        # A time without an offset is taken as it is, never as that of this machine.
+        return timegm(value.utctimetuple()), value.utcoffset() is not None
+    if isinstance(value, date):
+        return timegm(value.timetuple()), False
+    return None
+
+
+def _refuse(name: str, values: list[Any], which: list[bool], origin: Origin) -> NoReturn:
+    bad = np.asarray(which, dtype=bool)
+    raise InputError(
+        f"{origin.prefix}{name} must be a date or a time stamp (ISO 8601: 2026-11-20 or "
+        f"2026-11-20T09:30:00Z), got {str(values[int(np.argmax(bad))])[:60]!r} in "
+        f"{origin.name(bad)}. Write it so."
+    )

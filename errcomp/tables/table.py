@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     import narwhals as nw
     from numpy.typing import NDArray
-
-__all__ = ["Group", "Table", "check_keys", "dropped_rows", "one_of", "sort_key"]
 
 
 def check_keys(by: str | Sequence[str], reserved: Sequence[str]) -> tuple[str, ...]:
@@ -65,36 +64,152 @@ class Group:
     index: NDArray[np.int64]
 
 
-class Table(ABC):
-    """Rows in use, with columns to group by.
+class Backend(ABC):
+    """What every table is asked, in memory or in an engine.
 
     Attributes
     ----------
     source : str
         Named in messages.
+    engine : str
+        What people call the engine that holds the rows; empty where they are in memory.
+    dropped : tuple of Dropped
+        Rows that are not used, with reasons.
+    """
+
+    source: str
+    engine: str = ""
+    dropped: tuple[Dropped, ...]
+    #: Name here → column of the data, where the user said so.
+    _renamed: Mapping[str, str] = {}
+
+    @property
+    def prefix(self) -> str:
+        """What a message begins with."""
+        return f"{self.source}: " if self.source else ""
+
+    @abstractmethod
+    def grouped(self, keys: Sequence[str] = ()) -> Table:
+        """Return what a question about these keys needs.
+
+        An engine answers with groups of its rows, and what is known of each: counts, sums,
+        extremes, histograms. A table in memory answers with itself: its rows are at hand.
+        """
+
+
+class Keyed(Backend):
+    """A table with columns to group by, and to choose rows by.
+
+    Attributes
+    ----------
     subject : str or None
         The tool that the table is about when it holds several.
     selection : dict of str to tuple of str
         Conditions by which rows were chosen from a larger table (see `where`).
     unit : str or None
         Unit of predictions and measurements.
+    """
+
+    subject: str | None = None
+    selection: dict[str, tuple[str, ...]]
+    unit: str | None
+
+    @property
+    @abstractmethod
+    def keys(self) -> tuple[str, ...]:
+        """Names of the columns to group by."""
+
+    @property
+    @abstractmethod
+    def tools(self) -> tuple[str, ...]:
+        """Names in the column ``tool``; empty when there is no such column."""
+
+    @abstractmethod
+    def where(self, conditions: Mapping[str, Any]) -> Self:
+        """Keep the rows whose key has the value given, or one of the values given.
+
+        Raises
+        ------
+        InputError
+            A key or a value does not occur; the message lists those that do.
+        """
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Raise if there is no such key."""
+        keys = self.keys
+        for name in names:
+            if name not in keys:
+                now = [new for new, old in self._renamed.items() if old == name]
+                called = f"It is called {now[0]!r} now. " if now else ""
+                raise InputError(
+                    f"{self.prefix}no column {name!r}. {called}"
+                    f"{offer('Columns to group by', keys, wanted=str(name))}"
+                )
+
+    def of_tool(self, name: str | None = None) -> Self:
+        """Return the rows of one tool, or of the table's subject when no name is given.
+
+        A table without a column ``tool``, or without a subject, is returned whole when no name is
+        given; ``"all"`` returns the whole table, unless a tool has that name. Upper and lower case
+        need not be right where only one tool can be meant.
+
+        Raises
+        ------
+        InputError
+            There is no such tool, or several differ from the name by case only; the message lists
+            them.
+        """
+        wanted = self.subject if name is None else str(name)
+        if wanted is None:
+            return self
+        tools = self.tools
+        if wanted == "all" and "all" not in tools:
+            return self
+        tool = tool_called(wanted, tools, self.prefix)
+        return self if len(tools) == 1 else self.where({"tool": tool})
+
+
+class Table(Keyed):
+    """Rows at hand, with columns to group by: each a row of the data, or a group of its rows.
+
+    Attributes
+    ----------
     rows : ndarray of int, shape (n,)
         Number of each row (or line) as the user counts them.
     """
 
-    source: str
-    subject: str | None
-    selection: dict[str, tuple[str, ...]]
-    unit: str | None
     rows: NDArray[np.int64]
     _columns: Mapping[str, NDArray[Any]]
     _native: Any
-    #: Name here → column of the data, where the user said so.
-    _renamed: Mapping[str, str] = {}
+    #: Attributes that have a value for each row.
+    _per_row: ClassVar[tuple[str, ...]] = ("rows",)
 
-    @abstractmethod
+    def grouped(self, keys: Sequence[str] = (), **_: Any) -> Self:
+        """Return the table: its rows are at hand, each one of the data or a group of these."""
+        return self
+
+    @cached_property
+    def behind(self) -> Behind:
+        """What stands behind each row: one measurement, or several that an engine put together."""
+        return Behind.single(len(self))
+
     def take(self, index: NDArray[Any]) -> Self:
         """Return the rows at these positions (or under this mask) as a table of their own."""
+        part = object.__new__(type(self))
+        # What was worked out from all rows is not that of some.
+        known = {k: v for k, v in vars(self).items() if not _is_cached(type(self), k)}
+        vars(part).update(known)
+        for name in self._per_row:
+            values = getattr(self, name)
+            setattr(part, name, None if values is None else values[index])
+        if "behind" in vars(self):
+            part.behind = self.behind.at(index)
+        part.dropped = ()
+        if isinstance(self._columns, OnDemand):
+            part._columns = self._columns.take(index)
+        else:
+            part._columns = {name: values[index] for name, values in self._columns.items()}
+        return part
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -103,6 +218,11 @@ class Table(ABC):
     def n(self) -> int:
         """Number of rows in use."""
         return len(self)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows of the data that each row stands for, shape (rows,): one, in memory."""
+        return np.ones(len(self), dtype=np.int64)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -122,13 +242,7 @@ class Table(ABC):
         InputError
             There is no such column; the message lists those that exist.
         """
-        if name not in self._columns:
-            now = [new for new, old in self._renamed.items() if old == name]
-            called = f"It is called {now[0]!r} now. " if now else ""
-            raise InputError(
-                f"{self.source + ': ' if self.source else ''}no column {name!r}. {called}"
-                f"{offer('Columns to group by', self.keys, wanted=str(name))}"
-            )
+        self.check_columns((name,))
         return self._columns[name]
 
     def codes(self, *names: str) -> NDArray[np.int64]:
@@ -142,7 +256,8 @@ class Table(ABC):
         InputError
             A column does not exist or is named twice, or its values are lists or the like.
         """
-        groups, _ = self._numbered(check_keys(names, ()))
+        plain = self._plain(check_keys(names, ()))
+        groups, _ = numbered(plain, len(self))
         _, first, codes = np.unique(groups, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
@@ -159,7 +274,8 @@ class Table(ABC):
         by = check_keys(by, ())
         if not by:
             return [Group({}, np.arange(len(self)))]
-        numbers, columns = self._numbered(by)
+        columns = self._plain(by)
+        numbers, _ = numbered(columns, len(self))
         order = np.argsort(numbers, kind="stable")
         starts = np.flatnonzero(np.diff(numbers[order])) + 1
         return [
@@ -185,8 +301,7 @@ class Table(ABC):
             check_options_occur(name, options, there)
             mask &= one_of(texts, options)
         if not mask.any():
-            asked = ", ".join(f"{name}={','.join(options)}" for name, options in chosen.items())
-            raise InputError(f"no row satisfies all of: {asked}")
+            raise nothing_satisfies(chosen)
         part = self.take(mask)
         part.selection = {**self.selection, **chosen}
         return part
@@ -198,43 +313,12 @@ class Table(ABC):
             return ()
         return tuple(sorted({str(name) for name in self._columns["tool"]}))
 
-    def of_tool(self, name: str | None = None) -> Self:
-        """Return the rows of one tool, or of the table's subject when no name is given.
-
-        A table without a column ``tool``, or without a subject, is returned whole when no name is
-        given; ``"all"`` returns the whole table, unless a tool has that name. Upper and lower case
-        need not be right where only one tool can be meant.
-
-        Raises
-        ------
-        InputError
-            There is no such tool, or several differ from the name by case only; the message lists
-            them.
-        """
-        tools = self.tools
-        wanted = self.subject if name is None else str(name)
-        if wanted is None or (wanted == "all" and "all" not in tools):
-            return self
-        found = tool_called(wanted, tools, self.source)
-        return self if len(tools) == 1 else self.where({"tool": found})
-
-    def _numbered(self, names: Sequence[str]) -> tuple[NDArray[np.int64], dict[str, list[Any]]]:
-        """Return the group of each row, in the order of their keys, and the values of each key."""
-        numbers = np.zeros(len(self), dtype=np.int64)
-        columns = {}
-        for name in names:
-            columns[name] = values = _hashable(name, self.column(name))
-            found = dict.fromkeys(values)
-            ranks = {value: rank for rank, value in enumerate(sorted(found, key=sort_key))}
-            column = np.fromiter(map(ranks.__getitem__, values), np.int64, len(values))
-            # Renumbered without gaps, so that the product stays below n² and cannot overflow.
-            numbers = np.unique(numbers * len(ranks) + column, return_inverse=True)[1]
-        return numbers, columns
+    def _plain(self, names: Iterable[str]) -> dict[str, list[Any]]:
+        return {name: plain_values(name, self.column(name)) for name in names}
 
 
-def dropped_rows(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
-    """Count rows that are not used, if there are any."""
-    return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
+def _is_cached(kind: type, name: str) -> bool:
+    return isinstance(getattr(kind, name, None), cached_property)
 
 
 def as_options(conditions: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -261,14 +345,13 @@ def check_options_occur(name: str, options: Sequence[str], there: Collection[str
             raise InputError(f"no row has {name}={option}. {known}")
 
 
-def tool_called(wanted: str, tools: Sequence[str], source: str) -> str:
+def tool_called(wanted: str, tools: Sequence[str], prefix: str) -> str:
     """Return the tool of this name, in upper or lower case; raise if it is none or several."""
-    found = [tool for tool in tools if tool == wanted]
-    found = found or [tool for tool in tools if tool.lower() == wanted.lower()]
-    if len(found) == 1:
-        return found[0]
-    prefix = f"{source}: " if source else ""
-    if found:
+    called = [tool for tool in tools if tool == wanted]
+    called = called or [tool for tool in tools if tool.lower() == wanted.lower()]
+    if len(called) == 1:
+        return called[0]
+    if called:
         raise InputError(
             f"{prefix}several tools may be {wanted!r}. Tools in the table: {describe_names(tools)}"
         )
@@ -278,23 +361,50 @@ def tool_called(wanted: str, tools: Sequence[str], source: str) -> str:
     )
 
 
+def nothing_satisfies(chosen: Mapping[str, Sequence[str]]) -> InputError:
+    """Say that no row has all the values asked for."""
+    asked = ", ".join(f"{name}={','.join(options)}" for name, options in chosen.items())
+    return InputError(f"no row satisfies all of: {asked}")
+
+
 def one_of(texts: Sequence[str], options: Sequence[str]) -> NDArray[np.bool_]:
     """Say which of the texts is one of the options."""
     return np.fromiter(map(set(options).__contains__, texts), bool, len(texts))
 
 
-def _hashable(name: str, values: NDArray[Any]) -> list[Any]:
+def plain_values(name: str, values: NDArray[Any] | Sequence[Any]) -> list[Any]:
     """Missing is None in every key: NaN is not equal to itself and would split a group."""
-    plain: list[Any] = values.tolist()
+    plain: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
     try:
-        found = dict.fromkeys(plain)
+        different = dict.fromkeys(plain)
     except TypeError as error:
         raise InputError(
             f"cannot group by {name!r}: its values are lists or the like. Give each part a column."
         ) from error
-    if any(map(is_missing, found)):
-        plain = [None if is_missing(v) else v for v in plain]
+    if any(map(is_missing, different)):
+        plain = [None if is_missing(value) else value for value in plain]
     return plain
+
+
+def numbered(columns: Mapping[str, Sequence[Any]], n: int) -> tuple[NDArray[np.int64], int]:
+    """Return the group of each of n rows, numbered in the order of their keys, and the count.
+
+    Values are those of `plain_values`.
+    """
+    groups, count = np.zeros(n, dtype=np.int64), min(n, 1)
+    for values in columns.values():
+        different: Any = dict.fromkeys(values)
+        # Whole numbers, or texts, are ordered as they are, and faster.
+        as_they_are = set(map(type, different)) in ({int}, {str})
+        order = sorted(different) if as_they_are else sorted(different, key=sort_key)
+        rank = {value: i for i, value in enumerate(order)}
+        codes = np.fromiter(map(rank.__getitem__, values), np.int64, n)
+        if count < 2:
+            groups, count = codes, len(order)
+        else:  # renumbered without gaps, so that the product stays below n² and cannot overflow
+            groups = np.unique(groups * len(order) + codes, return_inverse=True)[1]
+            count = int(groups.max()) + 1
+    return groups, count
 
 
 def sort_key(value: Any) -> tuple[int, Any, str]:

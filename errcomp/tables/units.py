@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from errcomp.errors import InputError
 
-__all__ = ["SECONDS", "factor", "kind_of", "ratios_of", "seconds_in"]
-
 #: Seconds in one unit.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}
 #: What is measured, and its units in terms of one of them.

@@ -73,19 +73,20 @@ def opened(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="session")
 def broad(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a page of tables with ever more columns of figures, and of long names."""
-    from errcomp.report.page import Cell, Grid, Head, Section, page
+    from errcomp.report.html import page
+    from errcomp.report.model import Cell, Column, Form, Report, Table
 
-    grids = []
+    figure = Form(lambda i: Cell(f"{100 + i}.25 % [99.5, {200 + i}.5]", 100.0 + i), right=True)
+    word = Form(Cell, right=True)
+    tables = []
     for n in (3, 9, 14, 30):
-        heads = [Head("Configuration"), *(Head(f"figure {i}", right=True) for i in range(n))]
-        heads += [Head("The last of the heads", right=True)]
-        figures = [Cell(f"{100 + i}.25 % [99.5, {200 + i}.5]", 100.0 + i) for i in range(n)]
-        rows = [
-            [Cell(f"A100-80G/{'long_name_' * 9}/{k}"), *figures, Cell(f"end-{n}-{k}")]
-            for k in range(60)
+        columns = [
+            Column("Configuration", lambda k: f"A100-80G/{'long_name_' * 9}/{k}"),
+            *(Column(f"figure {i}", lambda _, i=i: i, figure) for i in range(n)),
+            Column("The last of the heads", lambda k, n=n: f"end-{n}-{k}", word),
         ]
-        grids.append(Grid(f"With {n} figures", heads, rows))
+        tables.append(Table(f"With {n} figures", columns, range(60)))
     path = tmp_path_factory.mktemp("broad") / "broad.html"
-    text = page([Section("Tables", grids=grids)], title="Tables", made_by="errcomp")
+    text = page([Report("Tables", tables=tables)], title="Tables", made_by="errcomp")
     path.write_text(text, encoding="utf-8")
     return path

@@ -67,12 +67,14 @@ def test_a_table_that_scrolls_says_so_only_where_it_does(opened: Open, broad: Pa
 
 
 def test_heads_of_narrow_pages_are_not_towers(opened: Open, tmp_path: Path) -> None:
-    from errcomp.report.page import Cell, Grid, Head, Section, page
+    from errcomp.report import forms
+    from errcomp.report.html import page
+    from errcomp.report.model import Column, Table, report_of
 
-    heads = [Head(text, right=True) for text in ("Half of the series expired", "n") * 4]
-    grid = Grid("Half-lives", heads, [[Cell("1", 1.0)] * len(heads)])
+    heads = ("Half of the series expired", "n") * 4
+    table = Table("Half-lives", [Column(head, lambda n: n, forms.count) for head in heads], [1])
     path = tmp_path / "heads.html"
-    text = page([Section("Tables", grids=[grid])], title="Tables", made_by="errcomp")
+    text = page([report_of(table)], title="Tables", made_by="errcomp")
     path.write_text(text, encoding="utf-8")
     head = opened(path, viewport={"width": 400, "height": 800}).locator("thead tr")
     size = head.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")

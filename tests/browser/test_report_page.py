@@ -26,7 +26,7 @@ def column(page: Any, title: str, at: int) -> list[str]:
     return [text.strip() for text in cells.all_inner_texts()]
 
 
-GROUPS = "Groups by device and mode"
+GROUPS = "Claimed and recomputed accuracy"
 
 
 def test_it_is_small_and_complete(report: Path, opened: Open) -> None:
@@ -74,7 +74,7 @@ def test_a_click_on_a_head_sorts_by_value(opened: Open) -> None:
 
 def test_rows_without_a_number_stay_last_both_ways(opened: Open) -> None:
     page = opened()
-    head = table(page, GROUPS).get_by_role("button", name="Claimed")
+    head = table(page, GROUPS).get_by_role("button", name="Claim")
     for _ in range(2):
         head.click()
         claimed = column(page, GROUPS, 4)

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from errcomp.calibration import composition
 from errcomp.calibration.composition import Composition, evaluate_composition
 from errcomp.calibration.design import LEVELS, QUANTILES
-from errcomp.calibration.evaluation import Evaluation, nesting
+from errcomp.calibration.evaluation import Evaluation
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
+from errcomp.calibration.view.model import fit_tables, model_document
 from errcomp.errors import InputError
 from errcomp.report.model import Table
-from errcomp.report.tables.calibration import fit_tables, model_document
-from errcomp.report.tables.evaluation import evaluation_tables
-from errcomp.report.tables.predictions import prediction_tables
 from errcomp.results import format_number
 from errcomp.tables import Kernels
 
@@ -162,7 +161,7 @@ def test_modes_with_enough_models_have_bands_of_their_own(runs_of: Any, tmp_path
     factors = row["factor_90_by_mode"]
     assert factors["training"] > 4 * factors["inference"]
     assert f"inference {format_number(factors['inference'], 3)}, training" in text
-    shown = said(prediction_tables(found, fitted.model_, "", {}))
+    shown = said(found.view(fitted.model_).tables)
     assert "Calibrated apart: inference, training." in shown
     path = tmp_path / "m.errcomp"
     save_model(fitted.model_, path, created="2030-01-31")
@@ -256,7 +255,7 @@ def test_an_evaluation_counts_bands_that_nothing_calibrated(
     found = evaluate_composition(few, estimators=PLAIN, splits=[split])
     assert found.row(split, "linear").uncalibrated == few.n_runs
     assert found.to_dict()["rows"][0]["uncalibrated"] == few.n_runs
-    text = said(evaluation_tables(found, "", {}))
+    text = said(found.view().tables)
     assert "the bands of 18 runs by sum, global, device, linear" in text
     assert by_device.row(split, "linear").uncalibrated == 0
 
@@ -266,7 +265,7 @@ def test_an_evaluation_says_what_one_device_does_not_allow(runs_of: Any) -> None
     table = runs_of(("A100",), tuple("abcdefg"))
     found = evaluate_composition(table, estimators=PLAIN, splits=splits)
     assert {row.split for row in found.rows} == {"leave-model-out"}
-    text = said(evaluation_tables(found, "", {}))
+    text = said(found.view().tables)
     assert "Not done: leave-device-out needs runs of at least 2 devices, there is 1" in text
 
 
@@ -320,7 +319,7 @@ def test_processes_change_nothing(task: Any, runs_of: Any, monkeypatch: pytest.M
     one = evaluate_composition(few, **options)
     folds = len(seen)
     for name in ("fit_member", "KernelCorrection"):  # nothing is fitted here
-        monkeypatch.setattr(nesting, name, None)
+        monkeypatch.setattr(composition, name, None)
     two = evaluate_composition(few, n_jobs=2, **options)
     assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
     counted = seen[folds:]

@@ -9,8 +9,7 @@ import pytest
 
 from errcomp import datasets
 from errcomp.calibration.design import Design
-from errcomp.calibration.devices import figures_of
-from errcomp.calibration.features import FEATURES, FeatureState, design, fit_features
+from errcomp.calibration.features import FEATURES, FeatureState, design, figures_of, fit_features
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration.evaluation import nesting
-from errcomp.calibration.evaluation.nesting import Fits
+from errcomp.calibration import composition
+from errcomp.calibration.composition import Fits
 from errcomp.calibration.features import FEATURES
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.tables import Kernels
@@ -32,13 +32,13 @@ def test_which_runs_kernels_are_of(runs_of: Any) -> None:
 
 def test_every_part_is_fitted_once(runs_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = []
-    true = nesting.fit_member
+    true = composition.fit_member
 
     def counted(name: str, design: Any, **options: Any) -> Any:
         fitted.append((name, len(design), options["quick"]))
         return true(name, design, **options)
 
-    monkeypatch.setattr(nesting, "fit_member", counted)
+    monkeypatch.setattr(composition, "fit_member", counted)
     fits = Fits(runs_of(), "composition", seed=0, cores=1)
     mask = everything(fits)
     first = fits.portable("device", mask)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errcomp.calibration.features import FEATURES, design
-from errcomp.calibration.training import Training
+from errcomp.calibration.fitted import Training
 from errcomp.errors import InputError
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration.bands.unlike import unlike_the_fit, warnings_of
 from errcomp.calibration.design import Design
-from errcomp.calibration.estimators.members import columns_of
+from errcomp.calibration.estimators import columns_of
 from errcomp.calibration.features import design
+from errcomp.calibration.fitted import Training, unlike_the_fit, warnings_of
 from errcomp.calibration.preparing import Prepared
-from errcomp.calibration.training import Training
 
 LINEAR = columns_of("linear", "composition")
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from errcomp.caveats import CHECKS, explain
-from errcomp.caveats._elsewhere import ELSEWHERE
-from errcomp.caveats._registry import PROPAGATED
+from errcomp.caveats._registry import ELSEWHERE, PROPAGATED
 
 ROOT = Path(__file__).parents[2] / "errcomp"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errcomp.caveats._case import NOTHING, Case
-from errcomp.caveats._sums import factor_errors, out_of_sample_factor
+from errcomp.caveats._statistics import factor_errors, out_of_sample_factor
 from errcomp.caveats.shape import (
     aggregation_matters,
     agreeing,

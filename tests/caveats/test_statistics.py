@@ -7,15 +7,18 @@ import pytest
 from scipy.stats import f_oneway, false_discovery_control, mannwhitneyu, quantile_test, wilcoxon
 
 from errcomp.caveats import quantile_caveat
-from errcomp.caveats._case import GAUSS_CV, Case
-from errcomp.caveats._statistics import contrast, discoveries, simulated_p
-from errcomp.caveats._sums import grouped_means, out_of_sample_factor
-from errcomp.caveats._usual import STUDENT, p_of_averages, p_of_weighted_mean
-from errcomp.caveats.comparisons import _macro_p
+from errcomp.caveats._case import GAUSS_CV, STUDENT, Case
+from errcomp.caveats._statistics import (
+    discoveries,
+    grouped_means,
+    out_of_sample_factor,
+    simulated_p,
+)
+from errcomp.caveats.comparisons import _macro_p, contrast
 from errcomp.caveats.sample import _one_way
-from errcomp.caveats.shape import _largest, _worst
+from errcomp.caveats.shape import _largest, _worst, p_of_averages, p_of_weighted_mean
 from errcomp.errors import InputError
-from errcomp.stats.multiple import holm
+from errcomp.stats.significance import holm
 from errcomp.tables import Pairs
 
 

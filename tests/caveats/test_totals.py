@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from errcomp.caveats import check
-from errcomp.caveats._case import NOTHING, Case
-from errcomp.caveats.tools import Tools
-from errcomp.caveats.totals import claimed_total, groups_that_cancel, ranking_by_total, signed
+from errcomp.caveats._case import NOTHING, Case, signed
+from errcomp.caveats.claim import claimed_total
+from errcomp.caveats.comparisons import groups_that_cancel
+from errcomp.caveats.tools import Tools, ranking_by_total
 from errcomp.claims.registry import user_claim
 from errcomp.results import Caveat
 from errcomp.tables import Pairs

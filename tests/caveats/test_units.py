@@ -13,14 +13,14 @@ import polars as pl
 import pytest
 
 from errcomp import readers
-from errcomp.caveats import check
-from errcomp.caveats._case import Case, line_between
-from errcomp.caveats.units import affine, readings, units
+from errcomp.caveats import check, not_looked_for
+from errcomp.caveats._case import Case
+from errcomp.caveats._statistics import line_between
+from errcomp.caveats.sample import affine, readings, units
+from errcomp.claims.auditing import grouped
 from errcomp.results import Caveat
-from errcomp.scale._caveats import check_totals, not_looked_for
-from errcomp.scale.auditing import totals_for_audit
-from errcomp.scale.pairs import PairRows
 from errcomp.tables import Pairs
+from errcomp.tables.engine.pairs import PairRows
 
 
 def measured(n: int = 40) -> np.ndarray:
@@ -256,8 +256,7 @@ def test_the_command_to_paste_mends_a_file(tmp_path: Path, suffix: str) -> None:
 
 def in_engine(table: dict[str, Any]) -> list[Caveat]:
     rows = PairRows(pl.LazyFrame(table))
-    totals = totals_for_audit(rows, by=(), claims=(), clusters=(), figures=())
-    return list(check_totals(totals))
+    return list(check(grouped(rows, (), (), ())))
 
 
 def test_units_are_found_where_pairs_stay_in_an_engine() -> None:

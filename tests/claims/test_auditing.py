@@ -165,7 +165,11 @@ def test_no_verdict_where_models_are_too_few() -> None:
     ("change", "cluster", "reason"),
     [
         ({"model": ["m"] * 20}, "model", "All 20 pairs are of one model, which says nothing"),
-        ({"model": [None] * 3 + ["m"] * 17}, None, "Model is missing in rows 1, 2, 3, counted"),
+        (
+            {"model": [None] * 3 + ["m"] * 17},
+            None,
+            "The key model is missing in rows 1, 2, 3, counted",
+        ),
         ({"model": [f"m{i}" for i in range(20)]}, None, ""),
     ],
 )
@@ -368,3 +372,17 @@ def test_what_needs_single_pairs_is_not_verifiable_where_only_sums_are_at_hand()
     assert "takes single pairs" in one.reason
     (other,) = ec.audit(rows, claims=[user_claim("0.01", metric="MAE")]).claims
     assert other.word == "overstated"
+
+
+def test_a_missing_label_leaves_a_claim_undecided_in_whole_sentences() -> None:
+    columns = {
+        "predicted": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        "measured": [2.0, 2.0, 3.0, 5.0, 5.0, 6.0],
+        "model": ["a", None, "b", "c", "c", "a"],
+    }
+    found = ec.audit(columns, claims=[user_claim("5%", aggregation="mean")])
+    assert [verdict.word for verdict in found.claims] == ["not verifiable"]
+    assert found.claims[0].reason == (
+        "The key model is missing in row 2, counted among these pairs. Fill it in, or name another "
+        "key as cluster."
+    )

@@ -7,17 +7,20 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from errcomp.cli import build_parser
-from errcomp.cli._parser import leaves
-from errcomp.cli._running import EXAMPLES
+from errcomp.cli import build_parser, running
+from errcomp.cli.parser import leaves
 
 Run = Callable[..., Any]
 
+EXAMPLES: dict[str, tuple[str, ...]] = dict(running.EXAMPLES)
+for _command in running.command_helps():
+    EXAMPLES |= import_module(f"errcomp.cli.commands.{_command}").EXAMPLES
 EVERY = sorted({line for lines in EXAMPLES.values() for line in lines})
 SLOW = {
     "errcomp propagate validate neusight-kernels --where device=H100,L4,V100",

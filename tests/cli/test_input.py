@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from errcomp.cli._input import fraction, select
+from errcomp.cli.input import fraction, select
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
 

@@ -1,7 +1,8 @@
-"""What a command does when its output goes nowhere, or it is told to stop."""
+"""What a command does when its output goes nowhere, or it is told to stop; its progress bar."""
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from errcomp.cli import streams
 
 ERRCOMP = [sys.executable, "-m", "errcomp"]
 
@@ -64,7 +67,7 @@ def test_a_reader_of_help_may_leave(command: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["errcomp.cli._running", "argparse", "errcomp.cli.halflife", "errcomp.errors", "polars"],
+    ["errcomp.cli.running", "argparse", "errcomp.cli.commands.metrics", "errcomp.errors", "polars"],
 )
 def test_an_interrupt_while_it_starts_is_one_line(module: str) -> None:
     """A signal that comes when a module is looked for, from the first of them on."""
@@ -90,7 +93,7 @@ def test_an_interrupt_that_python_drops_is_heard() -> None:
         "from errcomp.cli import main\n"
         "class Drop:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'errcomp.cli.halflife':\n"
+        "        if name == 'errcomp.cli.commands.propagate':\n"
         "            kept = type('Kept', (), {})()\n"
         "            self.ref = weakref.ref(kept, lambda _: signal.raise_signal(signal.SIGINT))\n"
         "            del kept\n"
@@ -133,7 +136,7 @@ def test_a_terminated_command_leaves_nothing_behind(tmp_path: Path) -> None:
         "        temporary.write_text('half')\n"
         "        print('writing', flush=True)\n"
         "        time.sleep(60)\n"
-        "import errcomp.cli.datasets as module\n"
+        "import errcomp.cli.commands.datasets as module\n"
         "module._list = run\n"
         "sys.exit(cli.main(['datasets', 'list']))\n"
     )
@@ -148,3 +151,33 @@ def test_a_terminated_command_leaves_nothing_behind(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
     assert list(tmp_path.iterdir()) == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("terminal", "quiet", "shown"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+)
+def test_a_bar_appears_only_for_people_who_wait(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, quiet: bool, shown: bool
+) -> None:
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(streams, "_PATIENCE_S", 0.01)
+    with streams.progress("searching", quiet=quiet) as report:
+        report(1, 2)
+        time.sleep(0.4)
+    assert ("searching" in stream.getvalue()) is shown
+
+
+def test_quick_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with streams.progress("searching") as report:
+        report(2, 2)
+    assert "searching" not in stream.getvalue()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from errcomp.caveats import CHECKS
-from errcomp.caveats._elsewhere import ELSEWHERE
+from errcomp.caveats._registry import ELSEWHERE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

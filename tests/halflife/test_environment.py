@@ -11,7 +11,7 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.halflife.steps.environment import attribute_steps, attribute_steps_of
-from errcomp.tables.history import History
+from errcomp.tables import History
 
 
 def values(levels, seed=0, sd=0.01):

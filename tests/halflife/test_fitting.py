@@ -13,7 +13,7 @@ import errcomp as ec
 from errcomp.errors import InputError
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.results import HalfLives
-from errcomp.report.tables.plain import plain
+from errcomp.report.writing import plain
 from errcomp.tables import History
 
 VERSIONS = [f"1.{i}" for i in range(16)]

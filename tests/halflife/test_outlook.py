@@ -15,7 +15,7 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.halflife.forecast import AHEAD, Answer, GroupOutlook, Outlook, outlook
-from errcomp.report.tables.plain import plain
+from errcomp.report.writing import plain
 from errcomp.tables import History
 
 LIMIT = np.log(1.1)

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.estimators.laws import Units, maximum
-from errcomp.halflife.estimators.location_scale import log_likelihood, newton, scores
+from errcomp.halflife.estimators import Units, log_likelihood, maximum, newton, scores
 from errcomp.halflife.estimators.parametric import LAWS, fit_law, held_out_scores
 
 INF = np.inf
@@ -90,7 +89,7 @@ def test_scores_are_derivatives(normal):
     rng = np.random.default_rng(0)
     units = Units.of_intervals(LEFT, RIGHT, None, rng.standard_normal((20, 1)))
     law = "log-normal" if normal else "weibull"
-    from errcomp.halflife.estimators.laws import ends_of
+    from errcomp.halflife.estimators import ends_of
 
     ends, theta = ends_of(units, law), np.array([1.2, 1.9, 0.3])
     numeric = [
@@ -101,7 +100,7 @@ def test_scores_are_derivatives(normal):
 
 
 def test_the_same_maximum_from_anywhere():
-    from errcomp.halflife.estimators.laws import ends_of
+    from errcomp.halflife.estimators import ends_of
 
     for law in ("weibull", "log-normal"):
         ends = ends_of(Units.of_intervals(LEFT, RIGHT), law)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.gate.recalibration import recalibrate
+from errcomp.halflife.gate.checking import recalibrate
 from errcomp.halflife.panel import Panel
 
 

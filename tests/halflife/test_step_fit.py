@@ -1,4 +1,4 @@
-"""Tests of what is said of steps, series by series from the definition, and of its quantiles."""
+"""Tests of what is said of steps, series by series from the definition."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from scipy import optimize, stats
 
 from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
-from errcomp.halflife.steps import summary as _step_mixture
-from errcomp.halflife.steps.batch import Batch, Cuts, by_length, levels_of
-from errcomp.halflife.steps.scan import winsorised
-from errcomp.halflife.steps.summary import Mixtures, interval, search
+from errcomp.halflife.steps.scan import Batch, Cuts, by_length, levels_of, winsorised
+from errcomp.halflife.steps.summary import search
 
 # Batches
 
@@ -63,17 +61,7 @@ def test_by_length():
     assert list(by_length(np.zeros(0, int))) == []
 
 
-# Quantiles of mixtures
-
-
-def mixtures_of(parts, freedom):
-    """Each part: sizes, errors and chances of a mixture."""
-    each = [
-        (np.full(len(size), i), *(np.asarray(column, dtype=float) for column in (size, *others)))
-        for i, (size, *others) in enumerate(parts)
-    ]
-    # In any order.
-    return Mixtures.of(each[::-1], np.asarray(freedom, dtype=float))
+# Steps from their definition
 
 
 def quantile(part, freedom, share):
@@ -84,102 +72,6 @@ def quantile(part, freedom, share):
 
     ends = stats.t.ppf(share, freedom, size, error)
     return optimize.brentq(beyond, ends.min() - 1e-9, ends.max() + 1e-9, xtol=1e-13)
-
-
-def test_quantiles_of_mixtures_against_root_finding():
-    rng = np.random.default_rng(0)
-    parts, freedom = [], []
-    for df in (1.0, 2.0, 3.5, 9.0, 40.0, 1e5, np.inf):
-        for spread in (0.01, 1.0, 20.0):
-            for count in (2, 3, 15):
-                size, error = spread * rng.standard_normal(count), rng.uniform(0.2, 2, count)
-                parts.append((size, error, rng.dirichlet(np.ones(count))))
-                freedom.append(df)
-    low, high = interval(mixtures_of(parts, freedom), 0.95)
-    for i, (part, df) in enumerate(zip(parts, freedom, strict=True)):
-        close = 1e-6 * (high[i] - low[i])
-        assert low[i] == pytest.approx(quantile(part, df, 0.025), abs=close), (i, df)
-        assert high[i] == pytest.approx(quantile(part, df, 0.975), abs=close), (i, df)
-
-
-def test_quantiles_of_unlike_components_are_within_their_bracket():
-    # Steps lead astray where scales differ by orders of magnitude: halving takes over.
-    rng = np.random.default_rng(5)
-    parts = []
-    for _ in range(600):
-        size, error = rng.standard_normal((2, 3)) * 10.0 ** rng.uniform(-6, 1, (2, 3))
-        parts.append((size, np.abs(error), rng.dirichlet(np.full(3, 0.3)) + 1e-12))
-    low, _ = interval(mixtures_of(parts, np.full(600, 2.0)), 0.95)
-    for part, found in zip(parts, low, strict=True):
-        ends = stats.t.ppf(0.025, 2, part[0], part[1])
-        assert found == pytest.approx(quantile(part, 2, 0.025), abs=1.1e-6 * np.ptp(ends))
-
-
-def test_quantile_in_the_gap_between_two_sizes():
-    # As much as is asked for lies below the gap, but for next to nothing.
-    for chance in (0.025 - 1e-9, 0.025, 0.025 + 1e-9):
-        part = ([0.0, 100.0], [1.0, 1.0], [chance, 1 - chance])
-        (low,), (high,) = interval(mixtures_of([part], [30.0]), 0.95)
-        below = chance * stats.t.cdf(low, 30) + (1 - chance) * stats.t.cdf(low - 100, 30)
-        assert below == pytest.approx(0.025, abs=2e-9)
-        assert high == pytest.approx(quantile(part, 30, 0.975))
-
-
-def test_quantiles_of_one_component_and_of_like_ones_are_those_of_t():
-    parts = [([3.0], [0.5], [1.0]), ([3.0, 3.0], [0.5, 0.5], [0.9, 0.1])]
-    low, high = interval(mixtures_of(parts, [7.0, 7.0]), 0.95)
-    assert low == pytest.approx([stats.t.ppf(0.025, 7, 3, 0.5)] * 2, rel=1e-12)
-    assert high == pytest.approx([stats.t.ppf(0.975, 7, 3, 0.5)] * 2, rel=1e-12)
-
-
-def test_quantiles_without_noise_are_sizes(recwarn):
-    # Distributions with jumps have no slope: the bracket is halved.
-    parts = [([1.0, 2.0], [0.0, 0.0], [0.5, 0.5]), ([1e9, 1e9 + 1], [0.0, 1e-3], [0.5, 0.5])]
-    low, high = interval(mixtures_of(parts, [5.0, 5.0]), 0.95)
-    assert low == pytest.approx([1, 1e9], abs=1e-6)
-    assert high[0] == pytest.approx(2, abs=1e-6)
-    assert high[1] - 1e9 == pytest.approx(1 + 1e-3 * stats.t.ppf(0.95, 5), abs=1e-5)
-    assert not recwarn.list
-
-
-def test_few_steps_lead_to_a_quantile(monkeypatch):
-    counts = []
-    step = _step_mixture._step
-
-    def counted(mixtures, share, x, stdtr):
-        counts.append(len(x) * (stdtr is not _step_mixture._near_stdtr))
-        return step(mixtures, share, x, stdtr)
-
-    monkeypatch.setattr(_step_mixture, "_step", counted)
-    rng = np.random.default_rng(1)
-    parts = [
-        (rng.standard_normal(5), rng.uniform(0.5, 1, 5), rng.dirichlet(np.ones(5)))
-        for _ in range(300)
-    ]
-    interval(mixtures_of(parts, np.full(300, 12.0)), 0.95)
-    # Exact distributions, which take most of the time: about one an end.
-    assert sum(counts) < 1.5 * 600
-
-
-def test_halving_takes_over_where_steps_lead_nowhere(monkeypatch):
-    step = _step_mixture._step
-
-    def short(*args):
-        below, there = step(*args)
-        return below, np.copysign(0.06, there)
-
-    monkeypatch.setattr(_step_mixture, "_step", short)
-    part = ([0.0, 1000.0], [10.0, 10.0], [0.5, 0.5])
-    (low,), _ = interval(mixtures_of([part], [30.0]), 0.95)
-    assert low == pytest.approx(quantile(part, 30, 0.025), abs=1e-3)
-
-
-def test_no_mixtures():
-    low, high = interval(mixtures_of([], []), 0.95)
-    assert (len(low), len(high)) == (0, 0)
-
-
-# Steps from their definition
 
 
 def by_definition(x, weight, given, df, steps, m):

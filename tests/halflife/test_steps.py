@@ -17,8 +17,7 @@ from errcomp.errors import InputError
 from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
 from errcomp.halflife.steps import scan as scan
-from errcomp.halflife.steps.batch import Batch
-from errcomp.halflife.steps.null import critical_evidence, p_values, segments_tabulated
+from errcomp.halflife.steps.scan import Batch, critical_evidence, p_values, segments_tabulated
 from errcomp.halflife.steps.summary import search
 
 

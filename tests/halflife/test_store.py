@@ -12,7 +12,7 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.halflife.store import Added, HistoryStore, StoredHistory
-from errcomp.tables.history import History
+from errcomp.tables import History
 
 
 def checked(**changed: Any) -> pl.DataFrame:
@@ -474,7 +474,7 @@ def test_reading_sees_one_state(place: str) -> None:
 def test_waiting_for_another_writer_ends(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store, other = HistoryStore(place), HistoryStore(place)
     store.add(checked())
-    monkeypatch.setattr("errcomp.halflife.store.engine.WAIT", 0.2)
+    monkeypatch.setattr("errcomp.halflife.store.database.WAIT", 0.2)
     with (
         store._place.writing(),
         pytest.raises(InputError, match="another process has been writing to it for 0.2 seconds"),
@@ -497,10 +497,9 @@ def test_migrations(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
             step(connection, "b")
             connection.exec_driver_sql("nonsense")
 
-        monkeypatch.setattr("errcomp.halflife.store.schema.SCHEMA", 3)
-        monkeypatch.setattr("errcomp.halflife.store.SCHEMA", 3)
+        monkeypatch.setattr("errcomp.halflife.store.database.SCHEMA", 3)
         steps: dict[int, Any] = {1: lambda connection: step(connection, "a"), 2: fails}
-        monkeypatch.setattr("errcomp.halflife.store.schema.MIGRATIONS", steps)
+        monkeypatch.setattr("errcomp.halflife.store.database.MIGRATIONS", steps)
         with pytest.raises(InputError, match="cannot be written|refuses it"):
             store.load()
         assert store._schema() == 1
@@ -552,5 +551,5 @@ def test_many_identities_are_asked_for_in_parts(
     monkeypatch.setattr("errcomp.halflife.store._SCAN", 0)
     monkeypatch.setattr("errcomp.halflife.store._ASKED", 4)
     monkeypatch.setattr("errcomp.halflife.store._AT_ONCE", 5)
-    monkeypatch.setattr("errcomp.halflife.store.reading._AT_ONCE", 3)
+    monkeypatch.setattr("errcomp.halflife.store.database._AT_ONCE", 3)
     test_a_validation_that_is_there_is_refused_or_skipped(place)

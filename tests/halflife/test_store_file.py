@@ -17,9 +17,8 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.store import Added, HistoryStore
-from errcomp.halflife.store import engine as _store_engine
-from errcomp.halflife.store.schema import SCHEMA
+from errcomp.halflife.store import Added, HistoryStore, database
+from errcomp.halflife.store.database import SCHEMA
 
 ARCHIVE = sorted((Path(__file__).parents[1] / "data").glob("history-store-v*"))
 NOBODY = 65534
@@ -209,13 +208,13 @@ def test_a_file_that_may_not_be_read(open_folder: Path) -> None:
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = HistoryStore(tmp_path / "h.db")
     store.add(rows())
-    connect = _store_engine._connect
+    connect = database._connect
 
     def small(path: Path, mode: str, *orders: str) -> sqlite3.Connection:
         return connect(path, mode, *orders, "PRAGMA max_page_count = 30")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_store_engine, "_connect", small)
+        patch.setattr(database, "_connect", small)
         with pytest.raises(InputError, match="the disk is full. Nothing was added; make room"):
             store.add(rows(5000, op="Relu"))
     assert store.load().n == 3

@@ -45,7 +45,7 @@ def test_a_url_that_cannot_be_read_is_not_shown(url: str) -> None:
 
 
 def test_the_driver_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("errcomp.halflife.store.engine.find_spec", lambda name: None)
+    monkeypatch.setattr("errcomp.halflife.store.database.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'errcomp\[postgres\]'"):
         HistoryStore("postgresql://host/db").list()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.study import PROMISED, release_study
+from errcomp.halflife.fitting import PROMISED, release_study
 from errcomp.tables import History
 
 

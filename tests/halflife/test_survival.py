@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.estimators.accelerated import time_ratios
 from errcomp.halflife.estimators.expiry import expiry_of
-from errcomp.halflife.estimators.parametric import fit_law
+from errcomp.halflife.estimators.parametric import fit_law, time_ratios
 from errcomp.halflife.estimators.survival import half_lives_by, half_lives_of, survival_half_lives
 from errcomp.halflife.estimators.turnbull import turnbull
 from errcomp.halflife.panel import Panel

@@ -145,7 +145,7 @@ def test_error_must_be_positive(error):
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match="level must be between 0 and 1, got 95"):
+    with pytest.raises(InputError, match="level must be between 0 and 1, e.g. 0.95, got 95"):
         doubling_threshold(panel([0.1]), level=95)
     with pytest.raises(InputError, match="no series"):
         doubling_threshold(panel([]))

@@ -13,9 +13,19 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.drift.law import Design, Law, fit_law, law_bounds, sampling_covariance
-from errcomp.halflife.drift.moments import chi_square_bounds, difference_bounds, sampling_df
-from errcomp.halflife.drift.pairs import noise_of, pairs_of, steps_of
+from errcomp.halflife.drift import (
+    Design,
+    Law,
+    chi_square_bounds,
+    difference_bounds,
+    fit_law,
+    law_bounds,
+    noise_of,
+    pairs_of,
+    sampling_covariance,
+    sampling_df,
+    steps_of,
+)
 from errcomp.halflife.drift.variogram import drift_variogram, variogram_half_life
 from errcomp.halflife.panel import Panel
 
@@ -262,10 +272,10 @@ def test_law_keeps_its_exponent_in_bounds():
 def test_bounds_of_counts_are_those_of_a_poisson():
     # Ten large steps: 95 % limits of a Poisson count of 10 are 4.795 and 18.39.
     law = Law(10.0, 1.0, np.array([[2 / 20, 0], [0, 0]]))
-    low, high, df = law_bounds(law, np.array([1.0]), 0.025, counts=True)
+    low, high, df = law_bounds(law, np.array([1.0]), 0.025, rare_steps=True)
     assert df[0] == pytest.approx(20)
     assert low[0] == pytest.approx(4.795, abs=5e-4)
-    plain_low, plain_high, _ = law_bounds(law, np.array([1.0]), 0.025, counts=False)
+    plain_low, plain_high, _ = law_bounds(law, np.array([1.0]), 0.025, rare_steps=False)
     assert plain_low[0] == pytest.approx(200 / stats.chi2.ppf(0.975, 20))
     assert high[0] == plain_high[0] == pytest.approx(200 / stats.chi2.ppf(0.025, 20))
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -89,3 +93,62 @@ def test_public_names_exist_and_importing_them_loads_only_numpy() -> None:
     code = f"import sys, errcomp.metrics; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+DUMMY = '''
+"""Errors as points."""
+
+from errcomp.metrics.pointwise import checked, mean, relative_error
+from errcomp.metrics._registry import Means, declare
+
+
+def _too_high(data):
+    return abs(relative_error(data))
+
+
+@declare(
+    "error_points",
+    "points",
+    unit="fraction",
+    kind="mean",
+    order=15,
+    definition="Mean of the absolute error of each pair, as a share of its measurement.",
+    misleads="Is the MAPE by another name.",
+    means=Means(_too_high, ("ape",)),
+)
+def error_points(*, predicted, measured, zeros="raise"):
+    """Mean absolute percentage error."""
+    data = checked(predicted, measured, None, zeros)
+    return mean(_too_high(data), data.weights)
+'''
+USED = """
+import json
+import polars as pl
+from errcomp import summarize
+from errcomp.metrics import FIGURES
+columns = {"predicted": [11.0, 19.0, 36.0, 43.0, 40.0], "measured": [10.0, 20.0, 30.0, 40.0, 50.0]}
+figures = ["mape", "error_points"]
+rows = [summarize(t, figures=figures).pooled for t in (columns, pl.LazyFrame(columns))]
+print(json.dumps({"names": list(FIGURES), "rows": [row.to_dict() for row in rows]}))
+"""
+
+
+def test_a_figure_is_added_by_one_file(run_with_file: Callable[..., str], tmp_path: Path) -> None:
+    run = partial(run_with_file, "metrics/points.py", DUMMY)
+    found = json.loads(run("-c", USED))
+    assert found["names"][:3] == ["mape", "error_points", "median_ape"]
+    for row in found["rows"]:  # in memory and from sums in an engine
+        assert row["error_points"] == pytest.approx(row["mape"])
+        assert row["mape_low"] is not None
+        # An interval is only offered where its coverage was simulated.
+        assert row["error_points_low"] is None
+    (tmp_path / "table.csv").write_text("predicted,measured\n11,10\n18,20\n", encoding="utf-8")
+    document = json.loads(
+        run("-m", "errcomp", "metrics", "table.csv", "--figures", "error_points", "--json")
+    )
+    assert document["rows"][0]["error_points"] == pytest.approx(0.1)
+    shown = run("-m", "errcomp", "metrics", "table.csv", "--figures", "mape,error_points")
+    assert "MAPE   Points" in shown
+    assert "Is the MAPE by another name." in " ".join(
+        run("-m", "errcomp", "metrics", "list").split()
+    )

@@ -20,7 +20,7 @@ from errcomp.propagation.sums import (
     total_from_covariance,
     total_moments,
 )
-from errcomp.propagation.sums.blocks import log_normals, row_covariances
+from errcomp.propagation.sums.variance import log_normals, row_covariances
 from errcomp.propagation.terms import Level, Terms
 
 KINDS = ("log-ratio", "relative", "absolute")

@@ -16,8 +16,7 @@ from errcomp.propagation.bounds import (
     quantile_bounds,
     variance_bounds,
 )
-from errcomp.propagation.bounds.marginals import Marginals, locations, standard_isf
-from errcomp.propagation.bounds.rearrangement import inside, outside
+from errcomp.propagation.bounds.marginals import Marginals, inside, locations, outside, standard_isf
 from errcomp.propagation.psd import check_correlation, nearest_correlation
 from errcomp.propagation.terms import KINDS, Terms
 

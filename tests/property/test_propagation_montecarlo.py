@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from errcomp.propagation.montecarlo import SamplingAlgebra, simulate
 from errcomp.propagation.montecarlo.rows import rows_of_sum
-from errcomp.propagation.montecarlo.stopping import layout, quantiles
+from errcomp.propagation.montecarlo.simulated import layout, quantiles
 from errcomp.propagation.terms import KINDS, Floats, Level, Terms
 
 

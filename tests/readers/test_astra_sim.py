@@ -12,7 +12,7 @@ from errcomp.readers.collectives.astra_sim import FORMATS, read
 from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
-from errcomp.readers.learned import survey_runs
+from errcomp.readers.learned import survey
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 LOGS = FIXTURES / "astra-sim-log"
@@ -154,7 +154,7 @@ def test_the_survey_gets_the_same_numbers(shared_data: Path) -> None:
     rows = read(path).rows
     names = {"wall time": "time", "compute time": "compute"}
     checked = 0
-    for _, run, quantity, statistic, value, _ in survey_runs._astrasim(path):
+    for _, run, quantity, statistic, value, _ in survey._astrasim(path):
         if statistic != "mean":
             continue
         of_run = rows.filter(run=run, quantity=names.get(quantity, quantity))

@@ -15,7 +15,7 @@ from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output, output
 from errcomp.readers.core.registry import Format, formats_of, read_source
 from errcomp.readers.core.source import Source
-from errcomp.report.tables.writing import write_frame
+from errcomp.report.writing import write_frame
 from errcomp.tables import Pairs
 
 LOG = "sys[{}] finished, 12 cycles, exposed communication 3 cycles.\n"

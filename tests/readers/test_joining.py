@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.joining import join
-from errcomp.readers.names import normalised
+from errcomp.readers.joining import join, normalised
 
 Columns = dict[str, list[Any]]
 

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers._looking import Along
 from errcomp.readers.core import ingest as _processes
 from errcomp.readers.core import ingest as ingesting
 from errcomp.readers.core import registry
-from errcomp.readers.core.ingest import File, ingest, processes_for, read_files
+from errcomp.readers.core.ingest import Along, File, ingest, processes_for, read_files
 from errcomp.readers.core.output import Output, Skipped, output
 from errcomp.readers.core.registry import Format
 from errcomp.readers.core.source import Source

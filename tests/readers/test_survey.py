@@ -11,8 +11,7 @@ import pytest
 
 from errcomp import datasets
 from errcomp.errors import InputError
-from errcomp.readers.learned.survey import CELL_COLUMNS, LAYOUTS, build
-from errcomp.readers.learned.survey_runs import QUANTILE_RULES, read_runs
+from errcomp.readers.learned.survey import CELL_COLUMNS, LAYOUTS, QUANTILE_RULES, build, read_runs
 
 REQUEST_COLUMNS = (
     "Request Id",

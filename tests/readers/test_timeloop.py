@@ -12,7 +12,7 @@ from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
-from errcomp.readers.learned import survey_runs
+from errcomp.readers.learned import survey
 from errcomp.readers.simulators.timeloop import read
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "timeloop-stats"
@@ -171,7 +171,7 @@ def test_the_survey_gets_the_same_numbers(shared_data: Path) -> None:
     }
     shares = rows.filter(quantity="energy per compute").select("component", "predicted").rows()
     found |= {("energy per MAC", name): value for name, value in shares}
-    wanted = {(line[2], line[3]): float(line[4]) for line in survey_runs._timeloop(path)}
+    wanted = {(line[2], line[3]): float(line[4]) for line in survey._timeloop(path)}
     assert found == wanted
 
 

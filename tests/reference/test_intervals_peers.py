@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from errcomp.metrics import figure
-from errcomp.metrics._numeric import checked
 from errcomp.metrics.intervals import estimate
-from errcomp.metrics.intervals._counts import clopper_pearson, order_statistics, wilson
-from errcomp.metrics.intervals._features import SMOOTH, smooth
+from errcomp.metrics.intervals._smooth import SMOOTH, smooth
 from errcomp.metrics.intervals.dependence import dependence
+from errcomp.metrics.intervals.direct import clopper_pearson, order_statistics, wilson
+from errcomp.metrics.pointwise import checked
 
 SHARES = [(0, 8), (1, 8), (8, 8), (3, 20), (47, 50), (150, 386)]
 

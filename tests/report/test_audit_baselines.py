@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import errcomp as ec
-from errcomp.report import audit_figures as draw
+from errcomp.claims.view import figures as draw
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("pytest_mpl")

@@ -10,9 +10,9 @@ import pytest
 
 import errcomp as ec
 from errcomp.claims.registry import user_claim
+from errcomp.claims.view import figures as draw
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.report import audit_figures as draw
-from errcomp.report._hover import spots
+from errcomp.report.drawing.hover import spots
 
 pytestmark = pytest.mark.extras
 matplotlib = pytest.importorskip("matplotlib")
@@ -396,7 +396,7 @@ def test_tools_have_lines_and_the_eighth_is_thin():
 
 
 def test_limits_and_intervals_are_those_of_bland_and_altman():
-    from errcomp.report._audit_agreement import agreement
+    from errcomp.claims.view.agreement import agreement
 
     # Bland and Altman (1986), PEFR by two meters, n=17: mean -2.1, sd 38.8 l/min.
     unit = np.array([-1.0, 1.0] * 8 + [0.0])

@@ -9,7 +9,7 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.propagation import Band
-from errcomp.report.figures import bands
+from errcomp.propagation.view.figures import bands
 
 pytestmark = pytest.mark.extras
 matplotlib = pytest.importorskip("matplotlib")

@@ -13,8 +13,10 @@ import pytest
 from errcomp import Kernels, datasets
 from errcomp import half_life as find_half_life
 from errcomp.calibration.evaluation.scoring import abstention_curve
+from errcomp.calibration.view import figures as calibration_figures
+from errcomp.halflife.view import figures as halflife_figures
 from errcomp.propagation import ClassError, ErrorModel, correlation, propagate
-from errcomp.report import calibration_figures, figures, halflife_figures
+from errcomp.propagation.view import figures
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("matplotlib")

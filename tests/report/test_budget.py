@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.report.figures import budget
+from errcomp.propagation.view.figures import budget
 
 pytestmark = pytest.mark.extras
 matplotlib = pytest.importorskip("matplotlib")

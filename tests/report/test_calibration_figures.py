@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from errcomp.calibration.evaluation.scoring import abstention_curve
+from errcomp.calibration.view import figures as draw
 from errcomp.errors import InputError, MissingExtraError, NotDefinedError
-from errcomp.report import calibration_figures as draw
-from errcomp.report.figures import save
+from errcomp.propagation.view.figures import save
 
 pytestmark = pytest.mark.extras
 matplotlib = pytest.importorskip("matplotlib")
@@ -311,5 +311,5 @@ def test_a_missing_matplotlib_is_asked_for(monkeypatch):
 
 
 def test_importing_the_figures_does_not_import_matplotlib():
-    code = "import sys, errcomp.report.calibration_figures; assert 'matplotlib' not in sys.modules"
+    code = "import sys, errcomp.calibration.view.figures; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,7 +15,7 @@ from scipy import optimize
 
 from errcomp.errors import InputError
 from errcomp.propagation import Band
-from errcomp.report import figures
+from errcomp.propagation.view import figures
 
 pytestmark = pytest.mark.extras
 matplotlib = pytest.importorskip("matplotlib")
@@ -103,7 +103,7 @@ def test_an_svg_keeps_its_text_and_has_no_date(drawn, tmp_path):
 
 _PROGRAM = """
 import sys
-from errcomp.report.figures import growth, save
+from errcomp.propagation.view.figures import growth, save
 axes = growth({"estimated": [("kernel", 0.2, 0.1, 0.3), ("job", 0.1, None, None)],
                "other": [("kernel", 0.2, None, None), ("job", 0.01, None, None)]})
 for path in sys.argv[1:]:
@@ -160,7 +160,7 @@ def test_a_figure_within_a_figure_is_saved_whole(drawn, tmp_path):
     st.floats(0.0, 0.5),
 )
 def test_labels_move_apart_and_no_further_than_they_must(wanted, gap):
-    from errcomp.report._style import spread
+    from errcomp.report.drawing.style import spread
 
     wanted = np.array(wanted)
     found = spread(wanted, gap, low=0.0, high=1.0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from errcomp.report import forms
+from errcomp.report.latex import latex
 from errcomp.report.model import Cell, Column, Form, Table
-from errcomp.report.page import grid_of
-from errcomp.report.tables.latex import latex
 from errcomp.results import Estimate, Written
 
 
@@ -28,6 +28,11 @@ from errcomp.results import Estimate, Written
         (forms.fixed(2), 0.5, "0.50", Written("0.50")),
         (forms.p_value, 0.0002, "< 0.001", None),
         (forms.p_value, 0.034, "0.034", Written("0.034")),
+        (forms.share, 0.449, "45 %", Written("45", " %")),
+        (forms.number_or("·"), 0, "·", None),
+        (forms.number_or("·"), 3197, "3,197", Written("3,197")),
+        (forms.words_or(forms.share), 0.449, "45 %", Written("45", " %")),
+        (forms.finite_percent, 0.0874, "8.74 %", Written("8.74", " %")),
     ],
 )
 def test_a_number_has_a_text_a_value_and_parts(
@@ -40,7 +45,8 @@ def test_a_number_has_a_text_a_value_and_parts(
     ("form", "text"),
     [
         *((form, "–") for form in (forms.percent, forms.change, forms.count, forms.number)),
-        (forms.estimate, "–"),
+        *((form, "–") for form in (forms.estimate, forms.fixed(2), forms.interval(1), forms.share)),
+        (forms.finite_percent, "–"),
         (forms.p_value, "—"),
     ],
 )
@@ -57,6 +63,78 @@ def test_two_ends_sort_by_the_lower() -> None:
     assert forms.band.write((3.0, 41.5)) == Cell("3 … 41.5", 3.0)
 
 
+@pytest.mark.parametrize(
+    ("form", "ends", "text", "parts"),
+    [
+        (forms.interval(0, scale=100), (0.96, 0.9, 0.992), "96 [90, 99]", ("96", "", "90", "99")),
+        (forms.interval(1, unit=" %"), (0.96, 0.9, 1.0), "1.0 % [0.9, 1.0]",
+         ("1.0", " %", "0.9", "1.0")),
+        (forms.interval(3, signed=True), (0.1, -0.2, 0.4), "+0.100 [-0.200, 0.400]",
+         ("+0.100", "", "-0.200", "0.400")),
+        (forms.interval(1, scale=100, signed=True, ends_signed=True), (-0.021, -0.05, 0.004),
+         "-2.1 [-5.0, +0.4]", ("-2.1", "", "-5.0", "+0.4")),
+        (forms.interval(1), (2.0, None, 3.0), "2.0", ("2.0",)),
+        (forms.interval(1), (2.0, 1.0, None), "2.0", ("2.0",)),
+        (forms.changes(), (0.021, -0.0033, 0.05), "+2.1 % [-0.3, 5.0]",
+         ("+2.1", " %", "-0.3", "5.0")),
+        (forms.changes(unit=""), (0.021, None, None), "+2.1", ("+2.1", "")),
+    ],
+)  # fmt: skip
+def test_a_value_has_the_ends_of_its_interval(
+    form: Form, ends: forms.Ends, text: str, parts: tuple[str, ...]
+) -> None:
+    assert form.write(ends) == Cell(text, ends[0], Written(*parts))
+    value, low, high = ends
+    assert form.write(Estimate("bias", value, low=low, high=high)) == form.write(ends)
+
+
+def test_a_negative_zero_would_lose_its_sign_in_a_paper() -> None:
+    assert forms.fixed(1).write(-0.01) == Cell("-0.0", -0.01)
+    assert forms.fixed(1).write(-0.06) == Cell("-0.1", -0.06, Written("-0.1"))
+    assert forms.interval(1).write((-0.01, -1.0, 1.0)) == Cell("-0.0 [-1.0, 1.0]", -0.01)
+
+
+def test_a_word_may_stand_for_a_value() -> None:
+    form = forms.words_or(forms.percent)
+    assert form.right
+    assert form.write("3 of 8, after 2") == Cell("3 of 8, after 2")
+    assert form.write(None) == Cell("–")
+
+
+def test_values_are_plain_numbers() -> None:
+    for form, value in (
+        (forms.number, np.float64(1.5)),
+        (forms.percent, np.float64(1.5)),
+        (forms.p_value, np.float64(0.5)),
+        (forms.count, np.int64(2)),
+        (forms.band, (np.float64(1.5), np.float64(2.5))),
+    ):
+        assert type(form.write(value).value) is float
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "parts"),
+    [
+        ("5.2%", 0.052, Written("5.2", "%")),
+        ("5.2 %", 0.052, Written("5.2", " %")),
+        ("3.8×", 3.8, Written("3.8", "×")),
+        ("218,432", 218432.0, Written("218,432")),
+        ("−3.5 %", -0.035, Written("−3.5", " %")),
+        ("-0.0%", -0.0, None),
+        ("<5%", 0.05, None),
+        ("5–10%", 0.05, None),
+        ("~15%", 0.15, None),
+        ("2.3% MAPE", None, None),
+        ("—", None, None),
+        ("", None, None),
+    ],
+)
+def test_what_others_printed_keeps_its_text_and_sorts_by_its_number(
+    text: str, number: float | None, parts: Written | None
+) -> None:
+    assert forms.printed.write((text, number)) == Cell(text, number, parts)
+
+
 def figures(*values: Any) -> Table:
     """Make a table of one column of estimates, with a sign behind the first."""
     column = Column(
@@ -70,7 +148,8 @@ def figures(*values: Any) -> Table:
 
 def test_a_page_sorts_by_the_value_not_by_what_is_shown() -> None:
     tiny, wide = Estimate("mape", 2e-7), Estimate("mape", 0.5, 0.1, 30.0)
-    cells = [row[0] for row in grid_of(figures(wide, tiny)).rows]
+    table = figures(wide, tiny)
+    cells = [table.columns[0].cell(row) for row in table.rows]
     assert [cell.text for cell in cells] == ["50.00 % [10.0, >999]‡", "<0.01 %"]
     assert [cell.value for cell in cells] == [0.5, 2e-7]
 

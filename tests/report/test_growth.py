@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.report.figures import growth
+from errcomp.propagation.view.figures import growth
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("matplotlib")

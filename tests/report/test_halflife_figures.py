@@ -12,9 +12,9 @@ import pytest
 import errcomp as ec
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.halflife.estimators.turnbull import turnbull
-from errcomp.report import _halflife_parts as parts
-from errcomp.report import halflife_figures as draw
-from errcomp.report.figures import save
+from errcomp.halflife.view import figures as draw
+from errcomp.halflife.view import parts
+from errcomp.propagation.view.figures import save
 
 pytestmark = pytest.mark.extras
 matplotlib = pytest.importorskip("matplotlib")
@@ -614,7 +614,7 @@ def test_a_missing_matplotlib_is_asked_for(monkeypatch, request):
 
 def test_importing_the_figures_does_not_import_matplotlib():
     code = (
-        "import sys, errcomp.report.halflife_figures; assert 'matplotlib' not in sys.modules; "
+        "import sys, errcomp.halflife.view.figures; assert 'matplotlib' not in sys.modules; "
         "assert 'scipy.stats' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

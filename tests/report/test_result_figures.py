@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from errcomp import summarize
+from errcomp.calibration.view.predictions import predictions
+from errcomp.claims.view.replication import cells
+from errcomp.claims.view.search import matches
+from errcomp.drivers.view import contrasts
 from errcomp.errors import InputError
-from errcomp.report import result_figures as draw
-from errcomp.report._forest import MOST_ROWS, Row, forest
+from errcomp.halflife.view.check import shifts
+from errcomp.halflife.view.curves import forecast
+from errcomp.report.drawing.forest import MOST_ROWS, Row, forest
+from errcomp.summary.view import summary_figure
 
 pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.extras
@@ -68,15 +74,15 @@ def test_a_row_without_a_value_is_named_and_left_empty() -> None:
 
 def test_summary_draws_the_groups_and_all_pairs() -> None:
     found = summarize(PAIRS, by="device", figures=["mape", "bias"])
-    ax = draw.summary(found)
+    ax = summary_figure(found)
     labels = ax.get_yticklabels()
     assert [label.get_text() for label in labels] == ["$x_1$  n=2", "A  n=2", "all pairs  n=4"]
     assert not any(label.get_parse_math() for label in labels)
     dots = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
     assert dots == pytest.approx([20.0, 7.5, 13.75])
-    assert draw.summary(found, "bias").get_xlabel() == "mean signed error (%)"
+    assert summary_figure(found, "bias").get_xlabel() == "mean signed error (%)"
     with pytest.raises(InputError, match="wape was not computed"):
-        draw.summary(found, "wape")
+        summary_figure(found, "wape")
 
 
 def test_results_draw_themselves_on_given_axes() -> None:
@@ -111,7 +117,7 @@ def outlook(**changes: Any) -> Any:
 
 
 def test_forecast_draws_what_can_be_told_and_counts_the_rest() -> None:
-    ax = draw.forecast(outlook())
+    ax = forecast(outlook())
     (curve,) = [
         line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_marker() != "None"
     ]
@@ -119,7 +125,7 @@ def test_forecast_draws_what_can_be_told_and_counts_the_rest() -> None:
     assert any("1 group cannot be told" in text for text in texts(ax))
     assert "model n=7" in texts(ax)
     with pytest.raises(InputError, match="no group"):
-        draw.forecast(outlook(groups=()))
+        forecast(outlook(groups=()))
 
 
 def checked(shift: list[float], blamed: list[int], names: tuple[str, ...] = ()) -> Any:
@@ -137,13 +143,13 @@ def checked(shift: list[float], blamed: list[int], names: tuple[str, ...] = ()) 
 
 
 def test_shifts_put_the_largest_first_and_fill_those_that_grew() -> None:
-    ax = draw.shifts(checked([0.01, -0.5, math.nan], [1]))
+    ax = shifts(checked([0.01, -0.5, math.nan], [1]))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["s1  n=3", "s0  n=3"]
     dots = [line for line in ax.lines if line.get_marker() == "o"]
     assert dots[0].get_xdata()[0] == pytest.approx(100 * math.expm1(-0.5))
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
     with pytest.raises(InputError, match="no series was validated both before 1.2 and with it"):
-        draw.shifts(checked([math.nan], []))
+        shifts(checked([math.nan], []))
 
 
 def test_predictions_put_the_widest_band_first() -> None:
@@ -155,7 +161,7 @@ def test_predictions_put_the_widest_band_first() -> None:
         unit="ms",
         band=lambda _: (np.array([9.0, 10.0]), np.array([11.0, 40.0])),
     )
-    ax = draw.predictions(found)  # type: ignore[arg-type]
+    ax = predictions(found)  # type: ignore[arg-type]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "a"]
     assert "20 ms [10, 40]" in texts(ax)
 
@@ -169,18 +175,18 @@ def test_matches_mark_what_chance_does_not_explain() -> None:
         figures={"neusight": SimpleNamespace(text="2.3%")},
         conclusion="Nothing found.",
     )
-    ax = draw.matches(found)  # type: ignore[arg-type]
+    ax = matches(found)  # type: ignore[arg-type]
     dots = [line for line in ax.lines if line.get_marker() == "o"]
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
     assert ax.get_xscale() == "log"
     found.matches = []
     with pytest.raises(InputError, match="nothing to draw: Nothing found"):
-        draw.matches(found)  # type: ignore[arg-type]
+        matches(found)  # type: ignore[arg-type]
 
 
 def test_contrasts_need_something_to_compare() -> None:
     with pytest.raises(InputError, match="nothing to draw"):
-        draw.contrasts(SimpleNamespace(contrasts=()))  # type: ignore[arg-type]
+        contrasts(SimpleNamespace(contrasts=()))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -188,7 +194,7 @@ def test_cells_stack_to_the_number_of_each_table(fits, readable) -> None:
     from errcomp.claims.replicate import replicate_survey
 
     found = replicate_survey()
-    ax = draw.cells(found)
+    ax = cells(found)
     fits(ax)
     readable(ax)
     counts = found.counts()
@@ -237,18 +243,18 @@ def drawn_with(name: str, names: list[str]) -> Any:
             "measured": np.full(4 * n, 100.0),
             "device": [one for one in names for _ in range(4)],
         }
-        return draw.summary(summarize(table, by="device", figures=[name]))
+        return summary_figure(summarize(table, by="device", figures=[name]))
     if name == "shifts":
-        return draw.shifts(checked(list(np.linspace(-1.0, 5.0, n)), [0], tuple(names)))
+        return shifts(checked(list(np.linspace(-1.0, 5.0, n)), [0], tuple(names)))
     if name == "contrasts":
         effect = SimpleNamespace(value=1.5, low=0.5, high=4.0, format=lambda: "1.5 [0.5, 4]")
         rows = [SimpleNamespace(name=one, effect=effect, n_pairs=12) for one in names]
-        return draw.contrasts(SimpleNamespace(contrasts=rows))  # type: ignore[arg-type]
+        return contrasts(SimpleNamespace(contrasts=rows))  # type: ignore[arg-type]
     if name == "matches":
-        return draw.matches(found_matches(n))
+        return matches(found_matches(n))
     if name == "forecast":
-        return draw.forecast(groups_of(names))
-    return draw.predictions(predicted_runs(names))
+        return forecast(groups_of(names))
+    return predictions(predicted_runs(names))
 
 
 @pytest.mark.parametrize("n", [1, 40])
@@ -289,7 +295,7 @@ def test_equal_values_leave_room_and_errors_start_at_zero() -> None:
 
 def test_of_many_forecasts_those_least_likely_to_hold_are_drawn() -> None:
     found = groups_of([f"g{i}" for i in range(15)])
-    ax = draw.forecast(found)
+    ax = forecast(found)
     assert sum("n=7" in text for text in texts(ax)) == 12
     assert any("3 groups more likely to hold not drawn" in text for text in texts(ax))
     assert "asked for: when it drops below 90 %" in {str(line.get_label()) for line in ax.lines}

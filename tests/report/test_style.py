@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from errcomp.report import _style
-from errcomp.report._fonts import borrow
-from errcomp.report.figures import growth, save
+from errcomp.propagation.view.figures import growth, save
+from errcomp.report.drawing import style as _style
+from errcomp.report.drawing.saving import borrow
 
 KNOWN = ["estimated", "independent", "classes", "comonotonic", "repeats", "devices", "matrix",
          "unknown"]  # fmt: skip

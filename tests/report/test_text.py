@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from errcomp.report._text import count, exact, fitting, number, share, shorten, signed, span
+from errcomp.report.drawing.words import count, exact, fitting, number, share, shorten, signed, span
 
 NAMES = st.lists(st.text(max_size=80), min_size=1, max_size=6)
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.report.figures import calibration, pit
+from errcomp.propagation.view.figures import calibration, pit
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("matplotlib")

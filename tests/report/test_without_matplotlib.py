@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from errcomp.errors import MissingExtraError
-from errcomp.report import figures
+from errcomp.propagation.view import figures
 
 
 def test_importing_the_figures_does_not_import_matplotlib():
-    code = "import sys, errcomp.report.figures; assert 'matplotlib' not in sys.modules"
+    code = "import sys, errcomp.propagation.view.figures; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -16,17 +16,18 @@ from errcomp.errors import MissingExtraError
 
 pytest.importorskip("sklearn")
 
-from errcomp.calibration.estimators.bayesian.compat import import_arviz, import_pymc
-from errcomp.calibration.estimators.bayesian.inputs import Runs, assign_columns
+from errcomp.calibration.estimators.bayesian.diagnostics import import_arviz, import_pymc
+from errcomp.calibration.estimators.bayesian.hierarchical import HierarchicalModel
 from errcomp.calibration.estimators.bayesian.model import (
     GraphData,
+    Runs,
     Structure,
+    assign_columns,
     effects,
     prior_draws,
     sample_graph,
 )
 from errcomp.calibration.estimators.bayesian.residual import BayesianResidual, Posterior
-from errcomp.calibration.estimators.hierarchical import HierarchicalModel
 
 pytestmark = [pytest.mark.extras, pytest.mark.slow]
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.calibration.bands.conformal import GroupConformal, cv_plus, split_conformal
-from errcomp.calibration.bands.exchangeability import errors_exchangeable, features_exchangeable
-from errcomp.calibration.bands.quantiles import (
+from errcomp.calibration.bands import (
     groups_needed,
     hierarchical_quantile,
     pooled_quantile,
 )
+from errcomp.calibration.bands.conformal import GroupConformal, cv_plus, split_conformal
+from errcomp.calibration.bands.exchangeability import errors_exchangeable, features_exchangeable
 from errcomp.calibration.design import LEVELS
 
 Z = stats.norm.ppf(0.5 + np.array(LEVELS) / 2)

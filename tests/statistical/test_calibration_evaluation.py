@@ -11,16 +11,16 @@ import pytest
 from scipy import special, stats
 
 from errcomp.calibration.design import LEVELS, QUANTILES
-from errcomp.calibration.estimators.stacking import _best_weights, stack_weights
-from errcomp.calibration.evaluation.differences import difference, figure_of, mean_in_clusters
-from errcomp.calibration.evaluation.held_out import HeldOut
+from errcomp.calibration.evaluation.held_out import HeldOut, difference, figure_of, mean_in_clusters
 from errcomp.calibration.evaluation.judging import judge
 from errcomp.calibration.evaluation.scoring import (
+    _best_weights,
     abstention_curve,
     crps_from_quantiles,
     grid_weights,
     pinball,
     pit_from_quantiles,
+    stack_weights,
 )
 
 Z, TAILS = stats.norm.ppf(QUANTILES), stats.norm.ppf((1 + np.array(LEVELS)) / 2)

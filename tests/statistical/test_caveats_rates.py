@@ -14,11 +14,10 @@ import pytest
 
 from errcomp.caveats import CHECKS, _report, check, check_table, quantile_caveat
 from errcomp.caveats._case import Case
-from errcomp.caveats._sums import out_of_sample_factor
+from errcomp.caveats._statistics import out_of_sample_factor
 from errcomp.caveats.comparisons import in_vs_out_of_distribution
-from errcomp.caveats.sample import _one_way
+from errcomp.caveats.sample import _one_way, affine, units
 from errcomp.caveats.shape import aggregation_matters, tail
-from errcomp.caveats.units import affine, units
 from errcomp.tables import Pairs
 
 pytestmark = pytest.mark.slow

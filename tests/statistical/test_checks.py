@@ -16,12 +16,12 @@ import errcomp as ec
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import Evaluation
 from errcomp.calibration.evaluation.held_out import HeldOut
+from errcomp.calibration.view.check import report_evaluation
 from errcomp.claims.registry import user_claim
+from errcomp.claims.view.audit_check import report_audit
 from errcomp.metrics.bands import coverage_interval
 from errcomp.propagation.validation import LEVELS_SHOWN, Validation, ValidationRow
-from errcomp.report.checks.audit import report_audit
-from errcomp.report.checks.evaluation import report_evaluation
-from errcomp.report.checks.validation import report_validation
+from errcomp.propagation.view.check import report_validation
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from errcomp.metrics.intervals.correlations import correlation_bounds
+from errcomp.metrics.intervals.direct import correlation_bounds
 
 REPS = 600
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from errcomp.drivers.analysis import _table_of
-from errcomp.drivers.contrasts import compare, correct
+from errcomp.drivers import _table_of, compare, correct
 from errcomp.drivers.inference import cluster_means, mean_test, share_interval
 from errcomp.drivers.matching import questions_for
 from errcomp.tables import Pairs

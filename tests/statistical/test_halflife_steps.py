@@ -15,8 +15,8 @@ from scipy import stats
 from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps_of
 from errcomp.halflife.steps import scan as scan
-from errcomp.halflife.steps.batch import Batch
 from errcomp.halflife.steps.environment import attribute_steps
+from errcomp.halflife.steps.scan import Batch
 from errcomp.halflife.steps.summary import search
 
 pytestmark = pytest.mark.slow

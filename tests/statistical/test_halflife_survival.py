@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.halflife.estimators.accelerated import time_ratios
 from errcomp.halflife.estimators.expiry import expiry_of
-from errcomp.halflife.estimators.parametric import fit_law
+from errcomp.halflife.estimators.parametric import fit_law, time_ratios
 from errcomp.halflife.estimators.pooled import pooled_half_lives
 from errcomp.halflife.estimators.survival import survival_half_lives
 from errcomp.halflife.estimators.turnbull import turnbull

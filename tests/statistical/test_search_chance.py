@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errcomp.claims.search import chance, search_claim
-from errcomp.claims.search.null import nulls
+from errcomp.claims.search.chance import nulls
 from errcomp.tables import Pairs
 
 pytestmark = pytest.mark.slow

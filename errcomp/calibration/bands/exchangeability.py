@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from errcomp.calibration.bands.checks import as_floats, as_groups
+from errcomp.calibration.design import as_floats, as_groups
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,12 +51,7 @@ if TYPE_CHECKING:
 
     from errcomp.calibration.design import Floats
 
-__all__ = [
-    "Exchangeability",
-    "OutsideRange",
-    "errors_exchangeable",
-    "features_exchangeable",
-]
+__all__ = ["Exchangeability", "OutsideRange", "errors_exchangeable", "features_exchangeable"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,10 +200,7 @@ def features_exchangeable(
     return _result(
         p,
         alpha,
-        exact=exact,
-        group=group,
-        k=k,
-        m=m,
+        (group, k, m),
         far="the new runs are farther from the old ones than groups of runs are from each other",
         near="the new runs are as near to the old ones as groups of runs are to each other",
         more=f" Outside the range of the old runs: {worst}." if worst else "",
@@ -287,15 +279,9 @@ def errors_exchangeable(
     return _result(
         p,
         alpha,
-        exact=exact,
-        group=group,
-        k=k,
-        m=m,
+        (group, k, m),
         far="the errors of the new runs are larger than those of the old groups",
         near="the errors of the new runs are like those of the old groups",
-        more="",
-        outside=(),
-        missing=(),
         row_p=hierarchical_p(old, group[: len(old)], new),
     )
 
@@ -303,18 +289,17 @@ def errors_exchangeable(
 def _result(
     p: float,
     alpha: float,
+    groups: tuple[NDArray[np.int64], int, int],
     *,
-    exact: bool,
-    group: NDArray[np.int64],
-    k: int,
-    m: int,
     far: str,
     near: str,
-    more: str,
-    outside: tuple[OutsideRange, ...],
-    missing: tuple[str, ...],
     row_p: Floats,
+    more: str = "",
+    outside: tuple[OutsideRange, ...] = (),
+    missing: tuple[str, ...] = (),
 ) -> Exchangeability:
+    group, k, m = groups
+    exact = smallest(k, m) <= alpha
     alarm = p <= alpha
     new = f"{m} new group{'' if m == 1 else 's'}"
     method = "choices of groups" if exact else "t of groups"

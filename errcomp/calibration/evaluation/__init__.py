@@ -6,31 +6,34 @@ without each held-out group, and predicts its runs without being given what they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from errcomp._showing import Shown
 from errcomp.calibration.design import TASKS, Design, Names, Task
-from errcomp.calibration.evaluation.differences import (
-    Difference,
-    VendorTransfer,
-    difference,
-    vendor_transfers,
-)
+from errcomp.calibration.estimators import BASELINES
 from errcomp.calibration.evaluation.held_out import (
+    Difference,
     HeldOut,
     Make,
     Predict,
     Refused,
+    VendorTransfer,
+    difference,
     held_out,
     judged_runs,
+    vendor_transfers,
 )
 from errcomp.calibration.evaluation.judging import BandRow, EvaluationRow, GroupRow, RunError, judge
 from errcomp.calibration.evaluation.splits import Split, check_split, split
 from errcomp.calibration.preparing import runs_at
 from errcomp.errors import InputError
+from errcomp.report.shown import Shown
+from errcomp.system.processes import Progress, Steps
 from errcomp.tables import Kernels
+
+if TYPE_CHECKING:
+    from errcomp.report.model import Report
 
 __all__ = [
     "BandRow",
@@ -48,7 +51,6 @@ __all__ = [
     "training_parts",
 ]
 
-_BASELINES = ("sum", "global", "device", "linear")
 _RANDOM, _VENDOR, _DEVICE = "random", "leave-vendor-out", "leave-device-out"
 _FOLDS = 10
 
@@ -91,6 +93,12 @@ class Evaluation(Shown):
     not_judged: tuple[str, ...]
     not_done: Mapping[str, str]
     seed: int
+
+    def view(self, source: str = "", reasons: Mapping[str, str] | None = None) -> Report:
+        """Return what people see of it; ``reasons`` say what is known of single runs."""
+        from errcomp.calibration.view.evaluation import evaluation_view
+
+        return evaluation_view(self, source, reasons)
 
     def row(self, split: str, estimator: str) -> EvaluationRow:
         """Return the row of a split and an estimator.
@@ -142,10 +150,10 @@ def evaluate(
     task: Task = "composition",
     estimators: Sequence[str] | None = None,
     splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
-    baselines: Sequence[str] = _BASELINES,
+    baselines: Sequence[str] = BASELINES,
     seed: int = 0,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     r"""Fit without each held-out group, predict it, and judge errors, bands and abstention.
 
@@ -247,7 +255,7 @@ def evaluate(
         raise InputError("no split was asked for: name at least one")
     used, design, not_judged = judged_runs(kernels, task)
     parts, not_done = _possible(wanted, used, design, seed)
-    steps = _Steps(progress, sum(map(len, parts.values())))
+    steps = Steps(progress, sum(map(len, parts.values())))
     predictions: dict[tuple[str, str], HeldOut] = {}
     refused: list[Refused] = []
     rows: list[EvaluationRow] = []
@@ -298,21 +306,15 @@ def _possible(
     names: Sequence[str], kernels: Kernels, design: Design, seed: int
 ) -> tuple[dict[str, tuple[Split, ...]], dict[str, str]]:
     """Return the folds of each split, and why others cannot be."""
+    vendor: Names | None = kernels.per_run("vendor") if "vendor" in kernels.keys else None
+    folds = max(2, min(_FOLDS, len(design)))
     found, reasons = {}, {}
     for name in names:
         try:
-            found[name] = _parts(name, kernels, design, seed)
+            found[name] = split(design, name, vendor=vendor, folds=folds, seed=seed)
         except InputError as error:
             reasons[name] = str(error)
     return found, reasons
-
-
-def _parts(name: str, kernels: Kernels, design: Design, seed: int) -> tuple[Split, ...]:
-    vendor: Names | None = None
-    if "vendor" in kernels.keys:
-        vendor = kernels.per_run("vendor")
-    folds = max(2, min(_FOLDS, len(design)))
-    return split(design, name, vendor=vendor, folds=folds, seed=seed)
 
 
 def _rows(
@@ -332,12 +334,7 @@ def _rows(
         unanswered = sum(one.n for one in refused if one.estimator in ("", estimator))
         rows.append(
             judge(
-                held,
-                split=name,
-                estimator=estimator,
-                others=others,
-                refused=unanswered,
-                seed=seed,
+                held, split=name, estimator=estimator, others=others, refused=unanswered, seed=seed
             )
         )
     return rows
@@ -346,11 +343,7 @@ def _rows(
 def _flattery(predictions: Mapping[tuple[str, str], HeldOut]) -> tuple[Difference, ...]:
     found = [
         difference(
-            held,
-            predictions[_RANDOM, estimator],
-            split=name,
-            estimator=estimator,
-            against=_RANDOM,
+            held, predictions[_RANDOM, estimator], split=name, estimator=estimator, against=_RANDOM
         )
         for (name, estimator), held in predictions.items()
         if name != _RANDOM and (_RANDOM, estimator) in predictions
@@ -365,15 +358,3 @@ def _transfer(predictions: Mapping[tuple[str, str], HeldOut]) -> tuple[VendorTra
         if name == _VENDOR and (_DEVICE, estimator) in predictions
         for one in vendor_transfers(estimator, held, predictions[_DEVICE, estimator])
     )
-
-
-class _Steps:
-    """Counts fits for a progress bar."""
-
-    def __init__(self, progress: Callable[[int, int], None] | None, total: int) -> None:
-        self.progress, self.total, self.done = progress, total, 0
-
-    def step(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.total)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names
-from errcomp.calibration.evaluation.differences import (
+from errcomp.calibration.evaluation.held_out import (
     Difference,
+    HeldOut,
     clusters_of,
     difference,
     figure_of,
     verdict,
 )
-from errcomp.calibration.evaluation.held_out import HeldOut
 from errcomp.calibration.evaluation.scoring import (
     ROUNDING,
     Abstention,
@@ -30,8 +30,6 @@ from errcomp.calibration.evaluation.scoring import (
 # The same score and interval as `errcomp.propagation.validate`.
 from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.results import Estimate
-
-__all__ = ["BandRow", "EvaluationRow", "GroupRow", "RunError", "judge"]
 
 #: Row names of the figures, and their names in `errcomp.metrics`.
 _FIGURES = {
@@ -125,7 +123,7 @@ class RunError:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -306,7 +304,9 @@ def judge(
     )
 
 
-def _covered(held: HeldOut, at: int, clusters: Mapping[str, Names]) -> tuple[float, float, float]:
+def covered(
+    held: HeldOut, at: int, clusters: Mapping[str, Names], confidence: float = 0.95
+) -> tuple[float, float, float]:
     """Return the share inside the bands of a level, with the widest interval over clusterings."""
     low, high = held.low[:, at], held.high[:, at]
     there = ~np.isnan(high - low)
@@ -316,8 +316,10 @@ def _covered(held: HeldOut, at: int, clusters: Mapping[str, Names]) -> tuple[flo
     codes = [
         np.unique(labels[there].astype(str), return_inverse=True)[1] for labels in clusters.values()
     ]
-    found = [coverage_interval(inside, code) for code in codes]
-    return found[0][0], min(one[1] for one in found), max(one[2] for one in found)
+    shares, lows, highs = zip(
+        *(coverage_interval(inside, code, confidence=confidence) for code in codes), strict=True
+    )
+    return shares[0], min(lows), max(highs)
 
 
 def _band(held: HeldOut, at: int, clusters: Mapping[str, Names]) -> BandRow:
@@ -333,7 +335,7 @@ def _band(held: HeldOut, at: int, clusters: Mapping[str, Names]) -> BandRow:
         level,
         n,
         int(np.isinf(high).sum()),
-        *_covered(held, at, clusters),
+        *covered(held, at, clusters),
         mean_width=float(np.mean((high - low) / part.predicted)),
         interval_score=float(np.mean(score / part.total)),
     )
@@ -344,14 +346,14 @@ def _groups(held: HeldOut) -> tuple[GroupRow, ...]:
     for name in dict.fromkeys(held.group.tolist()):
         part = held.take(held.group == name)
         cells = {"cell": part.cell}
-        covered = {level: _covered(part, at, cells) for at, level in enumerate(LEVELS)}
+        shares = {level: covered(part, at, cells) for at, level in enumerate(LEVELS)}
         found.append(
             GroupRow(
                 str(name),
                 len(part),
                 float(part.ape.mean()),
-                coverage={level: values[0] for level, values in covered.items()},
-                interval={level: values[1:] for level, values in covered.items()},
+                coverage={level: values[0] for level, values in shares.items()},
+                interval={level: values[1:] for level, values in shares.items()},
             )
         )
     return tuple(found)
@@ -376,14 +378,7 @@ def _abstention(
 
 
 def _worst(held: HeldOut) -> tuple[RunError, ...]:
-    ape = held.ape
-    return tuple(
-        RunError(
-            str(held.run[i]),
-            str(held.group[i]),
-            float(held.measured[i]),
-            float(held.predicted[i]),
-            float(ape[i]),
-        )
-        for i in np.argsort(-ape, kind="stable")[:_WORST].tolist()
-    )
+    at = np.argsort(-held.ape, kind="stable")[:_WORST]
+    columns = (held.run, held.group, held.measured, held.predicted, held.ape)
+    rows = zip(*(values[at].tolist() for values in columns), strict=True)
+    return tuple(RunError(str(run), str(group), *times) for run, group, *times in rows)

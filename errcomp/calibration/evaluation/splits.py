@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import Design, Names
-from errcomp.calibration.devices import figures_of
+from errcomp.calibration.features import figures_of
 from errcomp.errors import InputError, describe_names, offer
 
 __all__ = ["SPLITS", "Split", "check_split", "split", "vendor_of", "vendors_of"]
@@ -31,7 +31,7 @@ SPLITS = (
     "random",
 )
 
-#: Words in names of devices that are not in `errcomp.calibration.devices`. Whole words only:
+#: Words in names of devices that are not in `errcomp.calibration.features`. Whole words only:
 #: A100 is not A1000, and the M1 of one maker no Tesla M of another.
 _MAKERS = {
     "NVIDIA": r"nvidia|geforce|quadro|tesla|titan|jetson|dgx|rtx\d*[a-z]*|gtx\d*[a-z]*|"
@@ -151,12 +151,7 @@ leave-vendor-out, random
 
 
 def split(
-    design: Design,
-    name: str,
-    *,
-    vendor: Names | None = None,
-    folds: int = 10,
-    seed: int = 0,
+    design: Design, name: str, *, vendor: Names | None = None, folds: int = 10, seed: int = 0
 ) -> tuple[Split, ...]:
     """Divide runs into those to fit on and those to judge, once per group held out.
 

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import stats
 
-from errcomp.calibration.kernels.pooling import KernelNames, Part, names_of
-from errcomp.calibration.kernels.repeated import quantile
+from errcomp.calibration.kernels.parts import KernelNames, Part, names_of
+from errcomp.calibration.kernels.pooling import quantile
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Dropped
-from errcomp.scale.kernels import KernelRows, kernels_of
 from errcomp.tables import Kernels
+from errcomp.tables.backends import kernels_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from errcomp.calibration.design import Floats, Names
+    from errcomp.tables.engine.kernels import KernelRows
     from errcomp.tables.table import Behind
-
-__all__ = ["KERNEL_LEVELS", "CorrectedKernels", "KernelCorrection"]
 
 
 #: Below this share of the device's floor a prediction says nothing of the kernel.
@@ -150,7 +151,7 @@ class KernelCorrection:
         ----------
         kernels : Kernels, KernelRows or dataframe
             Rows in an engine (a lazy frame, a DuckDB relation, Dask, Spark) stay there; see
-            `errcomp.scale.kernels.KernelRows` for what is exact then.
+            `errcomp.tables.engine.kernels.KernelRows` for what is exact then.
 
         Raises
         ------
@@ -158,12 +159,13 @@ class KernelCorrection:
             Nothing was predicted, or nothing measured; kernels of several tools; the key of the
             family does not exist, or a device has several.
         """
-        kernels, behind = kernels_of(kernels, self.family)
+        kernels = kernels_of(kernels, self.family)
+        behind = kernels.behind
         _one_tool(kernels)
         if np.isnan(kernels.predicted).all() or np.isnan(kernels.measured).all():
             what = "predicted" if np.isnan(kernels.predicted).all() else "measured"
             raise InputError(
-                f"{_prefix(kernels)}no kernel has a time {what}: corrections are learnt from "
+                f"{kernels.prefix}no kernel has a time {what}: corrections are learnt from "
                 "kernels with both. Add the column, or read the profile and the prediction "
                 "together."
             )
@@ -173,7 +175,7 @@ class KernelCorrection:
         if not usable.any():
             reasons = "; ".join(f"{d.n} {d.reason}" for d in self.dropped_)
             raise InputError(
-                f"{_prefix(kernels)}no kernel to learn from ({reasons}). Measure kernels on a "
+                f"{kernels.prefix}no kernel to learn from ({reasons}). Measure kernels on a "
                 "named device."
             )
         p, m = kernels.predicted[usable], kernels.measured[usable]
@@ -185,13 +187,9 @@ class KernelCorrection:
         self._largest_added = float(low.max()) if len(low) else 0.0
         added = p <= self._largest_added
         self._parts: dict[str, Part] = {}
-        for name, mask in zip(_PARTS, (~added, added), strict=True):
-            if not mask.any():
-                continue
-            ratio = name == "ratio"
-            size = np.log(p[mask]) if ratio else np.zeros(int(mask.sum()))
+        for name, mask, size in _by_part(p, added):
             # Where no time was predicted every kernel counts once.
-            weight = count[mask] * p[mask] if ratio else np.ones(len(size))
+            weight = count[mask] * p[mask] if name == "ratio" else np.ones(len(size))
             y = np.log(m[mask]) - size
             part = Part.fit(y, size, weight, behind.at(mask), run[mask], names.at(mask))
             self._parts[name] = part
@@ -203,7 +201,7 @@ class KernelCorrection:
             return
         if self.family not in kernels.keys:
             raise InputError(
-                f"{_prefix(kernels)}no column {self.family!r} for the family of a device. Columns "
+                f"{kernels.prefix}no column {self.family!r} for the family of a device. Columns "
                 f"to group by: {describe_names(kernels.keys, wanted=self.family)}"
             )
         pairs = sorted(set(zip(names.device.tolist(), names.family.tolist(), strict=True)))
@@ -212,7 +210,7 @@ class KernelCorrection:
         if twice:
             several = [family or "nothing" for device, family in pairs if device == twice[0]]
             raise InputError(
-                f"{_prefix(kernels)}{self.family} must be the same in all rows of a device, got "
+                f"{kernels.prefix}{self.family} must be the same in all rows of a device, got "
                 f"{' and '.join(several[:3])} for device {twice[0]!r}"
                 f"{f' (and {len(twice) - 1} more devices)' if len(twice) > 1 else ''}. Fix it."
             )
@@ -230,12 +228,12 @@ class KernelCorrection:
         _one_tool(kernels)
         if np.isnan(kernels.predicted).any():
             raise InputError(
-                f"{_prefix(kernels)}predicted is missing, so there is nothing to correct. Add the "
+                f"{kernels.prefix}predicted is missing, so there is nothing to correct. Add the "
                 "column predicted."
             )
         if None not in (self.unit_, kernels.unit) and self.unit_ != kernels.unit:
             raise InputError(
-                f"{_prefix(kernels)}the kernels are in {kernels.unit!r}, the corrections were "
+                f"{kernels.prefix}the kernels are in {kernels.unit!r}, the corrections were "
                 f"fitted in {self.unit_!r}. Convert the kernels first."
             )
         names, p = names_of(kernels, self.family), kernels.predicted
@@ -243,14 +241,12 @@ class KernelCorrection:
         predicted, factor = p.copy(), np.ones(kernels.n)
         shared, own = np.full(kernels.n, np.inf), np.zeros(kernels.n)
         level = np.full(kernels.n, "none", dtype=object)
-        for name, mask in zip(_PARTS, (~added, added), strict=True):
-            if name not in self._parts or not mask.any():
+        for name, mask, size in _by_part(p, added):
+            if name not in self._parts:
                 continue
-            ratio = name == "ratio"
-            size = np.log(p[mask]) if ratio else np.zeros(int(mask.sum()))
             found = self._parts[name].predict(size, names.at(mask))
             predicted[mask] = np.exp(found.log + size)
-            factor[mask] = np.exp(found.log) if ratio else np.nan
+            factor[mask] = np.exp(found.log) if name == "ratio" else np.nan
             shared[mask], own[mask], level[mask] = found.shared, found.own, found.level
         # Whose groups err together in a run.
         group = names.kind + "\x1f" + names.device
@@ -306,6 +302,16 @@ class KernelCorrection:
         return made
 
 
+def _by_part(
+    predicted: Floats, added: NDArray[np.bool_]
+) -> Iterator[tuple[str, NDArray[np.bool_], Floats]]:
+    """Yield each part that has kernels, which these are, and their log sizes: 0 for times."""
+    if not added.all():
+        yield "ratio", ~added, np.log(predicted[~added])
+    if added.any():
+        yield "time", added, np.zeros(int(added.sum()))
+
+
 def _check_meta(meta: dict[str, Any], kind: str) -> None:
     texts = all(isinstance(meta.get(name, 0), str | None) for name in ("family", "unit"))
     parts, dropped = meta.get("parts"), meta.get("dropped")
@@ -329,14 +335,10 @@ def _check_meta(meta: dict[str, Any], kind: str) -> None:
         )
 
 
-def _prefix(kernels: Kernels) -> str:
-    return f"{kernels.source}: " if kernels.source else ""
-
-
 def _one_tool(kernels: Kernels) -> None:
     if len(kernels.tools) > 1:
         raise InputError(
-            f"{_prefix(kernels)}kernels of several tools ({describe_names(kernels.tools)}) have no "
+            f"{kernels.prefix}kernels of several tools ({describe_names(kernels.tools)}) have no "
             "common errors. Choose one with of_tool(...) (--tool)."
         )
 

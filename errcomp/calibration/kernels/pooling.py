@@ -1,248 +1,190 @@
-"""Names of kernels, and one pooled model of the kernels of these names."""
+r"""What pooling found of kernels, and what it says of new ones."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
 
-from errcomp.calibration.kernels.effects import CONSISTENCY, NORMAL_90, Codes, Pooled
-from errcomp.calibration.kernels.repeated import median, quantile
+from errcomp.calibration.design import Floats
 from errcomp.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from errcomp.calibration.design import Floats, Names
-    from errcomp.tables import Kernels
-    from errcomp.tables.table import Behind
-
-__all__ = ["Found", "KernelNames", "Part", "names_of"]
+Counts = NDArray[np.int64]
 
 
-_BETWEEN = "\x1f"
-#: What is assumed of repeated measurements of a kernel before any were seen: half of the error
-#: of a kernel is its own. As sure as four kernels.
-_REPEATED, _REPEATED_KERNELS = 0.5, 4.0
+def median(values: Floats, n: Counts) -> float:
+    """Return the median of values that occur n times each."""
+    total = int(n.sum())
+    return float(np.mean(_ranked(values, n, [(total - 1) // 2, total // 2])))
 
 
-class KernelNames(NamedTuple):
-    """What kernels are known by, shape (n,); an identity is "" where nothing tells them apart."""
-
-    kind: Names
-    device: Names
-    family: Names
-    identity: Names
-
-    def at(self, index: NDArray[Any]) -> KernelNames:
-        """Return those at these positions, or under this mask."""
-        return KernelNames(*(names[index] for names in self))
+def quantile(values: Floats, n: Counts, q: float) -> float:
+    """Return a quantile of values that occur n times each, interpolated as NumPy does."""
+    at = (int(n.sum()) - 1) * q
+    below = int(at)
+    both = _ranked(values, n, [below, min(below + 1, int(n.sum()) - 1)])
+    return float(np.quantile(both, at - below))
 
 
-def names_of(kernels: Kernels, family: str | None) -> KernelNames:
-    """Name each kernel by its class and mode, its device, the device's family, and itself."""
-    blank = np.full(kernels.n, "", dtype=object)
-    mode, shape = (_plain(kernels, name) for name in ("mode", "shape"))
-    kind = _join(kernels.kernel_class, mode)
-    name = kernels.kernel
-    # A table without names has class/row for one, which says nothing of another table.
-    if kernels.n and name[0] == f"{kernels.kernel_class[0]}/{kernels.rows[0]}":
-        name = blank
-    if "shape" not in kernels.keys:
-        # The same predictor of the same kernel of the same size says the same.
-        shape = np.asarray([f"{p:.3g}" for p in kernels.predicted], dtype=object)
-        shape = np.where(name == "", "", shape)
-    identity = _digests(_join(kernels.device, kind, name, shape))
-    identity[(name == "") & (shape == "")] = ""
-    family_ = blank if family is None else _plain(kernels, family)
-    return KernelNames(kind, kernels.device, family_, identity)
+def _ranked(values: Floats, n: Counts, ranks: list[int]) -> Floats:
+    """Return the values of these ranks, from 0."""
+    order = np.argsort(values, kind="stable")
+    at = np.searchsorted(np.cumsum(n[order]), ranks, side="right")
+    return values[order[at]]
 
 
-def _plain(kernels: Kernels, name: str) -> Names:
-    if name not in kernels.keys:
-        return np.full(kernels.n, "", dtype=object)
-    values = kernels.column(name)
-    found = np.empty(kernels.n, dtype=object)
-    found[:] = ["" if v is None or v != v else str(v) for v in values.tolist()]
-    return found
+Codes = NDArray[np.int64]
+
+#: Scale of a t with 4 degrees of freedom fitted to normal data, times this, is their standard
+#: deviation.
+CONSISTENCY = 1.2034
+NORMAL_90 = float(stats.norm.ppf(0.95))
+
+#: Shapes of the arrays in a file: C classes, D devices, F families.
+_SHAPES = {
+    "mean": "4", "ratios": "4", "typical": "2", "kind": "C", "kind_var": "C", "scale": "C",
+    "own": "C", "freedom": "C", "slope": "C", "slope_var": "C", "centre": "C", "low": "C",
+    "high": "C", "device": "D", "device_var": "D", "family": "F", "family_var": "F",
+    "relative": "CF", "relative_var": "CF", "cell": "CD", "cell_var": "CD", "device_family": "D",
+}  # fmt: skip
+_MAY_BE_NAN = ("relative", "relative_var", "cell", "cell_var")
+#: Must be positive or at least 0.
+_NOT_NEGATIVE = ("ratios", "typical", "scale", "own", "freedom")
 
 
-def _join(*columns: Names) -> Names:
-    found = np.empty(len(columns[0]), dtype=object)
-    found[:] = [_BETWEEN.join(row) for row in zip(*columns, strict=True)]
-    return found
+class Scatter(NamedTuple):
+    """Predicted logarithm of new kernels: arrays of shape (n,).
 
+    ``base`` is the variance of the mean, ``shared`` that of the run's kernels of the class
+    together, ``own`` that of each kernel; ``here`` says whether the class was measured on the
+    device.
+    """
 
-def _digests(names: Names) -> Names:
-    """Shorten names of any length; kernels of C++ templates fill pages."""
-    found, at = np.unique(names.astype(str), return_inverse=True)
-    short = [blake2b(name.encode(), digest_size=12).hexdigest() for name in found.tolist()]
-    digests: Names = np.array(short, dtype=object)[at.ravel()]
-    return digests
-
-
-class Found(NamedTuple):
-    """Logarithms of factor or time with the two parts of their spread, and the level of each."""
-
-    log: Floats
+    mean: Floats
+    base: Floats
     shared: Floats
     own: Floats
-    level: Names
+    here: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """One pooled model, the names of its groups, and the kernels it was fitted on.
+class Pooled:
+    """Effects with their variances for C classes, D devices, F families; NaN: not measured.
 
     Attributes
     ----------
-    kind, device, family, identity : ndarray of str
-        Sorted.
-    residual, times : ndarray, shape (identities,)
-        Mean log error that class and device do not explain, and how often it was measured.
-    repeated : float
-        Share of the variance within a class on a device that is the kernel's own, and comes again
-        when it is measured again.
-    pooled : Pooled
+    mean, ratios : ndarray, shape (4,)
+        Of all classes and its variance, variances between classes and between devices; and
+        variance between families, then ρ², τ², τ_f² in units of h².
+    typical : ndarray, shape (2,)
+        h² of a class not seen and its degrees of freedom.
+    kind, kind_var, scale, own, freedom, slope, slope_var, centre, low, high : ndarray, shape (C,)
+        Effect, h², variance of a kernel's own error, degrees of freedom of both, slope; mean and
+        range of the log sizes.
+    device, device_var : ndarray, shape (D,)
+    family, family_var : ndarray, shape (F,)
+    relative, relative_var : ndarray, shape (C, F)
+        Class in the family, relative to class and device.
+    cell, cell_var : ndarray, shape (C, D)
+        Class on the device, everything included.
+    device_family : ndarray of int, shape (D,)
     """
 
-    kind: NDArray[np.str_]
-    device: NDArray[np.str_]
-    family: NDArray[np.str_]
-    identity: NDArray[np.str_]
-    residual: Floats
-    times: Floats
-    repeated: float
-    pooled: Pooled
+    mean: Floats
+    ratios: Floats
+    typical: Floats
+    kind: Floats
+    kind_var: Floats
+    scale: Floats
+    own: Floats
+    freedom: Floats
+    slope: Floats
+    slope_var: Floats
+    centre: Floats
+    low: Floats
+    high: Floats
+    device: Floats
+    device_var: Floats
+    family: Floats
+    family_var: Floats
+    relative: Floats
+    relative_var: Floats
+    cell: Floats
+    cell_var: Floats
+    device_family: Codes
 
-    @classmethod
-    def fit(
-        cls,
-        y: Floats,
-        size: Floats,
-        weight: Floats,
-        behind: Behind,
-        run: Codes,
-        names: KernelNames,
-    ) -> Part:
-        """Pool the logarithms y of measured kernels."""
-        kinds, kind = _codes(names.kind)
-        devices, device = _codes(names.device)
-        families, family = _codes(names.family)
-        of_device = np.zeros(len(devices), dtype=np.int64)
-        of_device[device] = family
-        n, scatter = behind.n, behind.scatter / behind.n
-        pooled = pool(Observed(y, size, weight, n, scatter, run, kind, device, of_device))
-        said = pooled.predict(kind, device, family, size)
-        off = y - said.mean
-        there = names.identity != ""
-        identities, identity = _codes(names.identity[there])
-        n, scatter = n[there], scatter[there]
-        times = np.bincount(identity, n, len(identities)).astype(np.float64)
-        residual = np.bincount(identity, n * off[there], len(identities)) / np.maximum(times, 1)
-        spread = np.sqrt(pooled.own[kind] + pooled.scale[kind] * pooled.ratios[1])[there]
-        share = _repeated(off[there] / spread, n, scatter / spread**2, identity, times)
-        return cls(kinds, devices, families, identities, residual, times, share, pooled)
-
-    def predict(self, size: Floats, names: KernelNames) -> Found:
-        """Predict kernels of these names and log sizes."""
-        kind, device = _positions(self.kind, names.kind), _positions(self.device, names.device)
-        said = self.pooled.predict(kind, device, _positions(self.family, names.family), size)
-        here = _positions(self.identity, names.identity)
-        exact = here >= 0
-        n = self.times[here] if len(self.times) else np.zeros(len(here))
-        share = np.where(exact, n * self.repeated / (1 + (n - 1) * self.repeated), 0)
-        residual = self.residual[here] if len(self.times) else n
-        # What is left of the kernel's own error once it was seen n times.
-        left = 1 - share * self.repeated
-        shared = (1 - share) ** 2 * said.base + left * said.shared
-        level = np.select(
-            [exact, said.here, device >= 0], ["exact", "class", "device"], "global"
-        ).astype(object)
-        log = said.mean + share * residual
-        return Found(log, np.sqrt(shared), np.sqrt(left * said.own), level)
+    def predict(self, kind: Codes, device: Codes, family: Codes, size: Floats) -> Scatter:
+        """Predict kernels of these groups; -1 is a group that was not measured."""
+        known, there = kind >= 0, device >= 0
+        family = np.where(there, self.device_family[device], family)
+        scale = np.where(known, self.scale[kind], self.typical[0])
+        freedom = np.where(known, self.freedom[kind], self.typical[1])
+        # The normal of the same central 90 % stands for the t of few measurements.
+        few = (stats.t.ppf(0.95, freedom) / NORMAL_90) ** 2
+        own = np.where(known, self.own[kind], self.typical[0] * CONSISTENCY**2) * few
+        scale = scale * few
+        mu, mu_var, kinds, devices = self.mean
+        families, run, cell, relative = self.ratios
+        mean = np.where(known, self.kind[kind], mu)
+        base = np.where(known, self.kind_var[kind], mu_var + kinds)
+        named = family >= 0
+        mean = mean + np.where(there, self.device[device], named * self.family[family])
+        other = devices + np.where(named, self.family_var[family], families)
+        base = base + np.where(there, self.device_var[device], other)
+        both = known & named & np.isfinite(self.relative[kind, family])
+        mean = mean + np.where(both, self.relative[kind, family], 0)
+        base = base + np.where(both, self.relative_var[kind, family], scale * relative)
+        base = base + scale * cell
+        here = known & there & np.isfinite(self.cell[kind, device])
+        mean = np.where(here, self.cell[kind, device], mean)
+        base = np.where(here, self.cell_var[kind, device], base)
+        # Beyond the sizes measured a line is a guess.
+        size = np.clip(size, self.low[kind], self.high[kind]) - self.centre[kind]
+        mean = mean + np.where(known, self.slope[kind] * size, 0)
+        base = base + np.where(known, self.slope_var[kind] * size**2, 0)
+        return Scatter(mean, base, scale * run, own, here)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name."""
-        names = ("kind", "device", "family", "identity")
-        found: dict[str, NDArray[Any]] = {f"name_{name}": getattr(self, name) for name in names}
-        found |= {"residual": self.residual, "times": self.times}
-        found["repeated"] = np.array([self.repeated])
-        return found | {f"pooled_{k}": v for k, v in self.pooled.to_arrays().items()}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Part:
-        """Make it again; InputError names what is missing or cannot be."""
-        names = {}
-        for name in ("kind", "device", "family", "identity"):
-            value = arrays.get(f"name_{name}")
-            _insist(value is not None and value.dtype.kind == "U" and value.ndim == 1, name)
-            assert value is not None
-            _insist(bool((value[1:] > value[:-1]).all()), name)
-            names[name] = value
-        n = len(names["identity"])
-        _insist(all(len(names[name]) for name in ("kind", "device", "family")), "kind")
-        numbers = {}
-        for name, shape in (("residual", n), ("times", n), ("repeated", 1)):
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Pooled:
+        """Make it again from arrays of C classes, D devices and F families.
+
+        Raises
+        ------
+        InputError
+            An array is missing, has another shape or type, or holds what cannot be.
+        """
+        found: dict[str, Any] = {}
+        for name, letters in _SHAPES.items():
+            shape = tuple(sizes[x] if x in sizes else int(x) for x in letters)
             value = arrays.get(name)
-            _insist(value is not None and value.dtype.kind == "f" and value.shape == (shape,), name)
-            assert value is not None
-            _insist(bool(np.isfinite(value).all()), name)
-            numbers[name] = value.astype(np.float64)
-        _insist(bool((numbers["times"] >= 1).all()), "times")
-        repeated = float(numbers["repeated"][0])
-        _insist(0 <= repeated <= 1, "repeated")
-        sizes = {"C": len(names["kind"]), "D": len(names["device"]), "F": len(names["family"])}
-        inner = {k[7:]: v for k, v in arrays.items() if k.startswith("pooled_")}
-        pooled = Pooled.from_arrays(inner, sizes)
-        return cls(
-            **names,
-            residual=numbers["residual"],
-            times=numbers["times"],
-            repeated=repeated,
-            pooled=pooled,
-        )
-
-
-def _insist(fine: bool, name: str) -> None:
-    if not fine:
-        raise InputError(
-            f"array {name!r} of the kernel corrections is missing, has another shape or type, or "
-            "holds what cannot be. Fit and write the corrections again."
-        )
-
-
-def _repeated(z: Floats, n: Codes, scatter: Floats, identity: Codes, times: Floats) -> float:
-    """Share of the variance that comes again, from what repetitions leave of it; shrunken.
-
-    Not from their correlation: a few kernels far from their class would claim that all are exact.
-    """
-    mean = np.bincount(identity, n * z, len(times)) / np.maximum(times, 1)
-    left = (n * np.minimum((z - mean[identity]) ** 2 + scatter, 16)).sum()
-    known = (times - 1).sum()
-    noise = (left + (1 - _REPEATED) * _REPEATED_KERNELS) / (known + _REPEATED_KERNELS)
-    return float(np.clip(1 - noise, 0, 1))
-
-
-def _codes(names: Names) -> tuple[NDArray[np.str_], Codes]:
-    found, codes = np.unique(names.astype(str), return_inverse=True)
-    return found, codes.ravel()
-
-
-def _positions(known: NDArray[np.str_], names: Names) -> Codes:
-    """Return where each name is among those known (sorted); -1 where it is not."""
-    if not len(known):
-        return np.full(len(names), -1)
-    texts = names.astype(str)
-    at = np.minimum(np.searchsorted(known, texts), len(known) - 1)
-    # No name is a name only where nothing else was seen.
-    nameless = (texts == "") & (known[-1] != "")
-    return np.where((known[at] == texts) & ~nameless, at, -1)
+            kinds = "iu" if name == "device_family" else "f"
+            if value is None or value.dtype.kind not in kinds or value.shape != shape:
+                got = "none" if value is None else f"{value.dtype} of shape {value.shape}"
+                raise InputError(
+                    f"array {name!r} of the kernel corrections must be "
+                    f"{'integers' if kinds == 'iu' else 'floats'} of shape {shape}, got {got}. "
+                    "Fit and write the corrections again."
+                )
+            bad = np.isinf(value) if name in _MAY_BE_NAN else ~np.isfinite(value)
+            if name.endswith("_var") or name in _NOT_NEGATIVE:
+                bad |= value < 0
+            if name == "device_family":
+                bad |= (value < 0) | (value >= sizes["F"])
+            if bad.any():
+                raise InputError(
+                    f"array {name!r} of the kernel corrections holds {value[bad][0]}, which "
+                    "cannot be. Fit and write the corrections again."
+                )
+            found[name] = value.astype(np.int64 if kinds == "iu" else np.float64)
+        return cls(**found)
 
 
 # Partial pooling of logarithms: kernels in runs, runs in classes on devices, and what they share.
@@ -379,10 +321,7 @@ class _Fit:
         self._slopes(weight, total, seen.size - size[self.run])
         y = seen.y - self.slope[kind] * (seen.size - self.centre[kind])
         self.level = _Level(
-            total,
-            _sums(self.run, weight * y) / total,
-            np.zeros(len(total)),
-            np.zeros(len(total)),
+            total, _sums(self.run, weight * y) / total, np.zeros(len(total)), np.zeros(len(total))
         )
         within = _sums(self.run, weight * ((y - self.level.mean[self.run]) ** 2 + seen.scatter))
         self.level = self.level._replace(scatter=within)

@@ -13,19 +13,15 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import TASKS, PortableModel, Task
-from errcomp.calibration.modelfile.arrays import describe
+from errcomp.calibration.estimators import estimators
+from errcomp.calibration.modelfile.container import describe
 from errcomp.errors import InputError, describe_names
 from errcomp.tables.units import SECONDS
 
-__all__ = ["KINDS", "FeatureRange", "Member", "ModelContent", "plain_json", "portable"]
-
-#: The class that makes a member of each kind again.
-KINDS = {
-    "hierarchical": ("errcomp.calibration.estimators.hierarchical", "HierarchicalModel"),
+#: Beside the estimators: kind of a member of a model file, and the class that makes it again.
+_PARTS = {
     "kernel-correction": ("errcomp.calibration.kernels", "KernelCorrection"),
-    "linear": ("errcomp.calibration.estimators.linear", "LinearModel"),
-    "training": ("errcomp.calibration.training", "Training"),
-    "trees": ("errcomp.calibration.estimators.trees", "TreeModel"),
+    "training": ("errcomp.calibration.fitted", "Training"),
 }
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}(?:\.[A-Za-z0-9_]{1,64})?")
@@ -33,6 +29,17 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DEEPEST = 32
 _LARGEST_INTEGER = 2**63
+
+
+def kinds() -> dict[str, tuple[str, str]]:
+    """Return every kind of member with module and name of the class that makes it again."""
+    stored = [one.stored for one in estimators().values() if one.stored is not None]
+    found = _PARTS | {kind: (module, name) for kind, module, name in stored}
+    return dict(sorted(found.items()))
+
+
+#: Every kind of member, with module and name of the class that makes it again.
+KINDS = kinds()
 
 
 def portable(kind: str) -> type[PortableModel]:
@@ -52,7 +59,7 @@ def portable(kind: str) -> type[PortableModel]:
 kernel-correction, linear, training, trees. If a newer errcomp wrote it, upgrade.
     """
     _check_kind(kind)
-    module, name = KINDS[kind]
+    module, name = kinds()[kind]
     found: type[PortableModel] = getattr(import_module(module), name)
     return found
 
@@ -86,7 +93,7 @@ class Member:
     name : str
         Letters, digits and ``_``; unique in the file.
     kind : str
-        One of `KINDS`.
+        One of `kinds`.
     meta : mapping
         What JSON can hold.
     arrays : mapping of str to ndarray
@@ -357,9 +364,9 @@ def _check_arrays(where: str, member: Member) -> None:
 
 
 def _check_kind(kind: Any) -> None:
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in kinds():
         raise InputError(
-            f"no kind of model {repr(kind)[:80]}. Kinds: {', '.join(KINDS)}. "
+            f"no kind of model {repr(kind)[:80]}. Kinds: {', '.join(kinds())}. "
             "If a newer errcomp wrote it, upgrade."
         )
 

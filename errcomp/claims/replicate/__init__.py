@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from errcomp.claims.replicate.results import STATUSES, Cell, Replication, Status
+from errcomp.claims.replicate.judging import STATUSES, Cell, Replication, Status
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,20 +89,20 @@ configurations pooled (11)'
 
 def _parts() -> Mapping[str, Callable[[Source], Iterator[Cell]]]:
     """Return what recomputes each table of the dataset."""
-    from errcomp.claims.replicate import coverage, judgements, levels, neusight, runs, timeloop
+    from errcomp.claims.replicate import judgements, neusight, runs
 
     return {
         "tools": judgements.tools,
-        "table3_suite": coverage.table3,
+        "table3_suite": judgements.table3,
         "table4_accuracy": judgements.table4,
         "table6_neusight": neusight.table6,
         "table7_astrasim": runs.table7,
         "table8_vidur": runs.table8,
-        "table9_coverage": coverage.table9_coverage,
-        "table9_totals": coverage.table9_totals,
+        "table9_coverage": judgements.table9_coverage,
+        "table9_totals": judgements.table9_totals,
         "table10_cross_tool": judgements.table10,
         "table11_12_deployment": judgements.table11_12,
-        "error_by_level": levels.error_by_level,
+        "error_by_level": neusight.error_by_level,
         "text_neusight": neusight.text,
-        "timeloop_resnet50_conv1": timeloop.timeloop,
+        "timeloop_resnet50_conv1": runs.timeloop,
     }

@@ -1,8 +1,453 @@
-"""Search for the subset and the rule behind a published figure."""
+"""Search for the subset of the rows and the rule that give a published figure."""
 
 from __future__ import annotations
 
-from errcomp.claims.search.results import Match, SearchResult
-from errcomp.claims.search.search import search_claim
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.claims.printed import Printed, parse_printed
+from errcomp.claims.search.chance import FACTOR, NEAREST, Chance, expected_matches
+from errcomp.claims.search.keys import BITS, Configurations, Factor, choose_factors, join
+from errcomp.claims.search.lattice import build_lattice
+from errcomp.claims.search.rules import Rule, contains, evaluate, rules_for
+from errcomp.claims.search.scan import Candidates, Table
+from errcomp.claims.search.scan import scan as scan_subsets
+from errcomp.errors import InputError, describe_rows
+from errcomp.metrics.intervals import check_options
+from errcomp.report.shown import Shown
+from errcomp.results import format_fraction, format_number
+from errcomp.tables import Pairs
+from errcomp.tables.table import sort_key
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from errcomp.report.model import Report
 
 __all__ = ["Match", "SearchResult", "search_claim"]
+
+#: Expected matches of an unrelated figure below which a coincidence no longer explains a match.
+RARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A subset of the rows and a rule that reproduce the published figures.
+
+    Attributes
+    ----------
+    where : dict of str to list
+        The subset: key to the values that it has.
+    aggregation, denominator, reading : str
+        The rule, as in ``errcomp.claims.search.rules``.
+    n : int
+        Configurations in the subset.
+    values : dict of str to float
+        The recomputed figure of each tool, a fraction.
+    description : str
+        Subset and rule in words.
+    complexity : float
+        Length of the description in bits, see ``search_claim``.
+    expected_by_chance : float
+        How many matches as simple as this unrelated figures would have on average, if they were
+        as near to those of the whole table. It is an upper bound of the probability that they have
+        any.
+    standard_error : float
+        Of ``expected_by_chance``, from sampling; 0 where everything was counted.
+    found : int
+        How many matches as simple as this (subsets and rules) there are.
+    equivalents : int
+        Other descriptions that select the same rows.
+    also : tuple of str
+        Other rules under which the same rows reproduce the figures, as far as they are among the
+        simplest matches, which are kept.
+    """
+
+    where: dict[str, list[Any]]
+    aggregation: str
+    denominator: str
+    reading: str
+    n: int
+    values: dict[str, float]
+    description: str
+    complexity: float
+    expected_by_chance: float
+    standard_error: float
+    found: int
+    equivalents: int
+    also: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        figures = ", ".join(
+            f"{name} {format_fraction(value)}".strip() for name, value in self.values.items()
+        )
+        return f"{figures}: {self.description}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; fractions, not percent."""
+        return {**asdict(self), "also": list(self.also)}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult(Shown):
+    """What reproduces the published figures, simplest first, and what was searched.
+
+    Attributes
+    ----------
+    figures : dict of str to Printed
+        The published figures as they were read.
+    matches : tuple of Match
+        Different subsets, simplest first; among equally simple ones the largest first.
+    searched : dict
+        ``configurations`` and ``left_out`` (rows of a tool without counterpart), ``dropped`` (rows
+        left out when the table was read); ``keys`` with their numbers of values, ``derived`` (key
+        to the key that it is a function of) and ``unused`` (column to the reason); distinct
+        ``subsets``, the ``descriptions`` of them, ``rules``, ``rules_left_out`` and
+        ``combinations`` of subset and rule; whether the search was ``complete``, else ``bounds``
+        (key to the most values listed or left out, 0 where it was given up); ``by_complexity``
+        (matches found and expected up to whole bits), and the ``null`` behind it with its ``seed``.
+    """
+
+    figures: Mapping[str, Printed]
+    matches: tuple[Match, ...]
+    searched: Mapping[str, Any]
+
+    def view(self, source: str = "", in_first: Mapping[str, int] | None = None) -> Report:
+        """Return what people see of it; ``in_first`` counts rows of the first subset by tool."""
+        from errcomp.claims.view.search import search_view
+
+        return search_view(self, source, in_first)
+
+    @property
+    def conclusion(self) -> str:
+        """One or two sentences: what was found, and whether a coincidence would explain it."""
+        scope = f"{self.searched['subsets']:,} subsets under {self.searched['rules']} rules"
+        if not self.searched["complete"]:
+            scope += " (bounded, not all that could be named)"
+        if not self.matches:
+            total = self.searched["by_complexity"][-1]["expected"]
+            return (
+                f"None of {scope} reproduces the figure; an unrelated figure of this size and "
+                f"precision would have {format_number(total, 2)} matches on average."
+            )
+        best = self.matches[0]
+        verdict = "a coincidence is a sufficient explanation"
+        if best.expected_by_chance < RARE:
+            verdict = "a coincidence is not a sufficient explanation"
+        elif best.expected_by_chance < 1:
+            verdict = "a coincidence cannot be ruled out"
+        return (
+            f"Searched {scope}. Simplest match: {best}. As simple as that: {best.found} "
+            f"{'match' if best.found == 1 else 'matches'}, where "
+            f"{format_number(best.expected_by_chance, 2)} are expected by chance: {verdict}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: ``figures``, ``matches`` (best first), ``searched``."""
+        return {
+            "figures": {
+                name: {"text": f.text, "value": f.value, "low": f.low, "high": _finite(f.high)}
+                for name, f in self.figures.items()
+            },
+            "matches": [match.to_dict() for match in self.matches],
+            "searched": dict(self.searched),
+            "conclusion": self.conclusion,
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
+
+
+_KEEP = 10_000  # of those that pass the screen, to be computed again
+_EFFORT = 2_000_000  # rows to go through for that
+#: Beyond this factor above or below 1 the square of a relative error, or its sum, may overflow.
+_LARGEST = 1e75
+
+
+def search_claim(
+    pairs: Any,
+    figures: Mapping[str, str | float],
+    *,
+    keys: str | Sequence[str] | None = None,
+    tool_key: str = "tool",
+    top: int = 20,
+    max_values: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> SearchResult:
+    r"""Find the subsets of the rows and the rules that reproduce published figures.
+
+    A subset is a conjunction over keys of unions of values (device is H100, model is A or B). A
+    rule is an aggregation, a denominator and a reading of the word (see
+    ``errcomp.claims.search.rules``). A match gives, for every tool named, a number that is printed
+    like the figure published. Several figures must come from the same configurations and the same
+    rule. Each match reported was computed again from its definition on the rows it names.
+
+    .. math:: \text{complexity} = \sum_{\text{keys used}}
+              \Bigl(2 + k + \log_2 \tbinom{v}{k}\Bigr) + \text{bits of the rule}
+
+    Definition: complexity is a description length in bits, where k of the v values of a key are
+    listed (or left out, if that is shorter); the plain mean of errors relative to the measurement
+    costs nothing. Matches are ordered by complexity, then by the number of configurations. Where
+    several descriptions select the same rows, the shortest counts. ``expected_by_chance`` is the
+    number of matches as simple as this that unrelated figures would have, printed with the same
+    digits and as near to those of the whole table (see ``errcomp.claims.search.chance``).
+
+    Misleads where a single figure with few digits is asked for: it has matches by the thousand, and
+    the simplest need not be what its authors did. Compare ``found`` with ``expected_by_chance``.
+
+    Parameters
+    ----------
+    pairs : Pairs, dataframe or mapping of columns
+        Rows of one or several tools.
+    figures : mapping of str to str or float
+        Tool to its figure as printed: ``"2.3%"``, ``"<5%"``, ``"5–10%"``, ``"0.0587"``. The digits
+        say how exactly it must be met. Without a tool column any one name will do.
+    keys : str or sequence of str, optional
+        Columns to search; all that are keys if not given. Columns that are functions of another
+        one (vendor of a device) give it shorter descriptions.
+    tool_key : str
+        The column that says which tool a row is of.
+    top : int
+        How many matches to return.
+    max_values : int, optional
+        Bound on the number of values in a union (or left out of it). Without it, all unions are
+        searched if that can be done in seconds, else a bound is set; ``searched`` says which.
+    seed : int
+        For the sample behind ``expected_by_chance``.
+    progress : callable, optional
+        Called with the number of subsets screened and their total.
+
+    Returns
+    -------
+    SearchResult
+
+    Raises
+    ------
+    InputError
+        A figure cannot be read or is negative, a tool or key does not exist, the tools share no
+        configuration, the seed is negative, or a number is too large or too small to be squared and
+        summed.
+
+    References
+    ----------
+    Rissanen (1978), "Modeling by shortest data description", Automatica 14(5), for ranking
+    explanations by the length of their description.
+
+    Examples
+    --------
+    >>> pairs = Pairs({
+    ...     "device": ["A", "A", "B", "B"],
+    ...     "measured": [100.0, 100.0, 100.0, 100.0],
+    ...     "predicted": [101.0, 103.0, 110.0, 125.0],
+    ... })
+    >>> best = search_claim(pairs, {"": "2.0%"}).matches[0]
+    >>> best.where, best.aggregation, best.n, best.values
+    ({'device': ['A']}, 'mean', 2, {'': 0.02})
+    """
+    printed = _read(figures)
+    if top < 1:
+        raise InputError(f"top must be at least 1, got {top}")
+    check_options(seed=seed)
+    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    _check_range(table)
+    configurations = join(table, list(printed), tool_key)
+    wanted_keys = [keys] if isinstance(keys, str) else keys
+    factors, unused = choose_factors(configurations, wanted_keys, max_values)
+    lattice = build_lattice(factors, configurations.n)
+    wanted = list(printed.values())
+    rules = rules_for(wanted)
+    sums = Table(configurations, lattice, rules)
+    keep = max(20 * top, min(_KEEP, _EFFORT // configurations.n))
+    # Independent of each other, and much of both runs outside of Python.
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(expected_matches, sums, wanted, np.random.default_rng(seed))
+        candidates = scan_subsets(sums, wanted, keep=keep, progress=progress)
+        chance = pending.result()
+    verified = _verify(sums, wanted, candidates)
+    found = np.bincount(candidates.complexity[verified], minlength=1).cumsum()
+    matches = _matches(sums, printed, candidates, verified, found, chance, top)
+    searched = _searched(sums, factors, unused, int(chance.subsets.sum()), seed)
+    searched["rules_left_out"] = sorted(map(_rule_words, set(rules) - set(sums.rules)))
+    searched["dropped"] = [dropped.to_dict() for dropped in table.dropped]
+    searched["by_complexity"] = _by_complexity(found, chance, candidates.kept_up_to)
+    return SearchResult(printed, tuple(matches), searched)
+
+
+def _check_range(pairs: Pairs) -> None:
+    for name in ("predicted", "measured"):
+        values = getattr(pairs, name)
+        size = np.abs(values)
+        bad = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
+        if bad.any():
+            raise InputError(
+                f"{name} must lie between {1 / _LARGEST:.0e} and {_LARGEST:.0e} for a search, got "
+                f"{values[bad][0]:g} in {describe_rows(pairs.rows[bad].tolist())}. Check the unit, "
+                "or leave such rows out."
+            )
+
+
+def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
+    if not isinstance(figures, Mapping):
+        raise InputError(
+            f"figures must map a tool to its figure, got {type(figures).__name__}. "
+            'Write {"neusight": "2.3%"}, or {"": "2.3%"} where the table is of one tool.'
+        )
+    if not figures:
+        raise InputError('no figure to search for. Give tool and figure, e.g. {"neusight": "2.3%"}')
+    for name, text in figures.items():
+        if not isinstance(text, str | int | float):
+            raise InputError(f'figure of {name!r} must be a text such as "2.3%", got {text!r}')
+    found = {name: parse_printed(text) for name, text in figures.items()}
+    for name, figure in found.items():
+        if figure.high <= 0 or (figure.low if figure.value is None else figure.value) < 0:
+            raise InputError(f"figure of {name!r} must not be negative, got {figure.text!r}")
+    return found
+
+
+def _verify(table: Table, figures: Sequence[Printed], candidates: Candidates) -> NDArray[np.int64]:
+    """Positions of the candidates that match, simplest first, large ones first."""
+    good = np.ones(len(candidates.rule), dtype=bool)
+    for index in np.unique(candidates.rule):
+        rule, at = table.rules[index], np.flatnonzero(candidates.rule == index)
+        for tool, figure in enumerate(figures):
+            subsets = candidates.subsets.part(at)
+            values = table.evaluate(tool, subsets, [rule.family])[rule.family]
+            good[at] &= contains(figure, rule.read(values))
+    position = np.flatnonzero(good)
+    n = table.count(candidates.subsets.part(position))
+    order = np.lexsort((candidates.rule[position], -n, candidates.complexity[position]))
+    return position[order]
+
+
+def _matches(
+    table: Table,
+    figures: Mapping[str, Printed],
+    candidates: Candidates,
+    verified: NDArray[np.int64],
+    found: NDArray[np.int64],
+    chance: Chance,
+    top: int,
+) -> list[Match]:
+    by_rows: dict[tuple[int, int], list[int]] = {}
+    for i in verified.tolist():
+        subset = (int(candidates.subsets.rows[i]), int(candidates.subsets.values[i]))
+        by_rows.setdefault(subset, []).append(i)
+    matches: list[Match] = []
+    for same in by_rows.values():
+        match = _match(table, figures, candidates, same, found, chance)
+        matches += [] if match is None else [match]
+        if len(matches) == top:
+            break
+    return matches
+
+
+def _match(
+    table: Table,
+    figures: Mapping[str, Printed],
+    candidates: Candidates,
+    same: list[int],
+    found: NDArray[np.int64],
+    chance: Chance,
+) -> Match | None:
+    """Describe a subset, and compute its figures from their definition on the rows named."""
+    first, lattice = same[0], table.lattice
+    values = int(candidates.subsets.values[first])
+    naming, descriptions = lattice.describe(int(candidates.subsets.rows[first]), values)
+    rule = table.rules[candidates.rule[first]]
+    c = table.configurations
+    inside = np.ones(c.n, dtype=bool)
+    for key, wanted in naming.where:
+        inside &= np.asarray([value in wanted for value in c.columns[key]])
+    computed = {
+        name: evaluate(rule, predicted=c.predicted[t, inside], measured=c.measured[t, inside])
+        for t, name in enumerate(c.names)
+    }
+    # The definition has the last word, should sums differ from it by more than rounding.
+    if not all(contains(figures[name], np.array(value)) for name, value in computed.items()):
+        return None
+    n, cost = int(inside.sum()), int(candidates.complexity[first])
+    expected, error = chance.up_to(cost)
+    return Match(
+        where={key: list(wanted) for key, wanted in naming.where},
+        aggregation=rule.aggregation,
+        denominator=rule.denominator,
+        reading=rule.reading,
+        n=n,
+        values=computed,
+        description=f"{_rule_words(rule)}, {_where_words(c, naming.where)}, n={n}",
+        complexity=cost / BITS,
+        expected_by_chance=expected,
+        standard_error=error,
+        found=int(found[cost]),
+        equivalents=descriptions - 1,
+        also=tuple(_rule_words(table.rules[candidates.rule[i]]) for i in same[1:]),
+    )
+
+
+def _rule_words(rule: Rule) -> str:
+    words = rule.aggregation
+    if rule.denominator not in ("measured", ""):
+        words += (
+            f", relative to {'the ' if rule.denominator != 'predicted' else ''}{rule.denominator}"
+        )
+    return f"100 % minus {words}" if rule.reading == "100 - error" else words
+
+
+def _where_words(table: Configurations, where: Sequence[tuple[str, tuple[Any, ...]]]) -> str:
+    """Name a subset in words, the values left out where they are fewer."""
+    parts = []
+    for key, wanted in where:
+        others = sorted({v for v in table.columns[key] if v not in wanted}, key=sort_key)
+        if len(others) < len(wanted):
+            parts.append(f"{key} other than {' and '.join(map(str, others))}")
+        else:
+            parts.append(f"{key} {' or '.join(map(str, wanted))}")
+    return ", ".join(parts) or "all configurations"
+
+
+def _searched(
+    table: Table, factors: Sequence[Factor], unused: Mapping[str, str], subsets: int, seed: int
+) -> dict[str, Any]:
+    lattice = table.lattice
+    return {
+        "configurations": table.configurations.n,
+        "left_out": dict(table.configurations.left_out),
+        "keys": {f.name: len(f.values) for f in factors},
+        "derived": {d.name: f.name for f in factors for d in f.derived},
+        "unused": dict(unused),
+        "subsets": subsets,
+        "descriptions": lattice.descriptions,
+        "rules": len(table.rules),
+        "combinations": subsets * len(table.rules),
+        "complete": all(f.complete for f in factors),
+        "bounds": {f.name: f.listed for f in factors if not f.complete},
+        "null": "figures of the same digits, as near to what the whole table gives as those "
+        f"published (within {NEAREST:g} to {FACTOR:g} times of it, independent of each other or "
+        "together: the law with the most matches); subsets sampled where there are many",
+        "seed": seed,
+    }
+
+
+def _by_complexity(
+    found: NDArray[np.int64], chance: Chance, kept_up_to: int
+) -> list[dict[str, Any]]:
+    """Cumulative counts, for whole bits; None where not all that passed the screen was kept."""
+    rows = []
+    for cost in range(0, len(chance.expected) + BITS, BITS):
+        expected, error = chance.up_to(cost)
+        known = cost <= kept_up_to
+        rows.append(
+            {
+                "complexity": cost // BITS,
+                "found": int(found[min(cost, len(found) - 1)]) if known else None,
+                "expected": expected,
+                "standard_error": error,
+            }
+        )
+    return rows

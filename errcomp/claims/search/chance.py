@@ -1,10 +1,10 @@
 r"""How many matches an unrelated figure would have.
 
 The null hypothesis: the published figure :math:`T` has nothing to do with the data, but is as near
-to what the whole table gives as it is (see ``errcomp.claims.search.null`` for the laws it may be
-drawn from), and is printed with the same digits. For figures drawn independently of each other, a
-subset and rule with the value :math:`v` then matches with the product of the probabilities
-:math:`p(v)` that :math:`T` falls into the rounding interval of :math:`v`, so that
+to what the whole table gives as it is (see below for the laws that it may be drawn from), and is
+printed with the same digits. For figures drawn independently of each other, a subset and rule with
+the value :math:`v` then matches with the product of the probabilities :math:`p(v)` that :math:`T`
+falls into the rounding interval of :math:`v`, so that
 
 .. math:: \mathrm{E}[\text{matches of complexity} \le c]
           = \max_{\text{laws}} \sum_{\text{subset, rule: complexity} \le c} \;
@@ -15,29 +15,47 @@ with the same probability, Horvitz-Thompson weights); the others are summed in f
 inequality, the probability that an unrelated figure has any match of complexity up to :math:`c` is
 at most that sum, however much subsets overlap and however much the values of the tools move
 together.
+
+**The laws.** The place of a figure is the logarithm of its size; a figure between 50 % and 100 % is
+read as a distance from 100 %. An unrelated figure need not be far from the data: authors who ran
+something else with the same tool are likely to print a figure near what the whole table gives, and
+that is where most subsets have their values, too.
+So a law is flat over a window that starts at the value :math:`c` of the whole table under a plain
+rule (mean, median, correlation, …) and ends beyond the published figure :math:`T`,
+
+.. math:: [c, c + w] \text{ or } [c - w, c], \qquad w \ge |T - c|,
+
+with widths :math:`w` from a factor of 1.02 to a factor of 2, and on both sides of :math:`c` for a
+figure within the smallest of them. Any law with its mode at :math:`c` that falls off on both sides,
+evenly or not, is a mixture of such windows (Khintchine 1938). What holds for the window under which
+matches are the most frequent holds for that law, whatever its width. Further from the whole table
+than a factor of 2, the window is a factor of 2 around the figure itself.
+
+Figures of several tools are drawn independently of each other. Where all of them are within the
+smallest width they are also drawn together, at one factor from the whole table: hard runs are hard
+for all tools, and one figure then says where the others are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from errcomp.claims.printed import Printed
+from errcomp.claims.printed import Printed, tolerance
 from errcomp.claims.search.keys import BITS
 from errcomp.claims.search.lattice import NEVER, Block
-from errcomp.claims.search.null import Null, nulls, places
-from errcomp.claims.search.subsets import Subsets, Table
+from errcomp.claims.search.rules import Rule, evaluate
+from errcomp.claims.search.scan import Subsets, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     _Met = tuple[NDArray[np.int64], Floats]  # subsets, and from where to where for each tool
-
-__all__ = ["Chance", "expected_matches"]
 
 _SAMPLE = 2_000  # subsets, on average, from each step of complexity (one bit) with many
 _FULL = 5  # times the sample: steps with fewer subsets are summed in full
@@ -186,3 +204,205 @@ def _add(
         squares = weights * (weights - 1) * so_far**2
         variance += np.bincount(costs + extra, weights=squares - previous, minlength=len(variance))
         previous = squares
+
+
+# Where an unrelated figure would lie: the laws that figures are drawn from (see above).
+
+
+#: Figures are drawn up to this factor from the whole table, or from the one that was published.
+FACTOR = 2.0
+#: The narrowest law: figures drawn nearer to the whole table than this are the whole table's.
+NEAREST = 1.02
+_WIDTHS = np.geomspace(math.log(NEAREST), math.log(FACTOR), 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An interval of places over which figures are drawn evenly."""
+
+    low: float
+    high: float
+
+    def share(self, start: Floats, stop: Floats) -> Floats:
+        """Return the probability of drawing a place between ``start`` and ``stop``."""
+        inside = np.minimum(stop, self.high) - np.maximum(start, self.low)
+        found: Floats = np.maximum(inside, 0) / (self.high - self.low)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """A law of unrelated figures: a window for each, and whether they move together in them."""
+
+    windows: tuple[Window, ...]
+    together: bool = False
+
+    def probability(self, spans: Floats) -> Floats:
+        """Return the probability of meeting values at these places.
+
+        Parameters
+        ----------
+        spans : ndarray, shape (tools, 2, m)
+            For each figure, from where to where it would have to be.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
+        if self.together:
+            centres = np.array([window.low + window.high for window in self.windows]) / 2
+            offsets = spans - centres[:, None, None]
+            half = (self.windows[0].high - self.windows[0].low) / 2
+            return Window(-half, half).share(offsets[:, 0].max(axis=0), offsets[:, 1].min(axis=0))
+        found = np.ones(spans.shape[2])
+        for window, span in zip(self.windows, spans, strict=True):
+            found *= window.share(*span)
+        return found
+
+
+def places(figure: Printed, values: Floats) -> tuple[Floats, Floats]:
+    """Find the places at which a figure of this kind and precision would be met by each value.
+
+    Parameters
+    ----------
+    figure : Printed
+        The published figure.
+    values : ndarray, shape (m,)
+        Values that could be behind a figure, as fractions; NaN is met by none.
+
+    Returns
+    -------
+    start, stop : ndarray, shape (m,)
+        Natural logarithms.
+
+    Examples
+    --------
+    >>> from errcomp.claims.printed import parse_printed
+    >>> start, stop = places(parse_printed("2.3%"), np.array([0.0601]))
+    >>> np.exp(start).round(4), np.exp(stop).round(4)
+    (array([0.0595]), array([0.0605]))
+    """
+    if figure.kind == "value" and figure.low > 0:
+        width = figure.high - figure.low
+        # All values in one rounding interval are printed alike.
+        steps = np.floor((values - figure.low + tolerance(figure)) / width)
+        start = figure.low + steps * width
+        stop = start + width
+        if _is_distance(figure):
+            start, stop = 1 - stop, 1 - start
+        return _log(start), _log(stop)
+    low, high = _ends(figure)
+    at = _log(1 - values if _is_distance(figure) else values)
+    # The ends of a range are multiplied by the same random factor.
+    if low > 0 and high < math.inf:
+        half = math.log(high / low) / 2
+        return at - half, at + half
+    never = np.where(np.isnan(values), np.nan, math.inf)
+    if low > 0:
+        return -never, at
+    return (at, never) if high < math.inf else (-never, never)
+
+
+def around(figure: Printed) -> Window:
+    """Return the window of a factor of 2 around the figure itself."""
+    low, high = _ends(figure)
+    if figure.kind == "value" and figure.low > 0:
+        centre = math.log((low + high) / 2)
+    else:
+        start, stop = _extent(figure)
+        centre = (start + stop) / 2
+    return Window(centre - math.log(FACTOR), centre + math.log(FACTOR))
+
+
+def nulls(table: Table, figures: Sequence[Printed]) -> list[Null]:
+    """List the laws that unrelated figures may be drawn from, the widest around them first.
+
+    Parameters
+    ----------
+    table : Table
+        The rows, and the rules of the search.
+    figures : sequence of Printed
+        One for each tool of the table.
+
+    Returns
+    -------
+    list of Null
+    """
+    c = table.configurations
+    found = {Null(tuple(around(figure) for figure in figures)): None}
+    for rule in table.rules:
+        if not _is_plain(rule):
+            continue
+        centres = [
+            _place(figure, evaluate(rule, predicted=c.predicted[t], measured=c.measured[t]))
+            for t, figure in enumerate(figures)
+        ]
+        both = list(zip(figures, centres, strict=True))
+        for level in range(len(_WIDTHS)):
+            # A figure that is far from the whole table stays so at all widths.
+            found[Null(tuple(_window(figure, centre, level) for figure, centre in both))] = None
+        if len(both) > 1 and all(
+            _distance(figure, centre) <= _WIDTHS[0] for figure, centre in both
+        ):
+            narrowest = tuple(_window(figure, centre, 0) for figure, centre in both)
+            found[Null(narrowest, together=True)] = None
+    return list(found)
+
+
+def _is_plain(rule: Rule) -> bool:
+    """Whether it summarises a whole table as authors do; means of rounded errors differ little."""
+    return rule.denominator in ("measured", "") and not rule.aggregation.startswith("mean of")
+
+
+def _window(figure: Printed, centre: float, level: int) -> Window:
+    """Return the window of this width, or of the first that reaches the figure."""
+    distance = _distance(figure, centre)
+    if distance > _WIDTHS[-1]:
+        return around(figure)
+    width = float(_WIDTHS[max(level, int(np.searchsorted(_WIDTHS, distance)))])
+    if distance <= _WIDTHS[0]:
+        return Window(centre - width, centre + width)
+    above = _extent(figure)[0] > centre
+    return Window(centre, centre + width) if above else Window(centre - width, centre)
+
+
+def _distance(figure: Printed, centre: float) -> float:
+    """Return how far the nearer end of the figure is; infinitely far if there is no centre."""
+    start, stop = _extent(figure)
+    return math.inf if math.isnan(centre) else max(0.0, start - centre, centre - stop)
+
+
+def _extent(figure: Printed) -> tuple[float, float]:
+    """Return the places that the figure itself takes up; a bound is at one place."""
+    low, high = _ends(figure)
+    if high == math.inf:
+        high = low
+    elif low <= 0:
+        low = high
+    return (math.log(low), math.log(high)) if low > 0 else (0.0, 0.0)
+
+
+def _ends(figure: Printed) -> tuple[float, float]:
+    """Return the ends of the figure, as distances from 100 % if it is read so; 0 or inf if none."""
+    low, high = max(figure.low, 0.0), figure.high
+    if _is_distance(figure):
+        return (1 - high if high < math.inf else 0.0), (1 - low if low > 0 else math.inf)
+    return low, high
+
+
+def _is_distance(figure: Printed) -> bool:
+    ends = [end for end in (figure.low, figure.high) if 0 < end < math.inf]
+    return bool(ends) and all(0.5 < end < 1 for end in ends)
+
+
+def _place(figure: Printed, value: float) -> float:
+    size = 1 - value if _is_distance(figure) else value
+    # Rules often agree but for the last bits: they make one law.
+    return round(math.log(size), 9) if size > 0 else math.nan
+
+
+def _log(sizes: Floats) -> Floats:
+    """Return the logarithm, infinitely low for what is not positive."""
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(np.maximum(sizes, 0))
+    return found

@@ -10,19 +10,18 @@ distinct ``r``; together they form blocks, matrices of subsets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.claims.search.bits import as_matrix, distinct, pack, unpack
 from errcomp.claims.search.keys import MOST_COMPLETE, Factor, Naming
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Block", "Lattice", "build_lattice"]
+    Words = NDArray[np.uint64]
 
 NEVER = 20_000  # the cost of what cannot be described; two of them still fit 16 bits
 _MOST_OPTIONS = 4_096  # unions of one key
@@ -272,3 +271,52 @@ def _split(factors: list[Factor], n: int) -> tuple[Factor, list[Factor]]:
         if len(factor.values) <= MOST_COMPLETE:
             return factor, factors[:i] + factors[i + 1 :]
     return Factor("", [None], np.zeros(n, dtype=np.int64), 1), factors
+
+
+# Sets of small numbers as bits: many sets at once, in 64-bit words.
+
+
+def as_matrix(masks: Sequence[int], size: int) -> NDArray[np.bool_]:
+    """Turn bit masks, as long as they may be, into a boolean matrix with ``size`` columns.
+
+    Examples
+    --------
+    >>> as_matrix([0b01, 0b10], 2).astype(int).tolist()
+    [[1, 0], [0, 1]]
+    """
+    width = -(-size // 8)
+    raw = b"".join(mask.to_bytes(width, "little") for mask in masks)
+    octets = np.frombuffer(raw, dtype=np.uint8).reshape(len(masks), width)
+    return np.unpackbits(octets, axis=1, count=size, bitorder="little").astype(bool)
+
+
+def pack(sets: NDArray[np.bool_]) -> Words:
+    """Pack the rows of a boolean matrix into words, shape (rows, words)."""
+    octets = np.packbits(sets, axis=1)
+    wide = np.zeros((len(sets), -(-octets.shape[1] // 8) * 8), dtype=np.uint8)
+    wide[:, : octets.shape[1]] = octets
+    return wide.view(np.uint64)
+
+
+def unpack(words: Words, size: int) -> NDArray[np.bool_]:
+    """Undo ``pack``."""
+    octets = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=size).astype(bool)
+
+
+def distinct(words: Words, costs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Index of the cheapest of each group of equal rows, and the group that each row is in.
+
+    Examples
+    --------
+    >>> words = np.array([[7], [5], [7]], dtype=np.uint64)
+    >>> [part.tolist() for part in distinct(words, np.array([3, 1, 2]))]
+    [[1, 2], [1, 0, 1]]
+    """
+    order = np.lexsort((costs, *words.T))
+    ordered = words[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(new) - 1
+    return order[new], group

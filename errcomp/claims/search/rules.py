@@ -41,25 +41,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
-from errcomp.claims.printed import Printed
+from errcomp.claims.printed import Printed, tolerance
 from errcomp.claims.search.keys import BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-__all__ = [
-    "DENOMINATORS",
-    "FAMILIES",
-    "RULES",
-    "Family",
-    "Rule",
-    "Sums",
-    "evaluate",
-    "rows_for",
-    "rules_for",
-]
 
 DENOMINATORS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "measured": lambda p, m: m,
@@ -373,3 +361,36 @@ _AGGREGATIONS: dict[str, Callable[[Floats], np.floating]] = {
     "share within 5 %": lambda e: np.mean(e <= 0.05),
     "share within 10 %": lambda e: np.mean(e <= 0.10),
 }
+
+
+# Values on the edge of a printed figure, which the last bit of a sum must not decide on.
+
+
+def contains(figure: Printed, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say which values would be printed like the figure, or lie in its range.
+
+    Like ``Printed.contains``, for values with a rounding error.
+
+    Parameters
+    ----------
+    figure : Printed
+        The published figure.
+    values : ndarray
+        Fractions.
+
+    Returns
+    -------
+    ndarray of bool
+        Of the same shape.
+
+    Examples
+    --------
+    >>> from errcomp.claims.printed import parse_printed
+    >>> contains(parse_printed("0.3"), np.array([0.25, np.nextafter(0.25, 0), 0.2499]))
+    array([ True,  True, False])
+    """
+    slack = tolerance(figure)
+    for edge in figure.ends:
+        values = np.where(np.abs(values - edge) <= slack, edge, values)
+    found: NDArray[np.bool_] = (figure.low <= values) & (values < figure.high)
+    return found | (values == figure.high) if figure.closed else found

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.halflife.drift.moments import group_sums
-from errcomp.halflife.panel_checks import check_steps, tails
+from errcomp.halflife.drift import group_sums
+from errcomp.halflife.panel import Panel, check_steps, tails
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from errcomp.halflife.panel import Panel
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 __all__ = ["AgeDrift", "drift_by_age"]
 
@@ -137,7 +133,7 @@ def drift_by_age(
     tail = tails(level)
     check_steps(panel)
     born = _first_versions(panel, workloads, first)
-    series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
+    series = panel.series
     step = np.flatnonzero(series[1:] == series[:-1])
     single = panel.version[step + 1] == panel.version[step] + 1
     if not single.any():

@@ -8,29 +8,32 @@ not what other releases would have done (for that see `errcomp.halflife.drift.va
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, stdtrit
 
 from errcomp.errors import InputError
-from errcomp.halflife.drift.moments import (
+from errcomp.halflife.drift import (
     chi_square_bounds,
     difference_bounds,
     group_sums,
+    noise_of,
     sampling_df,
 )
-from errcomp.halflife.drift.pairs import noise_of, rows_of
-from errcomp.halflife.panel import HalfLife
-from errcomp.halflife.panel_checks import check_clock, check_positive, check_steps, tails
+from errcomp.halflife.panel import (
+    Clock,
+    HalfLife,
+    Panel,
+    check_clock,
+    check_positive,
+    check_steps,
+    tails,
+)
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from errcomp.halflife.panel import Clock, Panel
-
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 __all__ = ["Trajectory", "error_trajectory", "trajectory_half_life"]
 
@@ -286,9 +289,7 @@ def trajectory_half_life(
     low_rms = np.sqrt(square_bounds(square, n, noise, _simultaneous(square, n, tail, seed))[0])
     enough = effective(n) >= _FEWEST_CLUSTERS
     use = enough & (lags.lag > 0)
-    half: float | None = None
-    low: float | None = None
-    high: float | None = None
+    half = low = high = None
     refused = ""
     if not use.any():
         refused = (
@@ -385,7 +386,7 @@ def rows_by_lag(panel: Panel, clock: Clock) -> Lags:
     """Class the rows of a panel by lag, with the noise that is in their errors."""
     check_clock(panel, clock)
     check_steps(panel)
-    series = rows_of(panel)
+    series = panel.series
     first = panel.starts[:-1]
     time = panel.times(clock)
     since = time - time[first][series]

@@ -38,23 +38,24 @@ logarithm. What few clusters with large steps do to the mean is then underestima
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from errcomp.halflife.drift.fit import Fit, counts, fit_variogram, misfits
-from errcomp.halflife.drift.law import Law, drift_on_its_own, law_bounds
-from errcomp.halflife.drift.moments import group_sums
-from errcomp.halflife.drift.pairs import rows_of
-from errcomp.halflife.panel import HalfLife
-from errcomp.halflife.panel_checks import check_positive, tails
+from errcomp.halflife.drift import (
+    Fit,
+    Law,
+    fit_variogram,
+    group_sums,
+    has_rare_steps,
+    law_bounds,
+    misfits,
+    rate_upper_bound,
+)
+from errcomp.halflife.panel import Clock, HalfLife, Panel, check_positive, tails
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from errcomp.halflife.panel import Clock, Panel
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 __all__ = ["Variogram", "drift_variogram", "variogram_half_life"]
 
@@ -268,20 +269,11 @@ def variogram_half_life(
     check_positive(error, "error")
     fit = fit or fit_variogram(panel, clock)
     target, releases = 3 * error**2, fit.steps.releases
-    refused, read_off, df = "", "", 0.0
-    half: float | None = None
-    low: float | None = None
-    high: float | None = None
-    if releases < FEWEST_RELEASES:
-        refused = (
-            f"steps lie between {releases} pair{'s' * (releases != 1)} of versions; fewer than "
-            f"{FEWEST_RELEASES} cannot tell what releases do."
-        )
-    elif fit.fitted.sum() < 2:
-        refused = "all series have two versions at the same lag: nothing tells how drift grows."
-    elif fit.law is None:
+    refused, read_off, df = too_few(fit), "", 0.0
+    half = low = high = None
+    if not refused and fit.law is None:
         half, low, high, refused = _without_drift(fit, error, tail)
-    else:
+    elif not refused and fit.law is not None:
         half, low, high, df, read_off = _with_drift(fit, fit.law, target, tail)
         if not fit.noise.known:
             high = np.inf
@@ -312,11 +304,24 @@ def variogram_half_life(
     )
 
 
+def too_few(fit: Fit) -> str:
+    """Say which releases or lags are missing to tell how drift grows; empty where none are."""
+    releases = fit.steps.releases
+    if releases < FEWEST_RELEASES:
+        return (
+            f"steps lie between {releases} pair{'s' * (releases != 1)} of versions; fewer than "
+            f"{FEWEST_RELEASES} cannot tell what releases do."
+        )
+    if fit.fitted.sum() < 2:
+        return "all series have two versions at the same lag: nothing tells how drift grows."
+    return ""
+
+
 def _without_drift(
     fit: Fit, error: float, tail: float
 ) -> tuple[float | None, float | None, float | None, str]:
     per_release = float((fit.pairs.time / fit.pairs.lag).mean())
-    rate = drift_on_its_own(fit.design.at(fit.fitted), fit.pairs.v[fit.fitted], tail)
+    rate = rate_upper_bound(fit.design.at(fit.fitted), fit.pairs.v[fit.fitted], tail)
     # The rule of three, two-sided: none seen in n, so that -log(0.025) = 3.7 of n are possible.
     unseen = -np.log(tail) / (fit.steps.releases * per_release) * (_LARGEST_STEP * error) ** 2
     low = 3 * error**2 / (rate + unseen)
@@ -338,7 +343,7 @@ def _with_drift(
     time = fit.pairs.time
     first, last = float(time[fit.fitted].min()), float(time.max())
     lag = np.geomspace(first, 2 * last, 600)
-    low_v, high_v, df = law_bounds(law, lag, tail, counts=counts(fit))
+    low_v, high_v, df = law_bounds(law, lag, tail, rare_steps=has_rare_steps(fit))
     best = float(df[lag <= last].max())
     exponent = float(np.log(target / law.scale)) / law.beta
     half = float(np.exp(exponent)) if exponent < 700 else np.inf
@@ -367,7 +372,7 @@ def _with_drift(
 
 
 def _censored(panel: Panel, drift: float) -> float:
-    series = rows_of(panel)
+    series = panel.series
     moved = np.abs(panel.error - panel.error[panel.starts[:-1]][series]) >= drift
     some = np.diff(panel.starts) > 1
     return float((group_sums(moved.astype(float), series, panel.n_series) == 0)[some].mean())

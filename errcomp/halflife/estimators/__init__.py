@@ -1,1 +1,426 @@
-"""When series of validations expire: each by itself, groups of them, with and without a law."""
+r"""When series of validations expire: each by itself, groups of them, with and without a law.
+
+Here stand units with interval-censored times and covariates, and laws of log time fitted to them:
+written in :math:`z = \phi \log t - \eta` with :math:`\phi = 1/\sigma` the log-likelihood is concave
+where the density is log-concave (Burridge 1981, doi:10.1111/j.2517-6161.1981.tb01149.x), so that
+Newton's method from anywhere finds the only maximum, with covariates and with a parameter held.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from errcomp.errors import InputError, describe_rows
+
+Floats = NDArray[np.float64]
+
+
+def checked_intervals(left: ArrayLike, right: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the bounds of intervals as floats.
+
+    Raises
+    ------
+    InputError
+        There are none, shapes differ, or an interval is empty, negative or no number.
+    """
+    lower, upper = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
+    if lower.ndim != 1 or lower.shape != upper.shape or not len(lower):
+        raise InputError(
+            f"left and right must be one value a unit, got shapes {lower.shape} and {upper.shape}."
+        )
+    bad = ~((lower >= 0) & (lower < upper) & np.isfinite(lower))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise InputError(
+            f"a unit expires in (left, right] with 0 <= left < right, got ({lower[i]}, {upper[i]}] "
+            f"in {describe_rows((np.flatnonzero(bad) + 1).tolist(), word='unit')}. Leave out units "
+            "that had expired at the start."
+        )
+    return lower, upper
+
+
+def numbered_clusters(clusters: ArrayLike | None, n: int) -> NDArray[np.int64]:
+    """Return the clusters of n units as numbers from 0; each is one of its own by default.
+
+    Raises
+    ------
+    InputError
+        There are not n of them.
+    """
+    if clusters is None:
+        return np.arange(n)
+    names = np.asarray(clusters)
+    if names.shape != (n,):
+        raise InputError(f"clusters must be {n}, one a unit, got shape {names.shape}.")
+    return np.asarray(np.unique(names, return_inverse=True)[1])
+
+
+_ROUNDS = 100
+#: Log-likelihood that a Newton step may leave to gain.
+_GAIN = 1e-10
+_ROUNDING = 1e-6
+_ROOT = 0.5 * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """Ends of intervals as linear functions of the parameters: z = slope @ theta + offset.
+
+    Attributes
+    ----------
+    slope_left, slope_right : ndarray, shape (k, p)
+        Finite; those of ends that do not exist do not matter.
+    offset_left, offset_right : ndarray, shape (k,)
+    has_left, has_right : ndarray of bool, shape (k,)
+        Whether the unit was seen valid, and seen expired.
+    weight : ndarray, shape (k,)
+    normal : bool
+        Of log T: normal, otherwise smallest extreme value.
+    """
+
+    slope_left: Floats
+    slope_right: Floats
+    offset_left: Floats
+    offset_right: Floats
+    has_left: NDArray[np.bool_]
+    has_right: NDArray[np.bool_]
+    weight: Floats
+    normal: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maximum:
+    """Parameters of largest likelihood.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (p,)
+    log_likelihood : float
+    curvature : ndarray, shape (p, p)
+        Minus the second derivative.
+    converged : bool
+    """
+
+    theta: Floats
+    log_likelihood: float
+    curvature: Floats
+    converged: bool
+
+
+def _log_survival(z: Floats, normal: bool) -> Floats:
+    return np.asarray(special.log_ndtr(-z) if normal else -np.exp(np.minimum(z, 700.0)))
+
+
+def _log_density(z: Floats, normal: bool) -> Floats:
+    return np.asarray(-0.5 * z**2 - _ROOT if normal else z - np.exp(np.minimum(z, 700.0)))
+
+
+def log_between(a: Floats, b: Floats, normal: bool) -> Floats:
+    """Return log(S(a) - S(b)) for a < b, where -inf and inf are no ends."""
+    if normal:
+        # In the upper tail differences of S are kept, in the lower one those of its complement.
+        flip = b < -a
+        a, b = np.where(flip, -b, a), np.where(flip, -a, b)
+    top, bottom = _log_survival(a, normal), _log_survival(b, normal)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = top + np.log(-np.expm1(np.minimum(bottom - top, 0.0)))
+    return np.where(np.isnan(found), -np.inf, found)
+
+
+def _parts(
+    ends: Ends, theta: Floats
+) -> tuple[Floats, tuple[Floats, Floats], tuple[Floats, Floats, Floats]]:
+    """Return log-likelihoods, and first and second derivatives by both ends."""
+    a = np.where(ends.has_left, ends.slope_left @ theta + ends.offset_left, -np.inf)
+    b = np.where(ends.has_right, ends.slope_right @ theta + ends.offset_right, np.inf)
+    found = log_between(a, b, ends.normal)
+    first, second = [], []
+    for z, there, sign in ((a, ends.has_left, -1.0), (b, ends.has_right, 1.0)):
+        at = np.where(there, z, 0.0)
+        bend = -at if ends.normal else 1 - np.exp(np.minimum(at, 700.0))
+        # Of what is impossible to rounding there are no derivatives; nobody takes them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            ratio = np.where(there, np.exp(_log_density(at, ends.normal) - found), 0.0)
+            first.append(sign * ratio)
+            second.append(sign * ratio * bend - ratio**2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        both = -first[0] * first[1]
+    return found, (first[0], first[1]), (second[0], second[1], both)
+
+
+def _total(ends: Ends, each: Floats) -> float:
+    """Return the sum over observations; what nobody has may be impossible."""
+    counted = ends.weight > 0
+    return float(ends.weight[counted] @ each[counted])
+
+
+def log_likelihood(ends: Ends, theta: Floats) -> float:
+    """Return the log-likelihood of all observations."""
+    found, _, _ = _parts(ends, theta)
+    return _total(ends, found)
+
+
+def scores(ends: Ends, theta: Floats) -> Floats:
+    """Return the derivative of each observation's log-likelihood, shape (k, p)."""
+    _, (left, right), _ = _parts(ends, theta)
+    return left[:, None] * ends.slope_left + right[:, None] * ends.slope_right
+
+
+def newton(ends: Ends, start: Floats, positive: bool) -> Maximum:
+    """Maximise from a start; the first parameter stays positive where asked."""
+    theta = start.astype(float)
+    found, first, second = _parts(ends, theta)
+    curvature = np.eye(len(theta))
+    for _ in range(_ROUNDS):
+        if np.isfinite(_total(ends, found)):
+            break
+        # Impossible to rounding: a wider law is less so.
+        theta = theta / 2
+        found, first, second = _parts(ends, theta)
+    else:
+        return Maximum(theta, -np.inf, curvature, False)
+    value = _total(ends, found)
+    for _ in range(_ROUNDS):
+        w, (a, b) = ends.weight, first
+        gradient = (w * a) @ ends.slope_left + (w * b) @ ends.slope_right
+        cross = ends.slope_left.T @ ((w * second[2])[:, None] * ends.slope_right)
+        curvature = -(
+            ends.slope_left.T @ ((w * second[0])[:, None] * ends.slope_left)
+            + ends.slope_right.T @ ((w * second[1])[:, None] * ends.slope_right)
+            + cross
+            + cross.T
+        )
+        ridge = 1e-10 * max(float(np.trace(curvature)), 1e-6) * np.eye(len(theta))
+        step = np.linalg.lstsq(curvature + ridge, gradient, rcond=None)[0]
+        gain = float(gradient @ step)
+        if gain < _GAIN:
+            return Maximum(theta, value, curvature, True)
+        for _ in range(40):
+            if not positive or theta[0] + step[0] > 0:
+                found, new_first, new_second = _parts(ends, theta + step)
+                if _total(ends, found) > value:
+                    break
+            step = step / 2
+        else:
+            # No step gains more than rounding.
+            return Maximum(theta, value, curvature, gain < _ROUNDING * abs(value))
+        theta, value = theta + step, _total(ends, found)
+        first, second = new_first, new_second
+    return Maximum(theta, value, curvature, False)
+
+
+#: Laws of the time to expiry.
+Law = Literal["exponential", "weibull", "log-normal"]
+
+#: All laws.
+LAWS: tuple[Law, ...] = ("exponential", "weibull", "log-normal")
+#: log(log 2): where half of a Weibull law has gone.
+_LOGLOG2 = math.log(math.log(2.0))
+HALF: dict[Law, float] = {"exponential": _LOGLOG2, "weibull": _LOGLOG2, "log-normal": 0.0}
+_FEWEST_EVENTS: dict[Law, int] = {"exponential": 1, "weibull": 3, "log-normal": 3}
+#: Largest and smallest 1/sigma that is told from intervals.
+_STEEP, _FLAT = 50.0, 0.05
+#: Log-likelihood of a unit (with its sign) that says that the law is sure of all of them.
+_CERTAIN = 1e-6
+#: Log of a factor beyond which a bound is not looked for.
+_FAR = math.log(1e6)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Units that expired in (left, right]; equal ones once.
+
+    Attributes
+    ----------
+    left, right : ndarray, shape (k,)
+        Of different rows.
+    x : ndarray, shape (k, q)
+        Covariates.
+    weight : ndarray, shape (k,)
+        How many units are alike.
+    of, cluster : ndarray of int, shape (n,)
+        Row and cluster of each unit.
+    """
+
+    left: Floats
+    right: Floats
+    x: Floats
+    weight: Floats
+    of: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+
+    @classmethod
+    def of_intervals(
+        cls,
+        left: ArrayLike,
+        right: ArrayLike,
+        clusters: ArrayLike | None = None,
+        covariates: Floats | None = None,
+    ) -> Self:
+        """Check, and join equal units."""
+        lower, upper = checked_intervals(left, right)
+        cluster = numbered_clusters(clusters, len(lower))
+        x = np.empty((len(lower), 0)) if covariates is None else covariates
+        rows, of = np.unique(np.column_stack([lower, upper, x]), axis=0, return_inverse=True)
+        of = of.ravel()
+        return cls(rows[:, 0], rows[:, 1], rows[:, 2:], _counted(of, len(rows)), of, cluster)
+
+    @property
+    def n(self) -> int:
+        """Number of units."""
+        return len(self.of)
+
+    @property
+    def n_events(self) -> int:
+        """Number of units that expired."""
+        return int(self.weight[np.isfinite(self.right)].sum())
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of units, of those that expired, and of clusters."""
+        return self.n, self.n_events, self.n_clusters
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(np.unique(self.cluster))
+
+    def take(self, which: NDArray[np.bool_]) -> Self:
+        """Return some of the units; rows that none of them has weigh nothing."""
+        of = self.of[which]
+        weight = _counted(of, len(self.weight))
+        return replace(self, weight=weight, of=of, cluster=self.cluster[which])
+
+
+def _counted(of: NDArray[np.int64], rows: int) -> Floats:
+    return np.bincount(of, minlength=rows).astype(float)
+
+
+def check_law(law: Law) -> None:
+    """Raise unless a law is known."""
+    if law not in LAWS:
+        raise InputError(f"law must be one of {', '.join(LAWS)}, got {law!r}.")
+
+
+def ends_of(
+    units: Units, law: Law, *, median: float | None = None, effect: tuple[int, float] | None = None
+) -> Ends:
+    """Return the ends of intervals as functions of the parameters.
+
+    Parameters are 1/sigma (not of the exponential law), the location and the effects, each over
+    sigma. With a log median (where all covariates are 0), or an effect, held, its parameter is
+    gone.
+    """
+    free = law != "exponential"
+    slopes, offsets = [], []
+    for time in (units.left, units.right):
+        there = (time > 0) & np.isfinite(time)
+        log_time = np.log(np.where(there, time, 1.0))
+        scale = log_time
+        columns = [*(-units.x.T)]
+        offset = np.zeros(len(time))
+        if effect is not None:
+            place, value = effect
+            scale = scale - value * units.x[:, place]
+            del columns[place]
+        if median is None:
+            columns.insert(0, -np.ones(len(time)))
+        else:
+            scale, offset = scale - median, offset + HALF[law]
+        if free:
+            columns.insert(0, scale)
+        else:
+            offset = offset + scale
+        slopes.append(np.column_stack(columns) if columns else np.empty((len(time), 0)))
+        offsets.append(offset)
+    return Ends(
+        slopes[0],
+        slopes[1],
+        offsets[0],
+        offsets[1],
+        units.left > 0,
+        np.isfinite(units.right),
+        units.weight,
+        law == "log-normal",
+    )
+
+
+def maximum(units: Units, law: Law) -> Maximum | str:
+    """Return the parameters of largest likelihood, or why there are none."""
+    fewest = _FEWEST_EVENTS[law] + units.x.shape[1]
+    if units.n_events < fewest:
+        return f"{units.n_events} of {units.n} units expired; the {law} law needs {fewest} or more."
+    if units.n_clusters == 1 < units.n:
+        return f"the {units.n} units are one cluster: what they share cannot be told from chance."
+    ends = ends_of(units, law)
+    found = newton(ends, _start(units, law), positive=law != "exponential")
+    steep = law != "exponential" and found.theta[0] > _STEEP
+    if steep or found.log_likelihood > -_CERTAIN * units.n:
+        return f"all units can have expired at once: the intervals do not tell a {law} law."
+    if law != "exponential" and found.theta[0] < _FLAT:
+        return f"the units expired at times too far apart for a {law} law."
+    if not found.converged or np.linalg.cond(found.curvature) > 1e12:
+        return f"the intervals do not tell the parameters of a {law} law."
+    return found
+
+
+def _start(units: Units, law: Law) -> Floats:
+    """Return parameters under which no unit is impossible."""
+    time = np.where(np.isfinite(units.right), (units.left + units.right) / 2, units.left)
+    log_time = np.log(np.maximum(time, 1e-3 * time.max()))
+    location = float(np.average(log_time, weights=units.weight))
+    if law == "exponential":
+        return np.concatenate([[location], np.zeros(units.x.shape[1])])
+    slope = 1 / max(float(np.ptp(log_time)) / 2, 0.5)
+    return np.concatenate([[slope, slope * location], np.zeros(units.x.shape[1])])
+
+
+def design_effect(units: Units, law: Law, found: Maximum, gradient: Floats) -> float:
+    """Return how much clusters add to the variance of a figure with this gradient; at least 1."""
+    k = units.n_clusters
+    if k == units.n:
+        return 1.0
+    influence = scores(ends_of(units, law), found.theta) @ np.linalg.solve(
+        found.curvature, gradient
+    )
+    of_cluster = np.bincount(units.cluster, influence[units.of])
+    alone = float(units.weight @ influence**2)
+    return max(float(of_cluster @ of_cluster) * k / (k - 1) / alone, 1.0) if alone > 0 else 1.0
+
+
+def cutoff(units: Units, level: float, free: int) -> float:
+    """Return what twice the log-likelihood ratio exceeds by chance; clusters count as few units."""
+    # Not scipy.stats, which takes a second to import.
+    d, tail, few = units.n_events, (1 - level) / 2, 1.0
+    if units.n_clusters < units.n:
+        few = float(
+            special.stdtrit(units.n_clusters - 1, tail) / special.stdtrit(units.n - 1, tail)
+        )
+    if free == 1:
+        # The mean of the ratio of an exponential law is 1 + 1/(6 d) (Bartlett).
+        return float(special.chdtri(1, 1 - level) * (1 + 1 / (6 * d)) * few**2)
+    rest = d - free + 1
+    return float(d * np.log1p(special.stdtrit(rest, tail) ** 2 / rest) * few**2)
+
+
+def bounds_of(excess: Callable[[float], float], at: float, step: float) -> tuple[float, float]:
+    """Return where a profile on either side of its maximum is rejected; endless where nowhere."""
+    from scipy.optimize import brentq
+
+    found = []
+    for sign in (-1.0, 1.0):
+        inner, outer, width = at, at + sign * step, step
+        while excess(outer) < 0 and abs(outer - at) < _FAR:
+            width *= 2
+            inner, outer = outer, at + sign * width
+        rejected = excess(outer) >= 0
+        end = brentq(excess, inner, outer, xtol=1e-5) if rejected else sign * math.inf
+        found.append(float(end))
+    return found[0], found[1]

@@ -2,21 +2,15 @@ r"""Smooth decay: does the error drift steadily, and when does it then reach the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from errcomp.halflife.panel import HalfLife
-from errcomp.halflife.panel_checks import check_clock, check_positive, tails
+from errcomp.halflife.panel import Clock, HalfLife, Panel, check_clock, check_positive, tails
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from errcomp.halflife.panel import Clock, Panel
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 __all__ = ["decay_half_lives", "group_decay_half_life"]
 
@@ -372,7 +366,7 @@ def group_decay_half_life(
     check_clock(panel, clock)
     tails(level)
     first = panel.starts[:-1]
-    series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
+    series = panel.series
     lag = panel.version - panel.version[first][series]
     whole = lag == np.arange(len(lag)) - first[series]
     # Versions from the first one on without a gap, of each series.
@@ -425,33 +419,29 @@ def _decay(
     rms = np.sqrt(mse)
     found = []
     for i in range(s):
+        numbers = {}
+        if i not in supported:
+            rival = int(np.argmin(np.where(beaten[:, i], np.inf, mse[2:, i])))
+            why = (
+                f"not identifiable: held-out error of the {_FORMS[smooth[i]]} form "
+                f"{rms[smooth[i], i]:.3g} against {rms[2 + rival, i]:.3g} of the {RIVALS[rival]}, "
+                f"over {n - FIRST_ORIGIN} forecasts."
+            )
+        elif abs(begin[i]) >= threshold:
+            why = (
+                f"the fitted error was {begin[i]:.3g} at the first version, beyond the threshold "
+                f"{threshold:.3g} from the start."
+            )
+        else:
+            why = ""
+            numbers = {"half_life": float(best[i]), "low": float(low[i]), "high": float(high[i])}
         details = {
             "form": _FORMS[smooth[i]],
             "slope": float(slope[i]),
             "forecasts": n - FIRST_ORIGIN,
             "held_out_rms": dict(zip(_FORMS, rms[:, i].tolist(), strict=True)),
         }
-        if i in supported and abs(begin[i]) >= threshold:
-            why = (
-                f"the fitted error was {begin[i]:.3g} at the first version, beyond the threshold "
-                f"{threshold:.3g} from the start."
-            )
-            found.append(result(i, why, details=details))
-            continue
-        if i in supported:
-            numbers = {"half_life": float(best[i]), "low": float(low[i]), "high": float(high[i])}
-            found.append(result(i, "", details=details, **numbers))
-            continue
-        rival = int(np.argmin(np.where(beaten[:, i], np.inf, mse[2:, i])))
-        found.append(
-            result(
-                i,
-                f"not identifiable: held-out error of the {_FORMS[smooth[i]]} form "
-                f"{rms[smooth[i], i]:.3g} against {rms[2 + rival, i]:.3g} of the {RIVALS[rival]}, "
-                f"over {n - FIRST_ORIGIN} forecasts.",
-                details=details,
-            )
-        )
+        found.append(result(i, why, details=details, **numbers))
     return found
 
 

@@ -34,25 +34,19 @@ threshold of 10 %, degrees of freedom of 5 and more: 99 to 100 % for steps, smoo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from errcomp.errors import InputError, describe_names
-from errcomp.halflife.threshold import check_level
+from errcomp.halflife.panel import Clock, HalfLife, Panel, check_clock, check_level, check_positive
 from errcomp.results import Dropped, format_number
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from errcomp.halflife.panel import Clock, Panel
-
-__all__ = ["AT_START", "TOO_NOISY", "Expiry", "View", "expiry_of", "of_views"]
-
+__all__ = ["AT_START", "TOO_NOISY", "Expiry", "View", "expiry_of", "of_views", "series_half_lives"]
 
 #: When a series expired: as early as noise allows, at face value, or at the first sure row.
 View = Literal["early", "face", "late"]
@@ -62,18 +56,10 @@ Fitted = TypeVar("Fitted")
 #: A duration below this (of a release, of a month) is no time between two rows.
 _NO_TIME = 1e-9
 _VIEWS: tuple[View, ...] = ("early", "face", "late")
+#: Attributes that have a value for each series.
 _COLUMNS = (
-    "series",
-    "left",
-    "right",
-    "guess",
-    "after_left",
-    "before_right",
-    "before_guess",
-    "cluster",
-    "returned",
-    "unconfirmed",
-    "last_seen",
+    *("series", "left", "right", "guess", "after_left", "before_right", "before_guess"),
+    *("cluster", "returned", "unconfirmed", "last_seen"),
 )
 #: Why a series has no time of expiry: it was never valid.
 AT_START = "surely beyond the threshold at its first version"
@@ -254,20 +240,20 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
     ([1.0, 3.0], [3.0, inf], [2.0, inf])
     """
     _check(panel, threshold, clock, level)
-    series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
+    series = panel.series
     time = panel.times(clock)
     time = time - time[panel.starts[:-1]][series]
     _check_order(panel, time, series)
     first = np.zeros(len(series), dtype=bool)
     first[panel.starts[:-1]] = True
-    rows = judge(panel, series, first, threshold, level)
+    rows = judge_rows(panel, series, first, threshold, level)
     starts = panel.starts[:-1]
     right = least(np.where(rows.expired_by >= 0, time[rows.expired_by], np.inf), starts)
     beyond = np.abs(panel.error) >= threshold
     until = least(np.where((rows.valid & ~beyond) | first, np.inf, time), starts)
     before = time < np.minimum(until, right)[series]
     left = -least(-np.where(before, time, 0.0), starts)
-    at_face = beyond & ~rows.alone & (time > left[series])
+    at_face = beyond & ~rows.isolated & (time > left[series])
     guess = least(np.where(at_face, time, np.inf), starts)
     guess = np.minimum(guess, right)
 
@@ -275,7 +261,7 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
         return -least(-np.where(time < end[series], time, 0.0), starts)
 
     returned = any_row(rows.valid & (time > right[series]), starts)
-    unconfirmed = any_row(rows.alone & (time < right[series]), starts)
+    unconfirmed = any_row(rows.isolated & (time < right[series]), starts)
     gone = right <= 0
     noisy = ~gone & ~any_row(rows.hopeful, starts)
     kept = np.flatnonzero(~gone & ~noisy)
@@ -321,22 +307,11 @@ def of_views(expiry: Expiry, fit: Callable[[Floats, Floats], Fitted]) -> list[Fi
 
 def _check(panel: Panel, threshold: float, clock: Clock, level: float) -> None:
     check_level(level)
-    if not (np.isfinite(threshold) and threshold > 0):
-        raise InputError(
-            f"the threshold must be positive and finite, got {threshold}. It is an error on the "
-            "log scale, e.g. 0.1 for about 10 %."
-        )
-    if clock not in ("releases", "months"):
-        raise InputError(f"clock must be 'releases' or 'months', got {clock!r}.")
-    if clock == "months" and np.isnan(panel.months).any():
-        raise InputError(
-            "the clock of months needs the dates of the versions, and they are not known. Add "
-            "dates, or use clock='releases'."
-        )
+    check_positive(threshold, "threshold")
+    check_clock(panel, clock)
     bad = ~np.isfinite(panel.error)
     if bad.any():
-        series = np.repeat(np.arange(panel.n_series), np.diff(panel.starts))
-        names = [panel.names[i] for i in np.unique(series[bad])]
+        names = [panel.names[i] for i in np.unique(panel.series[bad])]
         raise InputError(
             f"errors must be finite, got {panel.error[bad][0]} in {describe_names(names)}. Leave "
             "these rows out."
@@ -393,18 +368,18 @@ class Rows:
     """What is sure of each row, and of which series the noise is known.
 
     ``expired_by`` of a row is the last row of the shortest surely expired mean from it on, else -1.
-    ``alone`` are single rows beyond the threshold between two that are not, of series whose noise
-    is not known: one bad run looks the same.
+    ``isolated`` are single rows beyond the threshold between two that are not, of series whose
+    noise is not known: one bad run looks the same.
     """
 
     valid: NDArray[np.bool_]
     expired_by: NDArray[np.int64]
     hopeful: NDArray[np.bool_]
     known: NDArray[np.bool_]
-    alone: NDArray[np.bool_]
+    isolated: NDArray[np.bool_]
 
 
-def judge(
+def judge_rows(
     panel: Panel, series: NDArray[Any], first: NDArray[Any], threshold: float, level: float
 ) -> Rows:
     """Look at the means of 1, 2, 4, ... rows from each row on."""
@@ -435,12 +410,12 @@ def judge(
         valid[at[size + margin < threshold]] = True
         by[expired[by[expired] < 0]] = expired[by[expired] < 0] + width - 1
         hopeful[at[(margin < threshold) & ~alone[at]]] = True
-    single = _single(np.abs(panel.error) >= threshold, series) & ~known[series]
-    by[single] = -1
-    return Rows(valid, by, hopeful, known, single)
+    isolated = _isolated(np.abs(panel.error) >= threshold, series) & ~known[series]
+    by[isolated] = -1
+    return Rows(valid, by, hopeful, known, isolated)
 
 
-def _single(beyond: NDArray[Any], series: NDArray[Any]) -> NDArray[np.bool_]:
+def _isolated(beyond: NDArray[Any], series: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which rows are beyond the threshold where those before and after them are not."""
     back = ~beyond[1:] & (series[1:] == series[:-1])
     came = ~beyond[:-1] & (series[1:] == series[:-1])
@@ -463,17 +438,105 @@ def _quantiles(
         np.column_stack([looks, np.where(known, df, 1.0)]), axis=0, return_inverse=True
     )
     z = -special.stdtrit(pairs[:, 1], -np.expm1(np.log(level) / pairs[:, 0]))
-    found: NDArray[np.float64] = np.atleast_1d(z)[where.ravel()]
-    return found
+    return np.asarray(np.atleast_1d(z)[where.ravel()])
 
 
 def least(values: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float64]:
     """Return the least value of each series."""
-    found: NDArray[np.float64] = np.minimum.reduceat(values, starts) if len(starts) else values
-    return found
+    return np.asarray(np.minimum.reduceat(values, starts) if len(starts) else values)
 
 
 def any_row(rows: NDArray[Any], starts: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which series have such a row."""
-    found: NDArray[np.bool_] = np.logical_or.reduceat(rows, starts) if len(starts) else rows
-    return found
+    return np.asarray(np.logical_or.reduceat(rows, starts) if len(starts) else rows)
+
+
+def series_half_lives(
+    panel: Panel, threshold: float, clock: Clock, *, level: float = 0.95
+) -> tuple[HalfLife, ...]:
+    """Return the half-life of each series by itself: when it expired, with the interval of that.
+
+    The half-life is the first row beyond the threshold at face value, its interval what is sure.
+    Where a series had not surely expired when last seen, only its lower bound is known. On the
+    clock of releases the bounds are releases at which it can have expired; on that of months the
+    lower one is the last time at which it was valid.
+
+    Valid for steps and drift alike. The interval covers at least `level`: it is a statement on
+    every row of the series, and rows far from the threshold cannot be wrong.
+
+    Parameters
+    ----------
+    panel : Panel
+    threshold : float
+    clock : {"releases", "months"}
+    level : float
+
+    Returns
+    -------
+    tuple of HalfLife
+        One per series of the panel, in its order.
+
+    Raises
+    ------
+    InputError
+        As `expiry_of`.
+
+    Examples
+    --------
+    >>> from errcomp.halflife.panel import Panel
+    >>> panel = Panel(
+    ...     versions=("1.0", "1.1", "1.2"),
+    ...     months=np.array([0.0, 2.0, 3.0]),
+    ...     names=("gelu",),
+    ...     clusters=np.array([0]),
+    ...     starts=np.array([0, 3]),
+    ...     version=np.array([0, 1, 2]),
+    ...     error=np.array([0.02, 0.03, 0.30]),
+    ...     sd=np.full(3, 0.01),
+    ...     noise_df=np.array([np.inf]),
+    ...     frozen_at_first=False,
+    ... )
+    >>> [one] = series_half_lives(panel, 0.1, "months")
+    >>> one.half_life, one.low, one.high
+    (3.0, 2.0, 3.0)
+    """
+    found = expiry_of(panel, threshold, clock, level=level)
+    each = {int(i): _of_series(found, k, panel.names[i]) for k, i in enumerate(found.series)}
+    for reason, which in ((AT_START, found.at_start), (TOO_NOISY, found.too_noisy)):
+        each |= {int(i): _refused(found, panel.names[i], reason) for i in which}
+    return tuple(each[i] for i in range(panel.n_series))
+
+
+def _of_series(found: Expiry, k: int, name: str) -> HalfLife:
+    left, right = float(found.left[k]), float(found.right[k])
+    step = 1.0 if found.unit == "releases" else 0.0
+    censored = np.isinf(right)
+    unconfirmed = {"unconfirmed": True} if found.unconfirmed[k] else {}
+    return HalfLife(
+        method="expiry",
+        half_life=float("inf") if censored else float(found.guess[k]),
+        low=left if censored else left + step,
+        high=right,
+        level=found.level,
+        unit=found.unit,
+        n_series=1,
+        censored_share=float(censored),
+        assumptions=found.assumptions,
+        details={"series": name, "returned": bool(found.returned[k]), **unconfirmed},
+    )
+
+
+def _refused(found: Expiry, name: str, reason: str) -> HalfLife:
+    return HalfLife(
+        method="expiry",
+        half_life=None,
+        low=None,
+        high=None,
+        level=found.level,
+        unit=found.unit,
+        n_series=0,
+        censored_share=float("nan"),
+        refused=f"{reason}.",
+        assumptions=found.assumptions,
+        details={"series": name},
+    )

@@ -18,32 +18,40 @@ with d units that expired, which is exact for the log-normal law without censori
 Coverage at a nominal 95 %, simulated with 6 to 200 units whose law is the one fitted: 93 to 97 %
 for all three laws (exponential: 94 % of 1500 sets of 60 units), 92 to 98 % in 8 to 60 clusters.
 With 6 units up to a fifth of the sets had too few that expired for a Weibull law.
+
+How a covariate stretches the time (the age of a workload, say) is fitted with the same likelihood:
+the logarithm of the time is then linear in the covariates (accelerated failure time).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from errcomp.errors import InputError
-from errcomp.halflife.estimators.laws import (
+from errcomp.errors import InputError, describe_names, describe_rows
+from errcomp.halflife.estimators import (
     HALF,
     LAWS,
     Law,
+    Maximum,
     Units,
     bounds_of,
+    check_law,
     cutoff,
     design_effect,
     ends_of,
+    log_likelihood,
     maximum,
+    newton,
 )
-from errcomp.halflife.estimators.location_scale import Maximum, log_likelihood, newton
-from errcomp.halflife.threshold import check_level
+from errcomp.halflife.estimators.expiry import Expiry
+from errcomp.halflife.panel import check_level
 
-__all__ = ["LAWS", "Law", "LawFit", "fit_law", "held_out_scores"]
+__all__ = ["LAWS", "Law", "LawFit", "TimeRatio", "fit_law", "held_out_scores", "time_ratios"]
 
 Floats = NDArray[np.float64]
 
@@ -153,8 +161,7 @@ def fit_law(
     >>> round(fit.median, 2), round(fit.low, 2), round(fit.high, 2)
     (2.31, 0.97, 7.69)
     """
-    if law not in LAWS:
-        raise InputError(f"law must be one of {', '.join(LAWS)}, got {law!r}.")
+    check_law(law)
     check_level(level)
     return _fitted(Units.of_intervals(left, right, clusters), law, level)
 
@@ -213,10 +220,9 @@ def _held_out(units: Units, law: Law, fold: NDArray[np.int64]) -> float | None:
 
 
 def _fitted(units: Units, law: Law, level: float) -> LawFit:
-    counts = (units.n, units.n_events, units.n_clusters)
     found = maximum(units, law)
     if isinstance(found, str):
-        return LawFit(law, *counts, None, None, None, level, None, None, None, refused=found)
+        return LawFit(law, *units.counts, None, None, None, level, None, None, None, refused=found)
     free = 1 if law == "exponential" else 2
     slope = 1.0 if free == 1 else float(found.theta[0])
     at = (float(found.theta[free - 1]) + HALF[law]) / slope
@@ -225,17 +231,17 @@ def _fitted(units: Units, law: Law, level: float) -> LawFit:
     limit = cutoff(units, level, free) * effect
     low, high = bounds_of(
         lambda log_median: (
-            2 * (found.log_likelihood - _held(units, law, log_median, found)) - limit
+            2 * (found.log_likelihood - _profile(units, law, log_median, found)) - limit
         ),
         at,
         1 / (slope * math.sqrt(units.n_events)),
     )
     return LawFit(
         law,
-        *counts,
+        *units.counts,
         median=math.exp(at),
-        low=0.0 if low is None else math.exp(low),
-        high=math.inf if high is None else math.exp(high),
+        low=math.exp(low),
+        high=math.exp(high),
         level=level,
         sigma=1 / slope,
         log_likelihood=found.log_likelihood,
@@ -244,9 +250,152 @@ def _fitted(units: Units, law: Law, level: float) -> LawFit:
     )
 
 
-def _held(units: Units, law: Law, log_median: float, found: Maximum) -> float:
+def _profile(units: Units, law: Law, log_median: float, found: Maximum) -> float:
     """Return the largest log-likelihood of all parameters with this median."""
     ends = ends_of(units, law, median=log_median)
     if law == "exponential":
         return log_likelihood(ends, np.empty(0))
     return newton(ends, found.theta[:1], positive=True).log_likelihood
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRatio:
+    """How a covariate stretches the time to doubling.
+
+    Attributes
+    ----------
+    name : str
+        Of the covariate.
+    ratio, low, high : float or None
+        Factor of the time for each unit of the covariate, with bounds; None where refused.
+    level : float
+    law : {"exponential", "weibull", "log-normal"}
+    n, n_events, n_clusters : int
+    refused : str
+    """
+
+    name: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    level: float
+    law: Law
+    n: int
+    n_events: int
+    n_clusters: int
+    refused: str = ""
+
+
+def time_ratios(
+    expiry: Expiry,
+    covariates: Mapping[str, ArrayLike],
+    *,
+    law: Law = "weibull",
+    level: float = 0.95,
+) -> tuple[TimeRatio, ...]:
+    r"""Return how covariates stretch the time to doubling, each with the others held.
+
+    .. math:: \log T = \mu + \sum_j \beta_j x_j + \sigma \varepsilon
+
+    The ratio is :math:`e^{\beta_j}`: 2 says that a series with one more unit of the covariate takes
+    twice as long. Its bounds come from the profile likelihood, as those of a median.
+
+    Valid where the covariate acts on log time alike at all of its values, and noise is small
+    against the threshold: expiries are taken at face value. Misleads where it stands for something
+    else that differs between the series.
+
+    Parameters
+    ----------
+    expiry : Expiry
+    covariates : mapping of str to array_like, each one value per series of the panel
+        Finite for all series that can be judged.
+    law : {"exponential", "weibull", "log-normal"}
+    level : float
+
+    Returns
+    -------
+    tuple of TimeRatio
+        In the order of the covariates.
+
+    Raises
+    ------
+    InputError
+        There is no covariate, one is constant or not finite, or its length is wrong; the law is
+        not known.
+
+    References
+    ----------
+    Wei (1992), "The accelerated failure time model: a useful alternative to the Cox regression
+    model in survival analysis", Statistics in Medicine 11, doi:10.1002/sim.4780111409.
+    """
+    check_level(level)
+    check_law(law)
+    names, x = list(covariates), _columns(covariates, expiry)
+    spread = x.std(axis=0)
+    constant = [name for name, one in zip(names, spread, strict=True) if one == 0]
+    if constant:
+        raise InputError(
+            f"{describe_names(constant)}: the same for all series. Leave it out, or add series."
+        )
+    left, right = expiry.intervals("face")
+    units = Units.of_intervals(left, right, expiry.cluster, (x - x.mean(axis=0)) / spread)
+    found = maximum(units, law)
+    if isinstance(found, str):
+        nothing = (None, None, None, level, law, *units.counts, found)
+        return tuple(TimeRatio(name, *nothing) for name in names)
+    return tuple(
+        _ratio(units, law, level, found, j, name, float(spread[j])) for j, name in enumerate(names)
+    )
+
+
+def _ratio(
+    units: Units, law: Law, level: float, found: Maximum, j: int, name: str, spread: float
+) -> TimeRatio:
+    """Profile the likelihood over the effect of the standardised covariate j."""
+    free = law != "exponential"
+    place = 1 + free + j
+    scale = float(found.theta[0]) if free else 1.0
+    at = float(found.theta[place]) / scale
+    gradient = np.zeros(len(found.theta))
+    gradient[0] = -at / scale if free else 0.0
+    gradient[place] = 1 / scale
+    limit = cutoff(units, level, len(found.theta))
+    limit *= design_effect(units, law, found, gradient)
+    others = np.delete(found.theta, place)
+
+    def excess(held: float) -> float:
+        got = newton(ends_of(units, law, effect=(j, held)), others, positive=free)
+        return 2 * (found.log_likelihood - got.log_likelihood) - limit
+
+    step = float(np.sqrt(gradient @ np.linalg.solve(found.curvature, gradient)))
+    low, high = bounds_of(excess, at, step)
+    return TimeRatio(
+        name,
+        math.exp(at / spread),
+        math.exp(low / spread),
+        math.exp(high / spread),
+        level,
+        law,
+        *units.counts,
+    )
+
+
+def _columns(covariates: Mapping[str, ArrayLike], expiry: Expiry) -> Floats:
+    """Return the covariates of the series that can be judged."""
+    if not covariates or not expiry.n:
+        what = "covariate" if expiry.n else "series that can be judged"
+        raise InputError(f"there is no {what}: a time ratio needs both.")
+    columns = []
+    for name, given in covariates.items():
+        values = np.asarray(given, dtype=float)
+        expiry.check_length(len(values), name)
+        mine = values[expiry.series]
+        bad = ~np.isfinite(mine)
+        if bad.any():
+            rows = (expiry.series[bad] + 1).tolist()
+            raise InputError(
+                f"{name} must be finite, got {mine[bad][0]} in "
+                f"{describe_rows(rows, word='series')}. Leave these series out."
+            )
+        columns.append(mine)
+    return np.column_stack(columns)

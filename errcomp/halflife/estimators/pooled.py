@@ -21,23 +21,16 @@ and 1.2 (standard deviation), 99 % where they do not differ. Groups that were no
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from errcomp.errors import InputError
+from errcomp.halflife.estimators import HALF, Law, check_law, log_between
 from errcomp.halflife.estimators.expiry import Expiry, of_views
-from errcomp.halflife.estimators.laws import HALF, Law
-from errcomp.halflife.estimators.location_scale import log_between
-from errcomp.halflife.estimators.parametric import LAWS
-from errcomp.halflife.panel import HalfLife
-from errcomp.halflife.threshold import check_level
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+from errcomp.halflife.panel import HalfLife, check_level
 
 __all__ = ["Pooled", "pooled_half_lives"]
 
@@ -276,8 +269,7 @@ def pooled_half_lives(
     {'gather': 11.0, 'gelu': 5.0}
     """
     check_level(level)
-    if law not in LAWS:
-        raise InputError(f"law must be one of {', '.join(LAWS)}, got {law!r}.")
+    check_law(law)
     expiry.check_length(len(groups), "groups")
     mine = [groups[int(i)] for i in expiry.series]
     names = sorted(set(mine), key=str)
@@ -285,12 +277,11 @@ def pooled_half_lives(
     of = np.asarray([at[name] for name in mine], dtype=np.int64)
     refused = _too_little(expiry, len(names))
     if refused:
-        of_groups = {
-            name: _half_life(expiry, of == i, law, level, None, refused)
-            for i, name in enumerate(names)
-        }
-        nothing = _half_life(expiry, of >= 0, law, level, None, refused)
-        return Pooled(of_groups, nothing, None, None, None, None)
+        nothing = (
+            _half_life(expiry, of == i, law, level, None, refused) for i in range(len(names))
+        )
+        of_all = _half_life(expiry, of >= 0, law, level, None, refused)
+        return Pooled(dict(zip(names, nothing, strict=True)), of_all, None, None, None, None)
     views = of_views(
         expiry, lambda left, right: posterior(_times(left, right, of, len(names), law))
     )

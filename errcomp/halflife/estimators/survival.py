@@ -20,22 +20,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from errcomp.halflife.estimators.expiry import Expiry, expiry_of, of_views
 from errcomp.halflife.estimators.parametric import LAWS, Law, fit_law, held_out_scores
 from errcomp.halflife.estimators.turnbull import Bounded, turnbull
-from errcomp.halflife.panel import HalfLife
-from errcomp.halflife.threshold import check_level
+from errcomp.halflife.panel import Clock, HalfLife, Panel, check_level
 from errcomp.results import format_number
-
-if TYPE_CHECKING:
-    from errcomp.halflife.panel import Clock, Panel
 
 __all__ = ["half_lives_by", "half_lives_of", "survival_half_lives"]
 
+#: Why series that share all that happens to them tell no interval.
+ONE_CLUSTER = "the {} series are one cluster: what they share cannot be told from chance."
+_UNKNOWN = Bounded(math.nan, 0.0, math.inf, 0.0)
 _HAPPENED = "The releases that happened are taken as they were; another history would differ."
 _LOOKED_AT = "When a series is looked at does not depend on when it expires."
 
@@ -117,7 +117,7 @@ def half_lives_of(expiry: Expiry, *, level: float = 0.95, seed: int = 0) -> tupl
         why = "; ".join(f"{d.n} series left out: {d.reason}" for d in expiry.dropped)
         refused = f"no series can be judged ({why or 'there is none'})."
         return tuple(
-            _half_life(expiry, method, level, Bounded(math.nan, 0.0, math.inf, 0.0), refused, {})
+            _half_life(expiry, method, level, _UNKNOWN, refused, {})
             for method in ("turnbull", *LAWS)
         )
     scores = held_out_scores(*expiry.intervals("face"), clusters=expiry.cluster, seed=seed)
@@ -160,14 +160,9 @@ def half_lives_by(
 
 def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     if len(np.unique(expiry.cluster)) == 1 < expiry.n:
-        refused = (
-            f"the {expiry.n} series are one cluster: what they share cannot be told from chance."
-        )
-        unknown = Bounded(math.nan, 0.0, math.inf, 0.0)
-        return _half_life(expiry, "turnbull", level, unknown, refused, {})
-    early, face, late = of_views(
-        expiry, lambda left, right: turnbull(left, right, clusters=expiry.cluster)
-    )
+        refused = ONE_CLUSTER.format(expiry.n)
+        return _half_life(expiry, "turnbull", level, _UNKNOWN, refused, {})
+    early, face, late = of_views(expiry, partial(turnbull, clusters=expiry.cluster))
     whole = expiry.unit == "releases"
     first = early.median(level, whole=whole)
     last = first if late is early else late.median(level, whole=whole)
@@ -201,12 +196,9 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
 
 
 def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> HalfLife:
-    early, face, late = of_views(
-        expiry,
-        lambda left, right: fit_law(left, right, law, clusters=expiry.cluster, level=level),
-    )
-    found = Bounded(math.nan, 0.0, math.inf, math.nan)
-    refused = face.refused
+    fit = partial(fit_law, law=law, clusters=expiry.cluster, level=level)
+    early, face, late = of_views(expiry, fit)
+    found, refused = _UNKNOWN, face.refused
     if face.median is not None:
         # Where one of the extremes cannot be fitted, noise leaves that side open. Later expiries
         # may be more alike, and their upper bound lower: the widest of all counts.

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from errcomp.halflife.estimators.intervals import checked_intervals, numbered_clusters
-from errcomp.halflife.threshold import check_level
+from errcomp.halflife.estimators import checked_intervals, numbered_clusters
+from errcomp.halflife.panel import tails
 
 __all__ = ["Bounded", "Turnbull", "turnbull"]
 
@@ -147,8 +147,7 @@ def _sums(mass: Floats) -> Floats:
 
 
 def _scatter(at: Integers, values: Floats, m: int) -> Floats:
-    sums: Floats = np.bincount(at, values, minlength=m + 1).astype(float)
-    return sums
+    return np.bincount(at, values, minlength=m + 1).astype(float)
 
 
 def _scaled(mass: Floats, sides: list[tuple[int, int, float]]) -> Floats:
@@ -293,8 +292,7 @@ class Turnbull:
         >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
         (0.25, 0.013, 0.758)
         """
-        check_level(level)
-        tail = (1 - level) / 2
+        tail = tails(level)
         least, most = (float(s) for s in self.survival(time))
         low, n_low = self._bound(time, least, tail, above=True)
         high, n_high = self._bound(time, most, tail, above=False)
@@ -308,8 +306,7 @@ class Turnbull:
         >>> round(turnbull([0, 1, 1, 3], [1, 2, 2, np.inf]).least_surviving(2.0), 3)
         0.013
         """
-        check_level(level)
-        return self._bound(time, float(self.survival(time)[0]), (1 - level) / 2, above=True)[0]
+        return self._bound(time, float(self.survival(time)[0]), tails(level), above=True)[0]
 
     def most_surviving(self, time: float, level: float = 0.95) -> float:
         """Return the upper bound of `surviving` alone.
@@ -319,8 +316,7 @@ class Turnbull:
         >>> round(turnbull([0, 1, 1, 3], [1, 2, 2, np.inf]).most_surviving(2.0), 3)
         0.758
         """
-        check_level(level)
-        return self._bound(time, float(self.survival(time)[1]), (1 - level) / 2, above=False)[0]
+        return self._bound(time, float(self.survival(time)[1]), tails(level), above=False)[0]
 
     def _bound(self, time: float, s: float, tail: float, *, above: bool) -> tuple[float, float]:
         """Return the S(t) beyond which what was seen is rare, and the units that tell it."""
@@ -332,7 +328,7 @@ class Turnbull:
         for _ in range(_ROUNDS):
 
             def excess(p: float, n: float = n) -> float:
-                return _rare(n, s, p, above=above) - tail
+                return _mid_p(n, s, p, above=above) - tail
 
             new = float(brentq(excess, 0.0, s) if above else brentq(excess, s, 1.0))
             if abs(new - bound) < _SAME or new in (0.0, 1.0):
@@ -363,15 +359,16 @@ class Turnbull:
         >>> found.value, found.low, found.high, round(found.n_effective)
         (10.0, 6.0, 15.0, 20)
         """
-        check_level(level)
-        tail = (1 - level) / 2
+        tail = tails(level)
         times = np.unique(np.concatenate([self._lower, self._upper]))
         times = times[np.isfinite(times) & (times > 0)]
         above = _first(len(times), lambda i: self._tail(times[i], tail, above=True) > tail)
         below = _first(len(times), lambda i: self._tail(times[i], tail, above=False) <= tail)
         low = float(times[above - 1]) if above else 0.0
         high = float(times[below]) if below < len(times) else np.inf
-        told = [self._told(time, above=time == low) for time in (low, high) if 0 < time < np.inf]
+        told = [
+            self._effective_at(time, above=time == low) for time in (low, high) if 0 < time < np.inf
+        ]
         return Bounded(
             self.middle(whole=whole), low + 1 if whole else low, high, min(told, default=np.nan)
         )
@@ -392,7 +389,7 @@ class Turnbull:
         value = self.left[j] + share * (self.right[j] - self.left[j])
         return float(np.ceil(value - _NO_MASS) if whole else value)
 
-    def _told(self, time: float, *, above: bool) -> float:
+    def _effective_at(self, time: float, *, above: bool) -> float:
         """Return the effective number of units that tell S(t) from 1/2."""
         least, most = self.survival(time)
         return self._effective(time, 0.5, float(least if above else most))
@@ -403,10 +400,12 @@ class Turnbull:
         if (least <= 0.5) if above else (most >= 0.5):
             return 1.0
         s = least if above else most
-        common = _rare(float(self.n), s, 0.5, above=above)
+        common = _mid_p(float(self.n), s, 0.5, above=above)
         # Fewer units would only make it more so.
         return (
-            common if common > tail else _rare(self._told(time, above=above), s, 0.5, above=above)
+            common
+            if common > tail
+            else _mid_p(self._effective_at(time, above=above), s, 0.5, above=above)
         )
 
     def _effective(self, time: float, p: float, s: float) -> float:
@@ -450,8 +449,7 @@ class Turnbull:
         seen = covers @ self.mass
         score = covers / seen[:, None]
         curvature = score.T @ (self._weight[:, None] * score)
-        found: Floats = (score - 1.0) @ np.linalg.pinv(curvature, hermitian=True)
-        return found
+        return np.asarray((score - 1.0) @ np.linalg.pinv(curvature, hermitian=True))
 
 
 def turnbull(left: ArrayLike, right: ArrayLike, *, clusters: ArrayLike | None = None) -> Turnbull:
@@ -521,11 +519,10 @@ def turnbull(left: ArrayLike, right: ArrayLike, *, clusters: ArrayLike | None = 
 
 def _whole(s: Floats) -> Floats:
     """Return probabilities in which what is rounding beside 0 or 1 is 0 or 1."""
-    found: Floats = np.where(s > 1 - _NO_MASS, 1.0, np.where(s < _NO_MASS, 0.0, s))
-    return found
+    return np.where(s > 1 - _NO_MASS, 1.0, np.where(s < _NO_MASS, 0.0, s))
 
 
-def _rare(n: float, s: float, p: float, *, above: bool) -> float:
+def _mid_p(n: float, s: float, p: float, *, above: bool) -> float:
     """Return P(X > x) + P(X = x) / 2 of x = n s successes among n; P(X < x) + ... if not above."""
     from scipy.special import betainc
 

@@ -35,15 +35,17 @@ in clusters), 94 to 98 % (drift; 85 % of the 99.8 %, where they are 0.1 wide), a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from errcomp._showing import Shown
 from errcomp.errors import InputError
-from errcomp.halflife.drift.fit import fit_variogram
+from errcomp.halflife.drift import fit_variogram
 from errcomp.halflife.estimators.expiry import expiry_of
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.forecast.methods import Question, by_drift, by_steps, by_survival
@@ -56,21 +58,19 @@ from errcomp.halflife.forecast.probabilities import (
     forecast_steps,
     forecast_survival,
 )
-from errcomp.scale.history import HistoryRows, history_of
+from errcomp.halflife.panel import Clock
+from errcomp.halflife.results import GroupHalfLife
+from errcomp.report.shown import Shown
+from errcomp.results import Dropped
+from errcomp.system.processes import Progress
+from errcomp.tables import History
+from errcomp.tables.backends import history_of
+from errcomp.tables.engine.history import HistoryRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
+    from errcomp.report.model import Report
 
-    from numpy.typing import NDArray
-
-    from errcomp.halflife.panel import Clock
-    from errcomp.halflife.results import GroupHalfLife
-    from errcomp.results import Dropped
-    from errcomp.system.processes import Progress
-    from errcomp.tables import History
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 __all__ = [
     "AHEAD",
@@ -483,6 +483,12 @@ class Outlook(Shown):
     notes: tuple[str, ...]
     level: float
     seed: int
+
+    def view(self) -> Report:
+        """Return what people see of it."""
+        from errcomp.halflife.view.forecast import forecast_view
+
+        return forecast_view(self)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of all groups."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
-
-__all__ = ["bounds_by_draws", "within_steps"]
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +49,7 @@ def within_steps(
     ndarray, shape (b, h)
     """
     if not len(sizes):
-        return np.ones((len(rate), len(when))) * _kernel(np.zeros(1), threshold, error, spread)
+        return np.ones((len(rate), len(when))) * normal_within(error, spread, threshold)
     # A step beyond this is fatal whatever came before or after, but for another as large.
     reach = 4 * (threshold + abs(error) + 4 * spread)
     clipped = np.clip(sizes, -reach, reach)
@@ -63,7 +59,7 @@ def within_steps(
     below = np.floor(at).astype(np.int64)
     share = at - below
     grid = np.fft.fftfreq(points, 1 / points) * width
-    kernel = np.fft.rfft(_kernel(grid, threshold, error, spread))
+    kernel = np.fft.rfft(normal_within(error, spread, threshold, grid))
     # The mean of the kernel over the law of sums is their product at shift 0 (Parseval).
     product = kernel.conj() * 2.0 / points
     product[[0, -1]] /= 2.0
@@ -80,12 +76,21 @@ def within_steps(
     return np.clip(found, 0.0, 1.0)
 
 
-def _kernel(moved: NDArray[Any], threshold: float, error: float, spread: float) -> Floats:
-    """Return the probability of being within, by how far the error has moved."""
-    if spread == 0:
-        return (np.abs(error + moved) < threshold).astype(float)
-    up, down = (threshold - error - moved) / spread, (-threshold - error - moved) / spread
-    return np.asarray(special.ndtr(up) - special.ndtr(down))
+def normal_within(error: float, sd: ArrayLike, threshold: float, moved: ArrayLike = 0.0) -> Floats:
+    """Return the probability that |error + moved + N(0, sd²)| is below the threshold."""
+    moved, sd = np.asarray(moved), np.asarray(sd)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up, down = (threshold - error - moved) / sd, (-threshold - error - moved) / sd
+        found = special.ndtr(up) - special.ndtr(down)
+    return np.where(sd > 0, found, np.abs(error + moved) < threshold)
+
+
+def all_or_none(
+    when: Floats, start: float, n: int, exposure: float, tail: float
+) -> tuple[Floats, Floats]:
+    """Return bounds by n steps, too few to draw from: all fatal at the largest rate, or none."""
+    most = special.gammaincinv(n + 1, 1 - tail) / exposure
+    return start * np.exp(-most * when), np.full(len(when), start)
 
 
 def bounds_by_draws(
@@ -101,11 +106,9 @@ def bounds_by_draws(
 ) -> tuple[Floats, Floats]:
     """Return bounds over draws of rate and sizes; of the rate alone where sizes are few."""
     n, tail = len(sizes), (1 - level) / 2
-    start = float(_kernel(np.zeros(1), threshold, error, spread)[0])
+    start = float(normal_within(error, spread, threshold))
     if n < _FEW:
-        # All steps fatal, at the largest rate; none of them.
-        most = special.gammaincinv(n + 1, 1 - tail) / exposure
-        return start * np.exp(-most * when), np.full(len(when), start)
+        return all_or_none(when, start, n, exposure, tail)
     rng = np.random.default_rng(seed)
     rate = rng.gamma(n + 0.5, size=_DRAWS) / exposure
     weights = rng.dirichlet(np.ones(n), size=_DRAWS)

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
-from scipy import special
+from numpy.typing import NDArray
 
-from errcomp.halflife.drift.fit import Fit, counts, misfits
-from errcomp.halflife.drift.law import law_bounds
-from errcomp.halflife.drift.variogram import FEWEST_DF, FEWEST_RELEASES
+from errcomp.halflife.drift import Fit, has_rare_steps, law_bounds, misfits
+from errcomp.halflife.drift.variogram import FEWEST_DF, too_few
 from errcomp.halflife.estimators.expiry import Expiry, of_views
+from errcomp.halflife.estimators.survival import ONE_CLUSTER
 from errcomp.halflife.estimators.turnbull import turnbull
-from errcomp.halflife.forecast.compound_poisson import within_steps
-from errcomp.halflife.forecast.drift import STEPS_ASSUMED
+from errcomp.halflife.forecast.compound_poisson import all_or_none, normal_within, within_steps
 from errcomp.halflife.forecast.probabilities import (
+    STEPS_ASSUMED,
     Forecast,
-    forecast_drift,
     forecast_steps,
     forecast_survival,
 )
+from errcomp.halflife.panel import Clock, Panel
+from errcomp.halflife.steps import Steps
 from errcomp.results import format_fraction
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Floats = NDArray[np.float64]
 
-    from numpy.typing import NDArray
-
-    from errcomp.halflife.panel import Clock, Panel
-    from errcomp.halflife.steps import Steps
-
-    Floats = NDArray[np.float64]
-
-__all__ = ["Question", "by_drift", "by_steps", "by_survival"]
 
 #: Draws behind the bounds where clusters share steps.
 _DRAWS = 200
@@ -80,10 +73,8 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         return "no series was surely within its promise when calibrated."
     clusters = len(np.unique(expiry.cluster))
     if clusters == 1 < expiry.n:
-        return f"the {expiry.n} series are one cluster: what they share cannot be told from chance."
-    early, face, late = of_views(
-        expiry, lambda left, right: turnbull(left, right, clusters=expiry.cluster)
-    )
+        return ONE_CLUSTER.format(expiry.n)
+    early, face, late = of_views(expiry, partial(turnbull, clusters=expiry.cluster))
     end = float(expiry.last_seen.max())
     times = np.unique(np.append(asked.ages[(asked.ages > 0) & (asked.ages < end)], end))
     survival = np.mean(face.survival(times), axis=0)
@@ -121,29 +112,18 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
 
 def by_drift(asked: Question, fit: Fit) -> Forecast | str:
     """Forecast from the drift variogram, with the bounds of its half-life; or say why not."""
-    releases = fit.steps.releases
-    if releases < FEWEST_RELEASES:
-        return (
-            f"steps lie between {releases} pair{'s' * (releases != 1)} of versions; fewer than "
-            f"{FEWEST_RELEASES} cannot tell what releases do."
-        )
-    if fit.fitted.sum() < 2:
-        return "all series have two versions at the same lag: nothing tells how drift grows."
+    if refused := too_few(fit):
+        return refused
     if fit.law is None:
-        return f"no drift stands out of the noise in {releases} releases."
-    if counts(fit):
+        return f"no drift stands out of the noise in {fit.steps.releases} releases."
+    if has_rare_steps(fit):
         return (
             "drift is a few large steps among many small changes: taken for normal it would look "
             "too safe at first and too bad later. Steps or survival answer."
         )
     v, v_low, v_high = _drift(fit, asked)
 
-    def within(variance: Floats) -> Floats:
-        known = np.nan_to_num(variance)
-        found = [_within(asked, one) for one in known.tolist()]
-        return np.where(np.isnan(variance), np.nan, found)
-
-    probability, low, high = within(v), within(v_high), within(v_low)
+    probability, low, high = (_within(asked, variance) for variance in (v, v_high, v_low))
     beyond = np.isnan(v)
     return Forecast(
         method="drift",
@@ -163,9 +143,10 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
     )
 
 
-def _within(asked: Question, variance: float) -> float:
-    found = forecast_drift([1.0], c=variance, beta=1.0, threshold=asked.limit, spread=asked.spread)
-    return float(found.probability[0])
+def _within(asked: Question, variance: Floats) -> Floats:
+    """Return the probability of being within the limit after drift; NaN where it is not known."""
+    probability = normal_within(0.0, np.sqrt(asked.spread**2 + variance), asked.limit)
+    return np.where(np.isnan(variance), np.nan, probability)
 
 
 def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
@@ -184,7 +165,7 @@ def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
         v, low, high = curves[0], np.minimum(curves[1], curves[0]), np.maximum(*curves[::2])
     else:
         end, v = 2 * float(time.max()), law.at(later)
-        low, high, df = law_bounds(law, later, tail, counts=False)
+        low, high, df = law_bounds(law, later, tail, rare_steps=False)
         if not (df[ages <= time.max()] >= FEWEST_DF).any():
             low = np.zeros_like(low)
     if not fit.noise.known:
@@ -199,12 +180,12 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
     searched = [one for one in steps if not one.refused]
     if not searched:
         return f"no series could be searched for steps: {steps[0].refused}."
-    seen = np.asarray([_sees(one, asked.limit) for one in steps])
+    seen = np.asarray([_detects(one, asked.limit) for one in steps])
     if not seen.any():
         smallest = [one.smallest_middle for one in searched if one.smallest_middle is not None]
         least = format_fraction(float(np.expm1(min(smallest)))) if smallest else "that size"
         return f"noise hides steps as large as the promise: the smallest to be found is {least}."
-    if fit.law is not None and not counts(fit):
+    if fit.law is not None and not has_rare_steps(fit):
         return (
             "drift is many small changes, not a few steps: the steps found in it are not what "
             "happened. Drift or survival answer."
@@ -226,7 +207,7 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
     return replace(forecast, assumptions=tuple(said))
 
 
-def _sees(one: Steps, limit: float) -> bool:
+def _detects(one: Steps, limit: float) -> bool:
     """Whether a step that breaks the promise would be found."""
     return not one.refused and one.smallest_middle is not None and one.smallest_middle <= limit
 
@@ -318,11 +299,11 @@ def _by_clusters(asked: Question, found: _Steps) -> Forecast:
     event = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
     n = int(event.max()) + 1 if len(event) else 0
     if n < _FEW or len(np.unique(found.cluster)) < _FEW:
-        # All steps fatal and shared by the whole cluster, at the largest rate; none of them.
+        # A step is shared by the whole cluster.
         of_clusters = float((exposure / np.bincount(found.cluster_of)).sum())
-        most = special.gammaincinv(n + 1, 1 - tail) / of_clusters
-        start = _within(asked, 0.0)
-        low, high = start * np.exp(-most * asked.ages), np.full(len(asked.ages), start)
+        low, high = all_or_none(
+            asked.ages, float(_within(asked, np.zeros(()))), n, of_clusters, tail
+        )
     else:
         rng = np.random.default_rng(asked.seed)
         events = rng.dirichlet(np.ones(n), size=_DRAWS) * rng.gamma(n + 0.5, size=(_DRAWS, 1))

@@ -25,16 +25,16 @@ further ahead, because most of the time there has been no step at all.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from errcomp.errors import InputError
-from errcomp.halflife.forecast.checks import as_curve, as_level, as_times, positive
-from errcomp.halflife.forecast.drift import forecast_drift, forecast_steps
-from errcomp.halflife.forecast.results import Drop, Forecast
-from errcomp.halflife.panel import Clock
+from errcomp.errors import InputError, describe_rows
+from errcomp.halflife.forecast.compound_poisson import bounds_by_draws, normal_within, within_steps
+from errcomp.halflife.panel import DAYS_PER_MONTH, Clock, check_level
 
 __all__ = [
     "Drop",
@@ -47,7 +47,133 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-_DAYS_PER_MONTH = 365.25 / 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """Probability that a model is within its promised error, ahead of today.
+
+    Attributes
+    ----------
+    method : {"survival", "drift", "steps"}
+    unit : {"releases", "months"}
+    ahead : ndarray, shape (h,)
+        Time from today on.
+    probability : ndarray, shape (h,)
+        NaN where it is not known: beyond what was observed.
+    low, high : ndarray, shape (h,)
+        Bounds; NaN where there is nothing to tell them by.
+    level : float
+        Nominal coverage of the bounds, at each time by itself.
+    assumptions : tuple of str
+        What must hold, each a sentence.
+    """
+
+    method: Literal["survival", "drift", "steps"]
+    unit: Clock
+    ahead: Floats
+    probability: Floats
+    low: Floats
+    high: Floats
+    level: float
+    assumptions: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; NaN becomes None."""
+
+        def plain(values: Floats) -> list[float | None]:
+            return [float(value) if np.isfinite(value) else None for value in values]
+
+        return {
+            "method": self.method,
+            "unit": self.unit,
+            "ahead": self.ahead.tolist(),
+            "probability": plain(self.probability),
+            "low": plain(self.low),
+            "high": plain(self.high),
+            "level": self.level,
+            "assumptions": list(self.assumptions),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """When a forecast drops below a probability.
+
+    Attributes
+    ----------
+    below : float
+        The probability.
+    time : float or None
+        From today on; None where it is not reached in the times of the forecast.
+    low, high : float or None
+        Its interval; inf is "longer than what was looked at". None without bounds.
+    unit : {"releases", "months"}
+    refused : str
+        Why there is no time; empty otherwise.
+    """
+
+    below: float
+    time: float | None
+    low: float | None
+    high: float | None
+    unit: Clock
+    refused: str = ""
+
+
+def positive(value: float, what: str, *, zero: bool = False) -> float:
+    """Return a finite number above 0 (or 0 itself)."""
+    if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        least = "0 or larger" if zero else "above 0"
+        raise InputError(f"{what} must be finite and {least}, got {value}.")
+    return float(value)
+
+
+def as_times(values: ArrayLike, what: str) -> Floats:
+    """Return increasing times from 0 on."""
+    found = np.atleast_1d(np.asarray(values, dtype=float))
+    if found.ndim != 1 or not len(found):
+        raise InputError(f"{what} must be one row of times, got shape {found.shape}.")
+    bad = ~np.isfinite(found) | (found < 0)
+    bad[1:] |= ~(np.diff(found) > 0)
+    if bad.any():
+        first = np.flatnonzero(bad)
+        raise InputError(
+            f"{what} must be finite times that increase from 0 on, got {found[first[0]]} in "
+            f"{describe_rows((first + 1).tolist())}. Sort them and leave out what is double."
+        )
+    return found
+
+
+def as_curve(
+    times: ArrayLike, survival: ArrayLike, low: ArrayLike, high: ArrayLike
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return times, a survival curve and its bounds, all beginning with 1 at time 0."""
+    t = as_times(times, "times")
+    curves = [np.asarray(values, dtype=float) for values in (survival, low, high)]
+    if any(curve.shape != t.shape for curve in curves):
+        shapes = ", ".join(str(curve.shape) for curve in curves)
+        raise InputError(
+            f"survival, low and high must have one value for each of {len(t)} times, got shapes "
+            f"{shapes}."
+        )
+    s, lower, upper = curves
+    bad = ~((lower >= 0) & (lower <= s) & (s <= upper) & (upper <= 1))
+    for curve in curves:
+        bad[1:] |= np.diff(curve) > 1e-12
+    if bad.any():
+        first = np.flatnonzero(bad)
+        raise InputError(
+            "survival and its bounds must lie between 0 and 1, low <= survival <= high, and never "
+            f"increase, not so in {describe_rows((first + 1).tolist())}: "
+            f"{lower[first[0]]:g}, {s[first[0]]:g}, {upper[first[0]]:g}."
+        )
+    if t[0] > 0:
+        t, s, lower, upper = (
+            np.concatenate([[start], values])
+            for start, values in zip((0.0, 1.0, 1.0, 1.0), (t, s, lower, upper), strict=True)
+        )
+    return t, s, lower, upper
 
 
 def forecast_survival(
@@ -111,7 +237,7 @@ def forecast_survival(
     >>> found.probability.round(2).tolist(), found.high.round(2).tolist()
     ([0.83, 0.67, 0.56, nan], [1.0, 0.87, 0.76, 0.76])
     """
-    level = as_level(level)
+    check_level(level)
     when = as_times(ahead, "ahead")
     age = positive(age, "age", zero=True)
     t, s, lower, upper = as_curve(times, survival, low, high)
@@ -241,11 +367,216 @@ def date_after(today: date, months: float) -> date:
     datetime.date(2026, 7, 3)
     """
     try:
-        return today + timedelta(
-            days=round(positive(months, "months", zero=True) * _DAYS_PER_MONTH)
-        )
+        return today + timedelta(days=round(positive(months, "months", zero=True) * DAYS_PER_MONTH))
     except OverflowError:
         raise InputError(
             f"{months:g} months after {today} is beyond the calendar: say that it is longer than "
             "can be told instead."
         ) from None
+
+
+#: What a forecast by steps assumes.
+STEPS_ASSUMED = (
+    "Steps come at a constant rate, independent of each other, with the sizes seen.",
+    "Changes too small to be found as steps are left out.",
+    "A model that left its promise and came back counts as within.",
+)
+
+
+def forecast_drift(
+    ahead: ArrayLike,
+    *,
+    c: float,
+    beta: float,
+    threshold: float,
+    error: float = 0.0,
+    spread: float = 0.0,
+    draws: ArrayLike | None = None,
+    unit: Clock = "releases",
+    level: float = 0.95,
+) -> Forecast:
+    r"""Forecast from a variogram law: is the error within the threshold at a time ahead?
+
+    .. math:: P(|e + \mathcal N(0, s^2 + c h^\beta)| < \theta)
+
+    with e the error today where it is known, and s its standard deviation where it is not (the
+    calibrated error e0, for any series of a group).
+
+    Valid where drift is the sum of many small changes. Misleads where it is a few large steps: too
+    sure at once, too pessimistic later (see the table in
+    `errcomp.halflife.forecast.probabilities`); use `forecast_steps` there. A model that left its
+    promise and came back counts as within.
+
+    Parameters
+    ----------
+    ahead : array_like, shape (h,)
+        Times from today on, increasing, >= 0.
+    c : float
+        Mean squared change after one unit of time, >= 0.
+    beta : float
+        Power, between 0 and 2; 1 is a random walk.
+    threshold : float
+        Error that was promised, on the log scale, > 0.
+    error : float
+        Error today.
+    spread : float
+        Standard deviation of the error today, >= 0: what is not known of it.
+    draws : array_like, shape (b, 2), optional
+        Draws of (c, beta), e.g. of a bootstrap; the bounds are quantiles over them. Without any
+        the bounds are not known.
+    unit : {"releases", "months"}
+    level : float
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    InputError
+        Values out of range.
+
+    Examples
+    --------
+    >>> found = forecast_drift([0, 1, 10], c=0.002, beta=1.0, threshold=0.1)
+    >>> found.probability.round(3).tolist()
+    [1.0, 0.975, 0.52]
+    """
+    check_level(level)
+    when = as_times(ahead, "ahead")
+    threshold = positive(threshold, "threshold")
+    spread = positive(spread, "spread", zero=True)
+    law = np.array([[c, beta]], dtype=float)
+    all_draws = law if draws is None else np.asarray(draws, dtype=float)
+    if all_draws.ndim != 2 or all_draws.shape[1] != 2 or not len(all_draws):
+        raise InputError(f"draws must have two columns, c and beta, got shape {all_draws.shape}.")
+    for one in (law, all_draws):
+        if not (np.isfinite(one).all() and (one >= 0).all() and (one[:, 1] <= 2).all()):
+            raise InputError(
+                "a variogram law has c >= 0 and beta between 0 and 2, got "
+                f"c from {one[:, 0].min():g} to {one[:, 0].max():g} and beta from "
+                f"{one[:, 1].min():g} to {one[:, 1].max():g}."
+            )
+    if not np.isfinite(error):
+        raise InputError(f"error must be finite, on the log scale, got {error}.")
+
+    def chance(laws: Floats) -> Floats:
+        # Nothing has moved at time 0, whatever the power.
+        moved = np.where(when > 0, laws[:, :1] * when ** laws[:, 1:], 0.0)
+        return normal_within(error, np.sqrt(spread**2 + moved), threshold)
+
+    probability = chance(law)[0]
+    unknown = np.full(len(when), np.nan)
+    low, high = unknown, unknown
+    if draws is not None:
+        low, high = np.quantile(chance(all_draws), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return Forecast(
+        method="drift",
+        unit=unit,
+        ahead=when,
+        probability=probability,
+        low=low,
+        high=high,
+        level=level,
+        assumptions=(
+            "Drift is normal: the sum of many small changes, not a few steps.",
+            "It goes on as the law says, also beyond the lags that it was fitted to.",
+            "A model that left its promise and came back counts as within.",
+        ),
+    )
+
+
+def forecast_steps(
+    ahead: ArrayLike,
+    *,
+    sizes: ArrayLike,
+    exposure: float,
+    threshold: float,
+    error: float = 0.0,
+    spread: float = 0.0,
+    unit: Clock = "releases",
+    level: float = 0.95,
+    seed: int = 0,
+) -> Forecast:
+    r"""Forecast from the steps that were seen: is the error within the threshold, ahead?
+
+    .. math:: P\Big(\Big|e + \mathcal N(0, s^2) + \sum_{k=1}^{N_h} J_k\Big| < \theta\Big),
+              \qquad N_h \sim \mathrm{Poisson}(h n / T)
+
+    with n steps seen in T units of time over all series, and J drawn from their sizes. Computed by
+    the fast Fourier transform on a grid of θ / 256. The bounds are quantiles over draws of the
+    rate (gamma, n + 1/2) and of the weights of sizes (Bayesian bootstrap); with fewer than five
+    steps, whose sizes say little, any step may or may not be fatal.
+
+    Valid where steps are independent of each other and of time. Misleads where steps below the
+    detection limit add up (give what they leave as ``spread``), and where releases differ: a major
+    one steps more often.
+
+    Parameters
+    ----------
+    ahead : array_like, shape (h,)
+        Times from today on, increasing, >= 0.
+    sizes : array_like, shape (n,)
+        Steps on the log scale, with sign; may be empty.
+    exposure : float
+        Time over which they were seen, summed over series, > 0.
+    threshold : float
+        Error that was promised, on the log scale, > 0.
+    error : float
+        Error today.
+    spread : float
+        Standard deviation of the error today, >= 0.
+    unit : {"releases", "months"}
+    level : float
+    seed : int
+        Of the draws behind the bounds.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    InputError
+        Values out of range.
+
+    References
+    ----------
+    Rubin (1981), "The Bayesian Bootstrap", doi:10.1214/aos/1176345338. Embrechts and Frei (2009),
+    "Panjer recursion versus FFT for compound distributions", doi:10.1007/s00186-008-0249-2.
+
+    Examples
+    --------
+    >>> found = forecast_steps([0, 1, 10], sizes=[0.2, -0.2] * 10, exposure=400, threshold=0.1)
+    >>> found.probability.round(3).tolist()
+    [1.0, 0.952, 0.645]
+    """
+    check_level(level)
+    when = as_times(ahead, "ahead")
+    threshold = positive(threshold, "threshold")
+    exposure = positive(exposure, "exposure")
+    spread = positive(spread, "spread", zero=True)
+    steps = np.asarray(sizes, dtype=float)
+    if steps.ndim != 1 or not np.isfinite(steps).all() or not np.isfinite(error):
+        raise InputError(
+            "sizes of steps must be one row of finite numbers on the log scale, and error a finite "
+            f"one, got shape {steps.shape} and error {error}."
+        )
+    n = len(steps)
+    weights = np.full((1, n), 1 / max(n, 1))
+    probability = within_steps(
+        when, np.array([n / exposure]), weights, steps, threshold, error=error, spread=spread
+    )[0]
+    low, high = bounds_by_draws(
+        when, steps, exposure, threshold, error=error, spread=spread, level=level, seed=seed
+    )
+    return Forecast(
+        method="steps",
+        unit=unit,
+        ahead=when,
+        probability=probability,
+        low=low,
+        high=high,
+        level=level,
+        assumptions=STEPS_ASSUMED,
+    )

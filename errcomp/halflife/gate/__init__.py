@@ -35,28 +35,322 @@ series  look        α/(k(k+1))  6α/(π²k²)           e-values
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from errcomp.errors import InputError
-from errcomp.halflife.gate.result import GateResult
-from errcomp.halflife.gate.shifts import NOISE, critical, fit_law, holm_adjusted, p_values, shifts
-from errcomp.halflife.gate.verdicts import (
-    VERDICTS,
-    as_labels,
-    as_parts,
-    as_position,
-    as_promise,
-    as_since,
-    first_versions,
-    moved_by,
-    reasons,
-    verdicts,
+from errcomp.errors import InputError, describe_names
+from errcomp.halflife.gate.shifts import (
+    NOISE,
+    Law,
+    Shifts,
+    critical,
+    fit_law,
+    holm_adjusted,
+    means,
+    p_values,
+    shifts,
 )
 from errcomp.halflife.panel import Panel
 
 __all__ = ["VERDICTS", "GateResult", "check", "since_last_step", "spent"]
+
+Floats = NDArray[np.float64]
+
+#: What a series can be told to be; only the first one is a regression.
+VERDICTS = (
+    "error grew",
+    "moved within the promise",
+    "error no larger",
+    "as before",
+    "cannot be told",
+    "not validated",
+)
+GREW, _WITHIN, _NO_LARGER, _AS_BEFORE, _UNKNOWN, _ABSENT = VERDICTS
+#: Predictions are computed: a change above rounding is a change.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GateResult:
+    """What a gate found; arrays have one value a series, on the log scale where they are errors.
+
+    Attributes
+    ----------
+    version : str
+        That was checked.
+    versions : tuple of str
+        All of the panel, in order.
+    names, groups : tuple of str
+        Of the series, and what they are reported under.
+    verdict : ndarray of str
+        One of `VERDICTS`.
+    why : ndarray of str
+        Why a series cannot be told; empty otherwise.
+    baseline, new, shift : ndarray
+        Mean error of the baseline, new error, and their difference. NaN where there is none.
+    low, high : ndarray
+        95 % interval of each shift by itself, not corrected for their number.
+    p, p_adjusted : ndarray
+        Of each shift, and corrected for the number of series; NaN where it cannot be told.
+    df : ndarray
+        Degrees of freedom of the noise.
+    noise : ndarray of str
+        Where it comes from: ``"repeats"``, ``"scatter"`` of the baseline or ``"none"``.
+    n_baseline : ndarray of int
+        Versions in the baseline.
+    last : ndarray of int
+        Last version before, as position in ``versions``: what moved, moved after it. -1 without.
+    detectable : ndarray
+        Shift from which on this look would have found it with probability 1/2, alone.
+    reference, predictor : ndarray
+        Parts of ``shift`` by what moved: the measurement, or the prediction. NaN where not known.
+    moved_by : ndarray of str
+        ``"reference"``, ``"predictor"``, ``"both"``, ``"unknown"``, or ``""`` where neither
+        moved. Both may move and cancel: the error is then as before.
+    promised : ndarray
+        Promised error; NaN where none was given.
+    look : int
+        Which look of the gate it was.
+    alpha, level : float
+        Probability of a false alarm over all looks, and its part for this one.
+    margin : float
+        Shift that does not matter.
+    law : Law
+        Law of comparisons under no change.
+    """
+
+    version: str
+    versions: tuple[str, ...]
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+    verdict: NDArray[Any]
+    why: NDArray[Any]
+    baseline: Floats
+    new: Floats
+    shift: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    p_adjusted: Floats
+    df: Floats
+    noise: NDArray[Any]
+    n_baseline: NDArray[np.int64]
+    last: NDArray[np.int64]
+    detectable: Floats
+    reference: Floats
+    predictor: Floats
+    moved_by: NDArray[Any]
+    promised: Floats
+    look: int
+    alpha: float
+    level: float
+    margin: float
+    law: Law
+
+    @property
+    def outcome(self) -> str:
+        """``"regression"``, ``"pass"``, or ``"cannot be told"`` where no series could be tested."""
+        if (self.verdict == GREW).any():
+            return "regression"
+        return "cannot be told" if np.isnan(self.p).all() else "pass"
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was tested and nothing grew."""
+        return self.outcome == "pass"
+
+    def counts(self) -> dict[str, int]:
+        """Return how many series each verdict has, in the order of `VERDICTS`."""
+        return {one: int((self.verdict == one).sum()) for one in VERDICTS}
+
+    def blamed(self) -> NDArray[np.int64]:
+        """Return the series whose error grew, the largest shift first."""
+        found = np.flatnonzero(self.verdict == GREW)
+        return found[np.argsort(-np.abs(self.shift[found]), kind="stable")]
+
+    def releases(self, series: int) -> str:
+        """Say between which versions a series moved, e.g. ``"1.29 to 1.30"``."""
+        before = int(self.last[series])
+        return f"{self.versions[before]} to {self.version}" if before >= 0 else self.version
+
+    def row(self, series: int) -> dict[str, Any]:
+        """Return what is known of a series as plain values for JSON; NaN and inf are None."""
+        figures = ("baseline", "new", "shift", "low", "high", "p", "p_adjusted", "df", "detectable",
+                   "reference", "predictor", "promised")  # fmt: skip
+        values = {name: float(getattr(self, name)[series]) for name in figures}
+        before = int(self.last[series])
+        return {
+            "series": self.names[series],
+            "group": self.groups[series],
+            "verdict": str(self.verdict[series]),
+            "why": str(self.why[series]),
+            "moved_by": str(self.moved_by[series]),
+            "last_version": self.versions[before] if before >= 0 else None,
+            "noise": str(self.noise[series]),
+            "n_baseline": int(self.n_baseline[series]),
+            **{name: value if np.isfinite(value) else None for name, value in values.items()},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; one row a series."""
+        return {
+            "version": self.version,
+            "versions": list(self.versions),
+            "outcome": self.outcome,
+            "passed": self.passed,
+            "look": self.look,
+            "alpha": self.alpha,
+            "level": self.level,
+            "margin": self.margin,
+            "noise_scale": self.law.scale,
+            "noise_df": self.law.df if np.isfinite(self.law.df) else None,
+            "noise_n": self.law.n,
+            "counts": self.counts(),
+            "series": [self.row(i) for i in range(len(self.names))],
+        }
+
+
+def as_position(panel: Panel, version: str | None) -> int:
+    """Return where a version stands in a panel; without one, the last."""
+    if version is not None and version not in panel.versions:
+        raise InputError(
+            f"there is no version {version!r}; there are "
+            f"{describe_names(panel.versions, wanted=version)}."
+        )
+    at = len(panel.versions) - 1 if version is None else panel.versions.index(version)
+    if at < 1:
+        raise InputError(
+            f"version {panel.versions[at]} is the first: there is nothing to compare it with. "
+            "Name a later version."
+        )
+    return at
+
+
+def as_since(since: ArrayLike, panel: Panel) -> NDArray[np.int64]:
+    """Return the position of each series' calibration, one number standing for all."""
+    given = np.asarray(since)
+    if given.dtype.kind not in "iu" or given.shape not in ((), (panel.n_series,)):
+        raise InputError(
+            f"since must be positions of versions, whole numbers, one for each of the "
+            f"{panel.n_series} series or one for all, got {given.dtype} of shape {given.shape}."
+        )
+    return np.broadcast_to(given, panel.n_series).astype(np.int64)
+
+
+def as_promise(promised: ArrayLike | None, s: int) -> Floats:
+    """Return the promised error of each series, NaN where there is none."""
+    if promised is None:
+        return np.full(s, np.nan)
+    given = np.asarray(promised, dtype=float)
+    if given.shape not in ((), (s,)) or not ((given > 0) & np.isfinite(given)).all():
+        raise InputError(
+            f"promised must be errors on the log scale, above 0 and finite, one for each of the "
+            f"{s} series or one for all, got {promised!r}."
+        )
+    return np.broadcast_to(given, s).copy()
+
+
+def as_labels(groups: Sequence[str] | None, panel: Panel) -> tuple[str, ...]:
+    """Return the group of each series; its own name where no groups are given."""
+    if groups is None:
+        return tuple(panel.names)
+    if len(groups) != panel.n_series:
+        raise InputError(f"groups must be {panel.n_series} names, one a series, got {len(groups)}.")
+    return tuple(str(one) for one in groups)
+
+
+def as_parts(
+    panel: Panel,
+    first: NDArray[np.int64],
+    at: int,
+    found: Shifts,
+    reference: ArrayLike | None,
+    predictor: ArrayLike | None,
+) -> tuple[Floats, Floats]:
+    """Return how far measurement and prediction of each series moved."""
+    if reference is None and predictor is None:
+        if panel.frozen_at_first:
+            return found.shift, np.where(np.isnan(found.shift), np.nan, 0.0)
+        return np.full(panel.n_series, np.nan), np.full(panel.n_series, np.nan)
+    if reference is None or predictor is None:
+        raise InputError("reference and predictor go together: give both or neither.")
+    rows = [np.asarray(part, dtype=float) for part in (reference, predictor)]
+    if any(part.shape != panel.error.shape for part in rows):
+        raise InputError(
+            f"reference and predictor must have {len(panel.error)} values, one a row of the "
+            f"panel, got shapes {rows[0].shape} and {rows[1].shape}."
+        )
+    series = panel.series
+    base = (panel.version < at) & (panel.version >= first[series])
+    is_new = panel.version == at
+    parts = []
+    for part in rows:
+        new = np.full(panel.n_series, np.nan)
+        new[series[is_new]] = part[is_new]
+        parts.append(new - means(part[base], series[base], found.n))
+    off = np.abs(parts[0] + parts[1] - found.shift) > 1e-6
+    if off.any():
+        names = [panel.names[i] for i in np.flatnonzero(off)[:3]]
+        raise InputError(
+            "reference and predictor must add up to the change of the error "
+            f"(log measured before - now, log predicted now - before), not so in {int(off.sum())} "
+            f"series: {', '.join(names)}."
+        )
+    return parts[0], parts[1]
+
+
+def verdicts(found: Shifts, p: Floats, moved: NDArray[np.bool_], promise: Floats) -> NDArray[Any]:
+    """Return the word for each series."""
+    verdict = np.full(len(p), _AS_BEFORE, dtype=object)
+    grew = np.abs(found.new) > np.abs(found.level)
+    within = np.abs(found.new) <= promise
+    verdict[moved & grew & ~within] = GREW
+    verdict[moved & grew & within] = _WITHIN
+    verdict[moved & ~grew] = _NO_LARGER
+    verdict[np.isnan(p)] = _UNKNOWN
+    verdict[np.isnan(found.new)] = _ABSENT
+    return verdict
+
+
+def reasons(found: Shifts, panel: Panel) -> NDArray[Any]:
+    """Return why nothing can be told of a series; empty where something can."""
+    why = np.full(panel.n_series, "", dtype=object)
+    unknown = (found.noise == 0) & ~np.isnan(found.new)
+    why[unknown] = "all values of the baseline are equal and the noise is not known"
+    why[unknown & (found.n < 2)] = "one version in the baseline and no repeats to tell the noise"
+    why[unknown & (panel.noise_df > 0)] = "its repeats are all equal, which rounding explains"
+    why[unknown & (found.n == 0)] = "no version in the baseline"
+    return why
+
+
+def moved_by(
+    reference: Floats,
+    predictor: Floats,
+    found: Shifts,
+    moved: NDArray[np.bool_],
+    *,
+    margin: float,
+    level: float,
+    law: Law,
+) -> NDArray[Any]:
+    """Name what moved. Noise is that of the measurement: a prediction moves or it does not."""
+    p = p_values(reference, found.se, found.df, margin=margin, law=law)
+    by_reference = holm_adjusted(p) <= level
+    by_predictor = np.abs(predictor) > max(margin, _ROUNDING)
+    # An error that moved was moved by something: the larger part, where neither is beyond noise.
+    neither = moved & ~by_reference & ~by_predictor
+    by_reference |= neither & (np.abs(reference) >= np.abs(predictor))
+    by_predictor |= neither & (np.abs(reference) < np.abs(predictor))
+    name = np.full(len(reference), "", dtype=object)
+    name[by_reference] = "reference"
+    name[by_predictor] = "predictor"
+    name[by_reference & by_predictor] = "both"
+    name[moved & np.isnan(reference)] = "unknown"
+    return name
+
 
 #: Nominal coverage of the interval of each shift.
 _LEVEL = 0.95
@@ -186,7 +480,7 @@ def check(
     if not 0 <= margin < np.inf:
         raise InputError(f"margin must be 0 or larger, on the log scale, got {margin}.")
     level = spent(at if look is None else look, alpha)
-    first = as_since(first_versions(panel) if since is None else since, panel)
+    first = as_since(panel.version[panel.starts[:-1]] if since is None else since, panel)
     found = shifts(panel, first, at)
     if np.isnan(found.new).all():
         raise InputError(
@@ -280,7 +574,7 @@ def since_last_step(
     ([1], 'pass')
     """
     end = as_position(panel, version)
-    first = as_since(first_versions(panel) if since is None else since, panel).copy()
+    first = as_since(panel.version[panel.starts[:-1]] if since is None else since, panel).copy()
     for at in range(1, end):
         if (panel.version == at).any():
             found = check(

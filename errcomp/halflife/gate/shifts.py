@@ -18,19 +18,7 @@ from scipy import special, stats
 
 from errcomp.halflife.noise import moderated_variances
 from errcomp.halflife.panel import Panel
-from errcomp.stats.multiple import holm
-
-__all__ = [
-    "NOISE",
-    "Law",
-    "Shifts",
-    "critical",
-    "fit_law",
-    "holm_adjusted",
-    "means",
-    "p_values",
-    "shifts",
-]
+from errcomp.stats.significance import holm
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +35,7 @@ _DFS = (3.0, 4.0, 6.0, 10.0, 20.0, np.inf)
 _MOST = 5_000
 #: Tail at which laws are compared: that of a few series at an early look.
 _FAR = 1e-4
-#: Degrees of freedom, over all series, below which they cannot say what scatter is usual.
+#: Degrees of freedom, over all series, below which they cannot say what scatter is prior.
 _TOGETHER = 100
 #: Rows of a baseline below which its scatter says too little of itself to be pulled.
 _ROWS = 3
@@ -121,7 +109,7 @@ def shifts(panel: Panel, since: NDArray[np.int64], at: int) -> Shifts:
     Shifts
     """
     s = panel.n_series
-    series = np.repeat(np.arange(s), np.diff(panel.starts))
+    series = panel.series
     sd = _known_sd(panel, series)
     is_new = panel.version == at
     base = (panel.version < at) & (panel.version >= since[series])
@@ -140,16 +128,16 @@ def shifts(panel: Panel, since: NDArray[np.int64], at: int) -> Shifts:
     # Equal values have a scatter of rounding only.
     flat = squares <= n * (1e-12 * np.maximum(1.0, np.abs(level))) ** 2
     scatter = ~repeats & (n > 1) & ~flat
-    usual = _usual(squares, n, scatter)
+    prior = _prior_of(squares, n, scatter)
     count = np.maximum(n, 1)
-    variance, scatter_df = _towards(usual, squares, n - 1, n)
+    variance, scatter_df = _shrunk(prior, squares, n - 1, n)
     var = np.where(repeats, sd_new**2 + variances / count**2, np.nan)
     var = np.where(scatter, variance * (1 + 1 / count), var)
     # An estimate of no noise at all tells of rounding; only noise that was given may be none.
     known = (repeats & ((var > 0) | np.isinf(panel.noise_df) | np.isnan(new))) | scatter
     df = np.where(repeats, panel.noise_df, scatter_df)
     by_repeats = _neighbours(i, x, row_sd, known & repeats, panel.noise_df)
-    by_scatter = _without_each(i, n, residual, squares, scatter, usual)
+    by_scatter = _leave_one_out(i, n, residual, squares, scatter, prior)
     within = np.concatenate([by_repeats, by_scatter], axis=1)
     return Shifts(
         n=n,
@@ -183,27 +171,27 @@ def _neighbours(
     return np.stack([t, noise_df[i[1:]][used], np.ones(len(t))])
 
 
-def _without_each(
+def _leave_one_out(
     i: NDArray[np.int64],
     n: NDArray[np.int64],
     residual: Floats,
     squares: Floats,
     scatter: NDArray[np.bool_],
-    usual: _Usual,
+    prior: _Prior,
 ) -> Floats:
     """Compare each row of a baseline with the others and their scatter; t, df and weights."""
     used = scatter[i]
     i, residual = i[used], residual[used]
     others = n[i] - 1
     away = residual * n[i] / others
-    variance, df = _towards(usual, np.maximum(squares[i] - residual * away, 0), n[i] - 2, n[i])
+    variance, df = _shrunk(prior, np.maximum(squares[i] - residual * away, 0), n[i] - 2, n[i])
     known = (df > 0) & (variance > 0)
     t = away[known] / np.sqrt(variance[known] * (1 + 1 / others[known]))
     return np.stack([t, df[known], 1 - 1 / n[i][known]])
 
 
 @dataclass(frozen=True, slots=True)
-class _Usual:
+class _Prior:
     """Scatter that is usual over series, how many df it counts for, and the most there are."""
 
     variance: float
@@ -211,22 +199,22 @@ class _Usual:
     most: float
 
 
-def _usual(squares: Floats, n: NDArray[np.int64], scatter: NDArray[np.bool_]) -> _Usual:
+def _prior_of(squares: Floats, n: NDArray[np.int64], scatter: NDArray[np.bool_]) -> _Prior:
     df = np.where(scatter & (n >= _ROWS), n - 1.0, 0.0)
     if (df > 0).sum() < 2 or df.sum() < _TOGETHER:
-        return _Usual(0.0, 0.0, np.inf)
+        return _Prior(0.0, 0.0, np.inf)
     found = moderated_variances(np.where(df > 0, squares / np.maximum(df, 1), 1.0), df)
-    return _Usual(found.prior_variance, found.prior_df, float(df.sum()))
+    return _Prior(found.prior_variance, found.prior_df, float(df.sum()))
 
 
-def _towards(
-    usual: _Usual, squares: Floats, df: NDArray[Any], n: NDArray[np.int64]
+def _shrunk(
+    prior: _Prior, squares: Floats, df: NDArray[Any], n: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
     """Pull scatter of baselines of n rows towards what is usual; return variances and df."""
-    prior = np.where(n >= _ROWS, usual.df, 0.0)
-    total = prior + np.maximum(df, 0.0)
-    variance = (prior * usual.variance + squares) / np.where(total > 0, total, 1)
-    return variance, np.minimum(total, usual.most)
+    prior_df = np.where(n >= _ROWS, prior.df, 0.0)
+    total = prior_df + np.maximum(df, 0.0)
+    variance = (prior_df * prior.variance + squares) / np.where(total > 0, total, 1)
+    return variance, np.minimum(total, prior.most)
 
 
 def _known_sd(panel: Panel, series: NDArray[np.int64]) -> Floats:

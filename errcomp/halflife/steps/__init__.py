@@ -14,10 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError, describe_rows
 from errcomp.halflife.panel import Panel
-from errcomp.halflife.steps.batch import Batch
-from errcomp.halflife.steps.null import segments_tabulated
-from errcomp.halflife.steps.results import Step, Steps
-from errcomp.halflife.steps.summary import steps_of, too_short
+from errcomp.halflife.steps.scan import Batch, segments_tabulated
+from errcomp.halflife.steps.summary import Step, Steps, steps_of, too_short
 
 __all__ = ["Step", "Steps", "find_steps", "find_steps_of"]
 
@@ -147,14 +145,14 @@ def find_steps(
     >>> print(find_steps([0.1, 0.2]).refused)
     2 values: two levels of 2 need 4 at least
     """
-    x, spread = _checked(values, sd, df, alpha, min_segment)
-    names = [str(i) for i in range(len(x))] if labels is None else [str(one) for one in labels]
+    x, spread = _checked(values, sd, df)
+    names = [str(i) for i in range(len(x))] if labels is None else [str(label) for label in labels]
     if len(names) != len(x):
         raise InputError(f"labels must be {len(x)}, one a value, got {len(names)}.")
-    if len(x) < 2 * min_segment:
-        return too_short(len(x), alpha, min_segment)
-    batch = Batch.of(x, spread, np.array([0, len(x)]), np.array([float(df)]))
-    return steps_of(batch, alpha, min_segment, names, np.arange(len(x)))[0]
+    at = np.arange(len(x))
+    return steps_in(
+        x, spread, np.array([0, len(x)]), np.array([float(df)]), names, at, alpha, min_segment
+    )[0]
 
 
 def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) -> list[Steps]:
@@ -200,7 +198,6 @@ def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) ->
     >>> step.versions, f"{step.change[0]:.0%}"
     (('1.3', '1.4'), '99%')
     """
-    _check_options(alpha, min_segment)
     bad = np.flatnonzero(~np.isfinite(panel.error))
     if len(bad):
         where = describe_rows(bad.tolist())
@@ -208,22 +205,42 @@ def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) ->
             f"panel.error must be finite, got {panel.error[bad[0]]} in {where}: leave out failed "
             "validations."
         )
-    lengths = np.diff(panel.starts)
-    part = panel.take(np.flatnonzero(lengths >= 2 * min_segment))
-    found = iter(steps_of(_batch(part), alpha, min_segment, panel.versions, part.version))
-    return [
-        too_short(n, alpha, min_segment) if n < 2 * min_segment else next(found)
-        for n in lengths.tolist()
-    ]
-
-
-def _batch(panel: Panel) -> Batch:
-    """Take over the series of a panel; noise is unknown unless all values of a series have one."""
-    df = panel.noise_df.astype(float)
+    # Noise is unknown unless all values of a series have one.
     measured = np.isfinite(panel.sd) & (panel.sd > 0)
-    known = np.logical_and.reduceat(measured, panel.starts[:-1]) & (df > 0)
-    sd = np.where(np.repeat(known, np.diff(panel.starts)), panel.sd, 1.0)
-    return Batch.of(panel.error, sd, panel.starts, np.where(known, df, 0.0))
+    known = np.logical_and.reduceat(measured, panel.starts[:-1]) & (panel.noise_df > 0)
+    return steps_in(
+        panel.error,
+        np.where(known[panel.series], panel.sd, 1.0),
+        panel.starts,
+        np.where(known, panel.noise_df, 0.0),
+        panel.versions,
+        panel.version,
+        alpha,
+        min_segment,
+    )
+
+
+def steps_in(
+    x: Floats,
+    sd: Floats,
+    starts: NDArray[Any],
+    df: Floats,
+    names: Sequence[str],
+    version: NDArray[Any],
+    alpha: float,
+    min_segment: int = 2,
+) -> list[Steps]:
+    """Find the steps of series end to end (see `Batch`); too short ones are refused."""
+    _check_options(alpha, min_segment)
+    lengths = np.diff(starts)
+    long = lengths >= 2 * min_segment
+    used = np.repeat(long, lengths)
+    batch = Batch.of(x[used], sd[used], np.append(0, np.cumsum(lengths[long])), df[long])
+    found = iter(steps_of(batch, alpha, min_segment, names, version[used]))
+    return [
+        next(found) if enough else too_short(n, alpha, min_segment)
+        for n, enough in zip(lengths.tolist(), long.tolist(), strict=True)
+    ]
 
 
 def _check_options(alpha: float, min_segment: int) -> None:
@@ -237,14 +254,9 @@ def _check_options(alpha: float, min_segment: int) -> None:
         )
 
 
-def _checked(
-    values: ArrayLike, sd: ArrayLike | None, df: float, alpha: float, min_segment: int
-) -> tuple[Floats, Floats]:
+def _checked(values: ArrayLike, sd: ArrayLike | None, df: float) -> tuple[Floats, Floats]:
     """Return the values and their standard deviations, 1 where unknown."""
-    _check_options(alpha, min_segment)
-    x = _floats(values, "values")
-    if x.ndim != 1:
-        raise InputError(f"values must have 1 dimension, got {x.ndim}.")
+    x = vector(values, "values")
     if isinstance(df, bool) or not isinstance(df, (int, float)) or not df >= 0:
         raise InputError(f"df must be 0 or more, got {df!r}.")
     if (sd is None) != (df == 0):
@@ -266,6 +278,14 @@ def _checked(
             "unknown."
         )
     return x, spread
+
+
+def vector(values: ArrayLike, name: str) -> Floats:
+    """Return finite numbers in one dimension."""
+    array = _floats(values, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must have 1 dimension, got {array.ndim}.")
+    return array
 
 
 def _floats(values: ArrayLike, name: str) -> Floats:

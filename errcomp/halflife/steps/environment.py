@@ -10,19 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.halflife.panel import Panel
-from errcomp.halflife.steps import find_steps_of
-
-if TYPE_CHECKING:
-    from errcomp.halflife.steps.results import Step, Steps
-    from errcomp.tables.history import History
+from errcomp.halflife.steps import steps_in, vector
+from errcomp.halflife.steps.summary import Step, Steps
+from errcomp.tables import History
 
 __all__ = ["Attribution", "Verdict", "attribute_steps", "attribute_steps_of"]
 
@@ -47,7 +44,7 @@ class Series(NamedTuple):
     steps: Steps
 
 
-class Same(NamedTuple):
+class SameVersion(NamedTuple):
     """How far versions validated on both sides of a step moved."""
 
     moved: float
@@ -101,28 +98,18 @@ def by_series(
         found.append((name, machine, versions[codes[kept]], date[kept], value))
     if not found:
         return []
-    steps = find_steps_of(_in_order([value for *_, value in found]), alpha=alpha)
-    return [Series(*one, own) for one, own in zip(found, steps, strict=True)]
-
-
-def _in_order(values: list[Floats]) -> Panel:
-    """Return series as a panel: what is a version to it is the place in the order of dates."""
-    lengths = np.array([len(value) for value in values])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    longest = int(lengths.max())
-    total = int(starts[-1])
-    return Panel(
-        versions=tuple(map(str, range(longest))),
-        months=np.arange(float(longest)),
-        names=tuple(map(str, range(len(values)))),
-        clusters=np.arange(len(values)),
-        starts=starts,
-        version=np.arange(total) - np.repeat(starts[:-1], lengths),
-        error=np.concatenate(values),
-        sd=np.full(total, np.nan),
-        noise_df=np.zeros(len(values)),
-        frozen_at_first=False,
+    lengths = [len(value) for *_, value in found]
+    steps = steps_in(
+        np.concatenate([value for *_, value in found]),
+        np.ones(sum(lengths)),
+        np.append(0, np.cumsum(lengths)),
+        np.zeros(len(found)),
+        # What is a version elsewhere is the place in the order of dates here.
+        [str(place) for place in range(max(lengths))],
+        np.concatenate([np.arange(n) for n in lengths]),
+        alpha,
     )
+    return [Series(*one, own) for one, own in zip(found, steps, strict=True)]
 
 
 def pairs_of(every: list[Series]) -> Pairs:
@@ -141,7 +128,7 @@ def pairs_of(every: list[Series]) -> Pairs:
     return Pairs(*columns)
 
 
-def same_version(one: Series, step: Step, *, whole: bool) -> Same | None:
+def same_version(one: Series, step: Step, *, whole: bool) -> SameVersion | None:
     """Compare the versions validated on both sides of a step: up to the next steps, or anywhere."""
     places = [0, *(other.at for other in one.steps.steps), len(one.value)]
     i = places.index(step.at)
@@ -158,7 +145,7 @@ def same_version(one: Series, step: Step, *, whole: bool) -> Same | None:
     mean = float(np.average(moved, weights=precision))
     sd, df = _noise(one)
     half = float(special.stdtrit(df, (1 + _LEVEL) / 2)) * sd / math.sqrt(sum(precision))
-    return Same(mean, mean - half, mean + half, len(moved))
+    return SameVersion(mean, mean - half, mean + half, len(moved))
 
 
 def _noise(one: Series) -> tuple[float, float]:
@@ -180,7 +167,7 @@ def _noise(one: Series) -> tuple[float, float]:
     return math.sqrt(float(left @ left) / df), float(df)
 
 
-class Elsewhere(NamedTuple):
+class OtherSeries(NamedTuple):
     """Other series of the machine with a version validated around a step, and across it."""
 
     near: int
@@ -201,13 +188,13 @@ class Witnesses:
         moved: Floats = self._pairs.moved[first:last]
         return moved
 
-    def elsewhere(self, i: int, one: Series, step: Step) -> Elsewhere:
+    def others(self, i: int, one: Series, step: Step) -> OtherSeries:
         """Count the other series around a step."""
         since, until = one.date[step.at_low - 1], one.date[step.at_high]
         key = (one.machine, since, until)
         if key not in self._known:
             self._known[key] = self._around(*key)
-        return Elsewhere(*(len(some) - int(i in some) for some in self._known[key]))
+        return OtherSeries(*(len(some) - int(i in some) for some in self._known[key]))
 
     def _around(self, machine: int, since: Any, until: Any) -> list[set[int]]:
         """Return which series had a version validated around these dates, moved, and across."""
@@ -349,7 +336,7 @@ def attribute_steps(
     >>> found.reason
     'what was validated on both sides under one version moved 101% of the step'
     """
-    x = _values(value, "value")
+    x = vector(value, "value")
     given = {"series": series, "version": version, "machine": machine}
     given["machine"] = np.zeros(len(x)) if machine is None else machine
     when, columns = _dates(date), {name: np.asarray(column) for name, column in given.items()}
@@ -392,7 +379,7 @@ def attribute_steps_of(
 
     Examples
     --------
-    >>> from errcomp.tables.history import History
+    >>> from errcomp.tables import History
     >>> history = History(
     ...     {
     ...         "series": ["sum"] * 8,
@@ -430,20 +417,6 @@ def _occasions(history: History) -> tuple[NDArray[np.int64], Floats]:
     return first[order], means[order]
 
 
-def _values(value: ArrayLike, name: str) -> Floats:
-    try:
-        x = np.asarray(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers: {error}.") from None
-    if x.ndim != 1:
-        raise InputError(f"{name} must have 1 dimension, got {x.ndim}.")
-    bad = np.flatnonzero(~np.isfinite(x))
-    if len(bad):
-        where = describe_rows(bad.tolist())
-        raise InputError(f"{name} must be finite, got {x[bad[0]]} in {where}.")
-    return x
-
-
 def _dates(date: ArrayLike) -> NDArray[Any]:
     when = np.asarray(date)
     if when.dtype.kind in "OU":
@@ -452,7 +425,7 @@ def _dates(date: ArrayLike) -> NDArray[Any]:
         except ValueError as error:
             raise InputError(f"date must be dates or numbers: {error}.") from None
     elif when.dtype.kind != "M":
-        return _values(when, "date")
+        return vector(when, "date")
     missing = np.flatnonzero(np.isnat(when))
     if len(missing):
         where = describe_rows(missing.tolist())
@@ -462,7 +435,7 @@ def _dates(date: ArrayLike) -> NDArray[Any]:
 
 def _attributed(one: Series, i: int, step: Step, witnesses: Witnesses) -> Attribution:
     same = same_version(one, step, whole=False)
-    others = witnesses.elsewhere(i, one, step)
+    others = witnesses.others(i, one, step)
     verdict, reason = _verdict(one, step, same, others, witnesses.own(i))
     before, after = step.at - 1, step.at
     return Attribution(
@@ -491,7 +464,7 @@ def _written(date: Any) -> str:
 
 
 def _verdict(
-    one: Series, step: Step, same: Same | None, others: Elsewhere, own: Floats
+    one: Series, step: Step, same: SameVersion | None, others: OtherSeries, own: Floats
 ) -> tuple[Verdict, str]:
     """Weigh what there is: the series itself first, then others of the machine."""
     text = ""

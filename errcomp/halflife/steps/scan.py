@@ -1,21 +1,168 @@
-"""Scan series for the split or the interval that stands out most; arrays only.
+"""Scan series for the split or interval that stands out most, and how often one does by chance.
 
 Rows are series of one length. A *split* at k sets the values from k on against those before; an
 *interval* [i, j) sets the values inside against all others (one bad release, mended later).
+
+How often chance alone gives as much evidence says a table made by simulation, of upper quantiles of
+the evidence in series of normal noise without a step, by number of values and by the share of all
+degrees of freedom of the noise that the series itself has. It does not depend on mean or variance.
+``benchmarks/step_rates.py`` makes it.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Any
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["evidence", "local_evidence", "locate", "penalty", "winsorised"]
+from errcomp.halflife.panel import rows_among
 
 Floats = NDArray[Any]
+Ints = NDArray[Any]
+
+
+class Batch(NamedTuple):
+    """Series end to end, with relative weights and what is known of the noise of each.
+
+    Attributes
+    ----------
+    x, weight : ndarray, shape (n,)
+        Values; each has the variance ``given / weight`` where ``df > 0``, else an unknown one that
+        goes with 1 / weight.
+    starts : ndarray of int, shape (s + 1,)
+        Values of series i are ``starts[i]:starts[i + 1]``; there is at least one of each.
+    given, df : ndarray, shape (s,)
+        Variance at weight 1 and its degrees of freedom: 0 where unknown, inf where exact.
+    """
+
+    x: Floats
+    weight: Floats
+    starts: Ints
+    given: Floats
+    df: Floats
+
+    @classmethod
+    def of(cls, x: Floats, sd: Floats, starts: Ints, df: Floats) -> Batch:
+        """Weigh values by their noise; of a series without degrees of freedom ``sd`` is relative.
+
+        Weights are 1 in the mean of a series: exactly 1 each where it has one ``sd``.
+        """
+        sizes, first = np.diff(starts), sd[starts[:-1]]
+        precision = (np.repeat(first, sizes) / sd) ** 2
+        mean = np.add.reduceat(precision, starts[:-1]) / sizes
+        given = np.where(df > 0, first**2 / mean, 0.0)
+        return cls(x, precision / np.repeat(mean, sizes), starts, given, df)
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of values of each series."""
+        return np.asarray(np.diff(self.starts))
+
+    def take(self, series: Ints) -> Batch:
+        """Return some of the series."""
+        rows, starts = rows_among(self.starts, series)
+        return Batch(self.x[rows], self.weight[rows], starts, self.given[series], self.df[series])
+
+    def stretches(self, series: Ints, start: Ints, length: int) -> tuple[Floats, Floats]:
+        """Return stretches of one length as rows; the weights are one row where all are alike."""
+        rows = (self.starts[series] + start)[:, None] + np.arange(length)
+        weight = self.weight[rows]
+        alike = bool((weight == weight[:1]).all())
+        return self.x[rows], weight[:1] if alike else weight
+
+
+class Cuts(NamedTuple):
+    """Cuts before the value at ``at`` of a series; ``p`` is that of the test that found it.
+
+    In order of series, and of place within a series.
+    """
+
+    series: Ints
+    at: Ints
+    p: Floats
+
+    def take(self, which: NDArray[Any]) -> Cuts:
+        """Return some of the cuts."""
+        return Cuts(self.series[which], self.at[which], self.p[which])
+
+    @staticmethod
+    def joined(parts: list[Cuts]) -> Cuts:
+        """Put cuts together and in order."""
+        empty = Cuts(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+        whole = Cuts(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
+        return whole.take(np.lexsort((whole.at, whole.series)))
+
+
+class Levels(NamedTuple):
+    """What lies between the cuts of a batch, segment after segment.
+
+    Attributes
+    ----------
+    edges : ndarray of int, shape (k + 1,)
+        Segment j is the values ``edges[j]:edges[j + 1]`` of the batch.
+    weight, mean, squares : ndarray, shape (k,)
+        Total weight, level and weighted squares about it, of each segment.
+    segments : ndarray of int, shape (s,)
+        How many each series has.
+    left : ndarray of int, shape (c,)
+        The segment before each cut; that after it is the next.
+    total : ndarray, shape (s,)
+        Weighted squares about the levels of each series.
+    """
+
+    edges: Ints
+    weight: Floats
+    mean: Floats
+    squares: Floats
+    segments: Ints
+    left: Ints
+    total: Floats
+
+
+def levels_of(batch: Batch, cuts: Cuts) -> Levels:
+    """Return the levels of every series of a batch, cut or not."""
+    segments = np.bincount(cuts.series, minlength=len(batch.given)) + 1
+    edges = np.sort(np.concatenate([batch.starts, batch.starts[cuts.series] + cuts.at]))
+    starts = edges[:-1]
+    weight = np.add.reduceat(batch.weight, starts)
+    mean = np.add.reduceat(batch.weight * batch.x, starts) / weight
+    left_over = batch.weight * (batch.x - np.repeat(mean, np.diff(edges))) ** 2
+    squares = np.add.reduceat(left_over, starts)
+    total = np.add.reduceat(squares, np.cumsum(segments) - segments)
+    left = np.arange(len(cuts.at)) + cuts.series
+    return Levels(edges, weight, mean, squares, segments, left, total)
+
+
+def variance(given: Floats, df: Floats, squares: Floats, freedom: Ints) -> tuple[Floats, Floats]:
+    """Return the variance at weight 1 and its degrees of freedom: what was given and the rest.
+
+    Parameters
+    ----------
+    given, df : ndarray
+        What was given.
+    squares, freedom : ndarray
+        Weighted squares about the levels, and their degrees of freedom.
+    """
+    exact = np.isinf(df)
+    known = np.where(exact, 0.0, df)
+    pooled = (known * given + squares) / (known + freedom)
+    return np.where(exact, given, pooled), np.asarray(df + freedom)
+
+
+def by_length(lengths: Ints) -> Iterator[tuple[int, Ints]]:
+    """Return each length that there is, with the positions that have it."""
+    order = np.argsort(lengths, kind="stable")
+    values, starts = np.unique(lengths[order], return_index=True)
+    parts = np.split(order, starts[1:])
+    return zip(values.tolist(), parts, strict=False)
+
 
 # Median absolute deviation of a normal sample to its standard deviation, and the same for the mean
 # absolute deviation, which takes over where more than half of the values are equal.
@@ -174,3 +321,85 @@ def locate(x: Floats, weight: Floats, min_segment: int, *, interval: bool) -> ND
         best[better] = gain[rows, at][better]
         places[better] = m + at[better, None] + [0, length]
     return places
+
+
+class _Table(NamedTuple):
+    lengths: Floats
+    shares: Floats
+    minus_log_tails: Floats
+    quantiles: dict[int, Floats]
+
+
+@cache
+def _table() -> _Table:
+    text = resources.files("errcomp.halflife").joinpath("step_null.json").read_text("utf-8")
+    raw = json.loads(text)
+    return _Table(
+        np.array(raw["lengths"], dtype=float),
+        np.array(raw["shares"]),
+        -np.log(raw["tails"]),
+        {int(m): np.array(rows) for m, rows in raw["quantiles"].items()},
+    )
+
+
+def segments_tabulated() -> tuple[int, ...]:
+    """Return the minimum lengths of a segment that there are critical values for."""
+    return tuple(sorted(_table().quantiles))
+
+
+@cache
+def _of_length(n: int, min_segment: int) -> Floats:
+    """Quantiles at one length, shape (shares, tails): linear in log n between those simulated."""
+    table = _table()
+    rows = table.quantiles[min_segment]
+    log_lengths = np.log(table.lengths[-len(rows) :])
+    right = int(np.clip(np.searchsorted(log_lengths, np.log(n)), 1, len(rows) - 1))
+    step = log_lengths[right] - log_lengths[right - 1]
+    at = (np.log(n) - log_lengths[right - 1]) / step
+    return np.asarray((1 - at) * rows[right - 1] + at * rows[right])
+
+
+def _quantiles(n: int, share: Floats, min_segment: int) -> Floats:
+    shares = _table().shares
+    rows = _of_length(n, min_segment)
+    right = np.clip(np.searchsorted(shares, share), 1, len(shares) - 1)
+    at = ((share - shares[right - 1]) / (shares[right] - shares[right - 1]))[:, None]
+    return np.asarray((1 - at) * rows[right - 1] + at * rows[right])
+
+
+def p_values(evidence: Floats, n: int, share: Floats, min_segment: int) -> Floats:
+    """Return the probability of as much evidence without a step.
+
+    Parameters
+    ----------
+    evidence : ndarray, shape (r,)
+        The largest -ln p of one contrast, intervals with their handicap.
+    n : int
+        Values in each series.
+    share : ndarray, shape (r,)
+        (n - 2) over all degrees of freedom: 1 where the noise is unknown, 0 where it is exact.
+    min_segment : int
+
+    Returns
+    -------
+    ndarray, shape (r,)
+    """
+    zero = np.zeros((len(evidence), 1))
+    known = np.concatenate([zero, _quantiles(n, share, min_segment)], axis=1)
+    logs = np.concatenate([[0.0], _table().minus_log_tails])
+    right = np.clip((known < evidence[:, None]).sum(axis=1), 1, len(logs) - 1)
+    rows = np.arange(len(evidence))
+    low, high = known[rows, right - 1], known[rows, right]
+    inside = logs[right - 1] + (logs[right] - logs[right - 1]) * (evidence - low) / (high - low)
+    # Beyond the table p falls as that of one contrast does.
+    beyond = logs[-1] + evidence - known[:, -1]
+    return np.asarray(np.exp(-np.where(evidence > known[:, -1], beyond, np.maximum(inside, 0.0))))
+
+
+def critical_evidence(n: int, share: float, min_segment: int, alpha: float) -> float:
+    """Return the evidence that chance exceeds with probability alpha."""
+    known = _quantiles(n, np.array([share]), min_segment)[0]
+    logs, wanted = _table().minus_log_tails, -np.log(alpha)
+    if wanted > logs[-1]:
+        return float(known[-1] + wanted - logs[-1])
+    return float(np.interp(wanted, [0.0, *logs], [0.0, *known]))

@@ -3,178 +3,143 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from errcomp.halflife.steps.batch import Batch, Cuts, Levels, by_length, levels_of, variance
-from errcomp.halflife.steps.null import critical_evidence, p_values
-from errcomp.halflife.steps.results import Step, Steps
-from errcomp.halflife.steps.scan import evidence, locate, winsorised
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-__all__ = ["steps_of", "too_short"]
-
-
-# Levels, sizes and places of the steps of many series, once it is known where they about are.
-#
-# What is alike in length is worked on together: stretches between two cuts, of whatever series.
-
-# Quantiles of many mixtures of Student t at once.
+from errcomp.halflife.steps.scan import (
+    Batch,
+    Cuts,
+    Levels,
+    by_length,
+    critical_evidence,
+    evidence,
+    levels_of,
+    locate,
+    p_values,
+    variance,
+    winsorised,
+)
+from errcomp.stats.mixtures import StudentMixtures, central_intervals
 
 
-# Steps from the first guess; exact steps before halving takes over, which leaves a millionth of the
-# bracket.
-_FIRST_STEPS, _STEPS, _HALVINGS = 2, 12, 20
-# No other step is needed after one so small, in standard deviations.
-_SMALL = 5e-3
-
-# Only slopes take more degrees of freedom for these.
-_LIKE_NORMAL = 1e6
-
-
-class Mixtures(NamedTuple):
-    """Components one mixture after the other.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the mean between two versions.
 
     Attributes
     ----------
-    size, error, chance : ndarray, shape (c,)
-        Centre, scale and probability of each component.
-    first : ndarray of int, shape (k,)
-        First component of each mixture; there is at least one.
-    freedom : ndarray, shape (k,)
-        Degrees of freedom of each mixture, above 0; inf for normal components.
+    at : int
+        Position of the first value after the step.
+    at_low, at_high : int
+        Ends of the 95 % set of places for ``at``.
+    versions : tuple of str
+        The last version before and the first one after it.
+    earliest, latest : str
+        The versions at ``at_low`` and ``at_high``.
+    size, size_low, size_high : float
+        Level after minus level before, on the scale of the values (log), and its 95 % interval.
+    before, after : float
+        Levels on both sides.
+    p : float
+        Probability of as much evidence in a series without a step; of a step found in a part of the
+        series, times the length of the series over that of the part.
     """
 
-    size: Floats
-    error: Floats
-    chance: Floats
-    first: NDArray[Any]
-    freedom: Floats
-
-    @classmethod
-    def of(
-        cls, parts: Sequence[tuple[NDArray[Any], Floats, Floats, Floats]], freedom: Floats
-    ) -> Mixtures:
-        """Put components in order, each with the mixture that it belongs to; they add to 1."""
-        empty = (np.zeros(0, dtype=int), np.zeros(0), np.zeros(0), np.zeros(0))
-        mixture, size, error, chance = (
-            np.concatenate(column) for column in zip(empty, *parts, strict=True)
-        )
-        order = np.argsort(mixture, kind="stable")
-        first = np.searchsorted(mixture[order], np.arange(len(freedom)))
-        chance = chance[order] / np.bincount(mixture, chance, len(freedom))[mixture[order]]
-        return cls(size[order], np.maximum(error[order], _TINY), chance, first, freedom)
+    at: int
+    at_low: int
+    at_high: int
+    versions: tuple[str, str]
+    earliest: str
+    latest: str
+    size: float
+    size_low: float
+    size_high: float
+    before: float
+    after: float
+    p: float
 
     @property
-    def mixture(self) -> NDArray[Any]:
-        """The mixture of each component."""
-        return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.size)))
+    def change(self) -> tuple[float, float, float]:
+        """Relative change and its interval: of values on a log scale, fractions (0.1 is 10 %)."""
+        low, value, high = np.expm1([self.size_low, self.size, self.size_high])
+        return float(value), float(low), float(high)
 
-    def take(self, kept: NDArray[Any]) -> Mixtures:
-        """Return some of the mixtures, by a mask."""
-        count = np.diff(self.first, append=len(self.size))[kept]
-        which = kept[self.mixture]
-        first = np.cumsum(count) - count
-        return Mixtures(
-            self.size[which], self.error[which], self.chance[which], first, self.freedom[kept]
-        )
-
-    def sums(self, values: Floats) -> Floats:
-        """Add what components have, weighted by their probability."""
-        return np.asarray(np.add.reduceat(self.chance * values, self.first))
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        change, low, high = self.change
+        more = {"change": change, "change_low": low, "change_high": high}
+        return {**asdict(self), "versions": list(self.versions), **more}
 
 
-def interval(mixtures: Mixtures, level: float) -> tuple[Floats, Floats]:
-    """Return the central interval of each mixture, to a millionth of its width or better."""
-    share = (1 - level) / 2
-    mirrored = mixtures._replace(size=-mixtures.size)
-    return _quantile(mixtures, share), -_quantile(mirrored, share)
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of one series, or that there are none that it can show.
+
+    Attributes
+    ----------
+    n : int
+        Values.
+    steps : tuple of Step
+        In order.
+    p : float or None
+        Probability of as much evidence for any step where there is none; None where refused.
+    alpha : float
+        Rate of false alarms per series without a step.
+    sd : float or None
+        Standard deviation of a value about its level, from the series and from what was given.
+    df : float
+        Its degrees of freedom.
+    noise_ratio : float or None
+        Standard deviation of the series about its levels over that of repeats; None without these.
+    smallest_middle, smallest_end : float or None
+        Size of a step that would be found in 4 of 5 such series (about): in the middle, and with
+        ``min_segment`` versions after it.
+    unseen : int
+        The last versions, in which no step can be seen yet.
+    refused : str
+        Why no step can be looked for; empty otherwise.
+    notes : tuple of str
+        What a reader must know, each a sentence.
+    """
+
+    n: int
+    steps: tuple[Step, ...]
+    p: float | None
+    alpha: float
+    sd: float | None
+    df: float
+    noise_ratio: float | None
+    smallest_middle: float | None
+    smallest_end: float | None
+    unseen: int
+    refused: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; endless degrees of freedom become None."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        plain["steps"] = [step.to_dict() for step in self.steps]
+        plain["df"] = None if math.isinf(self.df) else self.df
+        return {**plain, "notes": list(self.notes)}
 
 
-def _quantile(mixtures: Mixtures, share: float) -> Floats:
-    """Return a lower quantile: between those of the components, by Halley's steps."""
-    freedom, place = np.unique(mixtures.freedom, return_inverse=True)
-    t = special.stdtrit(freedom, share)[place]
-    ends = mixtures.size + t[mixtures.mixture] * mixtures.error
-    low = np.minimum.reduceat(ends, mixtures.first)
-    high = np.maximum.reduceat(ends, mixtures.first)
-    found = (low + high) / 2
-    wide = high > low
-    if wide.any():
-        some = mixtures.take(wide)
-        found[wide] = _bracketed(some, share, low[wide], high[wide], t[wide])
-    return np.asarray(found)
-
-
-def _bracketed(mixtures: Mixtures, share: float, low: Floats, high: Floats, t: Floats) -> Floats:
-    found = np.zeros(len(low))
-    places = np.arange(len(low))
-    x = _first(mixtures, share, low, high, t)
-    # The density hardly bends over so little: what is left goes with the third power.
-    small = _SMALL * np.minimum.reduceat(mixtures.error, mixtures.first)
-    for turn in range(_STEPS + _HALVINGS):
-        below, step = _step(mixtures, share, x, special.stdtr)
-        low, high = np.where(below, x, low), np.where(below, high, x)
-        x = x + step
-        inside = (low <= x) & (x <= high)
-        last = inside & (np.abs(step) < small)
-        x = np.where(last | (inside & (turn < _STEPS)), x, (low + high) / 2)
-        found[places] = x
-        if last.all():
-            break
-        mixtures, places, small = mixtures.take(~last), places[~last], small[~last]
-        low, high, x = low[~last], high[~last], x[~last]
-    return found
-
-
-def _first(mixtures: Mixtures, share: float, low: Floats, high: Floats, t: Floats) -> Floats:
-    """Guess a quantile: from one t of the same mean and variance, on a near distribution."""
-    mean = mixtures.sums(mixtures.size)
-    square = mixtures.sums(mixtures.error**2 + (mixtures.size - mean[mixtures.mixture]) ** 2)
-    x = np.clip(mean + t * np.sqrt(square), low, high)
-    for _ in range(_FIRST_STEPS):
-        _, step = _step(mixtures, share, x, _near_stdtr)
-        x = np.where(np.isfinite(step), np.clip(x + step, low, high), x)
-    return np.asarray(x)
-
-
-def _step(
-    mixtures: Mixtures, share: float, x: Floats, stdtr: Callable[[Floats, Floats], Floats]
-) -> tuple[NDArray[Any], Floats]:
-    """Return whether x is below the quantile, and Halley's step towards it."""
-    each = mixtures.mixture
-    freedom = mixtures.freedom[each]
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        t = (x[each] - mixtures.size) / mixtures.error
-        excess = mixtures.sums(stdtr(freedom, t)) - share
-        like = np.minimum(mixtures.freedom, _LIKE_NORMAL)
-        peak = special.gammaln((like + 1) / 2) - special.gammaln(like / 2)
-        peak = np.exp(peak) / np.sqrt(math.pi * like)
-        like = like[each]
-        square = t * t
-        slope = np.exp(-(like + 1) / 2 * np.log1p(square / like)) / mixtures.error
-        bend = -slope * (like + 1) * t / ((like + square) * mixtures.error)
-        slope, bend = peak * mixtures.sums(slope), peak * mixtures.sums(bend)
-        step = -2 * excess * slope / (2 * slope**2 - excess * bend)
-    return excess < 0, step
-
-
-def _near_stdtr(freedom: Floats, t: Floats) -> Floats:
-    """Distribution of Student t after Wallace (1959): a tenth of the time for three digits."""
-    like = np.minimum(freedom, _LIKE_NORMAL)
-    z = np.sqrt(like * np.log1p(t * t / like)) * (8 * like + 1) / (8 * like + 3)
-    return np.asarray(special.ndtr(np.copysign(z, t)))
-
-
+Floats = NDArray[Any]
+Ints = NDArray[Any]
 _LEVEL = 0.95
+_POWER_80 = 0.8416
+# Noise of the residuals against that of repeats: said where chance gives as much in 1 of 100.
+_RATIO_ALPHA = 0.01
 # Places below this probability do not count for the size.
 _NEGLIGIBLE = 1e-4
 _TINY = float(np.finfo(float).tiny)
+
+# Levels, sizes and places of the steps of many series, once it is known where they about are: what
+# is alike in length is worked on together, stretches between two cuts, of whatever series.
 
 
 class Fitted(NamedTuple):
@@ -325,7 +290,7 @@ def fitted(batch: Batch, cuts: Cuts, levels: Levels, min_segment: int) -> Fitted
         error = np.sqrt(square * plain.spread)
         kept = chances > _NEGLIGIBLE
         parts.append((which[np.nonzero(kept)[0]], plain.size[kept], error[kept], chances[kept]))
-    size_low, size_high = interval(Mixtures.of(parts, df + freedom), _LEVEL)
+    size_low, size_high = central_intervals(StudentMixtures.of(parts, df + freedom), _LEVEL)
     before, after = levels.mean[left], levels.mean[left + 1]
     return Fitted(
         series=series,
@@ -344,16 +309,6 @@ def fitted(batch: Batch, cuts: Cuts, levels: Levels, min_segment: int) -> Fitted
 # Find the steps of many series at once: the test first, all parts of a length together.
 
 
-Ints = NDArray[Any]
-
-
-class _Part(NamedTuple):
-    """Parts of one length: of which series, and from where."""
-
-    series: Ints
-    start: Ints
-
-
 def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, Cuts]:
     """Cut series where a step stands out, then their parts, until nothing does.
 
@@ -368,9 +323,9 @@ def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, Cuts]:
     """
     sizes = batch.sizes
     p = np.ones(len(sizes))
+    # Parts by their length: of which series, and from where.
     waiting = {
-        length: [_Part(series, np.zeros(len(series), dtype=int))]
-        for length, series in by_length(sizes)
+        length: [(series, np.zeros(len(series), dtype=int))] for length, series in by_length(sizes)
     }
     cuts: list[Cuts] = []
     # Parts are shorter than what they are part of: those of a length are complete when it is their
@@ -396,7 +351,7 @@ def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, Cuts]:
                 if i:
                     cuts.append(Cuts(series[hit], begin, corrected))
                 for shorter, which in by_length(long):
-                    waiting.setdefault(shorter, []).append(_Part(series[hit][which], begin[which]))
+                    waiting.setdefault(shorter, []).append((series[hit][which], begin[which]))
     return p, Cuts.joined(cuts)
 
 
@@ -417,12 +372,6 @@ def _tested(batch: Batch, series: Ints, start: Ints, n: int, min_segment: int) -
     share = (n - 2) / (n - 2 + df)
     p = p_values(np.maximum(split, interval), n, share, min_segment)
     return _Tested(p, interval > split, x, weight)
-
-
-Floats = NDArray[Any]
-_POWER_80 = 0.8416
-# Noise of the residuals against that of repeats: said where chance gives as much in 1 of 100.
-_RATIO_ALPHA = 0.01
 
 
 def too_short(n: int, alpha: float, min_segment: int) -> Steps:
@@ -484,24 +433,13 @@ def _steps(found: Fitted, batch: Batch, names: Sequence[str], version: NDArray[A
     ]
     columns = [column.tolist() for column in found[1:]]
     return [
-        Step(
-            at=at,
-            at_low=at_low,
-            at_high=at_high,
-            versions=(last, first),
-            earliest=earliest,
-            latest=latest,
-            size=size,
-            size_low=size_low,
-            size_high=size_high,
-            before=before,
-            after=after,
-            p=p,
+        Step(at, at_low, at_high, (last, first), earliest, latest, *figures)
+        for (at, at_low, at_high), (last, first, earliest, latest), figures in zip(
+            zip(*columns[:3], strict=True),
+            zip(*named, strict=True),
+            zip(*columns[3:], strict=True),
+            strict=True,
         )
-        for (
-            (at, at_low, at_high, size, size_low, size_high, before, after, p),
-            (last, first, earliest, latest),
-        ) in zip(zip(*columns, strict=True), zip(*named, strict=True), strict=True)
     ]
 
 

@@ -7,18 +7,22 @@ turns), and reading goes on meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 import polars as pl
 import polars.selectors as cs
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from errcomp.errors import InputError, describe_names
-from errcomp.halflife.store import schema as schema
-from errcomp.halflife.store.engine import locate
+from errcomp.halflife.store import database
+from errcomp.halflife.store.database import locate
 from errcomp.halflife.store.frames import (
     SERIES,
     SETUP,
@@ -31,27 +35,11 @@ from errcomp.halflife.store.frames import (
     plain,
     widened,
 )
-from errcomp.halflife.store.reading import (
-    contents,
-    fetched,
-    frame_of,
-    history_id,
-    kinds_of,
-    parts_of,
-)
-from errcomp.halflife.store.schema import SCHEMA, ensure_schema, schema_of
 from errcomp.readers.history import read
 from errcomp.system.files import replacing
+from errcomp.tables import History
 from errcomp.tables.columns import status_ok
 from errcomp.tables.frames import to_eager
-from errcomp.tables.history import History
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from os import PathLike
-    from types import TracebackType
-
-    from sqlalchemy import Connection
 
 __all__ = ["Added", "HistoryStore", "StoredHistory"]
 
@@ -196,7 +184,7 @@ class HistoryStore:
             # Before anything is changed in a file that may be somebody else's.
             self._schema()
             with self._place.writing() as connection:
-                ensure_schema(connection, self._place.shown)
+                database.ensure_schema(connection, self._place.shown)
                 n = write(connection, name, found, rows, skip_known=skip_known)
         return Added(n, len(found.rows) - n)
 
@@ -250,7 +238,7 @@ class HistoryStore:
             There is no such store.
         """
         with self._reading() as connection:
-            rows = [] if connection is None else contents(connection)
+            rows = [] if connection is None else database.contents(connection)
         return tuple(StoredHistory(**row) for row in rows)
 
     def export(self, path: str | PathLike[str], *, name: str = "default") -> int:
@@ -309,14 +297,14 @@ class HistoryStore:
     def _frame(self, name: str) -> pl.DataFrame:
         """Return a history as one table."""
         with self._reading() as connection:
-            number = None if connection is None else history_id(connection, name)
+            number = None if connection is None else database.history_id(connection, name)
             if connection is None or number is None:
-                there = [] if connection is None else [row["name"] for row in contents(connection)]
+                there = [stored.name for stored in self.list()]
                 raise InputError(
                     f"{self._place.shown}: there is no history {name!r} in it. Histories: "
                     f"{describe_names(there, wanted=name)}"
                 )
-            return frame_of(connection, number)
+            return database.frame_of(connection, number)
 
     @contextmanager
     def _use(self) -> Iterator[None]:
@@ -331,7 +319,7 @@ class HistoryStore:
         if not self._place.exists:
             return None
         with self._place.reading() as connection:
-            return schema_of(connection, self._place.shown)
+            return database.schema_of(connection, self._place.shown)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection | None]:
@@ -342,9 +330,9 @@ class HistoryStore:
                     f"{self._place.shown}: there is no such store. `errcomp history add` makes one."
                 )
             found = self._schema()
-            if found is not None and found < SCHEMA:
+            if found is not None and found < database.SCHEMA:
                 with self._place.writing() as connection:
-                    ensure_schema(connection, self._place.shown)
+                    database.ensure_schema(connection, self._place.shown)
             with self._place.reading() as connection:
                 yield None if found is None else connection
 
@@ -374,26 +362,26 @@ def write(
     InputError
         Something of it is there already, or does not fit what is there.
     """
-    number = history_id(connection, name)
+    number = database.history_id(connection, name)
     if number is None:
-        number = _next(connection, schema.history)
-        connection.execute(schema.history.insert().values(id=number, name=name))
-        series = parts_of(connection, schema.series, number, SERIES)
+        number = _next(connection, database.history)
+        connection.execute(database.history.insert().values(id=number, name=name))
+        series = database.parts_of(connection, database.series, number, SERIES)
         new = pl.Series([True]).new_from_index(0, rows.rows.height)
     else:
-        _check_columns(kinds_of(connection, number), found, name)
-        series = parts_of(connection, schema.series, number, SERIES)
+        _check_columns(database.kinds_of(connection, number), found, name)
+        series = database.parts_of(connection, database.series, number, SERIES)
         _check_units(connection, number, series, found, rows)
         new = _unknown(connection, number, found, rows.rows, skip_known=skip_known)
         if not new.any():
             return 0
     _write_kinds(connection, number, found.kinds())
     version_ids = _write_versions(connection, number, found, rows.version)
-    series_ids = _write_parts(connection, schema.series, number, series, rows.series)
-    setup = parts_of(connection, schema.setup, number, SETUP)
-    setup_ids = _write_parts(connection, schema.setup, number, setup, rows.setup)
+    series_ids = _write_parts(connection, database.series, number, series, rows.series)
+    setup = database.parts_of(connection, database.setup, number, SETUP)
+    setup_ids = _write_parts(connection, database.setup, number, setup, rows.setup)
     added = rows.rows.filter(new)
-    start = _next(connection, schema.validation)
+    start = _next(connection, database.validation)
     complete = added.select(
         pl.int_range(start, start + added.height, dtype=pl.Int64).alias("id"),
         pl.lit(number, pl.Int64).alias("history_id"),
@@ -406,7 +394,7 @@ def write(
         "repeat",
         *VALUES,
     )
-    _insert(connection, schema.validation, complete)
+    _insert(connection, database.validation, complete)
     return added.height
 
 
@@ -468,16 +456,18 @@ def _unknown(
     connection: sa.Connection, number: int, found: Plain, rows: pl.DataFrame, *, skip_known: bool
 ) -> pl.Series:
     """Return which rows are not in the store yet; raise on those that are and may not be."""
-    table = schema.validation
+    table = database.validation
     query = sa.select(*(table.c[n] for n in ("identity", *VALUES)))
     every = table.c.history_id == number
     count = connection.execute(sa.select(sa.func.count()).where(every)).scalar() or 0
     if count < _SCAN * rows.height:
-        stored = fetched(connection, query.where(every))
+        stored = database.fetched(connection, query.where(every))
     else:
         asked = rows["identity"].unique().to_list()
         parts = (asked[i : i + _ASKED] for i in range(0, len(asked), _ASKED))
-        stored = pl.concat(fetched(connection, query.where(table.c.identity.in_(p))) for p in parts)
+        stored = pl.concat(
+            database.fetched(connection, query.where(table.c.identity.in_(p))) for p in parts
+        )
     there = numbered(rows.select("identity"), stored.select("identity").unique(), "\0code")
     same = numbered(
         rows.select("identity", *VALUES), stored.unique().select("identity", *VALUES), "\0code"
@@ -518,9 +508,9 @@ def _check_units(
     if both.is_empty():
         return
     # Validations that failed need no unit.
-    table = schema.validation
+    table = database.validation
     query = sa.select(table.c.series_id, table.c.status).distinct()
-    seen = fetched(connection, query.where(table.c.history_id == number))
+    seen = database.fetched(connection, query.where(table.c.history_id == number))
     both = both.join(seen.filter(status_ok(to_eager(seen))), left_on="id", right_on="series_id")
     if both.is_empty():
         return
@@ -535,7 +525,7 @@ def _check_units(
 
 def _write_kinds(connection: sa.Connection, number: int, kinds: Mapping[str, Kind]) -> None:
     """Say which columns the history has now."""
-    table, there = schema.column, kinds_of(connection, number)
+    table, there = database.column, database.kinds_of(connection, number)
     for name, kind in kinds.items():
         if name not in there:
             row = {"id": _next(connection, table), "history_id": number, "name": name, "kind": kind}
@@ -549,7 +539,7 @@ def _write_versions(
     connection: sa.Connection, number: int, found: Plain, versions: pl.DataFrame
 ) -> pl.Series:
     """Add versions that are new, and release dates that were not known; return their numbers."""
-    there = parts_of(connection, schema.version, number, ("version", "released"))
+    there = database.parts_of(connection, database.version, number, ("version", "released"))
     both = versions.join(there, on="version", how="left", suffix="_there", maintain_order="left")
     differ = both.filter(pl.col("released") != pl.col("released_there"))
     if not differ.is_empty():
@@ -560,7 +550,7 @@ def _write_versions(
             f"by the store and {first['released']} by {found.name(which)}. Fix the date; the time "
             "of a validation belongs in date."
         )
-    table = schema.version
+    table = database.version
     late = both["id"].is_not_null() & both["released_there"].is_null()
     for row in both.filter(late & both["released"].is_not_null()).iter_rows(named=True):
         mine = table.c.id == row["id"]

@@ -6,36 +6,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.tables.columns import Origin, texts
-from errcomp.tables.dates import dates_of
+from errcomp.tables import History
+from errcomp.tables.columns import Origin, dates_of, texts
 from errcomp.tables.frames import column_values, to_eager
-from errcomp.tables.history_columns import validated
-
-if TYPE_CHECKING:
-    import narwhals as nw
-    from numpy.typing import NDArray
-
-    from errcomp.tables.history import History
-
-__all__ = [
-    "SERIES",
-    "SETUP",
-    "VALUES",
-    "Coded",
-    "Kind",
-    "Plain",
-    "coded",
-    "joined",
-    "numbered",
-    "plain",
-    "widened",
-]
+from errcomp.tables.memory.history_columns import validated
 
 Kind = Literal["text", "integer", "number", "boolean"]
 

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from errcomp.results import Caveat
 
-__all__ = ["COVERAGE", "IN_CLUSTERS", "RARE", "WILSON", "Sample", "is_offered", "small_sample"]
-
 #: Sample sizes of `COVERAGE`; the longer rows end at 1,000.
 SIZES = (3, 4, 5, 8, 10, 15, 20, 50, 100, 200, 1000)
 CLUSTER_SIZES = (3, 4, 5, 6, 8, 10, 20, 40)

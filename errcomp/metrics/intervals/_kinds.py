@@ -8,45 +8,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from errcomp.metrics._numeric import Checked, relative_error
-from errcomp.metrics._registry import Figure
-from errcomp.metrics.intervals import _counts, _smooth
+from errcomp.metrics._registry import Figure, NoSpreadError
+from errcomp.metrics.intervals import _smooth, direct
 from errcomp.metrics.intervals._coverage import COVERAGE, IN_CLUSTERS, WILSON, Sample, is_offered
-from errcomp.metrics.intervals._features import SMOOTH, NoSpreadError, smooth
-from errcomp.metrics.intervals._resample import add_up, deviations
-from errcomp.metrics.intervals.correlations import FEWEST_OF_ALL, correlation_bounds
+from errcomp.metrics.intervals._smooth import SMOOTH, add_up, deviations, smooth
 from errcomp.metrics.intervals.dependence import Dependence
+from errcomp.metrics.intervals.direct import FEWEST_OF_ALL, correlation_bounds
+from errcomp.metrics.pointwise import Checked, relative_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "BOOTSTRAPS",
-    "FEWEST_PAIRS",
-    "SHARES",
-    "Interval",
-    "Request",
-    "few_weigh",
-    "interval",
-    "maximum",
-    "not_offered",
-    "of_means",
-    "quantile_interval",
-    "refused",
-    "sample_of",
-    "share_interval",
-    "too_few",
-    "unusable",
-]
-
 BOOTSTRAPS = {
     "bootstrap-t": _smooth.bootstrap_t,
     "percentile": _smooth.percentile,
     "bca": _smooth.bca,
 }
-SHARES = {"wilson": _counts.wilson, "clopper-pearson": _counts.clopper_pearson}
+SHARES = {"wilson": direct.wilson, "clopper-pearson": direct.clopper_pearson}
 
 #: No method is offered for fewer pairs, or different pairs.
 FEWEST_PAIRS = 4
@@ -107,9 +87,7 @@ def interval(figure: Figure, value: float, data: Checked, ask: Request) -> Inter
         return _of_quantile(figure, value, data, ask)
     if figure.kind == "maximum":
         return maximum(sample_of(n, ask.drawn), ask.level)
-    if figure.name in FEWEST_OF_ALL:
-        return _of_correlation(figure, value, data, ask)
-    return Interval(f"no tested interval for {figure.label}")
+    return _of_correlation(figure, value, data, ask)
 
 
 def refused(figure: Figure, ask: Request) -> Interval | None:
@@ -122,8 +100,10 @@ def refused(figure: Figure, ask: Request) -> Interval | None:
         what, use = "a quantile", ("order-statistics",)
     elif figure.name in FEWEST_OF_ALL:
         what, use = "a correlation", ("default",)
-    else:
+    elif figure.kind == "maximum" or ask.drawn.reason:
         return Interval(ask.drawn.reason) if ask.drawn.reason else None
+    else:
+        return Interval(f"no tested interval for {figure.label}")
     if ask.method not in ("default", *use):
         named = " or ".join(filter(None, (", ".join(use[:-1]), use[-1])))
         return Interval(f"no interval: {ask.method} is not for {what}; use {named}")
@@ -230,7 +210,7 @@ def share_interval(
     row = IN_CLUSTERS["share"] if sample.clustered else WILSON
     if sample.clustered and not is_offered("share", row, sample):
         return not_offered(sample)
-    n_eff = min(_counts.effective_n(*one, ask.level) for one in by_key)
+    n_eff = min(direct.effective_n(*one, ask.level) for one in by_key)
     low, high = SHARES[method](inside / n * n_eff, n_eff, ask.level)
     words = f"{method} with {n_eff:.3g} effective pairs, {ask.drawn.words}"
     return Interval(words, low, high, coverage=row)
@@ -244,13 +224,13 @@ def _of_quantile(figure: Figure, value: float, data: Checked, ask: Request) -> I
 
         def bounds() -> Iterator[tuple[float, float] | None]:
             for code in ask.drawn.drawn:
-                yield _counts.quantile_in_clusters(errors, q, code, ask.level)
+                yield direct.quantile_in_clusters(errors, q, code, ask.level)
 
         exact = figure.name.removesuffix("_approx")
         return quantile_interval(exact, value, len(errors), ask, bounds)
-    found = _counts.order_statistics(errors, q, ask.level)
+    found = direct.order_statistics(errors, q, ask.level)
     if found is None:
-        needed = _counts.quantile_needs(q, ask.level)
+        needed = direct.quantile_needs(q, ask.level)
         return Interval(
             f"no interval: {ask.percent} confidence needs {needed} pairs, there are {len(errors)}"
         )
@@ -284,7 +264,7 @@ def quantile_interval(
 def maximum(sample: Sample, level: float) -> Interval:
     """Say what there is instead of an interval of a maximum."""
     what = "clusters" if sample.clustered else "configurations"
-    share = _counts.tolerance_share(sample.units, level)
+    share = direct.tolerance_share(sample.units, level)
     return Interval(
         f"no interval for a maximum; with {100 * level:.6g} % confidence at least "
         f"{100 * share:.1f} % of {what} like these stay below it"

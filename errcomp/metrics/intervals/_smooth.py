@@ -8,34 +8,23 @@ for geometric means), with low <= 0 <= high; `Smooth.value` turns one into a val
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from errcomp.metrics.intervals._resample import five_sums, spread
+from errcomp.metrics._registry import FIGURES, Means, NoSpreadError
+from errcomp.metrics.intervals._coverage import COVERAGE
+from errcomp.metrics.intervals.dependence import Dependence
+from errcomp.metrics.pointwise import Checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-__all__ = [
-    "Draws",
-    "Smooth",
-    "Spread",
-    "allowance",
-    "bca",
-    "bootstrap_t",
-    "crossed",
-    "log_t",
-    "of_clusters",
-    "of_pairs",
-    "percentile",
-    "too_wide",
-    "upper",
-]
+    Sums = tuple[Floats, Floats, Floats, Floats, Floats]
 
 #: A standard error this small against the deviation is what rounding leaves of zero.
 _ROUNDING = 1e-7
@@ -56,7 +45,7 @@ FEWEST_EFFECTIVE = 3.0
 
 Bounds = tuple[float, float]
 
-#: What `errcomp.metrics.intervals._resample.deviations` returns: D and its standard error.
+#: What `deviations` returns: D and its standard error.
 Draws = tuple["Floats", "Floats"]
 
 
@@ -328,3 +317,220 @@ def _order_statistics(t: Floats, level: float) -> Bounds:
     k = math.floor((len(t) + 1) * (1 - level) / 2 + 1e-9)
     parts = np.partition(t, (k - 1, len(t) - k))
     return float(parts[k - 1]), float(parts[len(t) - k])
+
+
+# From pairs or clusters to what an interval is made of.
+
+#: Figures of which the coverage of an interval was simulated, each with the scale on which it is
+#: studentised. Bias is 1 less than a mean of positive ratios, the error of the total 1 less than a
+#: ratio of sums, so that they too are studentised as logarithms.
+SMOOTH: dict[str, Means] = {
+    one.name: one.means for one in FIGURES.values() if one.means and one.name in COVERAGE["log-t"]
+}
+
+#: Residuals below this are rounding.
+_EQUAL = 1e-12
+
+
+def smooth(form: Means, point: float, data: Checked, drawn: Dependence) -> Smooth:
+    """Prepare a figure for intervals.
+
+    Raises
+    ------
+    NoSpreadError
+        The terms are all equal, all zero, or exactly zero where a logarithm is needed.
+    """
+    x, y = form.term(data), np.ones(len(data.predicted))
+    if form.log and x.any():
+        x = x / np.abs(x).max()
+    if form.weighted:
+        y = data.measured / data.measured.max()
+    mean = mean_of(form, float(x.sum()), float(y.sum()), exact=not x.any())
+    r = (x - mean * y) / (mean if form.log else 1.0)
+    if np.abs(r).max() < _EQUAL * y.mean():
+        raise NoSpreadError("no interval: all errors are equal")
+    single = Single(float((r * r).sum()), len(r), float(y.sum() ** 2 / (y * y).sum()))
+    return of_units(form, point, Cells(r, y, y * y, single), drawn)
+
+
+class Single(NamedTuple):
+    """What is known of single pairs: their squared residuals, number and effective number."""
+
+    squares: float
+    n: int
+    effective: float
+
+
+class Cells(NamedTuple):
+    """Pairs, or cells of pairs that share all clusters.
+
+    Attributes
+    ----------
+    r, y, squares : ndarray, shape (cells,)
+        Sums over each cell of the residuals, of the sizes and of their squares.
+    single : Single
+    """
+
+    r: Floats
+    y: Floats
+    squares: Floats
+    single: Single
+
+
+def of_units(form: Means, point: float, cells: Cells, drawn: Dependence) -> Smooth:
+    """Prepare a figure from residuals of pairs, or of cells that share all clusters."""
+    if len(drawn.drawn) == 2:
+        r, y = np.empty(0), np.ones(1)  # which no bootstrap here draws
+    else:
+        r, y, _ = _by(drawn.drawn[0], cells) if drawn.drawn else cells[:3]
+    sizes = None if np.ptp(y) == 0 else y / y.mean()
+    return Smooth(
+        point=point,
+        offset=form.offset,
+        root=form.root,
+        log=form.log,
+        spreads=spreads_of(cells, drawn),
+        effective=cells.single.effective,
+        r=r / y.mean(),
+        y=sizes,
+    )
+
+
+def spreads_of(cells: Cells, drawn: Dependence) -> tuple[Spread, ...]:
+    """Return the standard errors of single pairs, and of whole clusters where these are drawn."""
+    single, total = cells.single, float(cells.y.sum())
+    alone = of_pairs(single.squares / total**2, single.n, single.effective)
+    found = [of_clusters(*_by(code, cells)) for code in drawn.drawn]
+    if not drawn.names:  # copies of pairs: the different pairs are what is drawn
+        return (found[0]._replace(clustered=False),) if found else (alone,)
+    if len(found) == 2:
+        first, second = drawn.codes
+        both = np.unique(first * (int(second.max()) + 1) + second, return_inverse=True)[1]
+        inner = _by(both, cells)[0]
+        found = [crossed(found[0], found[1], float((inner * inner).sum()) / total**2)]
+    return alone, *found
+
+
+def mean_of(form: Means, x: float, y: float, *, exact: bool) -> float:
+    """Return R, of which the logarithm must exist where one is taken.
+
+    Raises
+    ------
+    NoSpreadError
+        It does not.
+    """
+    mean = x / y
+    if form.log and mean <= 0:
+        raise NoSpreadError(
+            "no interval: every prediction is exact"
+            if exact
+            else "no interval: the mean ratio of predicted to measured is not positive"
+        )
+    return mean
+
+
+def _by(code: NDArray[np.int64], cells: Cells) -> tuple[Floats, Floats, Floats]:
+    count = int(code.max()) + 1
+    r, y, squares = (add_up(v, code, count) for v in (cells.r, cells.y, cells.squares))
+    return r, y, squares
+
+
+# Bootstrap of a ratio of sums: of pairs, or of whole clusters.
+#
+# It works on residuals r (they sum to zero) and sizes y of the units that are drawn. The deviation
+# of a resample from the data is D = sum(r) / sum(y); its standard error is that of a ratio
+# estimator, recomputed in every resample from the five sums of r, y, r², ry and y².
+
+#: Draws held in memory at a time. Memory does not depend on n or on the number of resamples; the
+#: buffers of one block stay in the cache. Part of the result: another value gives other bytes.
+BLOCK = 1 << 16
+#: Up to so many units are drawn with sixteen bits, which are fewer to draw but are rejected the
+#: more often the larger n is. Part of the result as well.
+_FEW_BITS = 5_000
+
+
+def add_up(values: Floats, code: NDArray[np.int64], count: int) -> Floats:
+    """Sum the values of each code from 0 to count - 1."""
+    return np.bincount(code, weights=values, minlength=count).astype(np.float64, copy=False)
+
+
+def spread(sums: Sums, units: int) -> tuple[Floats, Floats]:
+    """Return D and its standard error from the five sums; the delta method for a ratio."""
+    r, y, rr, ry, yy = sums
+    d = r / y
+    squares = np.maximum(rr - 2 * d * ry + d * d * yy, 0.0)
+    return d, np.sqrt(squares * (units / (units - 1))) / y
+
+
+def deviations(
+    r: Floats,
+    y: Floats | None,
+    *,
+    resamples: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Draw resamples and return D and its standard error for each.
+
+    Parameters
+    ----------
+    r : ndarray, shape (units,)
+        Residuals of the units drawn (pairs, or whole clusters); they sum to zero.
+    y : ndarray, shape (units,), or None
+        Sizes of the units; None where all are 1.
+    resamples : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    d, se : ndarray, shape (resamples,)
+    """
+    d, se = np.empty(resamples), np.empty(resamples)
+    done = 0
+    for sums in _draw_units(r, y, resamples, rng):
+        rows = slice(done, done + len(sums[0]))
+        d[rows], se[rows] = spread(sums, len(r))
+        done = rows.stop
+    return d, se
+
+
+def five_sums(r: Floats, y: Floats | None) -> Sums:
+    """Sum r, y, r², ry and y² over the draws of each resample; shape (resamples, draws) in."""
+    # Not r @ ones: BLAS would use threads, and the bytes would depend on how many there are.
+    total, squares = r.sum(axis=1), np.einsum("ij,ij->i", r, r)
+    if y is None:
+        n = np.full(len(r), float(r.shape[1]))
+        return total, n, squares, total, n
+    products = np.einsum("ij,ij->i", r, y)
+    return total, y.sum(axis=1), squares, products, np.einsum("ij,ij->i", y, y)
+
+
+def _draw_units(
+    r: Floats, y: Floats | None, resamples: int, rng: np.random.Generator
+) -> Iterator[Sums]:
+    n = len(r)
+    columns = min(n, BLOCK)
+    rows = max(1, BLOCK // columns)
+    dtype = np.uint16 if n <= _FEW_BITS else np.int64
+    buffer = np.empty(rows * columns), np.empty(rows * columns)
+
+    def take(values: Floats, index: NDArray[Any], out: Floats) -> Floats:
+        # Indices are in range; "clip" only tells NumPy that it need not check before it writes.
+        shape = out[: index.size].reshape(index.shape)
+        return np.take(values, index, out=shape, mode="clip")
+
+    for start in range(0, resamples, rows):
+        height = min(rows, resamples - start)
+        parts = []
+        for left in range(0, n, columns):
+            width = min(columns, n - left)
+            index = rng.integers(0, n, size=(height, width), dtype=dtype)
+            sizes = None if y is None else take(y, index, buffer[1])
+            parts.append(five_sums(take(r, index, buffer[0]), sizes))
+        yield _add(parts)
+
+
+def _add(parts: list[Sums]) -> Sums:
+    if len(parts) == 1:
+        return parts[0]
+    r, y, rr, ry, yy = (np.sum(column, axis=0) for column in zip(*parts, strict=True))
+    return r, y, rr, ry, yy

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-__all__ = ["CLUSTER_KEYS", "NO_CLUSTERS", "Dependence", "cluster_keys", "copies_of", "dependence"]
-
 #: Keys by which pairs may err alike, unless the reader names others.
 CLUSTER_KEYS = ("model", "device")
 #: What a reader says to take all pairs as independent.
@@ -152,8 +150,8 @@ def dependence(
                 else f"{int(counts[missing].sum()):,} rows"
             )
             return Dependence(
-                reason=f"no interval: {name} is missing in {rows}. Fill it in, or name "
-                "another key as cluster."
+                reason=f"no interval: the key {name} is missing in {rows}. Fill it in, or name "
+                "another key as cluster"
             )
         total = len(code) if counts is None else int(counts.sum())
         largest = int(np.bincount(code, weights=counts).max()) if len(code) else 0

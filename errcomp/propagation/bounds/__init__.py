@@ -15,20 +15,28 @@ import numpy as np
 from scipy import special
 
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.propagation.bounds.algebra import BoundsAlgebra, Interval, graph_band
-from errcomp.propagation.bounds.inputs import (
-    check_terms,
+from errcomp.propagation.bounds.graphs import (
+    BoundsAlgebra,
+    Interval,
+    frechet_max,
+    frechet_max_cdf,
+    frechet_max_table,
+    graph_band,
+)
+from errcomp.propagation.bounds.marginals import (
+    Marginals,
     columns,
     finite,
+    inside,
+    locations,
     number,
     open_unit,
+    outside,
     refuse,
+    standard_isf,
     too_large,
 )
-from errcomp.propagation.bounds.marginals import Marginals, locations, standard_isf
-from errcomp.propagation.bounds.maximum import frechet_max, frechet_max_cdf, frechet_max_table
-from errcomp.propagation.bounds.rearrangement import inside, outside
-from errcomp.propagation.terms import Floats, Terms
+from errcomp.propagation.terms import Floats, Terms, check_terms
 from errcomp.results import Caveat, format_number
 
 if TYPE_CHECKING:
@@ -278,14 +286,14 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
 
 
 def _caveats(m: Marginals, gap: float, high: float, tolerance: float) -> tuple[Caveat, ...]:
-    found = []
+    caveats = []
     if not m.tail_is_finite:
         text = "errors with Student t tails have no mean here, so bounds grow fast with the terms"
-        found.append(Caveat("infinite-mean", text, {"df": m.df, "instances": m.copies}))
+        caveats.append(Caveat("infinite-mean", text, {"df": m.df, "instances": m.copies}))
     if gap > tolerance * abs(high):
         text = f"the bounds are sharp to {format_number(gap, 2)} only; they hold nevertheless"
-        found.append(Caveat("bounds-not-sharp", text, {"gap": gap, "tolerance": tolerance}))
-    return tuple(found)
+        caveats.append(Caveat("bounds-not-sharp", text, {"gap": gap, "tolerance": tolerance}))
+    return tuple(caveats)
 
 
 def band(terms: Terms, level: float) -> tuple[float, float]:

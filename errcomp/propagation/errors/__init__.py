@@ -1,1 +1,331 @@
-"""What is known of a predictor's errors, and what the errors of kernels share."""
+"""What is known of a predictor's errors: bias and spread per kernel class, and what they share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.errors import InputError, describe_names
+from errcomp.propagation.errors.components import Components, Correlation
+from errcomp.propagation.errors.residuals import NOT_MODELLED, all_predicted, prepare
+from errcomp.propagation.errors.tails import NORMAL_TAILS, Tails, tail_scale
+from errcomp.propagation.terms import KINDS, Kind, Terms, is_number
+from errcomp.tables.columns import Origin, numeric
+from errcomp.tables.frames import is_missing, to_eager
+
+if TYPE_CHECKING:
+    from errcomp.tables import Kernels
+
+#: Time of a kernel of which nothing is known but that it is small; its logarithm exists.
+_NOTHING = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class ClassError:
+    """Error of one kernel class.
+
+    Attributes
+    ----------
+    bias, spread : float
+        Location and standard deviation on the scale of the model's kind: of ln(measured /
+        predicted) for log-ratio, of measured / predicted − 1 for relative, of measured − predicted
+        (in the table's unit) for absolute errors.
+    n, n_clusters : int
+        Rows and devices (or runs) it was estimated from; 0 where it was given.
+    size : float
+        Predicted time at which the spread holds, where spreads depend on size; else NaN.
+    """
+
+    bias: float
+    spread: float
+    n: int = 0
+    n_clusters: int = 0
+    size: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorModel:
+    r"""Errors of a predictor by kernel class, fitted (`fit_errors`) or given.
+
+    Attributes
+    ----------
+    classes : mapping of str to ClassError
+        Bias and spread per class; ``"(not modelled)"`` stands for kernels predicted as 0 or below
+        what can be measured: their time in units of the run's modelled time.
+    kind : {"log-ratio", "relative", "absolute"}
+        Scale of bias and spread.
+    other : ClassError, optional
+        For classes that are not in ``classes``; without it such a class is an error.
+    floor : float
+        Predictions below it count as not modelled (where they are less than 1 % of the run).
+    size_exponent : float
+        γ of spread ∝ (predicted / size)^−γ: small kernels err more. 0: no dependence.
+    components : Components, optional
+        What errors share, for the correlation "estimated".
+    tails : Tails
+        Shape of the totals' errors under "estimated".
+    n_runs : int
+        Runs it was fitted to; 0 where it was given.
+    devices : tuple of str
+        Devices of these runs.
+    unit : str, optional
+        Unit of the times it was fitted to; tables in another one are refused.
+
+    Raises
+    ------
+    InputError
+        A spread is negative, a relative bias is below −1, a size is not positive, a number is not
+        finite, the kind is unknown, or absolute errors are to depend on size.
+
+    Examples
+    --------
+    >>> model = ErrorModel({"gemm": ClassError(bias=0.0, spread=0.1)})
+    >>> model.error("gemm").spread
+    0.1
+    """
+
+    classes: Mapping[str, ClassError]
+    kind: Kind = "log-ratio"
+    other: ClassError | None = None
+    floor: float = 0.0
+    size_exponent: float = 0.0
+    components: Components | None = None
+    tails: Tails = NORMAL_TAILS
+    n_runs: int = 0
+    devices: tuple[str, ...] = ()
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        for what in ("floor", "size_exponent"):
+            value = getattr(self, what)
+            if not is_number(value) or not 0 <= value < math.inf:
+                raise InputError(f"{what} must be a finite number, not negative, got {value!r}")
+        if self.size_exponent and self.kind == "absolute":
+            raise InputError("absolute errors cannot depend on size; set size_exponent to 0")
+        others = "other classes" if self.classes else "all classes"
+        for name, error in [*self.classes.items(), (others, self.other)]:
+            if error is not None:
+                _check(name, error, self.kind)
+
+    def error(self, name: str) -> ClassError:
+        """Return the error of a class.
+
+        Raises
+        ------
+        InputError
+            The class is unknown and nothing is known of other classes.
+        """
+        error = self.classes.get(name, self.other)
+        if error is None:
+            raise InputError(
+                f"no error is known of kernel class {name!r}. Classes: "
+                f"{describe_names(sorted(self.classes), wanted=name)}. "
+                'Add it, or "*" for all other classes.'
+            )
+        return error
+
+    def terms(self, kernels: Kernels, correlation: Correlation) -> Terms:
+        """Return the kernels as random terms under an assumption on their correlation.
+
+        Parameters
+        ----------
+        kernels : Kernels
+            Predictions; what was measured is not looked at.
+        correlation : Correlation
+            What their errors share.
+
+        Raises
+        ------
+        InputError
+            A prediction is missing, a run is predicted to take no time, a class is unknown, the
+            table has another unit than the model, or "estimated" is asked of a model that was not
+            fitted.
+        """
+        self._same_unit(kernels)
+        if self.kind == "absolute":
+            all_predicted(kernels)
+            labels, value = kernels.kernel_class.astype(np.str_), kernels.predicted
+            below = np.zeros(len(kernels), dtype=bool)
+        else:
+            # Of a small kernel more is known than that it is small, if there is nothing else.
+            parts = prepare(kernels, self.floor if NOT_MODELLED in self.classes else 0.0)
+            labels, value, below = parts.labels, parts.value, parts.below
+        names, index = np.unique(labels, return_inverse=True)
+        errors = [self._error_or_nothing(str(name)) for name in names]
+        bias = np.array([e.bias for e in errors])[index]
+        spread = np.array([e.spread for e in errors])[index]
+        if self.size_exponent:
+            size = np.array([e.size for e in errors])[index]
+            scaled = np.isfinite(size) & ~below
+            spread[scaled] *= (value[scaled] / size[scaled]) ** -self.size_exponent
+        if below.any() and NOT_MODELLED not in self.classes:
+            value = np.where(below, _NOTHING if self.kind == "log-ratio" else 0.0, value)
+            spread = np.where(below, 0.0, spread)
+            bias = np.where(below, 0.0, bias)
+        levels = correlation.levels(kernels, labels, below, self.components)
+        return Terms(
+            ids=kernels.ids,
+            classes=labels,
+            value=value,
+            count=kernels.count,
+            bias=bias,
+            # Of a Student t of the same standard deviation.
+            spread=spread * tail_scale(correlation.df),
+            levels=levels,
+            matrix=correlation.matrix,
+            kind=self.kind,
+            df=correlation.df,
+            unit=kernels.unit,
+        )
+
+    def _same_unit(self, kernels: Kernels) -> None:
+        if self.unit is not None and kernels.unit is not None and self.unit != kernels.unit:
+            raise InputError(
+                f"{kernels.prefix}the kernels are in {kernels.unit}, the errors were fitted to "
+                f"times in {self.unit}. Use one unit."
+            )
+
+    def _error_or_nothing(self, name: str) -> ClassError:
+        if name == NOT_MODELLED and name not in self.classes:
+            return ClassError(0.0, 0.0)
+        return self.error(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain numbers and texts."""
+        return {
+            "kind": self.kind,
+            "floor": self.floor,
+            "size_exponent": self.size_exponent,
+            "n_runs": self.n_runs,
+            "devices": list(self.devices),
+            "unit": self.unit,
+            "tails": self.tails.to_dict(),
+            "components": None if self.components is None else self.components.to_dict(),
+            "classes": {name: _plain(error) for name, error in self.classes.items()},
+            "other": None if self.other is None else _plain(self.other),
+        }
+
+
+def _check(name: str, error: ClassError, kind: Kind) -> None:
+    """Refuse numbers that are no error of a class."""
+    for what in ("bias", "spread"):
+        value = getattr(error, what)
+        if not is_number(value) or not math.isfinite(value):
+            raise InputError(f"{what} of {name} must be a finite number, got {value!r}")
+    if error.spread < 0:
+        raise InputError(
+            f"spread of {name} must not be negative, got {error.spread!r}. "
+            "It is a standard deviation."
+        )
+    if kind == "relative" and error.bias < -1:
+        raise InputError(
+            f"bias of {name} must be at least -1 (measured / predicted - 1 of a kernel that takes "
+            f"no time), got {error.bias!r}"
+        )
+    if not math.isnan(error.size) and not 0 < error.size < math.inf:
+        raise InputError(f"size of {name} must be a positive time, got {error.size!r}")
+
+
+def _plain(error: ClassError) -> dict[str, float | int | None]:
+    return asdict(error) | {"size": None if math.isnan(error.size) else error.size}
+
+
+#: Stands for every class that is not named.
+_OTHERS = "*"
+
+
+def given_errors(spread: float, bias: float = 0.0, *, kind: Kind = "log-ratio") -> ErrorModel:
+    """Return the same error for kernels of every class.
+
+    Parameters
+    ----------
+    spread, bias : float
+        Standard deviation and location on the scale of ``kind``.
+    kind : {"log-ratio", "relative", "absolute"}
+        Scale of the errors.
+
+    Returns
+    -------
+    ErrorModel
+
+    Raises
+    ------
+    InputError
+        The spread is negative, or a number is not finite.
+
+    Examples
+    --------
+    >>> given_errors(0.1).error("any class").spread
+    0.1
+    """
+    return ErrorModel({}, kind=kind, other=ClassError(bias, spread))
+
+
+def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> ErrorModel:
+    r"""Read errors by kernel class: columns ``kernel_class``, ``spread`` and, if known, ``bias``.
+
+    Parameters
+    ----------
+    path : path
+        CSV, Parquet, JSON or JSON lines. The class ``*`` stands for all that are not named.
+    kind : {"log-ratio", "relative", "absolute"}
+        Scale of the errors in the file.
+
+    Returns
+    -------
+    ErrorModel
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, a column is missing, a class is named twice, a spread is negative
+        or a number is not finite.
+    """
+    from errcomp.readers.plain import read_frame
+
+    native, line_offset = read_frame(
+        Path(path), {}, frozenset({"kernel_class"}), ("spread", "bias")
+    )
+    frame = to_eager(native)
+    origin = Origin.of_table(str(path), len(frame), line_offset)
+    for name in ("kernel_class", "spread"):
+        if name not in frame.columns:
+            raise InputError(
+                f"{path}: no column {name!r}. Errors are given by kernel_class, spread and bias; "
+                f"columns found: {', '.join(frame.columns)}"
+            )
+    every = np.ones(len(frame), dtype=bool)
+    spread = numeric(frame, "spread", every, origin)
+    bias = (
+        numeric(frame, "bias", every, origin) if "bias" in frame.columns else np.zeros(len(frame))
+    )
+    for name, values, bad, rule in (
+        ("spread", spread, ~(np.isfinite(spread) & (spread >= 0)), "a number that is not negative"),
+        ("bias", bias, ~np.isfinite(bias), "a finite number"),
+    ):
+        if bad.any():
+            where = f"{values[bad][0]} in {origin.name(bad)}"
+            raise InputError(f"{path}: {name} must be {rule}, got {where}")
+    labels = frame["kernel_class"].to_list()
+    nameless = np.array([is_missing(label) or not str(label).strip() for label in labels])
+    if nameless.any():
+        rows = origin.name(nameless)
+        raise InputError(f'{path}: kernel_class is missing in {rows}. "*" stands for all others.')
+    classes: dict[str, ClassError] = {}
+    for row, label in enumerate(labels):
+        if str(label) in classes:
+            raise InputError(
+                f"{path}: class {label!r} is named twice, the second time in "
+                f"{origin.word} {origin.rows[row]}. Give one row per class."
+            )
+        classes[str(label)] = ClassError(float(bias[row]), float(spread[row]))
+    other = classes.pop(_OTHERS, None)
+    return ErrorModel(classes, kind=kind, other=other)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import optimize
 
 from errcomp.errors import InputError
-from errcomp.propagation.checks import check_kernels, is_number
+from errcomp.propagation.errors import ClassError, ErrorModel
 from errcomp.propagation.errors.components import Components, estimate_components
-from errcomp.propagation.errors.model import ClassError, ErrorModel
 from errcomp.propagation.errors.residuals import NOT_MODELLED, Residuals, residuals
 from errcomp.propagation.errors.tails import (
     NORMAL_TAILS,
@@ -22,13 +21,10 @@ from errcomp.propagation.errors.tails import (
     observe,
     variance_df,
 )
-from errcomp.propagation.terms import KINDS, Floats, Integers, Kind
+from errcomp.propagation.terms import KINDS, Floats, Integers, Kind, check_kernels, is_number
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
-
-__all__ = ["fit_errors"]
-
 
 #: Of the measured times this share may be shorter than the floor below which a time says nothing.
 _FLOOR_QUANTILE = 0.01
@@ -38,15 +34,9 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Locations, spreads and residuals of one set of runs.
+    """Locations, spreads and residuals of one set of runs."""
 
-    ``others``: location of each row as the other clusters have it.
-    """
-
-    of_class: Floats
-    others: Floats
-    overall: float
-    n_clusters: Integers
+    location: Location
     residual: Floats
     weight: Floats
     spread: Floats
@@ -103,36 +93,36 @@ def fit_errors(
     _check(kernels, kind, by_size, confidence)
     positive = kernels.measured[np.isfinite(kernels.measured) & (kernels.measured > 0)]
     floor = float(np.quantile(positive, _FLOOR_QUANTILE)) if len(positive) else 0.0
-    found, word = residuals(kernels, kind, floor)
-    fit = _fit(found, kind, by_size)
+    errors, word = residuals(kernels, kind, floor)
+    fit = _fit(errors, kind, by_size)
 
     def again(part: Residuals) -> tuple[Floats, Floats, Floats]:
         refit = _fit(part, kind, by_size)
         return refit.residual, refit.weight, refit.of_row
 
-    components = estimate_components(found, again, cluster=word, confidence=confidence)
+    components = estimate_components(errors, again, cluster=word, confidence=confidence)
     classes = {
         str(name): _class_error(
             kind,
-            float(fit.of_class[i]),
+            float(fit.location.of_class[i]),
             float(fit.spread[i]) * components.scale,
-            n=int(np.sum(found.label == i)),
-            n_clusters=int(fit.n_clusters[i]),
+            n=int(np.sum(errors.label == i)),
+            n_clusters=int(fit.location.n_clusters[i]),
             size=float(fit.size[i]),
         )
-        for i, name in enumerate(found.labels)
+        for i, name in enumerate(errors.labels)
     }
-    modelled = np.where(found.labels[found.label] == NOT_MODELLED, 0.0, found.weight)
+    modelled = np.where(errors.labels[errors.label] == NOT_MODELLED, 0.0, errors.weight)
     pooled = float(np.sqrt((modelled * fit.residual**2).sum() / modelled.sum()))
     return ErrorModel(
         classes=classes,
         kind=kind,
-        other=_class_error(kind, fit.overall, pooled * components.scale),
+        other=_class_error(kind, fit.location.overall, pooled * components.scale),
         floor=0.0 if kind == "absolute" else floor,
         size_exponent=fit.exponent,
         components=components,
-        tails=_tails(found, fit, components, kind),
-        n_runs=len(np.unique(found.run)),
+        tails=_tails(errors, fit, components, kind),
+        n_runs=len(np.unique(errors.run)),
         devices=tuple(map(str, np.unique(kernels.device[np.isfinite(kernels.measured)]))),
         unit=kernels.unit,
     )
@@ -151,109 +141,90 @@ def _check(kernels: Kernels, kind: Kind, by_size: bool, confidence: float | None
         raise InputError(f"confidence must be between 0 and 1, or None, got {confidence!r}")
 
 
-def _fit(found: Residuals, kind: Kind, by_size: bool) -> _Fit:
-    where = locate(found, kind)
+def _fit(errors: Residuals, kind: Kind, by_size: bool) -> _Fit:
+    where = locate(errors, kind)
     if kind != "absolute" and where.overall <= 0:
         raise InputError(
             "the kernels of most devices (or runs) were measured as 0 throughout. Errors are "
             "relative to measured times: leave those devices out, or use absolute errors."
         )
     if kind == "absolute":
-        residual, weight = found.y - where.of_row, found.weight
+        residual, weight = errors.y - where.of_row, errors.weight
     else:
-        residual = found.y / where.of_row - 1
-        weight = found.weight * where.of_class[found.label]
-        weight = weight / np.bincount(found.run, weight)[found.run]
-    spread, size, exponent = _spreads(found, residual, by_size)
-    of_row = spread[found.label]
+        residual = errors.y / where.of_row - 1
+        weight = errors.weight * where.of_class[errors.label]
+        weight = weight / np.bincount(errors.run, weight)[errors.run]
+    spread, size, exponent = _spreads(errors, residual, by_size)
+    of_row = spread[errors.label]
     if by_size:
-        of_row = of_row * np.nan_to_num(found.size / size[found.label], nan=1.0) ** -exponent
-    return _Fit(
-        of_class=where.of_class,
-        others=where.of_row,
-        overall=where.overall,
-        n_clusters=where.n_clusters,
-        residual=residual,
-        weight=weight,
-        spread=spread,
-        of_row=of_row,
-        size=size,
-        exponent=exponent,
-    )
+        of_row = of_row * np.nan_to_num(errors.size / size[errors.label], nan=1.0) ** -exponent
+    return _Fit(where, residual, weight, spread, of_row, size, exponent)
 
 
-def _class_error(
-    kind: Kind,
-    location: float,
-    spread: float,
-    *,
-    n: int = 0,
-    n_clusters: int = 0,
-    size: float = math.nan,
-) -> ClassError:
+def _class_error(kind: Kind, location: float, spread: float, **seen: Any) -> ClassError:
     """Express location and spread of measured / predicted on the scale of the kind."""
     if kind == "log-ratio":
         variance = math.log1p(spread**2)
         # A class that was measured as 0 throughout has no logarithm; it adds nothing.
         bias = math.log(max(location, 1e-300)) - variance / 2
-        return ClassError(bias, math.sqrt(variance), n, n_clusters, size)
+        return ClassError(bias, math.sqrt(variance), **seen)
     if kind == "relative":
-        return ClassError(location - 1, spread * location, n, n_clusters, size)
-    return ClassError(location, spread, n, n_clusters, size)
+        return ClassError(location - 1, spread * location, **seen)
+    return ClassError(location, spread, **seen)
 
 
-def _tails(found: Residuals, fit: _Fit, components: Components, kind: Kind) -> Tails:
+def _tails(errors: Residuals, fit: _Fit, components: Components, kind: Kind) -> Tails:
     """Law of the totals' errors, each run against its propagated spread.
 
     The errors stand as they will be used: on the scale and about the middle of the bands, the
     locations taken from the other devices.
     """
-    runs = int(found.run.max()) + 1
-    error: Floats = np.bincount(found.run, fit.weight * fit.residual, minlength=runs).astype(float)
+    runs = int(errors.run.max()) + 1
+    error: Floats = np.bincount(errors.run, fit.weight * fit.residual, minlength=runs).astype(float)
     scaled = fit.weight * fit.of_row * components.scale
     variance: Floats = np.zeros(runs)
-    for group, share in zip(found.groups(), components.shares.values(), strict=True):
+    for group, share in zip(errors.groups(), components.shares.values(), strict=True):
         run = np.zeros(int(group.max()) + 1, dtype=np.int64)
-        run[group] = found.run  # every group lies within one run
+        run[group] = errors.run  # every group lies within one run
         variance += share * np.bincount(run, np.bincount(group, scaled) ** 2, minlength=runs)
     if not (variance > 0).all():
         return NORMAL_TAILS
     if kind == "log-ratio":
-        measured = np.bincount(found.run, found.weight * found.y)
-        expected = np.bincount(found.run, found.weight * fit.others)
+        measured = np.bincount(errors.run, errors.weight * errors.y)
+        expected = np.bincount(errors.run, errors.weight * fit.location.of_row)
         variance = np.log1p(variance)
         # A run that was measured as 0 has no logarithm.
         error = np.log(np.maximum(measured / expected, _NOTHING)) + variance / 2
     z = error / np.sqrt(variance)
     cluster = np.zeros(runs, dtype=np.int64)
-    cluster[found.run] = found.cluster
+    cluster[errors.run] = errors.cluster
     tail_df = estimate_df(z)
     # Normal scores: what the tails explain must not count once more as a poorly known variance.
     return Tails(
         tail_df,
         variance_df(normal_scores(z, tail_df), cluster),
         # One device or run has no others to be judged by.
-        observe(z, cluster) if len(found.clusters) > 1 else None,
+        observe(z, cluster) if len(errors.clusters) > 1 else None,
     )
 
 
-def _spreads(found: Residuals, residual: Floats, by_size: bool) -> tuple[Floats, Floats, float]:
+def _spreads(errors: Residuals, residual: Floats, by_size: bool) -> tuple[Floats, Floats, float]:
     """Spread of each class, the size at which it holds, and how it falls with size.
 
     The exponent maximises the normal likelihood of the residuals, weighted like them, with the
     spreads of the classes profiled out.
     """
-    n = len(found.labels)
-    base = np.bincount(found.label, found.weight, minlength=n)
+    n = len(errors.labels)
+    base = np.bincount(errors.label, errors.weight, minlength=n)
 
     def within(x: Floats) -> Floats:
-        return np.bincount(found.label, found.weight * x, minlength=n) / base
+        return np.bincount(errors.label, errors.weight * x, minlength=n) / base
 
     if not by_size:
         return np.sqrt(within(residual**2)), np.full(n, np.nan), 0.0
-    log_size = np.nan_to_num(np.log(found.size))
+    log_size = np.nan_to_num(np.log(errors.size))
     centre = within(log_size)
-    log_size = log_size - centre[found.label]
+    log_size = log_size - centre[errors.label]
 
     def variance(exponent: float) -> Floats:
         return within(residual**2 * np.exp(2 * exponent * log_size))
@@ -262,7 +233,7 @@ def _spreads(found: Residuals, residual: Floats, by_size: bool) -> tuple[Floats,
         return float((base * np.log(np.maximum(variance(exponent), 1e-300))).sum())
 
     best = optimize.minimize_scalar(cost, bounds=(0.0, 1.0), method="bounded")
-    modelled = found.labels != NOT_MODELLED
+    modelled = errors.labels != NOT_MODELLED
     return (
         np.sqrt(variance(float(best.x))),
         np.where(modelled, np.exp(centre), np.nan),
@@ -317,24 +288,24 @@ class Location:
     n_clusters: Integers
 
 
-def locate(found: Residuals, kind: Kind) -> Location:
+def locate(errors: Residuals, kind: Kind) -> Location:
     """Return the location of y per class: the weighted mean of each cluster, then Huber.
 
     For each row the location is also computed without the row's own cluster, so that residuals
     are errors of prediction on something new. A class that only one cluster has is then judged by
     the location of all classes together.
     """
-    n_clusters, n_labels = len(found.clusters), len(found.labels)
-    ratio = found.labels[found.label] != NOT_MODELLED
-    top = np.bincount(found.cluster, found.weight * found.y * ratio, minlength=n_clusters)
-    base = np.bincount(found.cluster, found.weight * ratio, minlength=n_clusters)
+    n_clusters, n_labels = len(errors.clusters), len(errors.labels)
+    ratio = errors.labels[errors.label] != NOT_MODELLED
+    top = np.bincount(errors.cluster, errors.weight * errors.y * ratio, minlength=n_clusters)
+    base = np.bincount(errors.cluster, errors.weight * ratio, minlength=n_clusters)
     pooled = top / base
     overall = huber(pooled)
-    cell = found.label * n_clusters + found.cluster
+    cell = errors.label * n_clusters + errors.cluster
     cells, position = np.unique(cell, return_inverse=True)
     # Weights within a cluster: a class of no predicted time still has a plain mean.
-    weight = found.weight + np.finfo(float).tiny
-    means = np.bincount(position, weight * found.y) / np.bincount(position, weight)
+    weight = errors.weight + np.finfo(float).tiny
+    means = np.bincount(position, weight * errors.y) / np.bincount(position, weight)
     of_class = np.empty(n_labels)
     without = np.empty(len(cells))
     counts = np.bincount(cells // n_clusters, minlength=n_labels)
@@ -349,7 +320,7 @@ def locate(found: Residuals, kind: Kind) -> Location:
             others = own[own != i]
             if len(others):
                 without[i] = huber(means[others])
-            elif found.labels[label] == NOT_MODELLED or n_clusters == 1:
+            elif errors.labels[label] == NOT_MODELLED or n_clusters == 1:
                 without[i] = means[i]
             else:
                 without[i] = huber(np.delete(pooled, cells[i] % n_clusters))

@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from scipy import linalg, optimize, special
 
 from errcomp.errors import InputError
 from errcomp.propagation.psd import check_correlation
-from errcomp.propagation.terms import Floats
+from errcomp.propagation.terms import Floats, is_number
 from errcomp.results import format_fraction
 
 __all__ = ["Chain", "ChainError", "Step"]
@@ -239,10 +239,10 @@ class Chain:
             raise InputError(f"Chain: must have 1 to {_LONGEST} steps, got {len(steps)}")
         if wrong := [x for x in steps if not isinstance(x, Step)]:
             raise InputError(f"Chain: must be made of Steps, got {wrong[0]!r}")
-        for one, following in itertools.pairwise(steps):
-            if one.against != following.name:
+        for step, following in itertools.pairwise(steps):
+            if step.against != following.name:
                 raise InputError(
-                    f"Chain: steps do not join: {one.name!r} is compared with {one.against!r}, "
+                    f"Chain: steps do not join: {step.name!r} is compared with {step.against!r}, "
                     f"but the next step is that of {following.name!r}"
                 )
         names = [*(step.name for step in steps), steps[-1].against]
@@ -320,20 +320,19 @@ class Chain:
         n = len(self.steps)
         if given is None:
             return np.eye(n), None
+        names = [step.name for step in self.steps]
         if np.ndim(given) == 0:
-            if not _finite(given) or not -1 <= float(given) <= 1:  # type: ignore[arg-type]
+            if not _finite(given) or not -1 <= given <= 1:
                 raise InputError(f"correlation: must be in [-1, 1], got {given!r}")
-            value = float(given)  # type: ignore[arg-type]
-            rho = np.full((n, n), value)
+            rho = np.full((n, n), float(given))
             np.fill_diagonal(rho, 1.0)
-            return check_correlation(rho, names=[step.name for step in self.steps]), value
-        rho = check_correlation(given, n=n, names=[step.name for step in self.steps])
+            return check_correlation(rho, names=names), float(given)
+        rho = check_correlation(given, n=n, names=names)
         return rho, tuple(tuple(row) for row in rho.tolist())
 
 
-def _finite(value: object) -> bool:
-    number = isinstance(value, int | float | np.integer | np.floating)
-    return number and not isinstance(value, bool) and math.isfinite(value)  # type: ignore[arg-type]
+def _finite(value: object) -> TypeGuard[float]:
+    return is_number(value) and math.isfinite(value)
 
 
 def _folded(bias: float, spread: float) -> float:

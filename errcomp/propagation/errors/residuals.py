@@ -16,19 +16,6 @@ if TYPE_CHECKING:
 
     from errcomp.tables import Kernels
 
-__all__ = [
-    "LEVELS",
-    "NOT_MODELLED",
-    "Prepared",
-    "Residuals",
-    "all_predicted",
-    "by_run",
-    "combine",
-    "prepare",
-    "residuals",
-    "same_kernel",
-]
-
 #: Label of kernels that the predictor does not model: predicted 0, or below what can be measured.
 NOT_MODELLED = "(not modelled)"
 #: What kernels of one run share, from coarse to fine: the run, their class, being the same kernel.
@@ -107,9 +94,7 @@ class Residuals:
             weight=self.weight[mask],
             label=label,
             cluster=cluster,
-            run=renumbered(self.run)[1],
-            kernel=renumbered(self.kernel)[1],
-            name=renumbered(self.name)[1],
+            **{key: renumbered(getattr(self, key))[1] for key in ("run", "kernel", "name")},
             size=self.size[mask],
             labels=self.labels[labels],
             clusters=self.clusters[clusters],
@@ -157,7 +142,7 @@ def prepare(kernels: Kernels, floor: float) -> Prepared:
     all_predicted(kernels)
     if (kernels.kernel_class == NOT_MODELLED).any():
         raise InputError(
-            f"{_prefix(kernels)}a kernel class is called {NOT_MODELLED!r}, which stands for "
+            f"{kernels.prefix}a kernel class is called {NOT_MODELLED!r}, which stands for "
             "kernels that are predicted to take no time. Give it another name."
         )
     names, run = np.unique(kernels.run, return_inverse=True)
@@ -166,7 +151,7 @@ def prepare(kernels: Kernels, floor: float) -> Prepared:
     if (total <= 0).any():
         empty = [str(name) for name in names[total <= 0]]
         raise InputError(
-            f"{_prefix(kernels)}no kernel is predicted to take any time in run "
+            f"{kernels.prefix}no kernel is predicted to take any time in run "
             f"{describe_names(empty)}. An error cannot be scaled to a prediction of 0."
         )
     below = (kernels.predicted < floor) & (
@@ -195,7 +180,7 @@ def all_predicted(kernels: Kernels) -> None:
     """
     if not np.isfinite(kernels.predicted).all():
         raise InputError(
-            f"{_prefix(kernels)}the kernels were measured but not predicted: there are no errors "
+            f"{kernels.prefix}the kernels were measured but not predicted: there are no errors "
             "to propagate. Put predictions beside the measurements (errcomp join PREDICTED "
             "MEASURED --on run,kernel -o kernels.csv), or go from measured kernels to the run "
             "(errcomp calibrate)."
@@ -228,14 +213,14 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
     """
     if len(kernels.tools) > 1:
         raise InputError(
-            f"{_prefix(kernels)}kernels of several tools ({describe_names(kernels.tools)}); an "
+            f"{kernels.prefix}kernels of several tools ({describe_names(kernels.tools)}); an "
             "error model is that of one. Choose one with of_tool(...) (--tool)."
         )
     complete = _complete(kernels)
     if not complete.any():
         all_predicted(kernels)
         raise InputError(
-            f"{_prefix(kernels)}no run has both a prediction and a measurement of all its kernels. "
+            f"{kernels.prefix}no run has both a prediction and a measurement of all its kernels. "
             "An error model is estimated from such runs; or give the errors (--errors, --spread)."
         )
     kept = kernels if complete.all() else kernels.take(complete)
@@ -267,7 +252,7 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
         weight = np.where(collapsed, 1.0, share[rows])
     names, label = np.unique(labels[rows], return_inverse=True)
     kernel = np.where(parts.below[rows] & (kind != "absolute"), -1, same_kernel(kept)[rows])
-    found = Residuals(
+    observed = Residuals(
         y=y,
         weight=weight,
         label=label.astype(np.int64),
@@ -279,7 +264,7 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
         labels=names.astype(np.str_),
         clusters=clusters.astype(np.str_),
     )
-    return found, word
+    return observed, word
 
 
 def _complete(kernels: Kernels) -> NDArray[np.bool_]:
@@ -290,7 +275,3 @@ def _complete(kernels: Kernels) -> NDArray[np.bool_]:
     lacking = np.asarray([name in failed for name in names], dtype=bool)
     lacking[run[~(np.isfinite(kernels.predicted) & np.isfinite(kernels.measured))]] = True
     return np.asarray(~lacking[run])
-
-
-def _prefix(kernels: Kernels) -> str:
-    return f"{kernels.source}: " if kernels.source else ""

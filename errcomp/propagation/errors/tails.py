@@ -282,14 +282,14 @@ def estimate_df(z: Floats) -> float:
 
     def cost(log_df: float) -> float:
         df = math.exp(log_df)
-        scale = math.sqrt((df - 2) / df)
+        scale = tail_scale(df)
         prior = (_SHAPE - 1) * log_df - _RATE * df
         return -prior - float((stats.t.logpdf(z / scale, df) - math.log(scale)).sum())
 
-    found = optimize.minimize_scalar(
+    best = optimize.minimize_scalar(
         cost, bounds=(math.log(_LOWEST), math.log(_NORMAL)), method="bounded"
     )
-    df = math.exp(float(found.x))
+    df = math.exp(float(best.x))
     return df if df < 0.95 * _NORMAL else math.inf
 
 
@@ -303,9 +303,8 @@ def normal_scores(z: Floats, df: float) -> Floats:
     """
     if math.isinf(df):
         return z
-    scale = math.sqrt((df - 2) / df)
     # The tail that z is in, by its logarithm: scores stay finite far out.
-    tail = stats.t.sf(np.abs(z) / scale, df)
+    tail = stats.t.sf(np.abs(z) / tail_scale(df), df)
     return np.sign(z) * stats.norm.isf(tail)
 
 

@@ -1,21 +1,31 @@
 """Execution graphs: how the times of kernels become the time of the whole."""
 
-from errcomp.propagation.graph._node import Node, read_node, walk
-from errcomp.propagation.graph.algebra import Algebra
-from errcomp.propagation.graph.collectives import Collective
+from errcomp.propagation.graph._node import Algebra, Node, read_node, walk
 from errcomp.propagation.graph.dag import Dag, Sampling
 from errcomp.propagation.graph.document import (
+    LAYERS,
+    Input,
+    Layer,
+    Prediction,
+    Provenance,
     read_document,
     read_graph,
     schema,
     to_document,
     write_document,
 )
-from errcomp.propagation.graph.fixed import time_at
-from errcomp.propagation.graph.nodes import Constant, Kernel, Quantity, Repeat, Scaled, Serial
-from errcomp.propagation.graph.parallelism import Overlap, Parallel, Pipeline, Replicas
-from errcomp.propagation.graph.prediction import LAYERS, Input, Layer, Prediction, Provenance
-from errcomp.propagation.graph.quantities import attach, quantities
+from errcomp.propagation.graph.nodes import (
+    Constant,
+    Kernel,
+    Quantity,
+    Repeat,
+    Scaled,
+    Serial,
+    attach,
+    quantities,
+    time_at,
+)
+from errcomp.propagation.graph.parallelism import Collective, Overlap, Parallel, Pipeline, Replicas
 from errcomp.propagation.graph.queueing import Queue
 
 __all__ = [

@@ -1,31 +1,239 @@
-"""What all nodes of an execution graph have in common."""
+"""What all nodes of an execution graph have in common: their keys, the operations, reading.
+
+A node is written once, in terms of the operations of an `Algebra`. Each engine brings its own kind
+of quantity: arrays of draws (Monte Carlo), linear forms with mean and variance (moments), intervals
+(bounds). What one key may hold (`Field`) is checked, read from JSON and described as JSON Schema
+from one table.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast
 
 from errcomp.errors import InputError
-from errcomp.propagation.graph._fields import Field, read_object, shown
-from errcomp.propagation.graph.algebra import Algebra
+from errcomp.propagation.terms import Floats, is_number
 
-__all__ = [
-    "MAX_DEPTH",
-    "Node",
-    "asking_once",
-    "node_field",
-    "nodes_field",
-    "read_node",
-    "registered",
-    "walk",
-]
+T = TypeVar("T")
+Holds = Literal["value", "node", "nodes", "parameter"]
+_SHOWN = 60
+_LONGEST_NAME = 4096
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key.
+
+    Attributes
+    ----------
+    check : callable
+        Takes a value and where it stands; returns it in its proper type or raises InputError.
+    schema : mapping
+        The same as JSON Schema.
+    holds : {"value", "node", "nodes", "parameter"}
+        A plain value, a graph node, a list of nodes, or a number or uncertain quantity.
+    """
+
+    check: Callable[[Any, str], Any]
+    schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    holds: Holds = "value"
+
+
+def shown(value: object) -> str:
+    """Write a value as it was given, cut to one line."""
+    if isinstance(value, dict | list | tuple) and len(value) > 3:
+        return f"{type(value).__name__} of {len(value)}"
+    try:
+        written = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a number of thousands of digits"
+    return written if len(written) <= _SHOWN else written[: _SHOWN - 1] + "…"
+
+
+def number(
+    *, low: float | None = None, above: float | None = None, high: float | None = None
+) -> Field:
+    """Return a finite number within bounds (``above``: strictly)."""
+    limits = [
+        (bound, words, key, holds)
+        for bound, words, key, holds in (
+            (low, "of at least", "minimum", operator.ge),
+            (above, "greater than", "exclusiveMinimum", operator.gt),
+            (high, "at most", "maximum", operator.le),
+        )
+        if bound is not None
+    ]
+    bounds = " and ".join(f"{words} {bound:g}" for bound, words, _, _ in limits)
+    wanted = f"a finite number {bounds}".rstrip()
+
+    def check(value: Any, where: str) -> float:
+        if is_number(value):
+            try:
+                x = float(value)
+            except OverflowError:
+                x = math.inf
+            if math.isfinite(x) and all(holds(x, bound) for bound, _, _, holds in limits):
+                return x
+        raise InputError(f"{where}: must be {wanted}, got {shown(value)}")
+
+    return Field(check, {"type": "number", **{key: bound for bound, _, key, _ in limits}})
+
+
+def integer(low: int) -> Field:
+    """Return a whole number of at least ``low`` that fits 64 bits."""
+
+    def check(value: Any, where: str) -> int:
+        whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value) % 1 == 0)
+        if whole and not isinstance(value, bool) and low <= value < 2**63:
+            return int(value)
+        raise InputError(f"{where}: must be a whole number of at least {low}, got {shown(value)}")
+
+    return Field(check, {"type": "integer", "minimum": low})
+
+
+def text() -> Field:
+    """Return any text."""
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            raise InputError(f"{where}: must be text, got {shown(value)}")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{where}: is not valid Unicode text: {shown(value)}") from error
+        return value
+
+    return Field(check, {"type": "string"})
+
+
+def name() -> Field:
+    """Return text that can name something: not empty, without zero characters, not endless."""
+    plain = text().check
+
+    def check(value: Any, where: str) -> str:
+        label: str = plain(value, where)
+        if not label or "\0" in label or len(label) > _LONGEST_NAME:
+            raise InputError(
+                f"{where}: must be a name of 1 to {_LONGEST_NAME:,} characters without zero "
+                f"characters, got {shown(value)}"
+            )
+        return label
+
+    return Field(check, {"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME})
+
+
+def choice(values: Iterable[str]) -> Field:
+    """Return one of these words."""
+    known = tuple(values)
+
+    def check(value: Any, where: str) -> str:
+        if isinstance(value, str) and value in known:
+            return value
+        raise InputError(f"{where}: must be one of {', '.join(known)}, got {shown(value)}")
+
+    return Field(check, {"enum": list(known)})
+
+
+def read_object(
+    value: Any, where: str, keys: Iterable[str], required: Iterable[str]
+) -> Mapping[str, Any]:
+    """Check that this is an object with the keys required and none that is unknown."""
+    dot = f"{where}: " if where else ""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{dot}must be an object, got {shown(value)}")
+    known = list(keys)
+    unknown = [key for key in value if key not in known]
+    if unknown:
+        raise InputError(f"{dot}unknown key {listed(unknown)}. Known here: {', '.join(known)}.")
+    missing = [key for key in required if key not in value]
+    if missing:
+        raise InputError(f"{dot}missing key {listed(missing)}")
+    return value
+
+
+def read_fields(
+    value: Any, where: str, fields: Mapping[str, Field], required: Iterable[str]
+) -> dict[str, Any]:
+    """Return the checked values of the keys that this object has."""
+    read_object(value, where, fields, required)
+    return {
+        key: field.check(value[key], f"{where}.{key}")
+        for key, field in fields.items()
+        if key in value
+    }
+
+
+def object_schema(
+    fields: Mapping[str, Field | Mapping[str, Any]], required: Iterable[str] = (), **more: Any
+) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these keys and no others."""
+    properties = {k: dict(v.schema if isinstance(v, Field) else v) for k, v in fields.items()}
+    needed = {"required": list(required)} if required else {}
+    return {
+        "type": "object",
+        "properties": properties,
+        **needed,
+        **more,
+        "additionalProperties": False,
+    }
+
+
+def listed(names: Iterable[object]) -> str:
+    """Write the first three names and count the others."""
+    items = list(names)
+    more = f" (and {len(items) - 3:,} more)" if len(items) > 3 else ""
+    return ", ".join(shown(item) for item in items[:3]) + more
+
+
+class Algebra(Protocol[T]):
+    """Operations on uncertain times."""
+
+    def leaf(self, name: str) -> T:
+        """Return the quantity of this name; it has one value in the whole graph.
+
+        A graph asks once and may use what it got several times, as in α + 3 α: all of its error,
+        also what is its own, is then the same. Instances of kernels come from ``repeated``.
+        """
+        ...
+
+    def repeated(self, name: str, count: int) -> T:
+        """Return the sum of ``count`` instances of one term: what is its own is drawn anew."""
+        ...
+
+    def constant(self, value: float) -> T:
+        """Return a time that is certain."""
+        ...
+
+    def total(self, parts: Sequence[T]) -> T:
+        """Return the sum."""
+        ...
+
+    def scaled(self, x: T, factor: float) -> T:
+        """Return x times a certain number."""
+        ...
+
+    def maximum(self, parts: Sequence[T]) -> T:
+        """Return the larger; parts may share causes."""
+        ...
+
+    def product(self, x: T, y: T) -> T:
+        """Return x times y, both uncertain."""
+        ...
+
+    def apply(self, x: T, function: Callable[[Floats], Floats]) -> T:
+        """Return an increasing function of x; it works on arrays and may return infinity."""
+        ...
+
 
 #: How deep graphs may be nested: what is beyond was not written by people.
 MAX_DEPTH = 200
 
-T = TypeVar("T")
 _REGISTRY: dict[str, type[Node]] = {}
 
 
@@ -70,8 +278,12 @@ class Node(ABC):
         """Check what concerns several fields; raises InputError."""
 
     def _parts(self) -> tuple[Node, ...]:
-        """Return the nodes that this one is made of."""
-        return ()
+        """Return the nodes that this one is made of: those among its fields."""
+        parts: list[Node] = []
+        for key, field in self.fields.items():
+            value = getattr(self, key)
+            parts += value if field.holds == "nodes" else [value] if isinstance(value, Node) else []
+        return tuple(parts)
 
     def own_leaves(self) -> tuple[tuple[str, int], ...]:
         """Return the terms and quantities that this node itself uses, each with how often."""
@@ -121,15 +333,15 @@ class Node(ABC):
         >>> Serial([Repeat(Serial([Kernel("a"), Kernel("b")]), 3), Kernel("a", 2)]).multiplicity()
         {'a': 5, 'b': 3}
         """
-        found: dict[str, int] = {}
+        times_used: dict[str, int] = {}
         stack: list[tuple[Node, int]] = [(self, 1)]
         while stack:
             node, times = stack.pop()
             for leaf, count in node.own_leaves():
-                found[leaf] = found.get(leaf, 0) + times * count
+                times_used[leaf] = times_used.get(leaf, 0) + times * count
             inner = times * node.repetitions
             stack.extend((child, inner) for child in reversed(node.children))
-        return found
+        return times_used
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what has its default is left out."""
@@ -149,37 +361,26 @@ class Node(ABC):
     def from_dict(cls, value: Mapping[str, Any], where: str, depth: int) -> Node:
         """Return the node that this object describes; ``where`` is its JSON path."""
         read_object(value, where, ["node", *cls.fields], ["node", *_required(cls)])
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, item in value.items():
             if key == "node":
                 continue
             path, field = f"{where}.{key}", cls.fields[key]
             if field.holds == "node" or (field.holds == "parameter" and isinstance(item, Mapping)):
-                found[key] = field.check(read_node(item, path, depth + 1), path)
+                item = read_node(item, path, depth + 1)
             elif field.holds == "nodes" and isinstance(item, list):
-                children = []
-                for i, child in enumerate(item):
-                    children.append(read_node(child, f"{path}[{i}]", depth + 1))
-                found[key] = field.check(children, path)
-            else:
-                found[key] = field.check(item, path)
+                item = [read_node(x, f"{path}[{i}]", depth + 1) for i, x in enumerate(item)]
+            values[key] = field.check(item, path)
         try:
-            return cls(**found)
+            return cls(**values)
         except InputError as error:
             raise InputError(f"{where}: {error}") from error
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
         """Return what `from_dict` takes, as JSON Schema."""
-        return {
-            "type": "object",
-            "properties": {
-                "node": {"const": cls.kind_of_node},
-                **{key: dict(field.schema) for key, field in cls.fields.items()},
-            },
-            "required": ["node", *_required(cls)],
-            "additionalProperties": False,
-        }
+        node = {"const": cls.kind_of_node}
+        return object_schema({"node": node, **cls.fields}, ["node", *_required(cls)])
 
 
 class _Once(Generic[T]):

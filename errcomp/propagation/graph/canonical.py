@@ -10,15 +10,31 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import linalg, special
 
-from errcomp.propagation.graph.canonical_algebra import FACTORS, Canonical, MomentsAlgebra
+from errcomp.errors import InputError, NotDefinedError, describe_names
+from errcomp.propagation.graph.maxima import (
+    clark,
+    clark_log_normal,
+    largest_log_normal,
+    maximum_of_ranks,
+)
 from errcomp.propagation.sums.laws import Law, Moments, log_normal_parameters, mixture
-from errcomp.propagation.terms import Terms
+from errcomp.propagation.sums.variance import first_order, log_normal_mean, root
+from errcomp.propagation.terms import Floats, Integers, Terms, check_terms
 from errcomp.results import Caveat
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 __all__ = ["Canonical", "MomentsAlgebra", "graph_moments"]
+
 
 #: Given the mixing variable of a t, terms of larger spread are not evaluated: they are not normal.
 _LARGEST_SPREAD = 1.0
@@ -81,7 +97,13 @@ def graph_moments(terms: Terms, evaluate: Callable[[MomentsAlgebra], Canonical])
     if not math.isinf(terms.df) and sd > 0:
         result = _heavy_tailed(result, graph, logarithmic=logarithmic)
     if graph.untracked:
-        result = dataclasses.replace(result, caveats=(_untracked(graph.untracked),))
+        text = (
+            f"{graph.untracked:,} causes came after the {FACTORS:,} that are followed and count as "
+            "independent: the standard deviation may be several times too small. Use Monte Carlo."
+        )
+        figures = {"untracked": graph.untracked, "followed": FACTORS}
+        caveat = Caveat("untracked-causes", text, figures)
+        result = dataclasses.replace(result, caveats=(caveat,))
     return result
 
 
@@ -95,9 +117,8 @@ class _Graph:
         """Mean and standard deviation with all spreads times a factor."""
         terms = self.terms
         bias = terms.bias if biased else np.zeros(len(terms))
-        algebra = MomentsAlgebra(
-            dataclasses.replace(terms, spread=factor * terms.spread, bias=bias, df=math.inf)
-        )
+        spread = factor * terms.spread
+        algebra = MomentsAlgebra(dataclasses.replace(terms, spread=spread, bias=bias, df=math.inf))
         time = self.evaluate(algebra)
         self.untracked = max(self.untracked, algebra.untracked)
         return time.mean, time.sd
@@ -117,10 +138,462 @@ def _heavy_tailed(normal: Moments, graph: _Graph, *, logarithmic: bool) -> Momen
     return dataclasses.replace(normal, law=law, mean=mean, sd=sd, df=terms.df, laws=laws)
 
 
-def _untracked(n: int) -> Caveat:
-    return Caveat(
-        "untracked-causes",
-        f"{n:,} causes came after the {FACTORS:,} that are followed and count as independent: the "
-        "standard deviation may be several times too small. Use Monte Carlo.",
-        {"untracked": n, "followed": FACTORS},
-    )
+#: Causes that are followed through a graph: no vector of loadings is longer.
+FACTORS = 4096
+#: What is left of a variance, as a share of it, that is rounding.
+_ROUNDING = 1e-14
+#: Relative difference up to which times count as alike.
+_ALIKE = 1e-9
+#: Maxima that are known again when the same times are compared.
+_REMEMBERED = 256
+#: Nodes of the trapezoidal rule on a standard normal variable; further up for log-normal ones.
+_GRID = np.linspace(-9.0, 9.0, 721)
+#: Where a function may become infinite: deviations that count, and the probability beyond them
+#: from which on moments are refused.
+_CENTRAL, _SATURATED = 4.0, 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Canonical:
+    r"""A time as a linear form in independent standard normal factors.
+
+    .. math:: X = \mu + \sum_f a_f F_f + \sqrt{v} \, E
+
+    Attributes
+    ----------
+    mean : float
+    loadings : ndarray, shape (up to the last factor in use,)
+        a, in the unit of the mean.
+    own : float
+        Variance v of what is followed no further: it counts as independent of everything else.
+    """
+
+    mean: float
+    loadings: Floats
+    own: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """Variance, all causes together."""
+        return float(self.loadings @ self.loadings) + self.own
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        return math.sqrt(self.variance)
+
+    def covariance(self, other: Canonical) -> float:
+        """Return the covariance through the factors."""
+        n = min(len(self.loadings), len(other.loadings))
+        return float(self.loadings[:n] @ other.loadings[:n])
+
+
+class MomentsAlgebra:
+    r"""Times of a graph as mean and loadings on shared causes.
+
+    Implements `errcomp.propagation.graph.Algebra`. Every group of every level, every leaf and every
+    maximum has a factor, so that a time that is used twice is the same time: graphs of up to a few
+    thousand nodes lose no correlation. Sums and scaled times are exact in mean and variance, up to
+    one approximation: two log-normal terms of unequal spread get the covariance
+    :math:`m_i m_j \sqrt{(e^{s_i^2 R} - 1)(e^{s_j^2 R} - 1)}` instead of
+    :math:`m_i m_j (e^{s_i s_j R} - 1)`.
+
+    Maxima of times that are all alike are exact, others computed two at a time, smallest mean
+    first, by the exact formulas for two normals (relative and absolute errors) or two log-normals
+    (log-ratio errors). A maximum of maxima is an approximation. Its error against simulation, on
+    graphs of 1,002 nodes with spreads of 0.1 and 0.3, independent and half shared:
+
+    * random series-parallel graphs: mean within 0.4 %, standard deviation within 3 %, nominal 90 %
+      bands hold 89 to 91 % of the times;
+    * 1,001 parallel nodes: mean within 2.5 %, standard deviation up to 6 % too small;
+    * layered graphs (10 to 100 layers, each node waits for 2 to 10 of the layer before), unequal
+      durations: mean within 2.5 %, standard deviation 17 % too small to 7 % too large;
+    * the same, equal durations, errors half shared: mean within 3.5 %, standard deviation up to 8 %
+      too small;
+    * the same, equal durations, errors independent: mean within 4.5 %, standard deviation up to
+      38 % too small. All paths compete there, the true deviation is 1 to 4 % of the time, and the
+      90 % band may hold less than a third of the times: use Monte Carlo.
+
+    That is with all causes followed. The textbook form follows shared causes alone: on the same
+    graphs with independent errors its standard deviation was too small by a factor of 1.5 to 16,
+    its mean too large by up to 11 %. Beyond 4,096 causes this one does the same with what is new
+    (`untracked` counts it).
+
+    Parameters
+    ----------
+    terms : Terms
+        With normal errors; `graph_moments` takes Student t errors too.
+
+    Attributes
+    ----------
+    untracked : int
+        Causes that came after the 4,096th.
+
+    Raises
+    ------
+    NotDefinedError
+        The errors follow a Student t.
+    InputError
+        There is no term, a spread is too large for a variance in floating point, or a matrix is not
+        positive semi-definite.
+
+    References
+    ----------
+    Clark (1961), "The greatest of a finite set of random variables", Operations Research 9(2),
+    145-162, doi:10.1287/opre.9.2.145. Visweswariah et al. (2006), "First-order incremental
+    block-based statistical timing analysis", IEEE Transactions on Computer-Aided Design of
+    Integrated Circuits and Systems 25(10), 2170-2180, doi:10.1109/TCAD.2005.862751.
+
+    Examples
+    --------
+    >>> terms = Terms(
+    ...     ids=np.array(["a", "b"]), classes=np.array(["a", "b"]), value=np.full(2, 10.0),
+    ...     count=np.ones(2, dtype=np.int64), bias=np.zeros(2), spread=np.ones(2), kind="absolute")
+    >>> algebra = MomentsAlgebra(terms)
+    >>> time = algebra.maximum([algebra.leaf("a"), algebra.leaf("b")])
+    >>> round(time.mean, 3), round(time.sd, 3)
+    (10.564, 0.826)
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        if not math.isinf(terms.df):
+            raise NotDefinedError(
+                f"Student t errors (df = {terms.df:g}) have no linear form in normal factors. Use "
+                "graph_moments, which averages over their mixing variable, or Monte Carlo."
+            )
+        self._leaves: Leaves = leaves_of(terms)
+        self._log_normal = terms.kind == "log-ratio"
+        self._index = {str(name): i for i, name in enumerate(terms.ids)}
+        self._maxima: dict[tuple[int, ...], tuple[tuple[Canonical, ...], Canonical]] = {}
+        self.untracked = 0
+        # Levels have their places kept, coarse ones first: device and class must not be lost.
+        self._used = 0 if self._leaves.rows is None else len(self._leaves.rows)
+        self._free = FACTORS - self._used
+        self._factor_of: list[dict[int, int] | None] = []
+        for groups in self._leaves.groups:
+            fits = groups <= self._free
+            self._factor_of.append({} if fits else None)
+            self._free -= groups if fits else 0
+
+    def leaf(self, name: str) -> Canonical:
+        """Return one instance of the term of this name."""
+        return self.repeated(name, 1)
+
+    def repeated(self, name: str, count: int) -> Canonical:
+        """Return the sum of ``count`` instances of one term: what is its own is drawn anew.
+
+        Raises
+        ------
+        InputError
+            There is no such term, or the count is not a positive integer.
+        """
+        if name not in self._index:
+            known = describe_names(list(self._index), wanted=name)
+            raise InputError(f"no term is called {name!r}. Known: {known}.")
+        if not isinstance(count, Integral) or count < 1:
+            raise InputError(f"a count must be a positive integer, got {count!r} for {name!r}.")
+        i, leaves = self._index[name], self._leaves
+        mean, own = count * float(leaves.mean[i]), count * float(leaves.own[i])
+        if leaves.rows is not None:
+            return Canonical(mean, count * leaves.rows[i], own)
+        placed: list[tuple[int, float]] = []
+        for codes, factor_of, loading in zip(
+            leaves.codes, self._factor_of, leaves.loadings[i], strict=True
+        ):
+            if factor_of is None:
+                self.untracked += 1
+                own += (count * float(loading)) ** 2
+                continue
+            group = int(codes[i])
+            if group not in factor_of:
+                factor_of[group] = self._used
+                self._used += 1
+            placed.append((factor_of[group], count * float(loading)))
+        loadings = np.zeros(max((place for place, _ in placed), default=-1) + 1)
+        for place, loading in placed:
+            loadings[place] = loading
+        return self._followed(mean, loadings, own)
+
+    def constant(self, value: float) -> Canonical:
+        """Return a time that is certain."""
+        return Canonical(float(value), np.zeros(0))
+
+    def total(self, parts: Sequence[Canonical]) -> Canonical:
+        """Return the sum."""
+        return Canonical(
+            math.fsum(x.mean for x in parts),
+            _weighted([(1.0, x) for x in parts]),
+            math.fsum(x.own for x in parts),
+        )
+
+    def scaled(self, x: Canonical, factor: float) -> Canonical:
+        """Return x times a certain number."""
+        return Canonical(factor * x.mean, factor * x.loadings, factor**2 * x.own)
+
+    def maximum(self, parts: Sequence[Canonical]) -> Canonical:
+        """Return the larger; parts may share causes."""
+        # What waits for the same times as another waits for the same maximum. The parts are kept
+        # with it, so that no other object can have taken their identity.
+        key = tuple(sorted(map(id, parts)))
+        if key in self._maxima:
+            return self._maxima[key][1]
+        largest = self._largest_of_alike(parts)
+        if largest is None:
+            largest = reduce(self._larger, sorted(parts, key=lambda x: x.mean))
+        if not any(largest is part for part in parts):
+            largest = self._followed(largest.mean, largest.loadings, largest.own)
+        if len(self._maxima) >= _REMEMBERED:
+            del self._maxima[next(iter(self._maxima))]
+        self._maxima[key] = (tuple(parts), largest)
+        return largest
+
+    def product(self, x: Canonical, y: Canonical) -> Canonical:
+        r"""Return x times y, both uncertain.
+
+        Mean and variance are those of the product of two jointly log-normal variables (log-ratio
+        errors) or normal ones:
+
+        .. math::
+            \operatorname{Var} XY = \mu_x^2 \sigma_y^2 + \mu_y^2 \sigma_x^2
+            + 2 \mu_x \mu_y c + \sigma_x^2 \sigma_y^2 + c^2
+
+        Exact if x and y are independent, or jointly of that law. Loadings are of first order: the
+        covariance of two products lacks what depends on squares of causes.
+        """
+        covariance, scale = x.covariance(y), x.mean * y.mean
+        mean = scale + covariance
+        if self._positive(x, y) and covariance > -scale:
+            v, w = x.variance / x.mean / x.mean, y.variance / y.mean / y.mean
+            growth = math.log1p(v) + math.log1p(w) + 2 * math.log1p(covariance / scale)
+            variance = mean**2 * math.expm1(growth)
+            loadings = _weighted([(mean / x.mean, x), (mean / y.mean, y)])
+        else:
+            v, w = x.variance, y.variance
+            variance = (
+                x.mean**2 * w + y.mean**2 * v + 2 * scale * covariance + v * w + covariance**2
+            )
+            loadings = _weighted([(y.mean, x), (x.mean, y)])
+        return self._followed(mean, loadings, _rest(variance, loadings))
+
+    def apply(self, x: Canonical, function: Callable[[Floats], Floats]) -> Canonical:
+        r"""Return an increasing function of x; it works on arrays and may return infinity.
+
+        Mean, variance and the covariance with x are integrated over the log-normal (log-ratio
+        errors) or normal law that has the mean and variance of x; loadings are those of x times the
+        slope of the regression on x. Where the function becomes infinite with a probability of at
+        most one in a million, values beyond four standard deviations count as those at four.
+
+        Raises
+        ------
+        NotDefinedError
+            The function is infinite with a larger probability (a queue that saturates): the result
+            has no mean.
+        InputError
+            The function returns something that is no number.
+        """
+        if x.variance == 0:
+            (value,) = _finite_values(function, np.array([x.mean]), np.zeros(1))
+            return self.constant(float(value))
+        if self._log_normal and x.mean > 0:
+            location, scale = log_normal_parameters(x.mean, x.sd / x.mean)
+            z = np.linspace(_GRID[0], _GRID[-1] + 2 * scale, len(_GRID))
+            at = np.exp(location + scale * z)
+        else:
+            z = _GRID
+            at = x.mean + x.sd * z
+        values = _finite_values(function, at, z)
+        weight = np.exp(-0.5 * z**2)
+        weight /= weight.sum()
+        mean = float(weight @ values)
+        deviation, of_x = values - mean, at - float(weight @ at)
+        slope = float(weight @ (deviation * of_x)) / float(weight @ of_x**2)
+        loadings = slope * x.loadings
+        return self._followed(mean, loadings, _rest(float(weight @ deviation**2), loadings))
+
+    def _positive(self, x: Canonical, y: Canonical) -> bool:
+        return self._log_normal and x.mean > 0 and y.mean > 0
+
+    def _largest_of_alike(self, parts: Sequence[Canonical]) -> Canonical | None:
+        """Largest of three or more times of equal means, variances and correlations: exact."""
+        first, n = parts[0], len(parts)
+        alike = partial(math.isclose, rel_tol=_ALIKE)
+        if n < 3 or not all(alike(x.mean, first.mean) for x in parts):
+            return None
+        variance = first.variance
+        if variance == 0 or not all(alike(x.variance, variance) for x in parts):
+            return None
+        rows = np.zeros((n, max(len(x.loadings) for x in parts)))
+        for row, x in zip(rows, parts, strict=True):
+            row[: len(x.loadings)] = x.loadings
+        covariances = (rows @ rows.T)[~np.eye(n, dtype=bool)]
+        covariance = float(covariances.mean())
+        if bool((np.abs(covariances - covariance) > _ALIKE * variance).any()):
+            return None
+        centre = rows.mean(axis=0)
+        if not self._positive(first, first):
+            rank = maximum_of_ranks(
+                n, first.mean, math.sqrt(variance), correlation=min(1.0, covariance / variance)
+            )
+            return Canonical(rank.mean, centre, _rest(rank.sd**2, centre))
+        # The logarithms: a common normal variable and the largest of n independent ones.
+        square = math.log1p(variance / first.mean / first.mean)
+        common = math.log1p(covariance / first.mean / first.mean)
+        own = square - common if square - common > _ALIKE * square else 0.0
+        mean, spread = largest_log_normal(n, math.sqrt(own))
+        mean, spread = mean * math.exp(-own / 2), spread * math.exp(-own)
+        return Canonical(
+            mean * first.mean,
+            mean * centre,
+            _rest(first.mean**2 * (math.exp(common) * (spread + mean**2) - mean**2), mean * centre),
+        )
+
+    def _larger(self, x: Canonical, y: Canonical) -> Canonical:
+        rule = clark_log_normal if self._positive(x, y) else clark
+        mean, variance, first, second = rule(
+            x.mean, x.variance, y.mean, y.variance, x.covariance(y)
+        )
+        if first == 0:
+            return y
+        loadings = _weighted([(first, x), (second, y)])
+        return Canonical(mean, loadings, _rest(variance, loadings))
+
+    def _followed(self, mean: float, loadings: Floats, own: float) -> Canonical:
+        """Give a variance of its own a factor, so that it is known again where it returns."""
+        if own <= _ROUNDING * (own + float(loadings @ loadings)):
+            return Canonical(mean, loadings)
+        if self._free <= 0:
+            self.untracked += 1
+            return Canonical(mean, loadings, own)
+        self._free -= 1
+        self._used += 1
+        longer = np.zeros(self._used)
+        longer[: len(loadings)] = loadings
+        longer[-1] = math.sqrt(own)
+        return Canonical(mean, longer)
+
+
+def _weighted(parts: Sequence[tuple[float, Canonical]]) -> Floats:
+    """Weighted sum of loadings of different lengths."""
+    out = np.zeros(max((len(x.loadings) for _, x in parts), default=0))
+    for weight, x in parts:
+        out[: len(x.loadings)] += weight * x.loadings
+    return out
+
+
+def _rest(variance: float, loadings: Floats) -> float:
+    """Variance that the loadings do not explain."""
+    return max(0.0, variance - float(loadings @ loadings))
+
+
+def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) -> Floats:
+    """Values of an increasing function, finite ones for those that are very improbable."""
+    values = np.asarray(function(at), dtype=np.float64)
+    if values.shape != at.shape or bool(np.isnan(values).any()):
+        raise InputError(
+            f"a function of a time must return a number for each of {len(at)} numbers between "
+            f"{at[0]:.6g} and {at[-1]:.6g}, got shape {values.shape} with "
+            f"{int(np.isnan(values).sum())} that are none."
+        )
+    if bool(np.isfinite(values).all()):
+        return values
+    saturated = float(special.ndtr(-z[~np.isfinite(values)][0])) if len(at) > 1 else 1.0
+    if saturated > _SATURATED:
+        raise NotDefinedError(
+            f"a function of a time is infinite with a probability of {saturated:.3g} (a queue that "
+            "saturates): the result has no mean and no variance. Use Monte Carlo, whose quantiles "
+            "exist below that probability, or lower the load."
+        )
+    inside = np.flatnonzero(np.abs(z) <= _CENTRAL)
+    return np.clip(values, values[inside[0]], values[inside[-1]])
+
+
+#: Added to the diagonal of a correlation matrix, so that a singular one can be factorised.
+_RIDGE = 1e-10
+_LARGEST = 1e140
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    r"""One instance of each term as a linear form.
+
+    The variance of a log-normal term splits exactly among its causes: what it gains when the l-th
+    becomes known is :math:`m^2 (e^{s^2 R_l} - e^{s^2 R_{l-1}})`. The loading is the square root.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (n,)
+    loadings : ndarray, shape (n, levels)
+        On the factor of the term's group at each level, coarse to fine.
+    own : ndarray, shape (n,)
+        Variance drawn anew for each repetition.
+    codes : tuple of ndarray, shape (n,)
+        Group at each level.
+    groups : tuple of int
+        How many groups each level has.
+    rows : ndarray, shape (n, n), optional
+        With a matrix: the loadings of each term on n factors, instead of levels.
+    """
+
+    mean: Floats
+    loadings: Floats
+    own: Floats
+    codes: tuple[Integers, ...] = ()
+    groups: tuple[int, ...] = ()
+    rows: Floats | None = None
+
+
+def leaves_of(terms: Terms) -> Leaves:
+    """Return the linear form of every term."""
+    check_terms(terms)
+    cumulative = terms.cumulative
+    if terms.kind == "log-ratio":
+        mean, square = log_normal_mean(terms), terms.spread**2
+        with np.errstate(over="ignore"):
+            root(float(np.expm1(square).max()), terms)
+        _check_range(mean)
+    else:
+        mean, factor = first_order(terms)
+        _check_range(np.append(mean, factor))
+    if terms.matrix is not None:
+        if terms.kind == "log-ratio":
+            covariance = np.expm1(np.outer(terms.spread, terms.spread) * terms.matrix)
+            sd = np.sqrt(np.expm1(square))
+            rows = mean[:, None] * _factorised(covariance, sd)
+        else:
+            rows = factor[:, None] * _factorised(terms.matrix, np.ones(len(terms)))
+        return Leaves(mean, np.zeros((len(terms), 0)), np.zeros(len(terms)), rows=rows)
+    if terms.kind == "log-ratio":
+        grown = np.expm1(np.outer(square, np.append(0.0, cumulative)))
+        loadings = mean[:, None] * np.sqrt(np.diff(grown, axis=1))
+        own = mean**2 * np.maximum(0.0, np.expm1(square) - grown[:, -1])
+    else:
+        loadings = factor[:, None] * np.sqrt(np.diff(cumulative, prepend=0.0))
+        own = factor**2 * terms.own_share
+    codes = tuple(level.codes for level in terms.levels)
+    return Leaves(mean, loadings, own, codes, tuple(int(c.max()) + 1 for c in codes))
+
+
+def _check_range(values: Floats) -> None:
+    """Refuse values whose squares leave the range of floating point."""
+    largest = float(np.abs(values).max())
+    if not (largest == 0 or 1 / _LARGEST < largest < _LARGEST):
+        raise InputError(
+            f"times must lie between {1 / _LARGEST:g} and {_LARGEST:g}, got {largest:.6g}: "
+            "variances would exceed floating point. Give values in another unit."
+        )
+
+
+def _factorised(covariance: Floats, sd: Floats) -> Floats:
+    """Return rows whose products are the covariances."""
+    scale = np.where(sd > 0, sd, 1.0)
+    correlation = covariance / np.outer(scale, scale)
+    correlation[np.diag_indices_from(correlation)] = 1.0 + _RIDGE
+    try:
+        lower = linalg.cholesky(correlation, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        raise InputError(
+            "the matrix of correlations is not positive semi-definite: no quantities can be "
+            "correlated like that. Give a consistent matrix, e.g. the nearest positive "
+            "semi-definite one."
+        ) from None
+    return np.asarray(sd[:, None] * lower, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The document that carries a prediction from one layer to the next, between tools.
+"""A prediction with its error, as one layer hands it to the next, and the document between tools.
 
 Strict JSON, versioned, every key checked; `schema` describes it as JSON Schema, and the file
 ``prediction.schema.json`` beside this module is what it returns.
@@ -12,41 +12,141 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.propagation.graph._fields import (
+from errcomp.propagation.graph._node import (
     Field,
+    Node,
     choice,
     integer,
     listed,
     name,
     number,
+    object_schema,
+    read_fields,
+    read_node,
     read_object,
+    registered,
     shown,
     text,
+    walk,
 )
-from errcomp.propagation.graph._node import Node, read_node, registered, walk
-from errcomp.propagation.graph.collectives import UNITS, Collective
-from errcomp.propagation.graph.prediction import LAYERS, Input, Prediction, Provenance
-from errcomp.propagation.graph.quantities import attach
+from errcomp.propagation.graph.nodes import Quantity, attach
+from errcomp.propagation.graph.parallelism import UNITS, Collective
 from errcomp.propagation.psd import check_correlation
 from errcomp.propagation.terms import KINDS, Floats, Level, Terms
 from errcomp.system.files import replacing
 from errcomp.system.strict_json import loads
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "read_document",
-    "read_graph",
-    "schema",
-    "to_document",
-    "write_document",
-]
+#: Where in the stack a prediction stands, lowest first.
+Layer = Literal["hardware", "kernel", "model", "system", "service"]
+#: All layers, lowest first.
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file that a prediction was made from.
+
+    Attributes
+    ----------
+    name : str
+        How it is called, e.g. ``"trace.0.et"``.
+    sha256 : str
+        Digest of its bytes, 64 hexadecimal digits in lower case.
+    """
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Who predicted, when, and from what.
+
+    Attributes
+    ----------
+    tool, tool_version : str
+        Predictor or program, e.g. ``"neusight"``, ``"1.0"``.
+    created : str
+        ISO 8601 date, or date and time.
+    inputs : tuple of Input
+        Files with their digests; Chakra node ids refer to the traces among them.
+    note : str
+        What a reader should know.
+    """
+
+    tool: str
+    tool_version: str
+    created: str
+    inputs: tuple[Input, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """A predicted time with its error, as it is handed on.
+
+    Attributes
+    ----------
+    name : str
+        What is predicted; the id of its term where it becomes a leaf of the next layer.
+    unit : str
+        Unit of the terms and of the graph.
+    level : {"hardware", "kernel", "model", "system", "service"}
+        Layer whose figures these are.
+    terms : Terms
+        The figures with their errors, without the graph's own quantities (`attach` adds them).
+    provenance : Provenance
+        Where they come from.
+    graph : Node or None
+        How they make up the whole; None: they are figures to build on.
+    """
+
+    name: str
+    unit: str
+    level: Layer
+    terms: Terms
+    provenance: Provenance
+    graph: Node | None = None
+
+    @classmethod
+    def single(
+        cls,
+        quantity: Quantity,
+        *,
+        unit: str,
+        level: Layer,
+        provenance: Provenance,
+        df: float = float("inf"),
+    ) -> Prediction:
+        """Make the prediction of one figure: the result of one layer as a leaf of the next.
+
+        Examples
+        --------
+        >>> iteration = Quantity("iteration", 412.0, spread=0.06)
+        >>> made = Provenance("errcomp", "0.1.0", "2025-01-31")
+        >>> p = Prediction.single(iteration, unit="ms", level="model", provenance=made)
+        >>> p.name, p.terms.spread
+        ('iteration', array([0.06]))
+        """
+        terms = Terms(
+            ids=np.array([quantity.name]),
+            classes=np.array([level]),
+            value=np.array([quantity.value]),
+            count=np.ones(1, dtype=np.int64),
+            bias=np.array([quantity.bias]),
+            spread=np.array([quantity.spread]),
+            kind=quantity.kind,
+            df=df,
+            unit=unit,
+        )
+        return cls(quantity.name, unit, level, terms, provenance)
 
 
 FORMAT = "errcomp-prediction"
@@ -55,21 +155,29 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def _created(value: Any, where: str) -> str:
-    found: str = text().check(value, where)
+    date: str = text().check(value, where)
     try:
-        datetime.datetime.fromisoformat(found)
+        datetime.datetime.fromisoformat(date)
     except ValueError as error:
         raise InputError(
             f"{where}: must be an ISO 8601 date such as 2025-01-31 or 2025-01-31T12:00:00Z, got "
             f"{shown(value)}"
         ) from error
-    return found
+    return date
 
 
 def _sha256(value: Any, where: str) -> str:
     if isinstance(value, str) and _SHA256.fullmatch(value):
         return value
     raise InputError(f"{where}: must be 64 hexadecimal digits in lower case, got {shown(value)}")
+
+
+def _inputs(value: Any, where: str) -> tuple[Input, ...]:
+    if not isinstance(value, list):
+        raise InputError(f"{where}: must be a list, got {shown(value)}")
+    return tuple(
+        Input(**read_fields(item, f"{where}[{i}]", _INPUT, _INPUT)) for i, item in enumerate(value)
+    )
 
 
 _DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
@@ -79,7 +187,10 @@ _PROVENANCE: Mapping[str, Field] = {
     "tool_version": text(),
     "created": Field(_created, {"type": "string"}),
     "note": text(),
+    "inputs": Field(_inputs, {"type": "array", "items": object_schema(_INPUT, _INPUT)}),
 }
+#: Keys of the provenance that must be there.
+_MADE = ("tool", "tool_version", "created")
 _HEAD: Mapping[str, Field] = {
     "format": choice([FORMAT]),
     "version": integer(1),
@@ -102,13 +213,7 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
         "level": prediction.level,
         **term_documents(prediction.terms),
         "graph": None if graph is None else graph.to_dict(),
-        "provenance": {
-            "tool": made.tool,
-            "tool_version": made.tool_version,
-            "created": made.created,
-            "inputs": [{"name": item.name, "sha256": item.sha256} for item in made.inputs],
-            "note": made.note,
-        },
+        "provenance": {**asdict(made), "inputs": [asdict(item) for item in made.inputs]},
     }
 
 
@@ -232,7 +337,7 @@ def _read(document: Any) -> Prediction:
         head["unit"],
         head["level"],
         terms,
-        _read_provenance(document["provenance"]),
+        Provenance(**read_fields(document["provenance"], "provenance", _PROVENANCE, _MADE)),
         node,
     )
 
@@ -260,37 +365,6 @@ def _check_units(graph: Node, unit: str) -> None:
             )
 
 
-def _read_provenance(value: Any) -> Provenance:
-    where = "provenance"
-    read_object(value, where, [*_PROVENANCE, "inputs"], ["tool", "tool_version", "created"])
-    found = {
-        key: field.check(value[key], f"{where}.{key}")
-        for key, field in _PROVENANCE.items()
-        if key in value
-    }
-    items = value.get("inputs", [])
-    if not isinstance(items, list):
-        raise InputError(f"{where}.inputs: must be a list, got {shown(items)}")
-    inputs = []
-    for i, item in enumerate(items):
-        path = f"{where}.inputs[{i}]"
-        read_object(item, path, _INPUT, _INPUT)
-        inputs.append(
-            Input(**{key: _INPUT[key].check(item[key], f"{path}.{key}") for key in _INPUT})
-        )
-    return Provenance(**found, inputs=tuple(inputs))
-
-
-def _object(fields: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    properties = {k: dict(v.schema) if isinstance(v, Field) else v for k, v in fields.items()}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the document.
 
@@ -306,30 +380,23 @@ def schema() -> dict[str, Any]:
     """
     nodes = registered()
     df = {"oneOf": [dict(DISTRIBUTION["df"].schema), {"type": "null"}]}
-    inputs = {"type": "array", "items": _object(_INPUT, list(_INPUT))}
-    document = _object(
-        {
-            **_HEAD,
-            "version": {"const": VERSION},
-            "distribution": _object({"kind": DISTRIBUTION["kind"], "df": df}, ["kind"]),
-            "correlation": CORRELATION,
-            "terms": {
-                "type": "array",
-                "items": _object(TERM, ["id", "class", "value"]),
-                "minItems": 1,
-            },
-            "graph": {"oneOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
-            "provenance": _object(
-                {**_PROVENANCE, "inputs": inputs}, ["tool", "tool_version", "created"]
-            ),
-        },
-        _REQUIRED,
-    )
+    terms = {"type": "array", "items": object_schema(TERM, _TERM_REQUIRED), "minItems": 1}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"{FORMAT}, version {VERSION}",
         "description": "A predicted time with its error, handed from one layer to the next.",
-        **document,
+        **object_schema(
+            {
+                **_HEAD,
+                "version": {"const": VERSION},
+                "distribution": object_schema({**DISTRIBUTION, "df": df}, ["kind"]),
+                "correlation": CORRELATION,
+                "terms": terms,
+                "graph": {"oneOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+                "provenance": object_schema(_PROVENANCE, _MADE),
+            },
+            _REQUIRED,
+        ),
         "$defs": {
             "node": {"oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in nodes]},
             **{kind: cls.schema() for kind, cls in nodes.items()},
@@ -358,6 +425,16 @@ TERM: Mapping[str, Field] = {
     "spread": number(low=0),
     "groups": Field(_groups, {"type": "array", "items": dict(_GROUP.schema)}),
 }
+#: Columns of `Terms` under their keys.
+_COLUMNS = {
+    "id": "ids",
+    "class": "classes",
+    "value": "value",
+    "count": "count",
+    "bias": "bias",
+    "spread": "spread",
+}
+_TERM_REQUIRED = ("id", "class", "value")
 _DEFAULTS = {"count": 1, "bias": 0.0, "spread": 0.0, "groups": []}
 
 #: Keys of the distribution: ``df`` is null for normal errors.
@@ -367,23 +444,13 @@ DISTRIBUTION: Mapping[str, Field] = {"kind": choice(KINDS), "df": number(above=0
 LEVEL: Mapping[str, Field] = {"name": name(), "share": number(low=0, high=1)}
 _ENTRY = number(low=-1, high=1)
 _ROW = {"type": "array", "items": dict(_ENTRY.schema)}
-CORRELATION: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "levels": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {key: dict(field.schema) for key, field in LEVEL.items()},
-                "required": list(LEVEL),
-                "additionalProperties": False,
-            },
-        },
+CORRELATION: Mapping[str, Any] = object_schema(
+    {
+        "levels": {"type": "array", "items": object_schema(LEVEL, LEVEL)},
         "matrix": {"type": "array", "items": _ROW, "minItems": 1},
     },
-    "oneOf": [{"required": ["levels"]}, {"required": ["matrix"]}],
-    "additionalProperties": False,
-}
+    oneOf=[{"required": ["levels"]}, {"required": ["matrix"]}],
+)
 
 
 def term_documents(terms: Terms) -> dict[str, Any]:
@@ -393,15 +460,8 @@ def term_documents(terms: Terms) -> dict[str, Any]:
         correlation: dict[str, Any] = {"levels": levels}
     else:
         correlation = {"matrix": terms.matrix.tolist()}
-    columns = {
-        "id": terms.ids.tolist(),
-        "class": terms.classes.tolist(),
-        "value": terms.value.tolist(),
-        "count": terms.count.tolist(),
-        "bias": terms.bias.tolist(),
-        "spread": terms.spread.tolist(),
-    }
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    columns = (getattr(terms, column).tolist() for column in _COLUMNS.values())
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
     if terms.levels:
         codes = np.stack([level.codes for level in terms.levels], axis=1).tolist()
         for row, groups in zip(rows, codes, strict=True):
@@ -436,12 +496,7 @@ def read_terms(document: Mapping[str, Any], unit: str) -> Terms:
         levels.append(Level(level, compact.astype(np.int64), share))
     _check_nested(levels)
     return Terms(
-        ids=np.array([row["id"] for row in rows]),
-        classes=np.array([row["class"] for row in rows]),
-        value=np.array([row["value"] for row in rows]),
-        count=np.array([row["count"] for row in rows], dtype=np.int64),
-        bias=np.array([row["bias"] for row in rows]),
-        spread=np.array([row["spread"] for row in rows]),
+        **{column: np.array([row[key] for row in rows]) for key, column in _COLUMNS.items()},
         levels=tuple(levels),
         matrix=matrix,
         kind=kind,
@@ -457,11 +512,7 @@ def _read_rows(items: Any, kind: str) -> list[dict[str, Any]]:
     first: dict[str, int] = {}
     for i, item in enumerate(items):
         path = f"terms[{i}]"
-        read_object(item, path, TERM, ["id", "class", "value"])
-        row = {
-            key: TERM[key].check(value, f"{path}.{key}")
-            for key, value in {**_DEFAULTS, **item}.items()
-        }
+        row = {**_DEFAULTS, **read_fields(item, path, TERM, _TERM_REQUIRED)}
         if kind == "log-ratio" and row["value"] <= 0:
             raise InputError(
                 f"{path}.value: must be greater than 0 for log-ratio errors, got {row['value']:g}"
@@ -494,12 +545,13 @@ def _read_correlation(
     shares: list[float] = []
     for i, item in enumerate(value["levels"]):
         path = f"{where}.levels[{i}]"
-        read_object(item, path, LEVEL, LEVEL)
-        level = LEVEL["name"].check(item["name"], f"{path}.name")
-        if level in names:
-            raise InputError(f"{path}.name: there are two levels {shown(level)}. Rename one.")
-        names.append(level)
-        shares.append(LEVEL["share"].check(item["share"], f"{path}.share"))
+        level = read_fields(item, path, LEVEL, LEVEL)
+        if level["name"] in names:
+            raise InputError(
+                f"{path}.name: there are two levels {shown(level['name'])}. Rename one."
+            )
+        names.append(level["name"])
+        shares.append(level["share"])
     if sum(shares) > 1 + 1e-9:
         raise InputError(
             f"{where}.levels: the shares sum to {sum(shares):g}, at most 1 is there to share"

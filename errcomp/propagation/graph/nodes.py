@@ -1,30 +1,41 @@
-"""The plain nodes of an execution graph: kernels, parameters, sequence and repetition."""
+"""The plain nodes of an execution graph, and its own uncertain quantities, added to the terms."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-from errcomp.errors import InputError
-from errcomp.propagation.graph._fields import Field, choice, integer, number, shown
-from errcomp.propagation.graph._fields import name as name_field
-from errcomp.propagation.graph._node import Node, node_field, nodes_field
-from errcomp.propagation.graph.algebra import Algebra
-from errcomp.propagation.terms import KINDS, Kind
+import numpy as np
+from numpy.typing import ArrayLike
 
-__all__ = ["Constant", "Kernel", "Quantity", "Repeat", "Scaled", "Serial"]
-
-T = TypeVar("T")
+from errcomp.errors import InputError, describe_names
+from errcomp.propagation.graph._node import (
+    Algebra,
+    Field,
+    Node,
+    T,
+    choice,
+    integer,
+    listed,
+    node_field,
+    nodes_field,
+    number,
+    shown,
+    walk,
+)
+from errcomp.propagation.graph._node import name as name_field
+from errcomp.propagation.terms import EVERYTHING, KINDS, Floats, Kind, Level, Terms
 
 
 def _chakra(value: Any, where: str) -> int | str | None:
     if value is None:
         return None
-    check = name_field().check if isinstance(value, str) else integer(0).check
-    found: int | str = check(value, where)
-    return found
+    field = name_field() if isinstance(value, str) else integer(0)
+    node_id: int | str = field.check(value, where)
+    return node_id
 
 
 #: A node of a Chakra execution trace: its id.
@@ -135,6 +146,13 @@ class Quantity(Node, node="quantity"):
         """Return the quantity."""
         return algebra.leaf(self.name)
 
+    @property
+    def median(self) -> float:
+        """Value at Z = 0, corrected by the bias."""
+        if self.kind == "log-ratio":
+            return self.value * math.exp(self.bias)
+        return self.value * (1 + self.bias) if self.kind == "relative" else self.value + self.bias
+
     def inverse(self) -> Quantity:
         """Return 1 / quantity: the same family with the signs of location and error changed.
 
@@ -166,12 +184,7 @@ class Quantity(Node, node="quantity"):
         if kind == self.kind:
             return self
         if self.spread == 0:
-            value = {
-                "log-ratio": self.value * math.exp(self.bias) if self.kind == "log-ratio" else 0.0,
-                "relative": self.value * (1 + self.bias),
-                "absolute": self.value + self.bias,
-            }[self.kind]
-            return Quantity(self.name, value, kind=kind)
+            return Quantity(self.name, self.median, kind=kind)
         if "log-ratio" in (kind, self.kind) or self.value == 0:
             raise InputError(
                 f"quantity {self.name!r} has errors of kind {self.kind}, the kernels {kind}: they "
@@ -211,8 +224,8 @@ def parameter(
             return value
         if isinstance(value, Node):
             raise InputError(f"{where}: must be a number or a Quantity, got {shown(value)}")
-        found: float = plain.check(value, where)
-        return found
+        number: float = plain.check(value, where)
+        return number
 
     schema = {"oneOf": [dict(plain.schema), {"$ref": "#/$defs/quantity"}]}
     return Field(check, schema, "parameter")
@@ -252,9 +265,6 @@ class Scaled(Node, node="scaled"):
 
     fields: ClassVar = {"child": node_field(), "factor": parameter(above=0)}
 
-    def _parts(self) -> tuple[Node, ...]:
-        return (self.child, self.factor) if isinstance(self.factor, Quantity) else (self.child,)
-
     def time(self, algebra: Algebra[T]) -> T:
         """Return the product."""
         return parameter_times(algebra, self.child.time(algebra), self.factor)
@@ -278,9 +288,6 @@ class Serial(Node, node="serial"):
     children: Sequence[Node]
 
     fields: ClassVar = {"children": nodes_field()}
-
-    def _parts(self) -> tuple[Node, ...]:
-        return tuple(self.children)
 
     def time(self, algebra: Algebra[T]) -> T:
         """Return the sum of the parts."""
@@ -316,9 +323,6 @@ class Repeat(Node, node="repeat"):
 
     fields: ClassVar = {"child": node_field(), "count": integer(1)}
 
-    def _parts(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     @property
     def repetitions(self) -> int:
         """How often the child is carried out."""
@@ -329,3 +333,213 @@ class Repeat(Node, node="repeat"):
         if isinstance(self.child, Kernel):
             return algebra.repeated(self.child.name, self.child.count * self.count)
         return algebra.scaled(self.child.time(algebra), float(self.count))
+
+
+#: Class of the quantities in the error budget.
+QUANTITY_CLASS = "graph"
+
+
+def quantities(graph: Node) -> tuple[Quantity, ...]:
+    """Return the uncertain parameters of a graph, in order of first use.
+
+    Those that nodes make for themselves are among them: inverse bandwidths, the jitter of ranks.
+
+    Raises
+    ------
+    InputError
+        Two different quantities have one name.
+
+    Examples
+    --------
+    >>> from errcomp.propagation.graph import Collective
+    >>> link = Quantity("link", 300e9, spread=0.1)
+    >>> node = Collective("all-reduce", 8, 1e9, latency=Quantity("alpha", 5e-6), bandwidth=link)
+    >>> [q.name for q in quantities(node)]
+    ['alpha', 'link']
+    """
+    by_name: dict[str, Quantity] = {}
+    for node in walk(graph):
+        if isinstance(node, Quantity):
+            first = by_name.setdefault(node.name, node)
+            if first != node:
+                raise InputError(
+                    f"graph: two quantities are called {node.name!r}: {_brief(first)} and "
+                    f"{_brief(node)}. Give one of them another name. (A bandwidth stands for its "
+                    "inverse.)"
+                )
+    return tuple(by_name.values())
+
+
+def _brief(quantity: Quantity) -> str:
+    return (
+        f"value {quantity.value:g}, spread {quantity.spread:g}, bias {quantity.bias:g}, "
+        f"{quantity.kind}"
+    )
+
+
+def attach(terms: Terms, graph: Node) -> Terms:
+    """Return the terms with the quantities of the graph added.
+
+    They are independent of all others, except where everything is taken to err alike (a level
+    called ``"all"``, as under "comonotonic").
+
+    What `Node.evaluate` needs: every name in the graph is then a term. Terms that the graph does
+    not use stay. With Student t errors (``df``) the quantities have their tails too: they are
+    uncorrelated with the terms, but are large when those are.
+
+    Parameters
+    ----------
+    terms : Terms
+        The kernels.
+    graph : Node
+        Its kernels must be among them.
+
+    Returns
+    -------
+    Terms
+        The terms given first, then one for each quantity, with the class ``"graph"`` and a group
+        of its own at each level but ``"all"``.
+
+    Raises
+    ------
+    InputError
+        A kernel of the graph is not among the terms, a quantity has the name of a term, or a
+        quantity has an error that is of another kind than that of the terms and cannot be expressed
+        as such.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones(1)
+    >>> name, count = np.array(["gemm"]), np.ones(1, dtype=int)
+    >>> terms = Terms(name, name, one, count, bias=0 * one, spread=0.1 * one)
+    >>> from errcomp.propagation.graph import Kernel, Overlap
+    >>> wire, slowdown = Quantity("wire", 0.5, 0.2), Quantity("contention", 0.3, 0.1)
+    >>> graph = Overlap(Kernel("gemm"), wire, slowdown)
+    >>> attach(terms, graph).ids.tolist()
+    ['gemm', 'wire', 'contention']
+    """
+    added = [quantity.expressed(terms.kind) for quantity in quantities(graph)]
+    names = [quantity.name for quantity in added]
+    ids = [str(i) for i in terms.ids]
+    known = set(ids)
+    if taken := [name for name in names if name in known]:
+        raise InputError(
+            f"graph: {listed(taken)} is the name of a quantity and of a kernel. Rename the "
+            "quantity."
+        )
+    unknown = [leaf for leaf in graph.leaves() if leaf not in known and leaf not in set(names)]
+    if unknown:
+        raise InputError(
+            f"graph: no kernel or quantity is called {listed(unknown)}. Kernels: "
+            f"{describe_names(ids, wanted=unknown[0])}."
+        )
+    if not added:
+        return terms
+    k, matrix = len(added), terms.matrix
+    if matrix is not None:
+        matrix = np.pad(matrix, (0, k))
+        np.fill_diagonal(matrix, 1.0)
+    return dataclasses.replace(
+        terms,
+        ids=np.concatenate([terms.ids, np.array(names)]),
+        classes=np.concatenate([terms.classes, np.full(k, QUANTITY_CLASS)]),
+        value=np.append(terms.value, [q.value for q in added]),
+        count=np.append(terms.count, np.ones(k, dtype=np.int64)),
+        bias=np.append(terms.bias, [q.bias for q in added]),
+        spread=np.append(terms.spread, [q.spread for q in added]),
+        levels=tuple(_extended(level, k) for level in terms.levels),
+        matrix=matrix,
+    )
+
+
+def _extended(level: Level, k: int) -> Level:
+    """Put each of k quantities into a group of its own, or into the one of all."""
+    first = int(level.codes.max(initial=-1)) + 1
+    added = np.arange(first, first + k) if level.name != EVERYTHING else np.zeros(k, np.int64)
+    return Level(level.name, np.append(level.codes, added), level.share)
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """Algebra of times that are known; arrays of one shape, one element per case."""
+
+    times: Mapping[str, Floats]
+    shape: tuple[int, ...]
+
+    def leaf(self, name: str) -> Floats:
+        return self.times[name]
+
+    def repeated(self, name: str, count: int) -> Floats:
+        return self.times[name] * float(count)
+
+    def constant(self, value: float) -> Floats:
+        return np.full(self.shape, value)
+
+    def total(self, parts: Sequence[Floats]) -> Floats:
+        return np.asarray(np.sum(parts, axis=0))
+
+    def scaled(self, x: Floats, factor: float) -> Floats:
+        return x * factor
+
+    def maximum(self, parts: Sequence[Floats]) -> Floats:
+        return np.asarray(np.max(parts, axis=0))
+
+    def product(self, x: Floats, y: Floats) -> Floats:
+        return x * y
+
+    def apply(self, x: Floats, function: Callable[[Floats], Floats]) -> Floats:
+        return function(x)
+
+
+def time_at(graph: Node, times: Mapping[str, ArrayLike] | None = None) -> Floats:
+    r"""Time of the graph when every kernel takes exactly the time given.
+
+    With measured kernel times it shows the error of the graph itself, apart from that of the
+    kernels. It is not the mean of the prediction: the mean of a maximum is more than the maximum of
+    the means.
+
+    Parameters
+    ----------
+    graph : Node
+        An execution graph.
+    times : mapping of str to array_like
+        Time of one instance of each kernel; a number, or arrays of one shape for several cases.
+        Quantities may be given too; the others have their median :math:`v e^b` (or
+        :math:`v (1 + b)`, :math:`v + b`).
+
+    Returns
+    -------
+    ndarray
+        Shape of the times given, () for numbers.
+
+    Raises
+    ------
+    InputError
+        A kernel is missing, or times have different shapes or are not finite.
+
+    Examples
+    --------
+    >>> from errcomp.propagation.graph import Kernel, Parallel, Serial
+    >>> graph = Serial([Kernel("a", 2), Parallel([Kernel("b"), Kernel("c")])])
+    >>> time_at(graph, {"a": 1.0, "b": [1.0, 5.0], "c": 3.0})
+    array([5., 7.])
+    """
+    known: dict[str, ArrayLike] = {q.name: q.median for q in quantities(graph)}
+    known.update(times or {})
+    if lost := [leaf for leaf in graph.leaves() if leaf not in known]:
+        raise InputError(
+            f"times: none for {listed(lost)}. Given: {describe_names(list(known), wanted=lost[0])}."
+        )
+    names = list(graph.leaves())
+    try:
+        arrays = [np.asarray(known[leaf], dtype=float) for leaf in names]
+        rows = np.broadcast_arrays(np.zeros(()), *arrays)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"times: must be numbers or arrays of one shape ({error})") from error
+    for leaf, row in zip(names, rows[1:], strict=True):
+        wrong = row[~np.isfinite(row)].ravel()
+        if len(wrong):
+            raise InputError(f"times: {leaf!r} must be finite, got {float(wrong[0])}")
+    engine = _Fixed(dict(zip(names, rows[1:], strict=True)), rows[0].shape)
+    return np.asarray(graph.evaluate(engine))

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from scipy import special
 
 from errcomp.errors import InputError
-from errcomp.propagation.graph._fields import Field, choice, integer, number, shown
-from errcomp.propagation.graph._node import Node, node_field
+from errcomp.propagation.graph._node import (
+    Field,
+    Node,
+    T,
+    choice,
+    integer,
+    node_field,
+    number,
+    shown,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from errcomp.propagation.graph.algebra import Algebra
+    from errcomp.propagation.graph._node import Algebra
     from errcomp.propagation.terms import Floats
-
-__all__ = ["Queue"]
-
-
-T = TypeVar("T")
 
 
 def _share(value: object, where: str) -> float:
@@ -119,9 +122,6 @@ class Queue(Node, node="queue"):
         "quantity": choice(["mean", "quantile"]),
         "quantile": Field(_share, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
     }
-
-    def _parts(self) -> tuple[Node, ...]:
-        return (self.service,)
 
     def utilisation(self, service_time: ArrayLike) -> Floats:
         """Return the share of time that a server is busy, λ s / c; from 1 on it is saturated.

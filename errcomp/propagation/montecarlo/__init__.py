@@ -17,13 +17,12 @@ from errcomp.propagation.montecarlo.sampling import (
     Draws,
     Method,
     Plan,
+    ScrambledSobol,
     Span,
     check_simulation,
     plan,
 )
-from errcomp.propagation.montecarlo.simulated import Simulated, caveats_of
-from errcomp.propagation.montecarlo.sobol import ScrambledSobol
-from errcomp.propagation.montecarlo.stopping import layout, precision_of
+from errcomp.propagation.montecarlo.simulated import Simulated, caveats_of, layout, precision_of
 from errcomp.propagation.terms import Floats, Integers, Terms
 from errcomp.system.processes import map_jobs
 
@@ -48,7 +47,7 @@ class _Source(Protocol):
 class SamplingAlgebra:
     """Times as arrays of draws, shape (draws,): a chunk of the simulation.
 
-    What graphs compute with in Monte Carlo (`errcomp.propagation.graph.algebra.Algebra`), with
+    What graphs compute with in Monte Carlo (`errcomp.propagation.graph.Algebra`), with
     `block` for nodes that want many durations at once and `observe` for what they count on the way.
     Shared causes are the same for all that is taken from one algebra.
 
@@ -370,7 +369,8 @@ def _run(
     observed: dict[str, NDArray[Any]] = {}
     start = 0
     while True:
-        net = _net(job.plan, each)
+        sobol = job.plan.dimensions
+        net = ScrambledSobol(sobol, each, job.plan.seed) if sobol else None
         values = np.concatenate([values, np.empty((replicates, each - start))], axis=1)
         spans = job.chunks(replicates, start, each)
         chunks = map_jobs(partial(_chunk, job, net), spans, n_jobs=n_jobs)
@@ -388,9 +388,3 @@ def _run(
 
 def _chunk(job: _Job, net: ScrambledSobol | None, span: Span) -> _Seen:
     return job.evaluate(Draws(job.plan, net, span))
-
-
-def _net(prepared: Plan, points: int) -> ScrambledSobol | None:
-    if not prepared.dimensions:
-        return None
-    return ScrambledSobol(prepared.dimensions, points, prepared.seed)

@@ -16,8 +16,6 @@ from scipy.special import gammaincinv
 
 from errcomp.propagation.terms import Floats, Integers, Level, Terms
 
-__all__ = ["LARGEST", "Rows", "rows_of", "rows_of_sum", "shared_levels", "sum_of_lognormals"]
-
 #: Variances of logarithms count as at most this in moments: a factor of a thousand.
 LARGEST = 50.0
 #: Up to so many instances are always drawn one by one.
@@ -30,6 +28,9 @@ _TOO_MANY = 2**16
 _GATHER = 4096
 #: Width of the bins of equal spread in a gathered sum.
 _BIN = 0.02
+
+
+_COLUMNS = ("code", "centre", "scale", "own", "count", "second", "third")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +65,12 @@ class Rows:
 
     def take(self, at: Integers | NDArray[np.bool_]) -> Rows:
         """Return these rows."""
-        return Rows(
-            self.log,
-            self.code[at],
-            self.centre[at],
-            self.scale[at],
-            self.own[at],
-            self.count[at],
-            self.second[at],
-            self.third[at],
-        )
+        return Rows(self.log, *(getattr(self, name)[at] for name in _COLUMNS))
 
     def joined(self, other: Rows) -> Rows:
         """Return the rows of both."""
-        names = ("code", "centre", "scale", "own", "count", "second", "third")
-        both = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in names)
-        return Rows(self.log, *both)
+        both = ([getattr(rows, name) for rows in (self, other)] for name in _COLUMNS)
+        return Rows(self.log, *map(np.concatenate, both))
 
     def times(self, count: Integers) -> Rows:
         """Return the sums of so many instances of each row (of rows of one instance)."""
@@ -176,19 +167,14 @@ def shared_levels(terms: Terms) -> list[Level]:
 
 def rows_of(terms: Terms) -> Rows:
     """Return one row for each term, of one instance."""
-    if terms.kind == "log-ratio":
-        centre, scale = terms.value * np.exp(terms.bias), terms.spread
-    elif terms.kind == "relative":
-        centre, scale = terms.value * (1 + terms.bias), terms.value * terms.spread
-    else:
-        centre, scale = terms.value + terms.bias, terms.spread
+    scale = terms.value * terms.spread if terms.kind == "relative" else terms.spread
     levels = shared_levels(terms)
     if terms.matrix is not None:
         code = np.arange(len(terms))
     else:
         code = levels[-1].codes if levels else np.zeros(len(terms), np.int64)
     own = math.sqrt(terms.own_share) * scale
-    return _single(terms.kind == "log-ratio", code, centre, scale, own)
+    return _single(terms.kind == "log-ratio", code, terms.centre(), scale, own)
 
 
 def rows_of_sum(terms: Terms) -> Rows:

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.propagation.sums.blocks import finite, linear_variance, log_normals, row_covariances
-from errcomp.propagation.sums.laws import (
-    Law,
-    Mixture,
-    Moments,
-    log_normal_parameters,
-    mixture,
+from errcomp.propagation.sums.laws import Law, Mixture, Moments, log_normal_parameters, mixture
+from errcomp.propagation.sums.variance import (
+    Widths,
+    finite,
+    first_order,
+    linear_variance,
+    log_normals,
+    root,
+    row_covariances,
+    total_from_covariance,
+    widths,
 )
-from errcomp.propagation.sums.matrix import total_from_covariance
-from errcomp.propagation.sums.scale import check, first_order, root, widths
-from errcomp.propagation.terms import Floats, Terms
+from errcomp.propagation.terms import Floats, Terms, check_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +105,7 @@ def total_moments(terms: Terms) -> Moments:
     >>> [round(x, 1) for x in total.band(0.9)]
     [376.9, 397.1]
     """
-    check(terms)
+    check_terms(terms)
     with np.errstate(over="ignore", invalid="ignore"):
         if terms.kind != "log-ratio":
             return _linear(terms)
@@ -205,20 +207,10 @@ class Budget:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
-            "by": self.by,
-            "rows": [
-                {
-                    "name": str(n),
-                    "share_of_time": float(s),
-                    "first_order": float(f),
-                    "total": float(t),
-                }
-                for n, s, f, t in zip(
-                    self.names, self.share_of_time, self.first_order, self.total, strict=True
-                )
-            ],
-        }
+        keys = ("name", "share_of_time", "first_order", "total")
+        columns = (self.names, self.share_of_time, self.first_order, self.total)
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        return {"by": self.by, "rows": [dict(zip(keys, row, strict=True)) for row in values]}
 
 
 def error_budget(terms: Terms, *, by: Literal["class", "term"] = "class") -> Budget:
@@ -266,8 +258,7 @@ def error_budget(terms: Terms, *, by: Literal["class", "term"] = "class") -> Bud
     """
     if by not in ("class", "term"):
         raise InputError(f'by must be "class" or "term", got {by!r}.')
-    wide = widths(terms)
-    _refuse_certain(wide.variance)
+    wide = _uncertain(terms)
     if by == "class":
         names, labels = np.unique(terms.classes, return_inverse=True)
     else:
@@ -326,9 +317,7 @@ def effective_number(terms: Terms) -> float:
     >>> round(effective_number(terms), 6)
     100.0
     """
-    variance = widths(terms).variance
-    _refuse_certain(variance)
-    return 1.0 / variance
+    return 1.0 / _uncertain(terms).variance
 
 
 def growth_factor(terms: Terms) -> float:
@@ -412,9 +401,11 @@ def icc(terms: Terms) -> dict[str, float]:
     return {"matrix": (float(weight @ terms.matrix @ weight) - own) / pairs}
 
 
-def _refuse_certain(variance: float) -> None:
-    if variance <= 0:
+def _uncertain(terms: Terms) -> Widths:
+    wide = widths(terms)
+    if wide.variance <= 0:
         raise NotDefinedError(
             "the errors of the terms cancel exactly: the total is certain and no term has a share "
             "of its error."
         )
+    return wide

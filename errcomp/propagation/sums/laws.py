@@ -14,8 +14,6 @@ from errcomp.errors import InputError
 from errcomp.propagation.terms import Floats
 from errcomp.results import Caveat
 
-__all__ = ["Law", "Mixture", "Moments", "log_normal_parameters", "mixture"]
-
 Law = Literal["normal", "student-t", "lognormal", "normal mixture", "lognormal mixture"]
 
 _METHODS: dict[Law, str] = {
@@ -189,19 +187,11 @@ class Moments:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
-            "prediction": self.prediction,
-            "mean": self.mean,
-            "sd": self.sd,
-            "relative_sd": self.relative_sd,
-            "law": self.law,
-            "method": self.method,
-            "location": self.location,
-            "scale": self.scale,
+        names = (
+            "prediction mean sd relative_sd law method location scale df n_terms n_instances unit"
+        )
+        return {name: getattr(self, name) for name in names.split()} | {
             "df": None if math.isinf(self.df) else self.df,
-            "n_terms": self.n_terms,
-            "n_instances": self.n_instances,
-            "unit": self.unit,
             "caveats": [caveat.to_dict() for caveat in self.caveats],
         }
 

@@ -6,18 +6,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from os import PathLike
-
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # ASTRA-sim 1: its tables with a row for each layer, and what its log says of layers.
@@ -60,48 +53,6 @@ def is_utilization(source: Source) -> bool:
     return names[0] == "time (us)" and names[1:2] == ("dim1 util",)
 
 
-def read_end_to_end(source: Source) -> Output:
-    """Read the times of layers, and of each run as a whole.
-
-    Raises
-    ------
-    InputError
-        A row is cut off or has no run, or a value is no number.
-    """
-    lines = source.lines()
-    first = next(i for i, line in enumerate(lines) if line.strip())
-    header = [cell.strip() for cell in lines[first].split(",")]
-    names = {name: i for i, name in enumerate(header) if name}
-    rows: list[dict[str, Any]] = []
-    whole: dict[tuple[str, str], dict[str, Any]] = {}
-    layers: dict[str, int] = {}
-    layer = ""
-    for number, line in enumerate(lines[first + 1 :], start=first + 2):
-        cells = [cell.strip() for cell in line.split(",")]
-        if not any(cells):
-            continue
-        if len(cells) <= max(names.values()) or not cells[1]:
-            raise source.error(
-                "a row with fewer fields than the header has names, or without a run. The file "
-                "may be cut off: copy it again.",
-                line=number,
-            )
-        # The name of a layer stands in the first of its rows, one for each run.
-        layer, run = cells[0] or layer, cells[1]
-        values = {
-            name: number_at(source, name, cells[i], number) for name, i in names.items() if cells[i]
-        }
-        common = {"tool": "ASTRA-sim", "unit": "us", "run": run}
-        keys = {**common, "kernel": layer, "layer": layers.setdefault(run, 0)}
-        layers[run] += 1
-        rows += [{**keys, **row} for row in _phases(values)]
-        for name, quantity in _WHOLE.items():
-            if name in values:
-                value = {"level": "system", "quantity": quantity, "predicted": values[name]}
-                whole[(run, name)] = {**common, **value}
-    return output(source.name, "astra-sim-end-to-end", [*whole.values(), *rows])
-
-
 def _phases(values: dict[str, float]) -> list[dict[str, Any]]:
     found = []
     for name, value in values.items():
@@ -117,7 +68,7 @@ def _phases(values: dict[str, float]) -> list[dict[str, Any]]:
 
 def row_of(line: str) -> dict[str, Any] | None:
     """Return what a line of a log says of a layer or of the whole run, in cycles."""
-    common = {"tool": "ASTRA-sim", "unit": "cycles"}
+    common = {"unit": "cycles"}
     if match := _ALL_FINISHED.match(line):
         value = {"quantity": "time", "predicted": float(match[1])}
         return {**common, "level": "system", **value}
@@ -156,12 +107,12 @@ _QUANTITIES = {
 }
 _NO_OUTPUT = "no output: the run failed or was killed"
 _NOT_FINISHED = "did not finish: no system says so"
-_COMMON = {"tool": "ASTRA-sim", "level": "system", "unit": "cycles"}
+_COMMON = {"level": "system", "unit": "cycles"}
 #: Stands for the system that version 1 does not name.
 _FIRST: tuple[int, str | None] = (-1, None)
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read logs of ASTRA-sim of versions 1 and 2 (plain or spdlog), and tables of version 1.
 
     Parameters
@@ -201,10 +152,6 @@ def _log(source: Source) -> bool:
     if source.json_names:
         return False
     return any(_FINISHED.search(line) or _MARKS.search(line) for line in source.head_lines)
-
-
-def _read_log(source: Source) -> Output:
-    return output(source.name, "astra-sim-log", _rows(source.lines(), ""))
 
 
 @dataclass
@@ -275,7 +222,7 @@ def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
 
 def _communication(found: re.Match[str], rank: int | None) -> list[dict[str, Any]]:
     keys = {
-        **{"tool": "ASTRA-sim", "level": "collective", "rank": rank},
+        **{"level": "collective", "rank": rank},
         **{"node": int(found[1]), "size_bytes": int(found[2])},
     }
     bandwidth = float(found[4]) if found[4].count(".") < 2 and found[4] != "." else None
@@ -303,11 +250,45 @@ def _without_repeats(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _survey(source: Source) -> bool:
-    return "log_files" in source.json_names and b'"raw_lines"' in source.head
+def _network(source: Source) -> bool:
+    starts = {line.split(":")[0].strip() for line in source.head_lines if ":" in line}
+    return {"topology", "npus_count"} <= starts and not source.json_names
 
 
-def _read_survey(source: Source) -> Output:
+def _system(source: Source) -> bool:
+    return {"all-reduce-implementation", "scheduling-policy"} <= set(source.json_names)
+
+
+_ALL = ("time", "exposed communication", *_QUANTITIES.values())
+_tool = ToolFormats("ASTRA-sim", gives="predictions")
+
+
+@_tool.reads(
+    "astra-sim-log",
+    "log (stdout)",
+    "system, collective, kernel",
+    _log,
+    quantities=(*_ALL, "bandwidth"),
+    units=("cycles", "ns", "GB/s"),
+    sample="2.x, plain and spdlog",
+    limits="Cycles are 1 ns in the analytical back end only. Utilisation by the roofline is "
+    "left out.",
+)
+def _read_log(source: Source) -> Rows:
+    return Rows(_rows(source.lines(), ""))
+
+
+@_tool.reads(
+    "astra-sim-survey",
+    "astra_sim_results.json of the survey's repository",
+    "system",
+    lambda source: "log_files" in source.json_names and b'"raw_lines"' in source.head,
+    quantities=_ALL,
+    units=("cycles",),
+    sample="ml-perf-survey",
+    limits="Published errors that it quotes are left out.",
+)
+def _read_survey(source: Source) -> Rows:
     content = source.json()
     logs = content.get("log_files") if isinstance(content, dict) else None
     if not isinstance(logs, list):
@@ -325,89 +306,89 @@ def _read_survey(source: Source) -> Output:
             rows += _rows([line for line in lines if isinstance(line, str)], run)
         else:
             rows.append({**_COMMON, "quantity": "time", "run": run, "status": _NO_OUTPUT})
-    return output(source.name, "astra-sim-survey", rows)
+    return Rows(rows)
 
 
-def _network(source: Source) -> bool:
-    starts = {line.split(":")[0].strip() for line in source.head_lines if ":" in line}
-    return {"topology", "npus_count"} <= starts and not source.json_names
-
-
-def _system(source: Source) -> bool:
-    return {"all-reduce-implementation", "scheduling-policy"} <= set(source.json_names)
-
-
-def _refused(name: str, files: str, recognise: Any, what: str) -> Format:
-    return no_times(
-        name,
-        "ASTRA-sim",
-        files,
-        recognise,
-        f"It describes the {what} to simulate, and holds no times.",
-        sample="HGX-H100-validated of its examples",
-    )
-
-
-_ALL = ("time", "exposed communication", *_QUANTITIES.values())
-FORMATS = (
-    Format(
-        name="astra-sim-log",
-        tool="ASTRA-sim",
-        files="log (stdout)",
-        levels=("system", "collective", "kernel"),
-        quantities=(*_ALL, "bandwidth"),
-        units=("cycles", "ns", "GB/s"),
-        gives="predictions",
-        sample="2.x, plain and spdlog",
-        recognise=_log,
-        read=_read_log,
-        limits="Cycles are 1 ns in the analytical back end only. Utilisation by the roofline is "
-        "left out.",
-    ),
-    Format(
-        name="astra-sim-survey",
-        tool="ASTRA-sim",
-        files="astra_sim_results.json of the survey's repository",
-        levels=("system",),
-        quantities=_ALL,
-        units=("cycles",),
-        gives="predictions",
-        sample="ml-perf-survey",
-        recognise=_survey,
-        read=_read_survey,
-        limits="Published errors that it quotes are left out.",
-    ),
-    Format(
-        name="astra-sim-end-to-end",
-        tool="ASTRA-sim",
-        files="EndToEnd.csv of version 1",
-        levels=("system", "kernel", "collective"),
-        quantities=("time", "compute", "exposed communication", "communication"),
-        units=("us",),
-        gives="predictions",
-        sample="",
-        recognise=is_end_to_end,
-        read=read_end_to_end,
-        limits="Cycles of 1 ns, divided by 1000: another clock makes other units of them. The "
-        "communication of a layer is from its issue to its end, with waiting.",
-    ),
-    no_times(
-        "astra-sim-delays",
-        "ASTRA-sim",
-        "detailed.csv of version 1",
-        is_delays,
-        "Holds mean delays of messages in queues and links, no times of layers: EndToEnd.csv has "
-        "them.",
-        part_of="astra-sim-end-to-end",
-    ),
-    no_times(
-        "astra-sim-utilization",
-        "ASTRA-sim",
-        "*_dimension_utilization_*.csv",
-        is_utilization,
-        "Holds how much each dimension of the network is used over time, no durations: "
-        "EndToEnd.csv has them.",
-    ),
-    _refused("astra-sim-network", "network.yml", _network, "network"),
-    _refused("astra-sim-system", "system.json", _system, "system"),
+@_tool.reads(
+    "astra-sim-end-to-end",
+    "EndToEnd.csv of version 1",
+    "system, kernel, collective: time, compute, exposed communication, communication (us)",
+    is_end_to_end,
+    limits="Cycles of 1 ns, divided by 1000: another clock makes other units of them. The "
+    "communication of a layer is from its issue to its end, with waiting.",
 )
+def read_end_to_end(source: Source) -> Rows:
+    """Read the times of layers, and of each run as a whole.
+
+    Raises
+    ------
+    InputError
+        A row is cut off or has no run, or a value is no number.
+    """
+    lines = source.lines()
+    first = next(i for i, line in enumerate(lines) if line.strip())
+    header = [cell.strip() for cell in lines[first].split(",")]
+    names = {name: i for i, name in enumerate(header) if name}
+    rows: list[dict[str, Any]] = []
+    whole: dict[tuple[str, str], dict[str, Any]] = {}
+    layers: dict[str, int] = {}
+    layer = ""
+    for number, line in enumerate(lines[first + 1 :], start=first + 2):
+        cells = [cell.strip() for cell in line.split(",")]
+        if not any(cells):
+            continue
+        if len(cells) <= max(names.values()) or not cells[1]:
+            raise source.error(
+                "a row with fewer fields than the header has names, or without a run. The file "
+                "may be cut off: copy it again.",
+                line=number,
+            )
+        # The name of a layer stands in the first of its rows, one for each run.
+        layer, run = cells[0] or layer, cells[1]
+        values = {
+            name: number_at(source, name, cells[i], number) for name, i in names.items() if cells[i]
+        }
+        common = {"unit": "us", "run": run}
+        keys = {**common, "kernel": layer, "layer": layers.setdefault(run, 0)}
+        layers[run] += 1
+        rows += [{**keys, **row} for row in _phases(values)]
+        for name, quantity in _WHOLE.items():
+            if name in values:
+                value = {"level": "system", "quantity": quantity, "predicted": values[name]}
+                whole[(run, name)] = {**common, **value}
+    return Rows([*whole.values(), *rows])
+
+
+_tool.knows(
+    "astra-sim-delays",
+    "detailed.csv of version 1",
+    is_delays,
+    "Holds mean delays of messages in queues and links, no times of layers: EndToEnd.csv has them.",
+    part_of="astra-sim-end-to-end",
+)
+
+_tool.knows(
+    "astra-sim-utilization",
+    "*_dimension_utilization_*.csv",
+    is_utilization,
+    "Holds how much each dimension of the network is used over time, no durations: "
+    "EndToEnd.csv has them.",
+)
+
+_tool.knows(
+    "astra-sim-network",
+    "network.yml",
+    _network,
+    "It describes the network to simulate, and holds no times.",
+    sample="HGX-H100-validated of its examples",
+)
+
+_tool.knows(
+    "astra-sim-system",
+    "system.json",
+    _system,
+    "It describes the system to simulate, and holds no times.",
+    sample="HGX-H100-validated of its examples",
+)
+
+FORMATS = _tool.formats

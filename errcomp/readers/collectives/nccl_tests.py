@@ -5,23 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from errcomp.readers.core.keys import has
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import has
+from errcomp.readers.core.values import number_at
 from errcomp.results import Dropped
-from errcomp.system.strict_json import is_number
 
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
-
-
-_TOOL = "nccl-tests"
 #: Columns and what they hold.
 _MEASURES = (
     ("time", "time", "us"),
@@ -32,7 +22,7 @@ _MEASURES = (
 _JSON = {"time": "time", "cpu_time": "cputime", "alg_bw": "algbw", "bus_bw": "busbw"}
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read logs of nccl-tests (also rccl-tests), and its JSON reports.
 
     Parameters
@@ -74,11 +64,27 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _is_log(source: Source) -> bool:
-    return any(is_header(without_launcher(line)) for line in source.head_lines)
+_LEVELS = ("collective",)
+_QUANTITIES = ("time", "algorithm bandwidth", "bus bandwidth")
+_tool = ToolFormats(
+    "nccl-tests",
+    gives="measurements",
+    reference="hardware",
+    sample="Echo 15f0d12 and superbenchmark 700d650, before 2.13",
+)
 
 
-def _read_log(source: Source) -> Output:
+@_tool.reads(
+    "nccl-tests-log",
+    "log (stdout)",
+    "",
+    lambda source: any(is_header(without_launcher(line)) for line in source.head_lines),
+    levels=_LEVELS,
+    quantities=_QUANTITIES,
+    units=("us", "GB/s"),
+    limits="Old logs do not name the collective; it is found where that is possible.",
+)
+def _read_log(source: Source) -> Rows:
     tables = tables_of(source)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -103,7 +109,7 @@ def _read_log(source: Source) -> Output:
     absent = sum(one["time_of"] is None for table in tables for one in _points(table))
     if absent:
         dropped.append(Dropped("placement that the test did not run", absent))
-    return output(source.name, "nccl-tests-log", rows, dropped=dropped, notes=notes)
+    return Rows(rows, dropped=dropped, notes=notes)
 
 
 def _points(table: Table) -> list[dict[str, Any]]:
@@ -131,8 +137,6 @@ def _rows(table: Table, run: str | None) -> list[dict[str, Any]]:
     for row, place in zip(points, places, strict=True):
         seen[place] += 1
         common = {
-            "tool": _TOOL,
-            "level": "collective",
             "run": run,
             "collective": collective,
             **dict(zip(names, place, strict=True)),
@@ -154,7 +158,18 @@ def _is_report(source: Source) -> bool:
     return has(source.json_names, "start_time", "args", "env") and b'"nthreads"' in source.head
 
 
-def _read_report(source: Source) -> Output:
+@_tool.reads(
+    "nccl-tests-json",
+    "JSON report (-J)",
+    "",
+    _is_report,
+    levels=_LEVELS,
+    quantities=_QUANTITIES,
+    units=("us", "GB/s"),
+    sample="",
+    limits="Times of single iterations are not read.",
+)
+def _read_report(source: Source) -> Rows:
     report = source.json()
     if not isinstance(report, dict) or not isinstance(report.get("results"), list):
         raise source.error("no list of results. The test may have been stopped: run it again.")
@@ -175,9 +190,8 @@ def _read_report(source: Source) -> Output:
         found = _result(one) if isinstance(one, dict) else []
         table.rows += found
         short += not found
-    dropped = [Dropped("result without size or time", short)] if short else []
     rows = _rows(table, None)
-    return output(source.name, "nccl-tests-json", rows, dropped=dropped)
+    return Rows(rows, dropped={"result without size or time": short})
 
 
 def _result(one: dict[str, Any]) -> list[dict[str, Any]]:
@@ -213,38 +227,7 @@ def _float(value: Any) -> float | None:
         return None
 
 
-_LEVELS = ("collective",)
-_QUANTITIES = ("time", "algorithm bandwidth", "bus bandwidth")
-FORMATS = (
-    Format(
-        name="nccl-tests-log",
-        tool=_TOOL,
-        files="log (stdout)",
-        levels=_LEVELS,
-        quantities=_QUANTITIES,
-        units=("us", "GB/s"),
-        gives="measurements",
-        reference="hardware",
-        sample="Echo 15f0d12 and superbenchmark 700d650, before 2.13",
-        recognise=_is_log,
-        read=_read_log,
-        limits="Old logs do not name the collective; it is found where that is possible.",
-    ),
-    Format(
-        name="nccl-tests-json",
-        tool=_TOOL,
-        files="JSON report (-J)",
-        levels=_LEVELS,
-        quantities=_QUANTITIES,
-        units=("us", "GB/s"),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is_report,
-        read=_read_report,
-        limits="Times of single iterations are not read.",
-    ),
-)
+FORMATS = _tool.formats
 
 
 # Lines of nccl-tests: the header that names the columns, and the rows below it.
@@ -305,6 +288,7 @@ class Table:
     cut: int = 0
 
     def comment(self, text: str) -> None:
+        """Take what a line of comment says."""
         if match := _RANK.match(text):
             self.ranks = max(self.ranks, int(match.group(1)) + 1)
             self.hosts.add(match.group(2))
@@ -355,19 +339,10 @@ def _common(first: list[str], middle: list[str]) -> dict[str, Any]:
 
 
 def _values(source: Source, line: int, cells: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, text in cells.items():
-        if text in ("N/A", "NA"):
-            found[name] = None
-        elif is_number(text):
-            found[name] = float(text)
-        else:
-            raise source.error(
-                f"{name} must be a number, got {text[:40]!r}. The file may be damaged: copy it "
-                "again.",
-                line=line,
-            )
-    return found
+    return {
+        name: None if text in ("N/A", "NA") else number_at(source, name, text, line, missing=False)
+        for name, text in cells.items()
+    }
 
 
 def tables_of(source: Source) -> list[Table]:

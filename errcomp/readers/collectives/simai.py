@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Sheet, sheet_of
-from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 _SUMMARY = ("File name", "Expose DP comm", "total exposed comm")
 _LAYERS = ("layer_name", "fwd compute", "fwd exposed comm")
@@ -38,7 +32,7 @@ _CELL = re.compile(r"(-?[\d.]+(?:[eE][+-]?\d+)?|-?nan|-?inf|NaN or Inf) *(?:\(.*
 _RATIOS = re.compile(r"Size,\s*1 ?Node\(NVLink", re.IGNORECASE)
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read the end-to-end report of SimAI.
 
     Parameters
@@ -81,7 +75,26 @@ def _is_report(source: Source) -> bool:
     return False
 
 
-def _report(source: Source) -> Output:
+_tool = ToolFormats("SimAI", gives="predictions", sample="aliyun/SimAI cef83f9")
+
+
+@_tool.reads(
+    "simai-end-to-end",
+    "*EndToEnd.csv",
+    "system, kernel, collective",
+    _is_report,
+    quantities=(
+        *_TOTALS.values(),
+        "bubble time",
+        "algorithm bandwidth",
+        "bus bandwidth",
+    ),
+    units=("us", "GB/s"),
+    sample="liecn/SimAI 6b6d467 (one run)",
+    limits="Layers of one name are told apart by their number (layer). Times of a run with "
+    "pipeline stages are those of the summary, which is rounded to µs.",
+)
+def _report(source: Source) -> Rows:
     lines = source.lines()
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -114,7 +127,7 @@ def _report(source: Source) -> Output:
     rows = [*_whole(run, summary, totals), *rows]
     if layers and not totals:
         notes.append("The line of totals is missing: the report may be cut off.")
-    return output(source.name, "simai-end-to-end", rows, notes=notes)
+    return Rows(rows, notes=notes)
 
 
 def _summary(
@@ -167,7 +180,6 @@ def _whole(
     ]
     return [
         {
-            "tool": "SimAI",
             "level": "system",
             "quantity": what,
             "unit": "us",
@@ -208,7 +220,6 @@ def _layers(source: Source, sheet: Sheet, run: str | None) -> list[dict[str, Any
                     continue
                 rows.append(
                     {
-                        "tool": "SimAI",
                         "level": level,
                         "quantity": quantity,
                         "unit": unit,
@@ -271,10 +282,6 @@ def _number(text: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _is_ratios(source: Source) -> bool:
-    return any(_RATIOS.match(line) for line in source.head_lines[:1])
-
-
 def _is_bandwidths(source: Source) -> bool:
     lines = {line.strip() for line in source.head_lines[:40]}
     return {"TP:", "DP:"} <= lines and any(line.startswith("allreduce,:") for line in lines)
@@ -285,48 +292,23 @@ def _is_workload(source: Source) -> bool:
     return "model_parallel_NPU_group:" in first and "all_gpus:" in first
 
 
-FORMATS = (
-    Format(
-        name="simai-end-to-end",
-        tool="SimAI",
-        files="*EndToEnd.csv",
-        levels=("system", "kernel", "collective"),
-        quantities=(
-            *_TOTALS.values(),
-            "bubble time",
-            "algorithm bandwidth",
-            "bus bandwidth",
-        ),
-        units=("us", "GB/s"),
-        gives="predictions",
-        sample="liecn/SimAI 6b6d467 (one run)",
-        recognise=_is_report,
-        read=_report,
-        limits="Layers of one name are told apart by their number (layer). Times of a run with "
-        "pipeline stages are those of the summary, which is rounded to µs.",
-    ),
-    no_times(
-        "simai-ratios",
-        "SimAI",
-        "nic_ratio.csv, nvlink_ratio.csv, ata_ratio.csv",
-        _is_ratios,
-        "Holds shares of the link's bandwidth by message size, an input of the simulation.",
-        sample="aliyun/SimAI cef83f9",
-    ),
-    no_times(
-        "simai-bandwidths",
-        "SimAI",
-        "busbw.yaml",
-        _is_bandwidths,
-        "Holds bus bandwidths by collective, an input of the simulation.",
-        sample="aliyun/SimAI cef83f9",
-    ),
-    no_times(
-        "simai-workload",
-        "SimAI",
-        "workload (*.txt)",
-        _is_workload,
-        "Holds the layers to simulate with their compute times, an input of the simulation.",
-        sample="aliyun/SimAI cef83f9",
-    ),
+_tool.knows(
+    "simai-ratios",
+    "nic_ratio.csv, nvlink_ratio.csv, ata_ratio.csv",
+    lambda source: any(_RATIOS.match(line) for line in source.head_lines[:1]),
+    "Holds shares of the link's bandwidth by message size, an input of the simulation.",
 )
+_tool.knows(
+    "simai-bandwidths",
+    "busbw.yaml",
+    _is_bandwidths,
+    "Holds bus bandwidths by collective, an input of the simulation.",
+)
+_tool.knows(
+    "simai-workload",
+    "workload (*.txt)",
+    _is_workload,
+    "Holds the layers to simulate with their compute times, an input of the simulation.",
+)
+
+FORMATS = _tool.formats

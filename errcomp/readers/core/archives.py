@@ -14,8 +14,6 @@ from typing import IO
 
 from errcomp.errors import InputError
 
-__all__ = ["is_archive", "unpacked"]
-
 #: Logs compress to a hundredth; what unpacks to far more is a bomb.
 _RATIO, _FREE = 200, 1 << 28
 _MOST_FILES = 20_000

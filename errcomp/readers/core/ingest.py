@@ -20,12 +20,10 @@ from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from errcomp.errors import InputError
-from errcomp.readers._looking import Along, Found, is_data, look
 from errcomp.readers.core.archives import is_archive, unpacked
-from errcomp.readers.core.decode import files_readable
 from errcomp.readers.core.output import Output, Skipped
 from errcomp.readers.core.registry import Format, formats, read_source, recognise
-from errcomp.readers.core.source import Source
+from errcomp.readers.core.source import Source, files_readable
 from errcomp.results import Dropped
 from errcomp.system.processes import Progress
 from errcomp.tables.units import factor
@@ -33,11 +31,13 @@ from errcomp.tables.units import factor
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["ingest"]
+__all__ = ["AnyPath", "ingest", "read_as"]
+
+AnyPath = str | os.PathLike[str]
 
 
 def ingest(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     *,
     among: Sequence[Format] | None = None,
     progress: Progress | None = None,
@@ -88,6 +88,17 @@ def ingest(
             skipped = tuple(Skipped(name, reason) for name in left_out)
             return replace(found, skipped=(*found.skipped, *skipped))
     return read_source(Source(path), among)
+
+
+def read_as(path: AnyPath, among: Sequence[Format]) -> Output:
+    """Read a file, or all files of a folder or archive, as the output of one tool.
+
+    Raises
+    ------
+    InputError
+        Nothing there is in one of the formats.
+    """
+    return ingest(path, among=among)
 
 
 def _folder(
@@ -193,6 +204,46 @@ def _own_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
         else frame.with_columns(run=pl.col("file") + ":" + pl.col("run").cast(pl.String))
         for frame, some in zip(frames, runs, strict=True)
     ]
+
+
+# One file of a folder: read, left out for a reason, or read along with another.
+
+#: What is beside results and is not one.
+_NOT_DATA = (".md", ".rst", ".py", ".ipynb", ".sh", ".png", ".pdf", ".svg", ".html", ".gitignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """A file that belongs to those of the format ``whole``."""
+
+    name: str
+    whole: str
+
+
+Found = Output | Skipped | Along
+
+
+def is_data(path: Path) -> bool:
+    """Say whether a file may be the output of a tool, by its name."""
+    return not path.name.startswith(".") and path.suffix.lower() not in _NOT_DATA
+
+
+def look(path: Path, name: str, among: Sequence[Format] | None) -> Found:
+    """Read a file, or say why not; ``name`` is what messages call it."""
+    source = Source(path, name=name)
+    try:
+        if not is_data(path):
+            return Skipped(name, "no output of a tool, by its name")
+        if is_archive(path):
+            return Skipped(name, "an archive within: give it by itself")
+        if not source.head.strip():
+            return Skipped(name, "empty: the run may have failed")
+        possible = recognise(source, among)
+        if len(possible) == 1 and possible[0].part_of:
+            return Along(name, possible[0].part_of)
+        return read_source(source, among)
+    except InputError as error:
+        return Skipped(name, str(error).removeprefix(f"{name}: "))
 
 
 # Several large files of a folder, read by processes at the same time.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from errcomp.errors import InputError, describe_names
+from errcomp.results import Dropped
 from errcomp.tables.columns import status_ok
 from errcomp.tables.frames import to_eager
 from errcomp.tables.units import factor
@@ -14,10 +15,9 @@ from errcomp.tables.units import factor
 if TYPE_CHECKING:
     import polars as pl
 
-    from errcomp.results import Dropped
     from errcomp.tables import History, Kernels, Pairs, Runs
 
-__all__ = ["LEVELS", "Output", "Skipped", "output"]
+__all__ = ["LEVELS", "Output", "Rows", "Skipped", "output"]
 
 
 #: What a row may be about.
@@ -34,6 +34,26 @@ class Skipped:
 
     name: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What a reader of one format finds in a file: `output` makes an `Output` of it.
+
+    Attributes
+    ----------
+    rows : polars.DataFrame, mapping of columns or sequence of records
+    dropped : iterable of Dropped or mapping of str to int
+    notes : iterable of str
+    graph : callable or None
+        See `output`. Rows without ``tool``, or without the ``level``, ``quantity`` or ``unit`` that
+        is the only one of their format, get those.
+    """
+
+    rows: pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    dropped: Iterable[Dropped] | Mapping[str, int] = ()
+    notes: Iterable[str] = ()
+    graph: Callable[[], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,9 +315,10 @@ def output(
     format: str,  # noqa: A002 - what other readers call it
     rows: pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
-    dropped: Iterable[Dropped] = (),
+    dropped: Iterable[Dropped] | Mapping[str, int] = (),
     notes: Iterable[str] = (),
     graph: Callable[[], dict[str, Any]] | None = None,
+    **same: Any,
 ) -> Output:
     r"""Make the result of a reader from its rows, and check them: the one place where that is done.
 
@@ -312,8 +333,12 @@ def output(
         Name of its format.
     rows : polars.DataFrame, mapping of columns or sequence of records
         Columns of `Output.rows`; ``predicted`` or ``measured`` may be missing.
-    dropped, notes, graph
+    dropped : iterable of Dropped or mapping of str to int
+        See `Output`; or how many rows are left out for each reason (0: that one says nothing).
+    notes, graph
         See `Output`.
+    **same
+        The value of a column for all rows that have none of their own: ``tool``, ``unit``, …
 
     Raises
     ------
@@ -322,8 +347,8 @@ def output(
 
     Examples
     --------
-    >>> found = output("a.log", "x-log", [
-    ...     {"tool": "x", "level": "model", "quantity": "time", "unit": "ms", "predicted": 2.5}])
+    >>> found = output("a.log", "x-log", [{"level": "model", "predicted": 2.5}],
+    ...                tool="x", quantity="time", unit="ms")
     >>> found.rows.select("unit", "predicted", "measured", "status").rows()
     [('ms', 2.5, None, None)]
     """
@@ -335,10 +360,16 @@ def output(
         frame = pl.DataFrame(dict(rows), strict=False)
     else:
         frame = pl.DataFrame(list(rows), infer_schema_length=None, strict=False)
+    if isinstance(dropped, Mapping):
+        dropped = [Dropped(reason, n) for reason, n in dropped.items() if n]
     dropped = tuple(dropped)
     if frame.is_empty():
         why = "; ".join(f"{one.n} {one.reason}" for one in dropped) or "nothing was recognised"
         raise InputError(f"{name}: no predicted or measured value in it ({why}).")
+    frame = frame.with_columns(
+        pl.col(name).fill_null(value) if name in frame.columns else pl.lit(value).alias(name)
+        for name, value in same.items()
+    )
     missing = [one for one in _FIRST[:4] if one not in frame.columns]
     if missing:
         raise TypeError(f"a reader must say {', '.join(missing)} of its rows")
@@ -418,3 +449,25 @@ def without_empty(rows: pl.DataFrame) -> pl.DataFrame:
         if name in rows.columns and rows[name].null_count() == len(rows)
     ]
     return rows.drop(empty)
+
+
+def prediction(
+    name: str,
+    terms: Sequence[Mapping[str, Any]],
+    nodes: Sequence[Mapping[str, Any]],
+    edges: Iterable[tuple[str, str]],
+    **provenance: Any,
+) -> dict[str, Any]:
+    """Return a trace whose times, in µs, were measured as the document ``errcomp-prediction``."""
+    return {
+        "format": "errcomp-prediction",
+        "version": 1,
+        "name": name,
+        "unit": "us",
+        "level": "model",
+        "distribution": {"kind": "log-ratio"},
+        "correlation": {"levels": []},
+        "terms": terms,
+        "graph": {"node": "dag", "nodes": nodes, "edges": [list(edge) for edge in edges]},
+        "provenance": provenance,
+    }

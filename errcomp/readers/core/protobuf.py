@@ -5,9 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-__all__ = ["FIXED32", "FIXED64", "LENGTH", "VARINT", "double", "fields", "messages", "signed"]
-__all__ += ["single", "varints"]
-
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _NAMES = {3: "a group", 4: "the end of a group"}
 _LAST_NUMBER = (1 << 29) - 1

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from os import PathLike
-from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
-from errcomp.errors import ErrcompError, InputError, offer
-from errcomp.readers.core.output import Output
+from errcomp.errors import ErrcompError, InputError, describe_names, offer
+from errcomp.readers.core.output import Output, Rows, output
 from errcomp.readers.core.source import Source
 
 __all__ = [
     "ENTRY_POINTS",
+    "NO_OUTPUT",
     "REFERENCES",
     "Format",
+    "Tool",
+    "ToolFormats",
     "formats",
     "formats_of",
-    "read_as",
     "read_source",
     "recognise",
+    "tools",
 ]
 
 #: Packages add readers under this name: each entry point is a sequence of formats.
 ENTRY_POINTS = "errcomp.readers"
+Reads = TypeVar("Reads", bound=Callable[[Source], Rows | Output])
 Gives = Literal["predictions", "measurements", "both", "neither"]
 Reference = Literal["hardware", "rtl", "simulator", "estimate", "unknown"]
 #: What a measured value may have been measured on.
@@ -86,11 +88,134 @@ class Format:
     reference: Reference | None = None
 
 
+class ToolFormats:
+    """Declares the formats of one tool; what several have in common is said once.
+
+    Parameters
+    ----------
+    tool : str
+        As its authors write it.
+    **common
+        Fields of `Format` of all that it declares, unless one says otherwise.
+
+    Examples
+    --------
+    >>> tool = ToolFormats("mysim", gives="predictions", sample="1.0")
+    >>> @tool.reads("mysim-csv", "sim.csv", "kernel, model: time (us, ms)", ["sim_us"])
+    ... def read_sim(source):
+    ...     return Rows(source.sheet().frame.rename({"sim_us": "predicted"}))
+    >>> one, = tool.formats
+    >>> one.levels, one.quantities, one.units, one.gives
+    (('kernel', 'model'), ('time',), ('us', 'ms'), 'predictions')
+    """
+
+    def __init__(self, tool: str, **common: Any) -> None:
+        self._common = {"tool": tool, "sample": "", **common}
+        self._formats: list[Format] = []
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """What was declared, in that order."""
+        return tuple(self._formats)
+
+    def reads(
+        self,
+        name: str,
+        files: str,
+        holds: str,
+        recognise: Callable[[Source], bool] | Collection[str],
+        **fields: Any,
+    ) -> Callable[[Reads], Reads]:
+        """Declare a format that the function below it reads.
+
+        That function takes a `Source`, and returns `Rows` (or an `Output`) or raises InputError.
+
+        Parameters
+        ----------
+        name, files
+            See `Format`.
+        holds : str
+            Levels, quantities and units of its rows: ``kernel, model: time, power (us, W)``; those
+            that `fields` gives may be missing.
+        recognise : callable or collection of str
+            See `Format`; or the columns that its header has, among others.
+        **fields
+            Other fields of `Format`.
+        """
+        levels, _, rest = holds.partition(": ")
+        quantities, _, units = rest.removesuffix(")").rpartition(" (")
+        held = {"levels": levels, "quantities": quantities, "units": units}
+        given: dict[str, Any] = {key: tuple(text.split(", ")) for key, text in held.items()}
+        given |= {**self._common, **fields}
+        # What all rows of a format have in common they need not say.
+        same = {"tool": given["tool"]} | {
+            column: given[key][0]
+            for column, key in zip(("level", "quantity", "unit"), held, strict=True)
+            if len(given[key]) == 1
+        }
+
+        def declared(read: Reads) -> Reads:
+            def read_file(source: Source) -> Output:
+                found = read(source)
+                if isinstance(found, Output):
+                    return found
+                return output(
+                    source.name,
+                    name,
+                    found.rows,
+                    dropped=found.dropped,
+                    notes=found.notes,
+                    graph=found.graph,
+                    **same,
+                )
+
+            self._add(name, files, recognise, read_file, **given)
+            return read
+
+        return declared
+
+    def knows(
+        self,
+        name: str,
+        files: str,
+        recognise: Callable[[Source], bool] | Collection[str],
+        why: str,
+        **fields: Any,
+    ) -> None:
+        """Declare a format that is recognised and not read by itself.
+
+        So it is named, and not just unknown; ``why`` says in a sentence what it holds instead of
+        values, and where those are.
+        """
+        nothing: dict[str, Any] = {"levels": (), "quantities": (), "units": (), "gives": "neither"}
+        given = {**self._common, **nothing, "limits": why, "reference": None, **fields}
+        self._add(name, files, recognise, None, **given)
+
+    def _add(
+        self,
+        name: str,
+        files: str,
+        recognise: Callable[[Source], bool] | Collection[str],
+        read: Callable[[Source], Output] | None,
+        **fields: Any,
+    ) -> None:
+        recogniser = _recogniser(recognise)
+        self._formats.append(
+            Format(name=name, files=files, recognise=recogniser, read=read, **fields)
+        )
+
+
+def _recogniser(given: Callable[[Source], bool] | Collection[str]) -> Callable[[Source], bool]:
+    if callable(given):
+        return given
+    columns = frozenset(given)
+    return lambda source: columns <= set(source.header)
+
+
 def _modules() -> Iterator[str]:
     """Yield the names of all modules that may declare ``FORMATS``: those of the package's rooms."""
-    import errcomp.readers as own
-
-    for info in pkgutil.iter_modules(own.__path__, f"{own.__name__}."):
+    rooms = __name__.rpartition(".core.")[0]
+    for info in pkgutil.iter_modules(import_module(rooms).__path__, f"{rooms}."):
         yield info.name
         if info.ispkg:
             package = import_module(info.name)
@@ -223,14 +348,111 @@ def _with_reference(found: Output, chosen: Format) -> Output:
     return replace(found, rows=rows.select(*first, column.alias("reference"), rest))
 
 
-def read_as(path: str | PathLike[str], among: Sequence[Format]) -> Output:
-    """Read a file, or all files of a folder or archive, as the output of one tool.
+# The tools of the registry, a line each: those that can be read and those that cannot.
+
+_BY_HAND = (
+    "Write its figures as a table with the columns predicted and measured: `errcomp audit` takes "
+    "it."
+)
+#: Tools of the literature of which no output is public, so that no reader can be written or tested.
+NO_OUTPUT = {
+    "Concorde": "Neither code nor output is public.",
+    "ESM": "No output is public.",
+    "Lumos": "No output is public; the PyTorch profiler traces that it takes are read.",
+    "Omniverse": "Neither code nor output is public.",
+    "Path Forward (Li et al.)": "Neither code nor output is public.",
+    "PRISM": "Neither code nor output is public.",
+    "TLP": "Predictions are not stored; its training data are TVM/Ansor logs, which are read.",
+}
+_GIVES = {"predictions": 1, "measurements": 2, "both": 3, "neither": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool with its formats.
+
+    Attributes
+    ----------
+    name : str
+    formats : tuple of Format
+    why : str
+        Why there is none, and what to do.
+    """
+
+    name: str
+    formats: tuple[Format, ...]
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        readable = [one for one in self.formats if one.read is not None]
+        gives = 0
+        for one in readable:
+            gives |= _GIVES[one.gives]
+        return {
+            "tool": self.name,
+            "formats": [one.name for one in self.formats],
+            "files": [one.files for one in readable],
+            "level": list(dict.fromkeys(level for one in readable for level in one.levels)),
+            "gives": next(name for name, code in _GIVES.items() if code == gives),
+            "sample_tested": any(one.sample for one in readable),
+            "details": [
+                {
+                    "name": one.name,
+                    "files": one.files,
+                    "levels": list(one.levels),
+                    "quantities": list(one.quantities),
+                    "units": list(one.units),
+                    "gives": one.gives,
+                    "reference": one.reference if _GIVES[one.gives] & 2 else None,
+                    "sample": one.sample,
+                    "read": one.read is not None,
+                    "limits": one.limits
+                    or (f"read along with {one.part_of}" if one.part_of else ""),
+                }
+                for one in self.formats
+            ],
+            "why": self.why,
+        }
+
+
+def tools(name: str | None = None) -> list[Tool]:
+    """Return the tools by name, or the one of this name.
 
     Raises
     ------
     InputError
-        Nothing there is in one of the formats.
-    """
-    from errcomp.readers.core.ingest import ingest
+        There is no such tool.
 
-    return ingest(Path(path), among=among)
+    Examples
+    --------
+    >>> tools("lumos")[0].formats
+    ()
+    """
+    by_tool: dict[str, list[Format]] = {}
+    for one in formats():
+        by_tool.setdefault(one.tool, []).append(one)
+    found = [Tool(tool, tuple(own)) for tool, own in by_tool.items()]
+    found += [Tool(tool, (), f"{why} {_BY_HAND}") for tool, why in NO_OUTPUT.items()]
+    found.sort(key=lambda tool: tool.name.lower())
+    if name is None:
+        return found
+    wanted = name.lower()
+    same = [tool for tool in found if tool.name.lower() == wanted]
+    # kineto, nsys and ncu are names of formats; "torch" is a part of names.
+    same = same or [
+        tool
+        for tool in found
+        if wanted in tool.name.lower() or any(one.name.startswith(wanted) for one in tool.formats)
+    ]
+    if len(same) != 1:
+        if same:
+            names = [tool.name for tool in same]
+            raise InputError(f"{name!r} may be several tools. Tools: {describe_names(names)}")
+        names = [tool.name for tool in found]
+        # Who writes "kinteo" means a format.
+        first_words = (one.name.partition("-")[0] for tool in found for one in tool.formats)
+        plain = {tool.lower() for tool in names}
+        names += [word for word in dict.fromkeys(first_words) if word not in plain]
+        raise InputError(f"no tool {name!r}. {offer('Tools', names, wanted=name)}")
+    return same

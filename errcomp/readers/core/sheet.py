@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from errcomp.errors import InputError, describe_names, describe_rows
+from errcomp.results import Dropped
 
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["MISSING", "Sheet", "sheet_of", "to_numbers"]
 
 #: What tools write where they have no number, in lower case.
 MISSING = frozenset(("", "-", "--", "n/a", "na", "nan", "-nan", "none", "null", "(null)", "nil"))
@@ -307,11 +308,257 @@ def _ragged(name: str, line: int, fields: int, width: int) -> InputError:
 def _names(header: Sequence[str]) -> list[str]:
     """Return a name of its own for each column; ``""`` for a last one without name or values."""
     found: list[str] = []
-    for i, field in enumerate(header, start=1):
-        name = field.strip() or ("" if i == len(header) else f"column_{i}")
+    for i, cell in enumerate(header, start=1):
+        name = cell.strip() or ("" if i == len(header) else f"column_{i}")
         again = 2
         while name and name in found:
-            name = f"{field.strip()}_{again}"
+            name = f"{cell.strip()}_{again}"
             again += 1
         found.append(name)
     return found
+
+
+# Columns that identify or explain the rows of a table.
+
+#: Keys that are text although they may look like a number: 12 is not 12.0, nor 1.10 1.1.
+_TEXT = frozenset(
+    ("version", "model", "device", "run", "kernel", "variant", "config", "app", "args", "series")
+)
+_RESERVED = frozenset(("tool", "level", "quantity", "unit", "predicted", "measured", "status"))
+_WHOLE = r"^-?(?:0|[1-9]\d{0,17})$"
+#: What stands for no name; "none" may be one (a precision, a scheduler).
+_NO_TEXT = MISSING - {"none"}
+
+
+def has(names: Collection[str], *wanted: str) -> bool:
+    """Say whether all these names are there."""
+    return all(name in names for name in wanted)
+
+
+def snake(name: str) -> str:
+    """Return a name in lower case with underscores.
+
+    Examples
+    --------
+    >>> snake("Elapsed_Cycles"), snake("#SMs (active)"), snake("tokens/s/gpu")
+    ('elapsed_cycles', 'sms_active', 'tokens_s_gpu')
+    """
+    found = re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_") or "column"
+    return f"{found}_" if found in _RESERVED else found
+
+
+def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
+    """Return a column as a key: whole numbers or numbers where all of it is, else text.
+
+    What tools write where they have nothing is null. What is called a version or a name by
+    ``name`` (the column's own when not given) stays text.
+
+    Examples
+    --------
+    >>> from errcomp.readers.core.sheet import sheet_of
+    >>> sheet = sheet_of("t.csv", ["batch,rate,version", "8.0,0.5,1.10", "n/a,1,1.2"])
+    >>> [key(sheet, column).to_list() for column in sheet.columns]
+    [[8, None], [0.5, 1.0], ['1.10', '1.2']]
+    """
+    import polars as pl
+
+    name = name or column
+    # A table that was not written as text may have blanks around its values.
+    text = sheet.frame[column].alias(name).str.strip_chars()
+    lower = text.str.to_lowercase()
+    named = text.set(lower.is_in(list(_NO_TEXT)), None)
+    if name in _TEXT or name.startswith("stack_") or "version" in name:
+        return named
+    plain = text.set(lower.is_in(list(MISSING)), None)
+    if plain.drop_nulls().str.contains(_WHOLE).all() and plain.null_count() < len(plain):
+        # Numbers of requests may be too large for a float.
+        return plain.cast(pl.Int64)
+    numbers, bad = to_numbers(plain)
+    if bad.any() or not np.isfinite(numbers).any():
+        return named
+    found = pl.Series(name, numbers, nan_to_null=True)
+    known = numbers[~np.isnan(numbers)]
+    whole = bool(np.all(np.abs(known) < 2**53) and np.all(known == np.floor(known)))
+    return found.cast(pl.Int64) if whole else found
+
+
+def number_key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
+    """Return a column as a key that rows are chosen by as a number: text in it is an error.
+
+    Raises
+    ------
+    InputError
+        A field is no number, or there is no such column.
+
+    Examples
+    --------
+    >>> from errcomp.readers.core.sheet import sheet_of
+    >>> number_key(sheet_of("t.csv", ["a,tokens", "x,n/a", "y,8"]), "tokens").to_list()
+    [None, 8]
+    """
+    import polars as pl
+
+    sheet.numbers(column)  # this is where it is checked
+    found = key(sheet, column, name)
+    return found.cast(pl.Float64) if found.dtype == pl.String else found
+
+
+def keys_of(sheet: Sheet, names: Mapping[str, str]) -> dict[str, pl.Series]:
+    """Return those of the columns that there are as keys, by the names given."""
+    return {new: key(sheet, old, new) for old, new in names.items() if old in sheet.columns}
+
+
+def other_keys(sheet: Sheet, used: Collection[str]) -> dict[str, str]:
+    """Name every column that is not used yet as a key."""
+    found: dict[str, str] = {}
+    for column in sheet.columns:
+        if column in used:
+            continue
+        name, again = snake(column), 2
+        while name in found:
+            name, again = f"{snake(column)}_{again}", again + 1
+        found[name] = column
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One quantity of a table: in which columns it is, and what is true of all its rows.
+
+    Attributes
+    ----------
+    quantity, unit : str
+    predicted, measured : str
+        Columns; empty where the table has none.
+    fixed : mapping
+        Keys with one value for all rows of this quantity.
+    """
+
+    quantity: str
+    unit: str
+    predicted: str = ""
+    measured: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that hold it."""
+        return tuple(one for one in (self.predicted, self.measured) if one)
+
+
+def long(
+    sheet: Sheet, values: Iterable[Value], keys: Mapping[str, pl.Series], **fixed: Any
+) -> pl.DataFrame:
+    """Return the values of each row of a table below each other, row by row.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    values : iterable of Value
+        Those whose columns the table does not have are left out.
+    keys : mapping of str to polars.Series
+        Of the rows of the table.
+    **fixed
+        Columns with one value for all.
+
+    Raises
+    ------
+    InputError
+        The table has none of the columns, or a field of one is no number.
+    """
+    values = list(values)
+    there = [one for one in values if set(one.columns) <= set(sheet.columns)]
+    if not there:
+        wanted = ", ".join(one for value in values for one in value.columns) or "any known one"
+        raise InputError(
+            f"{sheet.name}: no column of times. Expected {wanted}; found "
+            f"{describe_names(sheet.columns)}."
+        )
+    return _below_each_other(sheet, there, keys, fixed)
+
+
+def rows_of(
+    sheet: Sheet, values: Sequence[Value], keys: Mapping[str, str], **fixed: Any
+) -> pl.DataFrame:
+    """Return the same of columns that must all be there.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    values : sequence of Value
+        A row without any value of a quantity gets none of it where there are several.
+    keys : mapping of str to str
+        Names of keys and their columns.
+    **fixed
+        What all rows have in common.
+
+    Raises
+    ------
+    InputError
+        There is no such column, or a value is no number.
+    """
+    import polars as pl
+
+    if missing := [column for column in keys.values() if column not in sheet.columns]:
+        raise InputError(
+            f"{sheet.name}: missing column {missing[0]!r}. Columns found: "
+            f"{describe_names(sheet.columns, wanted=missing[0])}."
+        )
+    found = {name: key(sheet, column, name) for name, column in keys.items()}
+    rows = _below_each_other(sheet, values, found, fixed)
+    sides = pl.col([name for name in ("predicted", "measured") if name in rows.columns])
+    rows = rows.with_columns(sides.fill_nan(None))
+    return rows.filter(pl.any_horizontal(sides.is_not_null())) if len(values) > 1 else rows
+
+
+def _below_each_other(
+    sheet: Sheet,
+    values: Sequence[Value],
+    keys: Mapping[str, pl.Series],
+    fixed: Mapping[str, Any],
+) -> pl.DataFrame:
+    import polars as pl
+
+    def constant(same: Mapping[str, Any]) -> dict[str, pl.Expr]:
+        return {name: pl.lit(one) for name, one in same.items() if one is not None}
+
+    own = {name for value in values for name in value.fixed}
+    mixed = {name: one for name, one in fixed.items() if name in own}
+    frames = []
+    for value in values:
+        found = {
+            side: sheet.numbers(column)
+            for side, column in (("predicted", value.predicted), ("measured", value.measured))
+            if column
+        }
+        same = {**mixed, **value.fixed, "quantity": value.quantity, "unit": value.unit}
+        frames.append(pl.DataFrame({**found, **keys}).with_columns(**constant(same)))
+    rows = frames[0]
+    if len(frames) > 1:
+        # The values of one row of the table below each other.
+        order = np.arange(len(frames) * len(sheet)).reshape(len(frames), -1).T.ravel()
+        rows = pl.concat(frames, how="diagonal_relaxed")[order]
+    # What all rows have in common comes last: it takes no memory as long as no row is moved.
+    return rows.with_columns(**constant({k: v for k, v in fixed.items() if k not in own}))
+
+
+def with_repeats(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give rows that agree in all but their values a number: they were measured again."""
+    import polars as pl
+
+    keys = [name for name in rows.columns if name not in ("predicted", "measured")]
+    times, place = pl.len().over(keys), pl.int_range(1, pl.len() + 1).over(keys)
+    return rows.with_columns(repeat=pl.when(times > 1).then(place))
+
+
+def without(
+    frame: pl.DataFrame, which: pl.Expr, reason: str
+) -> tuple[pl.DataFrame, tuple[Dropped, ...]]:
+    """Leave out rows, and count them."""
+    left = frame.filter(~which.fill_null(value=False))
+    return left, as_dropped(reason, len(frame) - len(left))
+
+
+def as_dropped(reason: str, n: int, rows: Sequence[int] = ()) -> tuple[Dropped, ...]:
+    """Return what was left out, if anything was."""
+    return (Dropped(reason, n, tuple(rows[:3])),) if n else ()

@@ -9,13 +9,13 @@ import re
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast, get_args, overload
 
 from errcomp.errors import InputError
-from errcomp.readers.core.decode import files_readable
 from errcomp.readers.core.sheet import Sheet, sheet_of
 from errcomp.system.strict_json import loads
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Source"]
 
-
+T = TypeVar("T")
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -36,6 +36,110 @@ _BLOCK = 1 << 20
 _RATIO, _FREE = 200, 1 << 26
 #: Text after a string that makes it the name of a value.
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)|[{}\[\]]', re.DOTALL)
+
+
+# Files that cannot be read, and what a table of pairs is written in.
+
+Format = Literal["csv", "parquet", "jsonl", "json"]
+FILE_FORMATS: tuple[str, ...] = get_args(Format)
+_PARQUET = b"PAR1"
+#: A header may also begin with a bracket: "[ms] predicted,measured".
+_LIST, _OBJECT = re.compile(rb"\[\s*([\[{\]]|$)"), re.compile(rb"\{\s*([\"}]|$)")
+_WEB_PAGE = re.compile(rb"<(!doctype|html)", re.IGNORECASE)
+
+
+@contextmanager
+def files_readable() -> Iterator[None]:
+    """Turn what the system says about a file or folder into an ``InputError``."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:  # not about a file: progress is shown on a pipe that was closed
+            raise
+        raise InputError(
+            f"{error.filename}: cannot be read ({error.strerror}). Check the path and who may "
+            "read it."
+        ) from error
+
+
+def load_bytes(path: Path) -> bytes:
+    """Read a file, decompressed if it is gzip."""
+    try:
+        content = path.read_bytes()
+    except IsADirectoryError as error:
+        raise InputError(
+            f"{path}: is a folder, not a file of pairs. Name one of its files."
+        ) from error
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file. Check the path.") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    except ValueError as error:  # a zero byte in the name
+        raise InputError(f"{str(path)!r}: there is no such file ({error}).") from error
+    if content.startswith(_GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(
+                f"{path}: broken gzip ({error}). The file may be cut off: copy it again."
+            ) from error
+    if not content.strip():
+        raise InputError(f"{path}: the file is empty. A header and one row at least are needed.")
+    return content
+
+
+def detect(path: Path, content: bytes) -> Format:
+    """Recognise the format by content; the name decides where the content fits two."""
+    suffixes = {suffix.lower() for suffix in path.suffixes}
+    if content.startswith(_PARQUET):
+        return "parquet"
+    if suffixes & {".parquet", ".pq"}:
+        raise InputError(
+            f"{path}: not Parquet: it does not begin with PAR1. Rename it, or write it again."
+        )
+    start = content.removeprefix(_BOM).lstrip()
+    if _WEB_PAGE.match(start):
+        raise InputError(f"{path}: this is a web page, not a table. Download the file itself.")
+    if _LIST.match(start):
+        return "json"
+    if _OBJECT.match(start):
+        lines = start.splitlines()
+        alone = len(lines) == 1 and not suffixes & {".jsonl", ".ndjson"}
+        return "jsonl" if _is_record(lines[0], with_rows=not alone) else "json"
+    if suffixes & {".jsonl", ".ndjson"}:
+        return "jsonl"
+    return "json" if ".json" in suffixes else "csv"
+
+
+def decode(path: Path, content: bytes) -> str:
+    """Decode UTF-8 text, without a byte-order mark and without blank lines at the end."""
+    if content.startswith(_UTF16):
+        raise InputError(f"{path}: the text is UTF-16, not UTF-8. Save it as UTF-8.")
+    if b"\x00" in content:
+        line = content[: content.index(b"\x00")].count(b"\n") + 1
+        raise InputError(
+            f"{path}: line {line}: a zero byte: this is not a text file. Give a CSV, Parquet, JSON "
+            "or JSON lines file."
+        )
+    content = content.removeprefix(_BOM)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{path}: line {line}: byte 0x{content[error.start]:02x} is not UTF-8. Save the file "
+            "as UTF-8."
+        ) from error
+    return text.rstrip("\r\n \t") + "\n"
+
+
+def _is_record(line: bytes, *, with_rows: bool) -> bool:
+    """Is this line an object of its own; one that holds ``rows`` may be a whole JSON file."""
+    try:
+        found = loads(line)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and (with_rows or "rows" not in found)
 
 
 class Source:
@@ -241,6 +345,32 @@ class Source:
             reason = getattr(error, "msg", str(error))
             raise self.error(
                 f"not valid JSON ({reason}). It may be cut off: copy it again.", line=line
+            ) from None
+
+    def json_as(self, kind: type[T], writer: str) -> T:
+        """Parse the whole file as JSON of a form that is known.
+
+        Parameters
+        ----------
+        kind : type
+            A structure of msgspec: only what it names is decoded.
+        writer : str
+            Who writes such files, for the message.
+
+        Raises
+        ------
+        InputError
+            It is no JSON, or has another form.
+        """
+        import msgspec
+
+        try:
+            return msgspec.json.decode(self.text, type=kind)
+        except msgspec.ValidationError as error:
+            raise self.error(f"not as {writer} writes it ({error}). Copy it again.") from None
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self.error(
+                f"not valid JSON ({error}). It may be cut off: copy it again."
             ) from None
 
     def json_lines(self, *, comment: str = "") -> Iterator[tuple[int, Any]]:

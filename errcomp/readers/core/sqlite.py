@@ -13,7 +13,6 @@ from errcomp.readers.core.source import Source
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["opened", "select", "tables_in", "tables_of", "whole_numbers"]
 
 _MAGIC = b"SQLite format 3\0"
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from os import PathLike
 from typing import Any
 
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number_at
-from errcomp.results import Dropped
-
-__all__ = ["FORMATS", "read"]
 
 _TOKEN = re.compile(
     r'\s+|#[^\n]*|(?P<text>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')|'
@@ -29,7 +23,7 @@ _CPU = re.compile(r"cpu=([\w.-]+)")
 Message = dict[str, list[Any]]
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read a ``BasicBlockWithThroughputProto`` in the text format (pbtxt).
 
     Parameters
@@ -155,7 +149,18 @@ class _Parser:
         return value
 
 
-def _read(source: Source) -> Output:
+_tool = ToolFormats("GRANITE", gives="predictions")
+
+
+@_tool.reads(
+    "granite-throughputs",
+    "BasicBlockWithThroughputProto (pbtxt)",
+    "kernel: time (cycles)",
+    _recognise,
+    sample="gematria 935cbf4, test data with made-up values",
+    limits="Throughputs of prefixes of a block are not read.",
+)
+def _read(source: Source) -> Rows:
     whole = _Parser(source).message("")
     # A file may also be a single block.
     blocks = whole.get("basic_blocks", []) or [whole]
@@ -166,13 +171,12 @@ def _read(source: Source) -> Output:
         rows += found
         without += not found
         made_up |= any("made up" in row["source"] for row in found)
-    dropped = [Dropped("basic block without throughput", without)] if without else []
     notes = ["What a tool divides its cycles by (one or more iterations) is not in the file."]
     if made_up:
         notes.append(
             "Some values are made up for tests, as their source says: judge nothing by it."
         )
-    return output(source.name, "granite-throughputs", rows, dropped=dropped, notes=notes)
+    return Rows(rows, dropped={"basic block without throughput": without}, notes=notes)
 
 
 def _block(source: Source, i: int, block: Message) -> list[dict[str, Any]]:
@@ -196,9 +200,6 @@ def _block(source: Source, i: int, block: Message) -> list[dict[str, Any]]:
         column = "measured" if _MEASURE.search(said) else "predicted"
         common = {
             "tool": said.partition(":")[0].strip() or "unknown",
-            "level": "kernel",
-            "quantity": "time",
-            "unit": "cycles",
             **keys,
             "source": said,
             "device": cpu.group(1) if cpu else None,
@@ -213,18 +214,4 @@ def _block(source: Source, i: int, block: Message) -> list[dict[str, Any]]:
     return rows
 
 
-FORMATS = (
-    Format(
-        name="granite-throughputs",
-        tool="GRANITE",
-        files="BasicBlockWithThroughputProto (pbtxt)",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("cycles",),
-        gives="predictions",
-        sample="gematria 935cbf4, test data with made-up values",
-        recognise=_recognise,
-        read=_read,
-        limits="Throughputs of prefixes of a block are not read.",
-    ),
-)
+FORMATS = _tool.formats

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from os import PathLike
 from typing import TYPE_CHECKING
 
-from errcomp.readers.core.keys import has
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, Gives, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, rows_of
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "read"]
 
-_TOOL = "Habitat"
 _BOTH = ("run_time_ms_predicted", "run_time_ms_measured")
 #: <model>+<batch>-<origin>[-<dest>]-<what>.csv: what the file itself does not say.
 _NAME = re.compile(
@@ -27,7 +20,7 @@ _NAME = re.compile(
 )
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read CSV files of Habitat's experiments.
 
     Parameters
@@ -74,7 +67,16 @@ def _is_e2e(source: Source) -> bool:
     return source.header == ("device", "run_time_ms")
 
 
-def _read_e2e(source: Source) -> Output:
+_tool = ToolFormats(
+    "Habitat",
+    gives="both",
+    reference="hardware",
+    limits="Model, batch size and GPUs that only the name of a file says are taken from it.",
+)
+
+
+@_tool.reads("habitat-e2e", "<config>-<origin>-e2e.csv", "model: time (ms)", _is_e2e)
+def _read_e2e(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(["device", "run_time_ms"])
@@ -82,7 +84,7 @@ def _read_e2e(source: Source) -> Output:
     # The origin is written first; the name of the file says so too.
     origin = named.get("origin") or sheet.texts("device")[0]
     measure = Value("time", "ms", predicted="run_time_ms")
-    rows = rows_of(sheet, _TOOL, "model", [measure], {"device": "device"})
+    rows = rows_of(sheet, [measure], {"device": "device"})
     own = pl.col("device") == origin
     rows = rows.with_columns(
         measured=pl.when(own).then(pl.col("predicted")),
@@ -97,7 +99,7 @@ def _read_e2e(source: Source) -> Output:
         )
     if "origin" not in named:
         notes.append(f"{origin}, the first device, is taken to be the measured one.")
-    return output(source.name, "habitat-e2e", _identified(rows, named), notes=notes)
+    return Rows(_identified(rows, named), notes=notes)
 
 
 def _identified(rows: pl.DataFrame, named: dict[str, str]) -> pl.DataFrame:
@@ -110,11 +112,14 @@ def _identified(rows: pl.DataFrame, named: dict[str, str]) -> pl.DataFrame:
     )
 
 
-def _is_breakdown(source: Source) -> bool:
-    return source.header == ("operation", "run_time_ms")
-
-
-def _read_breakdown(source: Source) -> Output:
+@_tool.reads(
+    "habitat-breakdown",
+    "<config>-<origin>-<dest>-breakdown.csv",
+    "kernel: time (ms)",
+    lambda source: source.header == ("operation", "run_time_ms"),
+    gives="predictions",
+)
+def _read_breakdown(source: Source) -> Rows:
     named = _named(source)
     if not {"origin", "dest"} <= named.keys():
         raise source.error(
@@ -123,15 +128,14 @@ def _read_breakdown(source: Source) -> Output:
         )
     own = named["origin"] == named["dest"]
     columns = ("", "run_time_ms") if own else ("run_time_ms", "")
-    rows = _operations(source, Value("time", "ms", *columns), named)
-    return output(source.name, "habitat-breakdown", rows)
+    return Rows(_operations(source, Value("time", "ms", *columns), named))
 
 
 def _operations(source: Source, measure: Value, named: dict[str, str]) -> pl.DataFrame:
     import polars as pl
 
     sheet = source.sheet(["operation"])
-    rows = rows_of(sheet, _TOOL, "kernel", [measure], {"kernel": "operation"})
+    rows = rows_of(sheet, [measure], {"kernel": "operation"})
     rows = rows.with_columns(
         position=pl.int_range(1, len(rows) + 1),
         origin=pl.lit(named.get("origin"), dtype=pl.String),
@@ -140,67 +144,27 @@ def _operations(source: Source, measure: Value, named: dict[str, str]) -> pl.Dat
     return _identified(rows, named)
 
 
-def _is_combined(source: Source) -> bool:
-    return has(source.header, "origin_device", "dest_device", *_BOTH)
-
-
-def _read_combined(source: Source) -> Output:
+@_tool.reads(
+    "habitat-combined",
+    "<config>-e2e-combined.csv",
+    "model: time (ms)",
+    ("origin_device", "dest_device", *_BOTH),
+)
+def _read_combined(source: Source) -> Rows:
     sheet = source.sheet(_BOTH)
     keys = {"origin": "origin_device", "device": "dest_device"}
-    rows = rows_of(sheet, _TOOL, "model", [Value("time", "ms", *_BOTH)], keys)
-    return output(source.name, "habitat-combined", _identified(rows, _named(source)))
+    rows = rows_of(sheet, [Value("time", "ms", *_BOTH)], keys)
+    return Rows(_identified(rows, _named(source)))
 
 
-def _is_combined_breakdown(source: Source) -> bool:
-    return has(source.header, "operation", *_BOTH)
-
-
-def _read_combined_breakdown(source: Source) -> Output:
-    rows = _operations(source, Value("time", "ms", *_BOTH), _named(source))
-    return output(source.name, "habitat-combined-breakdown", rows)
-
-
-def _format(
-    what: str,
-    files: str,
-    level: str,
-    gives: Gives,
-    recognise: Callable[[Source], bool],
-    call: Callable[[Source], Output],
-) -> Format:
-    return Format(
-        name=f"habitat-{what}",
-        tool=_TOOL,
-        files=files,
-        levels=(level,),
-        quantities=("time",),
-        units=("ms",),
-        gives=gives,
-        reference="hardware",
-        sample="",
-        recognise=recognise,
-        read=call,
-        limits="Model, batch size and GPUs that only the name of a file says are taken from it.",
-    )
-
-
-FORMATS = (
-    _format("e2e", "<config>-<origin>-e2e.csv", "model", "both", _is_e2e, _read_e2e),
-    _format(
-        "breakdown",
-        "<config>-<origin>-<dest>-breakdown.csv",
-        "kernel",
-        "predictions",
-        _is_breakdown,
-        _read_breakdown,
-    ),
-    _format("combined", "<config>-e2e-combined.csv", "model", "both", _is_combined, _read_combined),
-    _format(
-        "combined-breakdown",
-        "<config>-<origin>-<dest>-breakdown-combined.csv",
-        "kernel",
-        "both",
-        _is_combined_breakdown,
-        _read_combined_breakdown,
-    ),
+@_tool.reads(
+    "habitat-combined-breakdown",
+    "<config>-<origin>-<dest>-breakdown-combined.csv",
+    "kernel: time (ms)",
+    ("operation", *_BOTH),
 )
+def _read_combined_breakdown(source: Source) -> Rows:
+    return Rows(_operations(source, Value("time", "ms", *_BOTH), _named(source)))
+
+
+FORMATS = _tool.formats

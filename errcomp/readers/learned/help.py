@@ -7,19 +7,15 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from os import PathLike
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
-from errcomp.readers.core.keys import key
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import key
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "read"]
 
 #: Batch sizes that HELP measured; a device is called <device>_<batch>.
 _BATCH = re.compile(r"(.+)_(\d+)")
@@ -35,7 +31,7 @@ _ESTIMATED = ("eyeriss", "fpga")
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read tables of HELP, and its native files (``<device>.pt``).
 
     Parameters
@@ -91,7 +87,18 @@ def _device(column: str, columns: tuple[str, ...]) -> tuple[str, int | None]:
     return column, None
 
 
-def _read_table(source: Source) -> Output:
+_tool = ToolFormats(
+    "HELP", gives="measurements", reference="hardware", sample="HELP 45f70eb, excerpts"
+)
+
+
+@_tool.reads(
+    "help-latencies",
+    "table of latencies, a column for each device",
+    "model: time (ms)",
+    _is_table,
+)
+def _read_table(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(["arch_index", "is_anchor"])
@@ -117,7 +124,7 @@ def _read_table(source: Source) -> Output:
             f"Whole milliseconds only: {', '.join(whole)}. Errors below half a millisecond cannot "
             "be seen there."
         )
-    return output(source.name, "help-latencies", rows, notes=notes)
+    return Rows(rows, notes=notes)
 
 
 def _rows(frame: pl.DataFrame) -> pl.DataFrame:
@@ -125,9 +132,6 @@ def _rows(frame: pl.DataFrame) -> pl.DataFrame:
 
     return frame.with_columns(
         tool=pl.lit("HELP measurements"),
-        level=pl.lit("model"),
-        quantity=pl.lit("time"),
-        unit=pl.lit("ms"),
         reference=pl.when(_is_estimated()).then(pl.lit("estimate")),
     )
 
@@ -149,7 +153,15 @@ def _is_native(source: Source) -> bool:
     return source.head.startswith(b"PK\x03\x04") and _LIST.search(source.head) is not None
 
 
-def _read_native(source: Source) -> Output:
+@_tool.reads(
+    "help-native",
+    "<device>.pt",
+    "model: time (ms)",
+    _is_native,
+    sample="HELP 45f70eb, fbnet on pixel3",
+    limits="Only lists of numbers; the device is the name of the file.",
+)
+def _read_native(source: Source) -> Rows:
     import polars as pl
 
     values = list(_numbers(source, _pickle(source)))
@@ -170,7 +182,7 @@ def _read_native(source: Source) -> Output:
     )
     notes = [f"The device is called {device} after the file: nothing in it says which it is."]
     rows = _rows(frame)
-    return output(source.name, "help-native", rows, notes=[*notes, *_notes([device])])
+    return Rows(rows, notes=[*notes, *_notes([device])])
 
 
 def _pickle(source: Source) -> bytes:
@@ -217,32 +229,4 @@ def _numbers(source: Source, pickled: bytes) -> Iterator[float]:
         raise source.error("its pickle holds no list. The file may be cut off: copy it again.")
 
 
-FORMATS = (
-    Format(
-        name="help-latencies",
-        tool="HELP",
-        files="table of latencies, a column for each device",
-        levels=("model",),
-        quantities=("time",),
-        units=("ms",),
-        gives="measurements",
-        reference="hardware",
-        sample="HELP 45f70eb, excerpts",
-        recognise=_is_table,
-        read=_read_table,
-    ),
-    Format(
-        name="help-native",
-        tool="HELP",
-        files="<device>.pt",
-        levels=("model",),
-        quantities=("time",),
-        units=("ms",),
-        gives="measurements",
-        reference="hardware",
-        sample="HELP 45f70eb, fbnet on pixel3",
-        recognise=_is_native,
-        read=_read_native,
-        limits="Only lists of numbers; the device is the name of the file.",
-    ),
-)
+FORMATS = _tool.formats

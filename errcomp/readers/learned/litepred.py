@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from os import PathLike
-
-from errcomp.readers.core.keys import has
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output
-from errcomp.readers.core.registry import read_as
-from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
+from errcomp.readers.core import AnyPath, Output, ToolFormats, read_as
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Refuse files of LitePred, and say why.
 
     Parameters
@@ -40,29 +32,22 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _is_accuracy(source: Source) -> bool:
-    return has(source.header, "platform", "accuracy_within_5pct", "accuracy_within_10pct")
+_tool = ToolFormats("LitePred", sample="Moonlit 348a402, README")
 
-
-def _is_configurations(source: Source) -> bool:
-    return has(source.header, "HW", "CIN", "COUT", "KERNEL_SIZE", "STRIDES")
-
-
-FORMATS = (
-    no_times(
-        "litepred-accuracy",
-        "LitePred",
-        "accuracies of each platform",
-        _is_accuracy,
-        "It holds shares of predictions within 5 and 10 %, and no prediction or measurement: "
-        "other metrics cannot be computed from them.",
-        sample="Moonlit 348a402, README",
-    ),
-    no_times(
-        "litepred-configurations",
-        "LitePred",
-        "configurations of kernels",
-        _is_configurations,
-        "It holds shapes of kernels without latencies.",
-    ),
+_tool.knows(
+    "litepred-accuracy",
+    "accuracies of each platform",
+    ("platform", "accuracy_within_5pct", "accuracy_within_10pct"),
+    "It holds shares of predictions within 5 and 10 %, and no prediction or measurement: "
+    "other metrics cannot be computed from them.",
 )
+
+_tool.knows(
+    "litepred-configurations",
+    "configurations of kernels",
+    ("HW", "CIN", "COUT", "KERNEL_SIZE", "STRIDES"),
+    "It holds shapes of kernels without latencies.",
+    sample="",
+)
+
+FORMATS = _tool.formats

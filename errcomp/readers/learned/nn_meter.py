@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from os import PathLike
 from typing import Any
 
-from errcomp.readers.core.keys import has, other_keys
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, Gives, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, rows_of
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, has, other_keys, rows_of
 from errcomp.system.strict_json import number
-
-__all__ = ["FORMATS", "read"]
 
 _TABLE = ("model_name", "model_type", "predictor", "predictor_version", "latency")
 _PAIRS = ("model_group_file", "index", "predicted_ms", "real_ms")
@@ -23,10 +16,9 @@ _DEVICE = re.compile(r"\w*(?:cpu|gpu|vpu|npu|dsp)\w*_\w+", re.IGNORECASE)
 _RESULT = re.compile(
     r"\[Result\]\s*(\S+?)\[(\d+)\]:\s*predict:\s*([^,\s]+)\s*,\s*real:\s*([^,\s]+)"
 )
-_TOOL = "nn-Meter"
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read predictions of nn-Meter, and its data set of measured latencies.
 
     Parameters
@@ -63,46 +55,53 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _is_table(source: Source) -> bool:
-    return has(source.header, *_TABLE)
+_tool = ToolFormats("nn-Meter", reference="hardware")
 
 
-def _read_table(source: Source) -> Output:
+@_tool.reads(
+    "nn-meter-predictions",
+    "table of predictions",
+    "model: time (ms)",
+    _TABLE,
+    gives="predictions",
+    sample="nn-Meter cd8dab4, integration tests",
+)
+def _read_table(source: Source) -> Rows:
     sheet = source.sheet(_TABLE)
     keys = {"model": "model_name", "framework": "model_type", "device": "predictor"}
-    used = {*keys.values(), "latency"}
-    rows = rows_of(
-        sheet,
-        _TOOL,
-        "model",
-        [Value("time", "ms", predicted="latency")],
-        {**keys, **other_keys(sheet, used)},
-    )
-    return output(source.name, "nn-meter-predictions", rows)
+    keys |= other_keys(sheet, {*keys.values(), "latency"})
+    return Rows(rows_of(sheet, [Value("time", "ms", predicted="latency")], keys))
 
 
-def _is_pairs(source: Source) -> bool:
-    return has(source.header, *_PAIRS)
-
-
-def _read_pairs(source: Source) -> Output:
+@_tool.reads(
+    "nn-meter-pairs",
+    "table of predicted_ms and real_ms",
+    "model: time (ms)",
+    _PAIRS,
+    gives="both",
+    sample="nn-Meter cd8dab4, extracted from the notebook",
+)
+def _read_pairs(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(_PAIRS)
     both = Value("time", "ms", "predicted_ms", "real_ms")
     rest = other_keys(sheet, _PAIRS)
     keys = {"family": "model_group_file", "index": "index", **rest}
-    rows = rows_of(sheet, _TOOL, "model", [both], keys)
+    rows = rows_of(sheet, [both], keys)
     stem = pl.col("family").cast(pl.String).str.replace(r"\.jsonl$", "")
     place = pl.concat_str([stem, pl.lit("["), pl.col("index").cast(pl.String), pl.lit("]")])
-    return output(source.name, "nn-meter-pairs", rows.with_columns(model=place).drop("index"))
+    return Rows(rows.with_columns(model=place).drop("index"))
 
 
-def _is_results(source: Source) -> bool:
-    return any(_RESULT.search(line) for line in source.head_lines)
-
-
-def _read_results(source: Source) -> Output:
+@_tool.reads(
+    "nn-meter-results",
+    "lines of [Result]",
+    "model: time (ms)",
+    lambda source: any(_RESULT.search(line) for line in source.head_lines),
+    gives="both",
+)
+def _read_results(source: Source) -> Rows:
     rows = []
     for line, text in enumerate(source.lines(), start=1):
         if match := _RESULT.search(text):
@@ -117,17 +116,13 @@ def _read_results(source: Source) -> Output:
                 ) from None
             rows.append(
                 {
-                    "tool": _TOOL,
-                    "level": "model",
-                    "quantity": "time",
-                    "unit": "ms",
                     "predicted": predicted,
                     "measured": real,
                     "model": f"{family.removesuffix('.jsonl')}[{index}]",
                     "family": family,
                 }
             )
-    return output(source.name, "nn-meter-results", rows)
+    return Rows(rows)
 
 
 def _is_data_set(source: Source) -> bool:
@@ -135,7 +130,14 @@ def _is_data_set(source: Source) -> bool:
     return has(names, "id", "graph") and any(_DEVICE.fullmatch(name) for name in names)
 
 
-def _read_data_set(source: Source) -> Output:
+@_tool.reads(
+    "nn-meter-dataset",
+    "data set of measured latencies (<family>.jsonl)",
+    "model: time (ms)",
+    _is_data_set,
+    gives="measurements",
+)
+def _read_data_set(source: Source) -> Rows:
     import msgspec
 
     # Graphs are nearly all of the file: they are not decoded.
@@ -159,15 +161,12 @@ def _read_data_set(source: Source) -> Output:
             ) from None
         model = f"line {line}" if name is None else str(name)
         rows += [_measured(model, device, value) for device, value in values.items()]
-    return output(source.name, "nn-meter-dataset", rows)
+    return Rows(rows)
 
 
 def _measured(model: str, device: str, value: Any) -> dict[str, Any]:
     row = {
         "tool": "nn-Meter data set",
-        "level": "model",
-        "quantity": "time",
-        "unit": "ms",
         "model": model,
         "device": device,
         "measured": None,
@@ -180,53 +179,4 @@ def _measured(model: str, device: str, value: Any) -> dict[str, Any]:
         return {**row, "status": f"failed: {said}"}
 
 
-def _format(
-    name: str,
-    files: str,
-    gives: Gives,
-    sample: str,
-    recognise: Callable[[Source], bool],
-    call: Callable[[Source], Output],
-) -> Format:
-    return Format(
-        name=name,
-        tool=_TOOL,
-        files=files,
-        levels=("model",),
-        quantities=("time",),
-        units=("ms",),
-        gives=gives,
-        reference="hardware",
-        sample=sample,
-        recognise=recognise,
-        read=call,
-    )
-
-
-FORMATS = (
-    _format(
-        "nn-meter-predictions",
-        "table of predictions",
-        "predictions",
-        "nn-Meter cd8dab4, integration tests",
-        _is_table,
-        _read_table,
-    ),
-    _format(
-        "nn-meter-pairs",
-        "table of predicted_ms and real_ms",
-        "both",
-        "nn-Meter cd8dab4, extracted from the notebook",
-        _is_pairs,
-        _read_pairs,
-    ),
-    _format("nn-meter-results", "lines of [Result]", "both", "", _is_results, _read_results),
-    _format(
-        "nn-meter-dataset",
-        "data set of measured latencies (<family>.jsonl)",
-        "measurements",
-        "",
-        _is_data_set,
-        _read_data_set,
-    ),
-)
+FORMATS = _tool.formats

@@ -5,16 +5,10 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
-from os import PathLike
 from typing import Any
 
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.system.strict_json import loads
-
-__all__ = ["FORMATS", "read"]
 
 _ERRORS = (
     "no error",
@@ -35,7 +29,7 @@ _AUTOTVM = ("input", "config", "result")
 _HASH = re.compile(r"-?\d{6,20}")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read tuning logs of TVM.
 
     Parameters
@@ -127,14 +121,26 @@ def _is_workloads(source: Source) -> bool:
     return two and all(isinstance(one, str) for one in record) and bool(_HASH.fullmatch(record[0]))
 
 
-def _read_autotvm(source: Source) -> Output:
+_tool = ToolFormats("MetaSchedule", gives="measurements", reference="hardware")
+
+
+@_tool.reads(
+    "tvm-autotvm-log",
+    "log of AutoTVM or of the graph tuner (JSON lines)",
+    "kernel: time (s)",
+    _is_autotvm,
+    tool="TVM",
+    sample="TLCBench 218ad10, TVM 0.8.dev0",
+    limits="The steps of a configuration are not read, only its index.",
+)
+def _read_autotvm(source: Source) -> Rows:
     rows = []
     for line, record in source.json_lines(comment="#"):
         try:
             rows.append(_autotvm(record))
         except (KeyError, IndexError, TypeError, ValueError):
             raise _bad(source, line, "AutoTVM") from None
-    return output(source.name, "tvm-autotvm-log", rows)
+    return Rows(rows)
 
 
 def _bad(source: Source, line: int, tuner: str) -> Exception:
@@ -169,7 +175,16 @@ def _autotvm(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_ansor(source: Source) -> Output:
+@_tool.reads(
+    "tvm-ansor-log",
+    "log of the auto-scheduler (JSON lines)",
+    "kernel: time (s)",
+    _is_ansor,
+    tool="Ansor",
+    sample="apache/tvm f334af5, v0.2 and v0.3",
+    limits="The steps of a schedule are a hash (config).",
+)
+def _read_ansor(source: Source) -> Rows:
     rows = []
     for line, record in source.json_lines(comment="#"):
         try:
@@ -177,10 +192,17 @@ def _read_ansor(source: Source) -> Output:
             rows.append({**_ansor(key, record["i"]), **_common("Ansor", str(target), record["r"])})
         except (KeyError, IndexError, TypeError, ValueError):
             raise _bad(source, line, "the auto-scheduler") from None
-    return output(source.name, "tvm-ansor-log", rows)
+    return Rows(rows)
 
 
-def _read_meta(source: Source) -> Output:
+@_tool.reads(
+    "tvm-meta-schedule-records",
+    "database_tuning_record.json",
+    "kernel: time (s)",
+    _is_meta,
+    limits="Workloads are numbers: their programs are in database_workload.json, encoded.",
+)
+def _read_meta(source: Source) -> Rows:
     rows = []
     for line, record in source.json_lines():
         try:
@@ -188,7 +210,7 @@ def _read_meta(source: Source) -> Output:
             rows.append({**_meta(workload, trace, args), **_times("MetaSchedule", target, times)})
         except (KeyError, IndexError, TypeError, ValueError):
             raise _bad(source, line, "the meta schedule") from None
-    return output(source.name, "tvm-meta-schedule-records", rows)
+    return Rows(rows)
 
 
 def _meta(workload: Any, trace: Any, args: Any) -> dict[str, Any]:
@@ -239,9 +261,6 @@ def _common(tool: str, target: str, result: list[Any]) -> dict[str, Any]:
     options = dict(_OPTION.findall(target))
     row: dict[str, Any] = {
         "tool": tool,
-        "level": "kernel",
-        "quantity": "time",
-        "unit": "s",
         "target": target,
         "device": options.get("model") or options.get("mcpu") or target.partition(" ")[0],
         "date": _date(stamp),
@@ -266,55 +285,12 @@ def _date(stamp: Any) -> str | None:
     return datetime.fromtimestamp(int(stamp), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-FORMATS = (
-    Format(
-        name="tvm-autotvm-log",
-        tool="TVM",
-        files="log of AutoTVM or of the graph tuner (JSON lines)",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("s",),
-        gives="measurements",
-        reference="hardware",
-        sample="TLCBench 218ad10, TVM 0.8.dev0",
-        recognise=_is_autotvm,
-        read=_read_autotvm,
-        limits="The steps of a configuration are not read, only its index.",
-    ),
-    Format(
-        name="tvm-ansor-log",
-        tool="Ansor",
-        files="log of the auto-scheduler (JSON lines)",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("s",),
-        gives="measurements",
-        reference="hardware",
-        sample="apache/tvm f334af5, v0.2 and v0.3",
-        recognise=_is_ansor,
-        read=_read_ansor,
-        limits="The steps of a schedule are a hash (config).",
-    ),
-    Format(
-        name="tvm-meta-schedule-records",
-        tool="MetaSchedule",
-        files="database_tuning_record.json",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("s",),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is_meta,
-        read=_read_meta,
-        limits="Workloads are numbers: their programs are in database_workload.json, encoded.",
-    ),
-    no_times(
-        "tvm-meta-schedule-workloads",
-        "MetaSchedule",
-        "database_workload.json",
-        _is_workloads,
-        "Holds the programs that were tuned, and no times.",
-        part_of="tvm-meta-schedule-records",
-    ),
+_tool.knows(
+    "tvm-meta-schedule-workloads",
+    "database_workload.json",
+    _is_workloads,
+    "Holds the programs that were tuned, and no times.",
+    part_of="tvm-meta-schedule-records",
 )
+
+FORMATS = _tool.formats

@@ -8,21 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from errcomp.errors import InputError
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import MISSING, sheet_of
-from errcomp.readers.profilers.locale import decimal_comma, with_point
+from errcomp.readers.core.values import decimal_comma, with_point
 from errcomp.results import Dropped
 from errcomp.system.strict_json import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from os import PathLike
-
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # The files of Nsight Compute: two kinds of CSV, and text for people.
@@ -105,101 +98,6 @@ def _kind(lines: Iterable[str]) -> Kind | None:
     return None
 
 
-def read_details(source: Source) -> Output:
-    """Read one line for each metric of each launch."""
-    lines, first_line, dropped = _table(source)
-    reader = csv.reader(lines, strict=True, skipinitialspace=True)
-    launches: dict[tuple[str, ...], _Launch] = {}
-    comma, before = False, 0
-    try:
-        header = next(reader)
-        place = {name: i for i, name in enumerate(header)}
-        needed = _NEEDED if "ID" in place else _SUMMED
-        missing = [name for name in needed if name not in place]
-        if missing:
-            raise source.error(f"missing column {missing[0]!r}. Export it again.", line=first_line)
-        keys = {name: place[name] for name in _KEYS if name in place}
-        metric, unit, value = (place[name] for name in needed[-3:])
-        # Rows end where they have no more to say.
-        shortest = max(*(place[name] for name in needed), *keys.values())
-        parts = [place[name] for name in ("Process ID", "ID") if name in place]
-        parts = parts if "ID" in place else list(keys.values())
-        before = reader.line_num
-        for row in reader:
-            line, before = first_line + before, reader.line_num
-            if not row or row == header:
-                continue
-            if len(row) <= shortest:
-                raise source.error(
-                    f"{len(row)} fields, expected at least {shortest + 1}. The file may be cut "
-                    "off: copy it again.",
-                    line=line,
-                )
-            comma = comma or decimal_comma((row[value],))
-            which = tuple(row[i] for i in parts)
-            if which not in launches:
-                launches[which] = _Launch({name: row[i] for name, i in keys.items()}, line)
-            if row[metric] in _METRICS:
-                launches[which].metrics.setdefault(row[metric], (row[unit], row[value]))
-    except csv.Error as error:
-        raise source.error(
-            f"a quote is not closed, or stands within a field ({error}). The file may be cut off: "
-            "copy it again.",
-            line=first_line + before,
-        ) from None
-    notes = _session_notes(source)
-    device = _session_device(source)
-    found = list(launches.values())
-    return _rows(source, "ncu-details", found, notes, dropped, device, comma=comma)
-
-
-def read_raw(source: Source) -> Output:
-    """Read one line for each launch; the line below the header has the units."""
-    lines, first_line, dropped = _table(source)
-    sheet = sheet_of(source.name, lines, first_line=first_line, needed=("ID", "Kernel Name"))
-    columns = [name for name in _KEYS if name in sheet.columns]
-    metrics = [name for name in (*_DURATION, *_CYCLES, *_CLOCK) if name in sheet.columns]
-    ids = sheet.texts("ID")
-    texts = {name: sheet.texts(name) for name in (*columns, *metrics)}
-    devices = sheet.texts(_DEVICE) if _DEVICE in sheet.columns else None
-    units: dict[str, str] = {}
-    launches = []
-    for i, number_of in enumerate(ids):
-        if not number_of:
-            units = {name: texts[name][i] for name in metrics}
-            continue
-        launch = _Launch({name: texts[name][i] for name in columns}, int(sheet.lines[i]))
-        launch.metrics = {name: (units.get(name, ""), texts[name][i]) for name in metrics}
-        if devices is not None:
-            launch.keys["device"] = devices[i]
-        launches.append(launch)
-    every = (text for name in sheet.columns if "__" in name for text in set(sheet.texts(name)))
-    return _rows(source, "ncu-raw", launches, [], dropped, None, comma=decimal_comma(every))
-
-
-def read_text(source: Source) -> Output:
-    """Read the report for people: a line that names a launch, and tables of metrics below."""
-    launches: list[_Launch] = []
-    process, before = "", ""
-    for at, line in enumerate(source.lines(), start=1):
-        if match := _PROCESS.match(line):
-            process = match[1]
-        elif match := _LAUNCH.match(line):
-            # A long name may stand on a line of its own.
-            name = match["name"] or before.strip()
-            keys = {"ID": str(len(launches)), "Kernel Name": name, "Process ID": process}
-            keys |= {"Stream": match["stream"] or "", "Device": match["device"] or ""}
-            keys |= {"CC": match["cc"] or "", "Invocations": match["count"] or ""}
-            keys |= {"Grid Size": match["grid"] or "", "Block Size": match["block"] or ""}
-            launches.append(_Launch(keys, at))
-        elif launches and (match := _LINE.match(line)):
-            launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
-        if line.strip():
-            before = line
-    comma = decimal_comma(text for one in launches for _, text in one.metrics.values())
-    return _rows(source, "ncu-text", launches, [], [], None, comma=comma)
-
-
 #: Columns of the CSV files, and the names they get here.
 _KEYS = {
     "ID": "launch",
@@ -261,14 +159,13 @@ def _session_notes(source: Source) -> list[str]:
 
 def _rows(
     source: Source,
-    name: str,
     launches: Sequence[_Launch],
     notes: Sequence[str],
     dropped: Sequence[Dropped],
     device: str | None,
     *,
     comma: bool,
-) -> Output:
+) -> Rows:
     if not launches:
         raise source.error("it names no kernel. The profile may have failed: see its first lines.")
     rows = []
@@ -283,14 +180,13 @@ def _rows(
             keys[shape] = "x".join(re.findall(r"\d+", keys.get(shape) or "")) or None
         if device is not None:
             keys["device"] = device
-        rows.append({"tool": "Nsight Compute", "level": "kernel", "quantity": "time", **keys})
-        rows[-1] |= _time(source, launch, comma=comma)
+        rows.append(keys | _time(source, launch, comma=comma))
     if all(row.get("status") for row in rows):
         raise source.error(
             "neither durations nor cycles were collected. Profile with --section SpeedOfLight or "
             "--metrics gpu__time_duration.sum."
         )
-    return output(source.name, name, rows, dropped=dropped, notes=[_NOTE, *notes])
+    return Rows(rows, dropped=dropped, notes=[_NOTE, *notes])
 
 
 def _time(source: Source, launch: _Launch, *, comma: bool) -> dict[str, Any]:
@@ -333,7 +229,7 @@ def _metric(
     return None
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read profiles of Nsight Compute (ncu).
 
     Parameters
@@ -383,40 +279,129 @@ def _recognise_session(source: Source) -> bool:
     )
 
 
-#: What it is, the kind of file, the version of the sample, and what reads it.
-_PROFILES: tuple[tuple[str, Kind, str, Callable[[Source], Output]], ...] = (
-    ("ncu --csv (page details), also with --metrics", "details", "2025.2", read_details),
-    ("ncu --page raw --csv", "raw", "2025.2", read_raw),
-    ("report that ncu prints", "text", "", read_text),
+def _is(kind: Kind) -> Callable[[Source], bool]:
+    return lambda source: kind_of(source) == kind
+
+
+_HELD = "kernel: time (ns, us, ms, s, cycles)"
+_tool = ToolFormats(
+    "Nsight Compute",
+    gives="measurements",
+    reference="hardware",
+    sample="2025.2",
+    limits="Metrics other than the duration, the cycles and the clock are left out.",
 )
 
 
-def _profile(files: str, kind: Kind, sample: str, call: Callable[[Source], Output]) -> Format:
-    return Format(
-        name=f"ncu-{kind}",
-        tool="Nsight Compute",
-        files=files,
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ns", "us", "ms", "s", "cycles"),
-        gives="measurements",
-        reference="hardware",
-        sample=sample,
-        recognise=lambda source: kind_of(source) == kind,
-        read=call,
-        limits="Metrics other than the duration, the cycles and the clock are left out.",
-    )
-
-
-FORMATS = (
-    *(_profile(*one) for one in _PROFILES),
-    no_times(
-        "ncu-session",
-        "Nsight Compute",
-        "ncu --page session --csv",
-        _recognise_session,
-        "It says on what device and with what options the profile was taken.",
-        sample="2025.2",
-        part_of="ncu-details",
-    ),
+@_tool.reads(
+    "ncu-details",
+    "ncu --csv (page details), also with --metrics",
+    _HELD,
+    _is("details"),
 )
+def read_details(source: Source) -> Rows:
+    """Read one line for each metric of each launch."""
+    lines, first_line, dropped = _table(source)
+    reader = csv.reader(lines, strict=True, skipinitialspace=True)
+    launches: dict[tuple[str, ...], _Launch] = {}
+    comma, before = False, 0
+    try:
+        header = next(reader)
+        place = {name: i for i, name in enumerate(header)}
+        needed = _NEEDED if "ID" in place else _SUMMED
+        missing = [name for name in needed if name not in place]
+        if missing:
+            raise source.error(f"missing column {missing[0]!r}. Export it again.", line=first_line)
+        keys = {name: place[name] for name in _KEYS if name in place}
+        metric, unit, value = (place[name] for name in needed[-3:])
+        # Rows end where they have no more to say.
+        shortest = max(*(place[name] for name in needed), *keys.values())
+        parts = [place[name] for name in ("Process ID", "ID") if name in place]
+        parts = parts if "ID" in place else list(keys.values())
+        before = reader.line_num
+        for row in reader:
+            line, before = first_line + before, reader.line_num
+            if not row or row == header:
+                continue
+            if len(row) <= shortest:
+                raise source.error(
+                    f"{len(row)} fields, expected at least {shortest + 1}. The file may be cut "
+                    "off: copy it again.",
+                    line=line,
+                )
+            comma = comma or decimal_comma((row[value],))
+            which = tuple(row[i] for i in parts)
+            if which not in launches:
+                launches[which] = _Launch({name: row[i] for name, i in keys.items()}, line)
+            if row[metric] in _METRICS:
+                launches[which].metrics.setdefault(row[metric], (row[unit], row[value]))
+    except csv.Error as error:
+        raise source.error(
+            f"a quote is not closed, or stands within a field ({error}). The file may be cut off: "
+            "copy it again.",
+            line=first_line + before,
+        ) from None
+    notes = _session_notes(source)
+    device = _session_device(source)
+    found = list(launches.values())
+    return _rows(source, found, notes, dropped, device, comma=comma)
+
+
+@_tool.reads("ncu-raw", "ncu --page raw --csv", _HELD, _is("raw"))
+def read_raw(source: Source) -> Rows:
+    """Read one line for each launch; the line below the header has the units."""
+    lines, first_line, dropped = _table(source)
+    sheet = sheet_of(source.name, lines, first_line=first_line, needed=("ID", "Kernel Name"))
+    columns = [name for name in _KEYS if name in sheet.columns]
+    metrics = [name for name in (*_DURATION, *_CYCLES, *_CLOCK) if name in sheet.columns]
+    ids = sheet.texts("ID")
+    texts = {name: sheet.texts(name) for name in (*columns, *metrics)}
+    devices = sheet.texts(_DEVICE) if _DEVICE in sheet.columns else None
+    units: dict[str, str] = {}
+    launches = []
+    for i, number_of in enumerate(ids):
+        if not number_of:
+            units = {name: texts[name][i] for name in metrics}
+            continue
+        launch = _Launch({name: texts[name][i] for name in columns}, int(sheet.lines[i]))
+        launch.metrics = {name: (units.get(name, ""), texts[name][i]) for name in metrics}
+        if devices is not None:
+            launch.keys["device"] = devices[i]
+        launches.append(launch)
+    every = (text for name in sheet.columns if "__" in name for text in set(sheet.texts(name)))
+    return _rows(source, launches, [], dropped, None, comma=decimal_comma(every))
+
+
+@_tool.reads("ncu-text", "report that ncu prints", _HELD, _is("text"), sample="")
+def read_text(source: Source) -> Rows:
+    """Read the report for people: a line that names a launch, and tables of metrics below."""
+    launches: list[_Launch] = []
+    process, before = "", ""
+    for at, line in enumerate(source.lines(), start=1):
+        if match := _PROCESS.match(line):
+            process = match[1]
+        elif match := _LAUNCH.match(line):
+            # A long name may stand on a line of its own.
+            name = match["name"] or before.strip()
+            keys = {"ID": str(len(launches)), "Kernel Name": name, "Process ID": process}
+            keys |= {"Stream": match["stream"] or "", "Device": match["device"] or ""}
+            keys |= {"CC": match["cc"] or "", "Invocations": match["count"] or ""}
+            keys |= {"Grid Size": match["grid"] or "", "Block Size": match["block"] or ""}
+            launches.append(_Launch(keys, at))
+        elif launches and (match := _LINE.match(line)):
+            launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
+        if line.strip():
+            before = line
+    comma = decimal_comma(text for one in launches for _, text in one.metrics.values())
+    return _rows(source, launches, [], [], None, comma=comma)
+
+
+_tool.knows(
+    "ncu-session",
+    "ncu --page session --csv",
+    _recognise_session,
+    "It says on what device and with what options the profile was taken.",
+    part_of="ncu-details",
+)
+
+FORMATS = _tool.formats

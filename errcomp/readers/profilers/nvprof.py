@@ -9,21 +9,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from errcomp.errors import InputError
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import MISSING
-from errcomp.results import Dropped
-from errcomp.system.strict_json import number
+from errcomp.readers.core.values import number_at
 from errcomp.tables.units import factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from os import PathLike
-
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # The tables of nvprof: a trace or a summary, as CSV or as text in columns.
@@ -83,21 +75,11 @@ def kind_of(source: Source) -> Kind | None:
     return next((kind for kind in order if kind in kinds), None)
 
 
-def read_trace(source: Source) -> Output:
-    """Read one line for each kernel, copy and set of memory."""
-    return _read(source, "trace", _traced)
-
-
-def read_summary(source: Source) -> Output:
-    """Read one line for each name, with the mean of its calls."""
-    return _read(source, "summary", _summed)
-
-
 def _read(
     source: Source,
     kind: Kind,
     read: Callable[[Source, Sequence[str], _Table], Iterator[dict[str, Any] | None]],
-) -> Output:
+) -> Rows:
     lines = source.lines()
     tables = [one for one in _tables(lines) if one.kind == kind]
     rows: list[dict[str, Any]] = []
@@ -109,14 +91,12 @@ def _read(
                 continue
             name = row["kernel"]
             moved = next((one for one in ("memcpy", "memset") if f"CUDA {one}" in name), name)
-            row |= {"tool": "nvprof", "level": "kernel", "quantity": "time", "kernel_class": moved}
-            rows.append(row | {"process": table.process})
-    dropped = [Dropped(_HOST, host)] if host else []
+            rows.append(row | {"kernel_class": moved, "process": table.process})
     if not rows:
         raise source.error(
             f"no kernel in it ({host} {_HOST}). The program may have run none on the GPU."
         )
-    return output(source.name, f"nvprof-{kind}", rows, dropped=dropped)
+    return Rows(rows, dropped={_HOST: host})
 
 
 def _tables(lines: Sequence[str]) -> Iterator[_Table]:
@@ -321,14 +301,11 @@ def _in(units: dict[str, str], value: float, column: str, wanted: str) -> float:
 
 
 def _number(source: Source, text: str, line: int, column: str) -> float:
-    try:
-        return float("nan") if text.lower() in MISSING else number(text)
-    except ValueError:
-        raise source.error(
-            f"{column} must be a number, got {text[:40]!r}. The file may be damaged: copy it "
-            "again.",
-            line=line,
-        ) from None
+    return (
+        float("nan")
+        if text.lower() in MISSING
+        else number_at(source, column, text, line, missing=False)
+    )
 
 
 def _cell(source: Source, text: str, line: int, column: str) -> float:
@@ -356,7 +333,7 @@ def _shape(axes: Sequence[str]) -> str | None:
     return "x".join(axes) if all(axes) and axes else None
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read profiles of nvprof, the profiler of CUDA before Nsight.
 
     Parameters
@@ -398,41 +375,43 @@ def _is(kind: Kind) -> Callable[[Source], bool]:
 
 _UNITS = ("ns", "us", "ms", "s", "min")
 
-FORMATS = (
-    Format(
-        name="nvprof-trace",
-        tool="nvprof",
-        files="nvprof --print-gpu-trace, also --csv",
-        levels=("kernel",),
-        quantities=("time",),
-        units=_UNITS,
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is("trace"),
-        read=read_trace,
-        limits="Calls of the host in the same table are left out.",
-    ),
-    Format(
-        name="nvprof-summary",
-        tool="nvprof",
-        files="summary that nvprof prints, also --csv",
-        levels=("kernel",),
-        quantities=("time",),
-        units=_UNITS,
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is("summary"),
-        read=read_summary,
-        limits="Calls of the host are left out.",
-    ),
-    no_times(
-        "nvprof-host",
-        "nvprof",
-        "nvprof --print-api-trace, --print-api-summary, --metrics or --events",
-        _is("host"),
-        "It holds calls on the host or counters, no times of kernels. Give the summary, or the "
-        "trace of --print-gpu-trace.",
-    ),
+_tool = ToolFormats("nvprof", gives="measurements", reference="hardware")
+
+
+@_tool.reads(
+    "nvprof-trace",
+    "nvprof --print-gpu-trace, also --csv",
+    "kernel",
+    _is("trace"),
+    quantities=("time",),
+    units=_UNITS,
+    limits="Calls of the host in the same table are left out.",
 )
+def read_trace(source: Source) -> Rows:
+    """Read one line for each kernel, copy and set of memory."""
+    return _read(source, "trace", _traced)
+
+
+@_tool.reads(
+    "nvprof-summary",
+    "summary that nvprof prints, also --csv",
+    "kernel",
+    _is("summary"),
+    quantities=("time",),
+    units=_UNITS,
+    limits="Calls of the host are left out.",
+)
+def read_summary(source: Source) -> Rows:
+    """Read one line for each name, with the mean of its calls."""
+    return _read(source, "summary", _summed)
+
+
+_tool.knows(
+    "nvprof-host",
+    "nvprof --print-api-trace, --print-api-summary, --metrics or --events",
+    _is("host"),
+    "It holds calls on the host or counters, no times of kernels. Give the summary, or the "
+    "trace of --print-gpu-trace.",
+)
+
+FORMATS = _tool.formats

@@ -10,21 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.profilers.spans import around, outermost
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from os import PathLike
 
     import polars as pl
     from numpy.typing import NDArray
-
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # Events of ONNX Runtime: which of them are nodes, and which run each belongs to.
@@ -83,27 +77,6 @@ class _Traced(msgspec.Struct):
     events: list[_Event] = msgspec.field(name="traceEvents")
 
 
-def read_profile(source: Source) -> Output:
-    """Read a profile: a list of events."""
-    notes = []
-    text = source.text.strip()
-    try:
-        events = _decoded(source, text)
-    except msgspec.DecodeError as error:
-        # A session that did not end leaves a list without its end.
-        ends = [match.start() + 1 for match in _CUT.finditer(text)]
-        if not ends or text.endswith("]"):
-            raise _broken(source, error) from None
-        try:
-            events = _decoded(source, text[: ends[-1]] + "]")
-        except msgspec.DecodeError as earlier:
-            raise _broken(source, earlier) from None
-        notes.append(
-            f"The file is cut off after {len(events)} events: the session may not have ended."
-        )
-    return _output(source, "onnxruntime-profile", events, notes)
-
-
 def _decoded(source: Source, text: str) -> list[_Event]:
     try:
         if text.startswith("{"):
@@ -121,32 +94,7 @@ def _broken(source: Source, error: Exception) -> Exception:
     return source.error(f"not valid JSON ({error}). It may be cut off: copy it again.")
 
 
-def read_table(source: Source) -> Output:
-    """Read the events of a profile as a table."""
-    sheet = source.sheet(("run", "cat", "name", "op_name", "provider", "ts_us", "dur_us"))
-    texts = {name: sheet.texts(name) for name in ("run", "cat", "name", "op_name", "provider")}
-    start, duration = sheet.numbers("ts_us"), sheet.numbers("dur_us")
-    events = []
-    for i, run in enumerate(texts["run"]):
-        args = _Args(
-            *(msgspec.Raw(msgspec.json.encode(texts[key][i])) for key in ("op_name", "provider"))
-        )
-        times = [None if math.isnan(value[i]) else float(value[i]) for value in (start, duration)]
-        number = int(run) if run.isascii() and run.isdecimal() and len(run) < 10 else None
-        events.append(
-            _Event(
-                cat=texts["cat"][i],
-                name=texts["name"][i],
-                ts=times[0],
-                dur=times[1],
-                args=args,
-                run=number,
-            )
-        )
-    return _output(source, "onnxruntime-table", events, [])
-
-
-def _output(source: Source, name: str, events: Sequence[_Event], notes: list[str]) -> Output:
+def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
     left_out: Counter[str] = Counter()
     kept: list[_Event] = []
     for event in events:
@@ -177,7 +125,7 @@ def _output(source: Source, name: str, events: Sequence[_Event], notes: list[str
         )
     dropped = [Dropped(reason, n) for reason, n in left_out.items() if n]
     columns = _columns([kept[i] for i in chosen], [runs[i] for i in chosen], known=bool(some))
-    return output(source.name, name, columns, dropped=dropped, notes=notes)
+    return Rows(columns, dropped=dropped, notes=notes)
 
 
 def _left_out(event: _Event) -> str:
@@ -256,10 +204,7 @@ def _columns(
         for name, text in zip(_TEXTS, _row(event, number, known=known), strict=True):
             texts[name].append(None if text is None else same.setdefault(text, text))
     found = {name: pl.Series(values, dtype=pl.String) for name, values in texts.items()}
-    size = len(events)
     return {
-        "tool": pl.repeat("ONNX Runtime", size, eager=True),
-        "unit": pl.repeat("us", size, eager=True),
         "measured": pl.Series([event.dur for event in events], dtype=pl.Float64),
         "start": pl.Series([event.ts for event in events], dtype=pl.Float64),
         "repeat": pl.Series(numbers, dtype=pl.Int64),
@@ -305,7 +250,7 @@ def _text(value: msgspec.Raw) -> str | None:
     return text
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read profiles of ONNX Runtime (``SessionOptions.enable_profiling``).
 
     Parameters
@@ -364,37 +309,72 @@ def _is_profile(source: Source) -> bool:
     )
 
 
-def _is_table(source: Source) -> bool:
-    return set(source.header) >= _COLUMNS
-
-
-FORMATS = (
-    Format(
-        name="onnxruntime-profile",
-        tool="ONNX Runtime",
-        files="onnxruntime_profile_*.json",
-        levels=("kernel", "model", "system"),
-        quantities=("time", "device time", "loading time", "initialisation time"),
-        units=("us",),
-        gives="measurements",
-        reference="hardware",
-        sample="0.4, 1.15, 1.31 (CPU); 2026 (DirectML)",
-        recognise=_is_profile,
-        read=read_profile,
-        limits="Nodes that contain others (If, Loop, Scan) are left out where their nodes are "
-        "there.",
-    ),
-    Format(
-        name="onnxruntime-table",
-        tool="ONNX Runtime",
-        files="table of the events of a profile (CSV)",
-        levels=("kernel", "model", "system"),
-        quantities=("time", "loading time", "initialisation time"),
-        units=("us",),
-        gives="measurements",
-        reference="hardware",
-        sample="documentation of MQL5",
-        recognise=_is_table,
-        read=read_table,
-    ),
+_tool = ToolFormats(
+    "ONNX Runtime",
+    gives="measurements",
+    reference="hardware",
+    sample="0.4, 1.15, 1.31 (CPU); 2026 (DirectML)",
 )
+
+
+@_tool.reads(
+    "onnxruntime-profile",
+    "onnxruntime_profile_*.json",
+    "kernel, model, system: time, device time, loading time, initialisation time (us)",
+    _is_profile,
+    limits="Nodes that contain others (If, Loop, Scan) are left out where their nodes are there.",
+)
+def read_profile(source: Source) -> Rows:
+    """Read a profile: a list of events."""
+    notes = []
+    text = source.text.strip()
+    try:
+        events = _decoded(source, text)
+    except msgspec.DecodeError as error:
+        # A session that did not end leaves a list without its end.
+        ends = [match.start() + 1 for match in _CUT.finditer(text)]
+        if not ends or text.endswith("]"):
+            raise _broken(source, error) from None
+        try:
+            events = _decoded(source, text[: ends[-1]] + "]")
+        except msgspec.DecodeError as earlier:
+            raise _broken(source, earlier) from None
+        notes.append(
+            f"The file is cut off after {len(events)} events: the session may not have ended."
+        )
+    return _output(source, events, notes)
+
+
+@_tool.reads(
+    "onnxruntime-table",
+    "table of the events of a profile (CSV)",
+    "kernel, model, system: time, loading time, initialisation time (us)",
+    _COLUMNS,
+    sample="documentation of MQL5",
+)
+def read_table(source: Source) -> Rows:
+    """Read the events of a profile as a table."""
+    sheet = source.sheet(("run", "cat", "name", "op_name", "provider", "ts_us", "dur_us"))
+    texts = {name: sheet.texts(name) for name in ("run", "cat", "name", "op_name", "provider")}
+    start, duration = sheet.numbers("ts_us"), sheet.numbers("dur_us")
+    events = []
+    for i, run in enumerate(texts["run"]):
+        args = _Args(
+            *(msgspec.Raw(msgspec.json.encode(texts[key][i])) for key in ("op_name", "provider"))
+        )
+        times = [None if math.isnan(value[i]) else float(value[i]) for value in (start, duration)]
+        number = int(run) if run.isascii() and run.isdecimal() and len(run) < 10 else None
+        events.append(
+            _Event(
+                cat=texts["cat"][i],
+                name=texts["name"][i],
+                ts=times[0],
+                dur=times[1],
+                args=args,
+                run=number,
+            )
+        )
+    return _output(source, events, [])
+
+
+FORMATS = _tool.formats

@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["around", "containing", "outermost"]
-
 
 def outermost(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:
     """Say of each interval whether no other one contains it.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Sheet
-from errcomp.readers.core.source import Source
 from errcomp.readers.profilers.kineto.classes import class_of
 
 if TYPE_CHECKING:
@@ -20,9 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["FORMATS", "read"]
 
-_TOOL = "TraceLens"
 _RUN, _NO_OPERATOR = "trace", "without an operator"
 #: Per cent of the time of a run that its kernels may take, but for rounding.
 _TOO_MUCH = 100.5
@@ -74,7 +69,7 @@ _COLLECTIVE_KEYS = {
 }
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read tables of TraceLens reports (CSV), made from traces of PyTorch or JAX.
 
     Parameters
@@ -153,56 +148,10 @@ def _sheet(source: Source) -> Sheet:
 
 
 def _common(level: str, unit: str = "us", **more: Any) -> dict[str, Any]:
-    return {"tool": _TOOL, "level": level, "quantity": "time", "unit": unit, **more}
+    return {"level": level, "quantity": "time", "unit": unit, **more}
 
 
-def _timeline(source: Source) -> Output:
-    sheet = _sheet(source)
-    pids = sheet.texts("gpu_pid") if "gpu_pid" in sheet.columns else [""] * len(sheet)
-    rows = []
-    for kind, time, pid in zip(sheet.texts("type"), sheet.numbers("time ms"), pids, strict=True):
-        run = f"gpu {pid}" if pid else _RUN
-        row = _common("model", "ms", run=run, measured=float(time), gpu_pid=pid or None)
-        if kind != "total_time":
-            row |= {"level": "system", "quantity": _TIMELINE.get(kind, kind.replace("_", " "))}
-        rows.append(row)
-    return output(source.name, "tracelens-gpu-timeline", rows)
-
-
-def _kernel_summary(source: Source) -> Output:
-    sheet = _sheet(source)
-    name = "Kernel duration (µs)"
-    total, count = sheet.numbers(f"{name}_sum"), sheet.numbers(f"{name}_count")
-    mean, counts = _per_instance(total, count)
-    names = sheet.texts("Kernel name")
-    keys = {
-        "op_category": "Parent op category",
-        "op": "Parent cpu_op",
-        "stream": "Kernel stream",
-    }
-    percent = "Percent of total time (%)"
-    shares = np.nan_to_num(sheet.numbers(percent)) if percent in sheet.columns else np.zeros(1)
-    too_much = float(shares.sum()) > _TOO_MUCH
-    rows = []
-    for kernel, one, n, more in zip(names, mean, counts, _keys(sheet, keys), strict=True):
-        run = _NO_OPERATOR if too_much and not more.get("op") else _RUN
-        row = _common("kernel", run=run, kernel=kernel, kernel_class=class_of(kernel), **more)
-        rows.append(row | {"measured": one, "count": n})
-    notes = []
-    if shares.max() > 0:
-        largest = int(np.argmax(shares))
-        time = float(total[largest] / shares[largest] * 100)
-        rows.append(_common("model", run=_RUN, measured=time))
-        notes.append(f"the time of the run is worked out from {percent!r}.")
-    if too_much:
-        notes.append(
-            f"all kernels together take {shares.sum():.0f} % of the time of the run: those that no "
-            f"operator launched are put into a run of their own, {_NO_OPERATOR!r}."
-        )
-    return output(source.name, "tracelens-kernel-summary", rows, notes=notes)
-
-
-def _operators(source: Source) -> Output:
+def _operators(source: Source) -> Rows:
     """Read a table of operators, whichever of them it is."""
     sheet, kind = _sheet(source), _kind(source)
     if kind == "ops-summary":
@@ -227,10 +176,10 @@ def _operators(source: Source) -> Output:
             runs, sheet.texts("name"), mean, counts, _keys(sheet, there), strict=True
         )
     ]
-    return output(source.name, f"tracelens-{kind}", rows)
+    return Rows(rows)
 
 
-def _collectives(source: Source) -> Output:
+def _collectives(source: Source) -> Rows:
     sheet, kind = _sheet(source), _kind(source)
     synced = kind == "collectives-synced"
     quantities = {"time": ("comm_latency_mean" if synced else "dur_mean", "us")}
@@ -260,7 +209,7 @@ def _collectives(source: Source) -> Output:
         for i, more in enumerate(_keys(sheet, keys))
         for quantity, (_, unit) in quantities.items()
     ]
-    return output(source.name, f"tracelens-{kind}", rows)
+    return Rows(rows)
 
 
 def _per_instance(
@@ -291,99 +240,148 @@ def _snake(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-_AGAIN = "It lists work that other tables of the report list too."
-_OPERATORS = {
-    "ops-summary": "ops_summary, kernel_launchers_summary or xla_summary",
-    "ops-unique-args": "ops_unique_args",
-    "op-metrics": "unified_perf_summary, GEMM, CONV_fwd, SDPA_fwd, op_conv, …",
-    "ops": "ops or df_xla_perf",
-}
+def _is(kind: str) -> Callable[[Source], bool]:
+    return lambda source: _kind(source) == kind
 
 
-def _format(
-    kind: str,
-    files: str,
-    levels: tuple[str, ...],
-    read: Callable[[Source], Output] | None,
-    *,
-    quantities: tuple[str, ...] = ("time",),
-    units: tuple[str, ...] = ("us",),
-    sample: str = "reports on H100, MI300 (PyTorch) and MI300 (JAX)",
-    limits: str = _AGAIN,
-) -> Format:
-    return Format(
-        name=f"tracelens-{kind}",
-        tool=_TOOL,
-        files=f"{files} (CSV)",
-        levels=levels,
-        quantities=quantities if read else (),
-        units=units if read else (),
-        gives="measurements" if read else "neither",
-        reference="hardware",
-        sample=sample,
-        recognise=lambda source: _kind(source) == kind,
-        read=read,
-        limits=limits,
-    )
-
-
-FORMATS = (
-    _format(
-        "gpu-timeline",
-        "gpu_timeline or gpu_events_averages",
-        ("model", "system"),
-        _timeline,
-        quantities=(
-            "time",
-            "busy time",
-            "idle time",
-            "computation time",
-            "communication time",
-            "exposed communication",
-            "memcpy time",
-            "exposed memcpy",
-        ),
-        units=("ms",),
-        limits="Averages over GPUs look like the time line of one.",
-    ),
-    _format("kernel-summary", "kernel_summary", ("kernel", "model"), _kernel_summary),
-    _format("ops-summary", _OPERATORS["ops-summary"], ("kernel",), _operators),
-    _format("ops-unique-args", _OPERATORS["ops-unique-args"], ("kernel",), _operators, sample=""),
-    _format("op-metrics", _OPERATORS["op-metrics"], ("kernel",), _operators),
-    _format("ops", _OPERATORS["ops"], ("kernel",), _operators),
-    _format("diff", "diff_stats", ("kernel",), _operators, sample=""),
-    _format(
-        "collectives",
-        "coll_analysis",
-        ("collective",),
-        _collectives,
-        sample="report of one rank of 8",
-        limits="Times of one rank contain its waiting for the others.",
-    ),
-    _format(
-        "collectives-synced",
-        "nccl_summary_implicit_sync",
-        ("collective",),
-        _collectives,
-        quantities=("time", "algorithm bandwidth", "bus bandwidth"),
-        units=("us", "GB/s"),
-        sample="",
-        limits="",
-    ),
-    _format(
-        "categories",
-        "ops_summary_by_category",
-        (),
-        None,
-        sample="",
-        limits="It holds totals of categories, not times of operators. Give ops_summary.",
-    ),
-    _format(
-        "short-kernels",
-        "short_kernels_summary",
-        (),
-        None,
-        sample="",
-        limits="It holds only the shortest kernels. Give kernel_summary.",
-    ),
+_tool = ToolFormats(
+    "TraceLens",
+    gives="measurements",
+    reference="hardware",
+    sample="reports on H100, MI300 (PyTorch) and MI300 (JAX)",
+    limits="It lists work that other tables of the report list too.",
 )
+
+
+@_tool.reads(
+    "tracelens-gpu-timeline",
+    "gpu_timeline or gpu_events_averages (CSV)",
+    "model, system: time, busy time, idle time, computation time, communication time, "
+    "exposed communication, memcpy time, exposed memcpy (ms)",
+    _is("gpu-timeline"),
+    limits="Averages over GPUs look like the time line of one.",
+)
+def _timeline(source: Source) -> Rows:
+    sheet = _sheet(source)
+    pids = sheet.texts("gpu_pid") if "gpu_pid" in sheet.columns else [""] * len(sheet)
+    rows = []
+    for kind, time, pid in zip(sheet.texts("type"), sheet.numbers("time ms"), pids, strict=True):
+        run = f"gpu {pid}" if pid else _RUN
+        row = _common("model", "ms", run=run, measured=float(time), gpu_pid=pid or None)
+        if kind != "total_time":
+            row |= {"level": "system", "quantity": _TIMELINE.get(kind, kind.replace("_", " "))}
+        rows.append(row)
+    return Rows(rows)
+
+
+@_tool.reads(
+    "tracelens-kernel-summary",
+    "kernel_summary (CSV)",
+    "kernel, model: time (us)",
+    _is("kernel-summary"),
+)
+def _kernel_summary(source: Source) -> Rows:
+    sheet = _sheet(source)
+    name = "Kernel duration (µs)"
+    total, count = sheet.numbers(f"{name}_sum"), sheet.numbers(f"{name}_count")
+    mean, counts = _per_instance(total, count)
+    names = sheet.texts("Kernel name")
+    keys = {
+        "op_category": "Parent op category",
+        "op": "Parent cpu_op",
+        "stream": "Kernel stream",
+    }
+    percent = "Percent of total time (%)"
+    shares = np.nan_to_num(sheet.numbers(percent)) if percent in sheet.columns else np.zeros(1)
+    too_much = float(shares.sum()) > _TOO_MUCH
+    rows = []
+    for kernel, one, n, more in zip(names, mean, counts, _keys(sheet, keys), strict=True):
+        run = _NO_OPERATOR if too_much and not more.get("op") else _RUN
+        row = _common("kernel", run=run, kernel=kernel, kernel_class=class_of(kernel), **more)
+        rows.append(row | {"measured": one, "count": n})
+    notes = []
+    if shares.max() > 0:
+        largest = int(np.argmax(shares))
+        time = float(total[largest] / shares[largest] * 100)
+        rows.append(_common("model", run=_RUN, measured=time))
+        notes.append(f"the time of the run is worked out from {percent!r}.")
+    if too_much:
+        notes.append(
+            f"all kernels together take {shares.sum():.0f} % of the time of the run: those that no "
+            f"operator launched are put into a run of their own, {_NO_OPERATOR!r}."
+        )
+    return Rows(rows, notes=notes)
+
+
+_tool.reads(
+    "tracelens-ops-summary",
+    "ops_summary, kernel_launchers_summary or xla_summary (CSV)",
+    "kernel: time (us)",
+    _is("ops-summary"),
+)(_operators)
+
+_tool.reads(
+    "tracelens-ops-unique-args",
+    "ops_unique_args (CSV)",
+    "kernel: time (us)",
+    _is("ops-unique-args"),
+    sample="",
+)(_operators)
+
+_tool.reads(
+    "tracelens-op-metrics",
+    "unified_perf_summary, GEMM, CONV_fwd, SDPA_fwd, op_conv, … (CSV)",
+    "kernel: time (us)",
+    _is("op-metrics"),
+)(_operators)
+
+_tool.reads(
+    "tracelens-ops",
+    "ops or df_xla_perf (CSV)",
+    "kernel: time (us)",
+    _is("ops"),
+)(_operators)
+
+_tool.reads(
+    "tracelens-diff",
+    "diff_stats (CSV)",
+    "kernel: time (us)",
+    _is("diff"),
+    sample="",
+)(_operators)
+
+_tool.reads(
+    "tracelens-collectives",
+    "coll_analysis (CSV)",
+    "collective: time (us)",
+    _is("collectives"),
+    sample="report of one rank of 8",
+    limits="Times of one rank contain its waiting for the others.",
+)(_collectives)
+
+_tool.reads(
+    "tracelens-collectives-synced",
+    "nccl_summary_implicit_sync (CSV)",
+    "collective: time, algorithm bandwidth, bus bandwidth (us, GB/s)",
+    _is("collectives-synced"),
+    sample="",
+    limits="",
+)(_collectives)
+
+_tool.knows(
+    "tracelens-categories",
+    "ops_summary_by_category (CSV)",
+    _is("categories"),
+    "It holds totals of categories, not times of operators. Give ops_summary.",
+    sample="",
+)
+
+_tool.knows(
+    "tracelens-short-kernels",
+    "short_kernels_summary (CSV)",
+    _is("short-kernels"),
+    "It holds only the shortest kernels. Give kernel_summary.",
+    sample="",
+)
+
+FORMATS = _tool.formats

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING
 
 from errcomp.errors import describe_names
-from errcomp.readers.core.keys import has, other_keys
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, rows_of, with_repeats
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Sheet, Value, has, other_keys, rows_of, with_repeats
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from errcomp.readers.core.sheet import Sheet
-
-__all__ = ["FORMATS", "read"]
 
 _TOOL = "aiconfigurator"
 _MESSAGES = ("op_name", "num_gpus", "message_size")
@@ -43,7 +36,7 @@ _ESTIMATED = (
 _KEYS = {"batch_size": "batch", "bs": "batch", "model_path": "model", "backend_version": "version"}
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read tables of aiconfigurator.
 
     Parameters
@@ -106,10 +99,6 @@ def _has_messages(names: Collection[str]) -> bool:
     return has(names, *_MESSAGES) and typed and bool(_latency(names))
 
 
-def _is_messages(source: Source) -> bool:
-    return _has_messages(_names(source))
-
-
 def _is_performance(source: Source) -> bool:
     names = _names(source)
     return (
@@ -137,29 +126,39 @@ def _sheet(source: Source, needed: Sequence[str]) -> Sheet:
     return Sheet(source.name, text, np.arange(1, len(text) + 1))
 
 
-def _read_performance(source: Source) -> Output:
+_tool = ToolFormats(
+    _TOOL,
+    gives="measurements",
+    reference="hardware",
+    sample="aiconfigurator 095f58a, 90 shapes of gemm_perf",
+)
+
+
+@_tool.reads(
+    "aiconfigurator-performance",
+    "<operation>_perf (Parquet, or CSV in .txt)",
+    "kernel: time, power (ms, W)",
+    _is_performance,
+)
+def _read_performance(source: Source) -> Rows:
     import polars as pl
 
     sheet = _sheet(source, ["framework", "version", "kernel_source"])
     latency = _latency(sheet.columns) or "latency"
     keys = {"stack_kernel_source": "kernel_source"}
-    keys |= _renamed(sheet, {latency, "kernel_source", *_powers(sheet)})
-    rows = rows_of(sheet, f"{_TOOL} collector", "kernel", _measures(sheet, latency), keys)
+    keys |= _renamed(sheet, {latency, "kernel_source", "power"})
+    rows = rows_of(sheet, _measures(sheet, latency), keys, tool=f"{_TOOL} collector")
     if "op_name" in rows.columns:
         rows = rows.rename({"op_name": "kernel"})
     else:
         kind = next((name for name in sheet.columns if name.endswith("_dtype")), "")
         rows = rows.with_columns(kernel=pl.lit(kind.removesuffix("_dtype") or None))
-    return output(source.name, "aiconfigurator-performance", with_repeats(rows))
-
-
-def _powers(sheet: Sheet) -> list[str]:
-    return [name for name in ("power",) if name in sheet.columns]
+    return Rows(with_repeats(rows))
 
 
 def _measures(sheet: Sheet, latency: str) -> list[Value]:
     found = [Value("time", "ms", measured=latency)]
-    return found + [Value("power", "W", measured=name) for name in _powers(sheet)]
+    return [*found, Value("power", "W", measured="power")] if "power" in sheet.columns else found
 
 
 def _renamed(sheet: Sheet, used: set[str]) -> dict[str, str]:
@@ -167,7 +166,14 @@ def _renamed(sheet: Sheet, used: set[str]) -> dict[str, str]:
     return {_KEYS.get(key, key): column for key, column in other_keys(sheet, used).items()}
 
 
-def _read_messages(source: Source) -> Output:
+@_tool.reads(
+    "aiconfigurator-messages",
+    "nccl_perf, custom_allreduce_perf (Parquet, or CSV in .txt)",
+    "collective: time, power (ms, W)",
+    lambda source: _has_messages(_names(source)),
+    sample="aiconfigurator 095f58a, nccl_perf by version",
+)
+def _read_messages(source: Source) -> Rows:
     import polars as pl
 
     sheet = _sheet(source, _MESSAGES)
@@ -184,13 +190,13 @@ def _read_messages(source: Source) -> Output:
         names["version"] = stated
     if "kernel_source" in sheet.columns:
         names["stack_kernel_source"] = "kernel_source"
-    used = {*names.values(), latency, "version_column", *_powers(sheet)}
+    used = {*names.values(), latency, "version_column", "power"}
     keys = names | {
         key: column for key, column in _renamed(sheet, used).items() if key not in names
     }
     if doubtful := stated in sheet.columns and "version_column" in sheet.columns:
         keys["provenance"] = "version_column"
-    rows = rows_of(sheet, f"{_TOOL} collector", "collective", _measures(sheet, latency), keys)
+    rows = rows_of(sheet, _measures(sheet, latency), keys, tool=f"{_TOOL} collector")
     width = pl.col("dtype").replace_strict(_SIZES, default=None, return_dtype=pl.Int64)
     elements = pl.col("elements").cast(pl.Int64, strict=False)
     rows = rows.with_columns(size_bytes=elements * width)
@@ -198,7 +204,7 @@ def _read_messages(source: Source) -> Output:
     if doubtful:
         rows, note = _doubtful(rows)
         notes += note
-    return output(source.name, "aiconfigurator-messages", with_repeats(rows), notes=notes)
+    return Rows(with_repeats(rows), notes=notes)
 
 
 def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -220,11 +226,15 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     ]
 
 
-def _is_serving(source: Source) -> bool:
-    return has(source.header, *_SERVING)
-
-
-def _read_serving(source: Source) -> Output:
+@_tool.reads(
+    "aiconfigurator-serving",
+    "silicon_refs.csv",
+    "request: ttft, tpot (ms)",
+    _SERVING,
+    sample="aiconfigurator 095f58a",
+    limits="The rows have no id: what identifies them is their configuration.",
+)
+def _read_serving(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(_SERVING)
@@ -237,7 +247,7 @@ def _read_serving(source: Source) -> Output:
     said = "silicon_data_source"
     if said in sheet.columns:
         keys["_source"] = said
-    rows = rows_of(sheet, "measured servings", "request", measures, keys)
+    rows = rows_of(sheet, measures, keys, tool="measured servings")
     if said in sheet.columns:
         text = pl.col("_source").cast(pl.String)
         rows = rows.with_columns(
@@ -249,81 +259,25 @@ def _read_serving(source: Source) -> Output:
         "Times are means over the requests of a serving run. A configuration may have settings "
         "that are not in the table: judge outliers before using them."
     ]
-    return output(source.name, "aiconfigurator-serving", with_repeats(rows), notes=notes)
+    return Rows(with_repeats(rows), notes=notes)
 
 
-def _is_estimate(source: Source) -> bool:
-    return has(source.header, *_ESTIMATE)
-
-
-def _read_estimate(source: Source) -> Output:
+@_tool.reads(
+    "aiconfigurator-estimates",
+    "best_config_topn.csv, pareto.csv",
+    "request: ttft, tpot, time, throughput, throughput per GPU, throughput per user, "
+    "request throughput (ms, tokens/s, requests/s)",
+    _ESTIMATE,
+    gives="predictions",
+    reference=None,
+    sample="",
+)
+def _read_estimate(source: Source) -> Rows:
     sheet = source.sheet(_ESTIMATE)
     measures = [one for one in _ESTIMATED if one.predicted in sheet.columns]
     used = {one.predicted for one in measures} | {"system", "seq/s/gpu"}
     keys = {**_renamed(sheet, used), **({"device": "system"} if "system" in sheet.columns else {})}
-    rows = rows_of(sheet, _TOOL, "request", measures, keys)
-    return output(source.name, "aiconfigurator-estimates", rows)
+    return Rows(rows_of(sheet, measures, keys))
 
 
-FORMATS = (
-    Format(
-        name="aiconfigurator-performance",
-        tool=_TOOL,
-        files="<operation>_perf (Parquet, or CSV in .txt)",
-        levels=("kernel",),
-        quantities=("time", "power"),
-        units=("ms", "W"),
-        gives="measurements",
-        reference="hardware",
-        sample="aiconfigurator 095f58a, 90 shapes of gemm_perf",
-        recognise=_is_performance,
-        read=_read_performance,
-    ),
-    Format(
-        name="aiconfigurator-messages",
-        tool=_TOOL,
-        files="nccl_perf, custom_allreduce_perf (Parquet, or CSV in .txt)",
-        levels=("collective",),
-        quantities=("time", "power"),
-        units=("ms", "W"),
-        gives="measurements",
-        reference="hardware",
-        sample="aiconfigurator 095f58a, nccl_perf by version",
-        recognise=_is_messages,
-        read=_read_messages,
-    ),
-    Format(
-        name="aiconfigurator-serving",
-        tool=_TOOL,
-        files="silicon_refs.csv",
-        levels=("request",),
-        quantities=("ttft", "tpot"),
-        units=("ms",),
-        gives="measurements",
-        reference="hardware",
-        sample="aiconfigurator 095f58a",
-        recognise=_is_serving,
-        read=_read_serving,
-        limits="The rows have no id: what identifies them is their configuration.",
-    ),
-    Format(
-        name="aiconfigurator-estimates",
-        tool=_TOOL,
-        files="best_config_topn.csv, pareto.csv",
-        levels=("request",),
-        quantities=(
-            "ttft",
-            "tpot",
-            "time",
-            "throughput",
-            "throughput per GPU",
-            "throughput per user",
-            "request throughput",
-        ),
-        units=("ms", "tokens/s", "requests/s"),
-        gives="predictions",
-        sample="",
-        recognise=_is_estimate,
-        read=_read_estimate,
-    ),
-)
+FORMATS = _tool.formats

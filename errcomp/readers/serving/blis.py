@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from errcomp.readers.core.keys import key, keys_of
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.values import number, number_at, text, whole
-from errcomp.readers.core.wide import Value, as_dropped, long, without
-from errcomp.readers.serving.blis_errors import is_signed, read_signed
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Sheet, Value, as_dropped, key, keys_of, long, without
+from errcomp.readers.core.values import dict_of, list_of, number, number_at, text, whole
 from errcomp.system.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from os import PathLike
-
-    from errcomp.readers.core.sheet import Sheet
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # Runs of BLIS: what it prints, the file of its metrics, and the tables of its own tests.
@@ -89,53 +79,6 @@ def is_tests(source: Source) -> bool:
     return "tests" in source.json_names and all(
         f'"{name}"'.encode() in source.head for name in _NAMES
     )
-
-
-def read_run(source: Source) -> Output:
-    """Read the statistics of a run and, where they are there, its requests."""
-    rows: list[dict[str, Any]] = []
-    notes: list[str] = []
-    unlike = repeated = 0
-    for run in _runs(source):
-        requests = run.get("requests")
-        requests = requests if isinstance(requests, list) else []
-        name = text(run.get("instance_id"))
-        for one in requests:
-            if not isinstance(one, dict):
-                raise source.error(f"a request must be an object, got {str(one)[:40]}.")
-            rows += _request(source, one, name)
-            unlike += sum(key in one for key in ("itl_ms", "scheduling_delay_ms"))
-        found = _statistics(source, run, {"instance": name})
-        if requests:
-            # They follow from the requests.
-            both = ("time", "ttft")
-            kept = [r for r in found if r["level"] == "system" or r["quantity"] not in both]
-            repeated += len(found) - len(kept)
-            found = kept
-        rows += found
-        notes += _run_unfinished(run, name)
-    if not rows:
-        raise source.error("no metrics follow the title: the run was stopped. Run it again.")
-    dropped = [
-        *as_dropped(_UNLIKE, unlike),
-        *as_dropped("statistic of requests that are in the file", repeated),
-    ]
-    return output(source.name, "blis-run", rows, dropped=dropped, notes=notes)
-
-
-def read_tests(source: Source) -> Output:
-    """Read the metrics of each test, with what was simulated as keys."""
-    content = source.json()
-    tests = content.get("tests") if isinstance(content, dict) else None
-    if not isinstance(tests, list):
-        raise source.error("tests is no list. The file may be another version.")
-    rows: list[dict[str, Any]] = []
-    for index, test in enumerate(tests):
-        metrics = test.get("metrics") if isinstance(test, dict) else None
-        if not isinstance(metrics, dict):
-            raise source.error(f"test {index + 1} has no metrics.")
-        rows += _statistics(source, metrics, {"run": str(index + 1), **_keys(test, _TEST)})
-    return output(source.name, "blis-tests", rows)
 
 
 def _runs(source: Source) -> Iterator[Mapping[str, Any]]:
@@ -228,7 +171,7 @@ def _statistics(
         none = nothing and column == "predicted"
         row["status"] = "no request completed" if none else None
         row[column] = None if none else found
-        rows.append({"tool": "BLIS", **keys, **row})
+        rows.append({**keys, **row})
     return rows
 
 
@@ -250,7 +193,6 @@ def _request(
         # BLIS writes zero for what did not happen.
         status = None if value else "not finished"
         yield {
-            "tool": "BLIS",
             "level": "request",
             "quantity": quantity,
             "unit": "ms",
@@ -270,6 +212,51 @@ def _run_unfinished(run: Mapping[str, Any], name: str | None) -> list[str]:
 
 
 _QUANTITY = {"e2e": "time", "ttft": "ttft", "itl": "itl", "tpot": "tpot"}
+
+
+# Files of BLIS that hold errors: signed ones as ratios, unsigned ones named and not read.
+
+RATIO_NOTE = (
+    "The file has relative errors, no values: every measurement is 1 and the prediction 1 + error. "
+    "Totals, and errors weighted by size (WAPE), mean nothing."
+)
+_SIGNED = re.compile(r"(e2e|ttft|itl|tpot)_(mean|median|p\d+)_mpe")
+_SIGNED_KEYS = {
+    "exp_id": "experiment",
+    "model": "model",
+    "workload": "workload",
+    "hardware": "device",
+    "tp": "tensor_parallel",
+    "precision": "precision",
+    "max_num_batched_tokens": "max_num_batched_tokens",
+}
+
+
+def is_signed(source: Source) -> bool:
+    """Say whether this is a collection of signed errors of several simulators."""
+    return "experiments" in source.json_names and b'"simulators"' in source.head
+
+
+def _signed_row(
+    source: Source, simulator: str, keys: dict[str, Any], name: str, value: Any
+) -> dict[str, Any]:
+    match = _SIGNED.fullmatch(name)
+    if match is None:
+        return {}
+    error = number(value)
+    if error is None and value is not None:
+        raise source.error(f"{keys['experiment']}: {name} must be a number, got {str(value)[:40]}.")
+    return {
+        **keys,
+        "tool": simulator,
+        "quantity": _QUANTITY[match[1]],
+        "statistic": match[2],
+        "measured": 1.0,
+        "predicted": None if error is None else 1 + error / 100,
+        "status": "no error stated" if error is None else None,
+    }
+
+
 _MEASURED = re.compile(r"gt_(e2e|ttft|itl|tpot)_ms")
 #: Columns that describe an experiment. The others are errors, parts of them, or coefficients.
 _KEYS = {
@@ -295,7 +282,7 @@ _COUNTS = ("n_test", "test_n", "test_samples")
 _ERRORS = re.compile(r"(?:e2e|ttft|itl)_error(?:_pct)?(?:_\w+)?")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read what BLIS and its experiments write.
 
     Parameters
@@ -331,39 +318,10 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _is_steps(source: Source) -> bool:
-    return {"step.duration_us", "predicted_us"} <= set(source.header)
-
-
-def _steps(source: Source) -> Output:
-    sheet = source.sheet(["step.duration_us", "predicted_us"])
-    values = [Value("time", "us", "predicted_us", "step.duration_us")]
-    frame = long(sheet, values, keys_of(sheet, _KEYS), tool="BLIS", level="model")
-    return output(source.name, "blis-steps", frame)
-
-
 def _measured(names: tuple[str, ...]) -> list[str]:
     """Return the quantities that both sides have, by their name in the columns."""
     found = [match[1] for name in names if (match := _MEASURED.fullmatch(name))]
     return [one for one in found if f"blis_{one}_ms" in names]
-
-
-def _experiments(source: Source) -> Output:
-    import polars as pl
-
-    sheet = source.sheet()
-    names = _measured(sheet.columns)
-    keys = keys_of(sheet, _KEYS)
-    if "status" in sheet.columns:
-        keys["status"] = key(sheet, "status").cast(pl.String)
-    values = [Value(_QUANTITY[one], "ms", f"blis_{one}_ms", f"gt_{one}_ms") for one in names]
-    frame = long(sheet, values, keys, tool="BLIS", level="request", statistic="mean")
-    missing = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no prediction"))
-    status = pl.col("status") if "status" in keys else pl.lit(None, dtype=pl.String)
-    fine = status.is_null() | status.str.to_lowercase().is_in(["ok", "success"])
-    frame = frame.with_columns(status=pl.when(fine).then(missing).otherwise(status))
-    notes = [*_unlike(sheet, names), *_unfinished(sheet)]
-    return output(source.name, "blis-experiments", frame, notes=notes)
 
 
 def _unlike(sheet: Sheet, names: list[str]) -> list[str]:
@@ -403,25 +361,6 @@ def _unfinished(sheet: Sheet) -> list[str]:
     ]
 
 
-def _is_means(source: Source) -> bool:
-    return {"mean_predicted", "mean_actual", "mape"} <= set(source.header)
-
-
-def _means(source: Source) -> Output:
-    import polars as pl
-
-    sheet = source.sheet(["mean_predicted", "mean_actual"])
-    values = [Value("time", "us", "mean_predicted", "mean_actual")]
-    frame = long(sheet, values, keys_of(sheet, _KEYS), tool="BLIS", level="model", statistic="mean")
-    nothing = pl.col("predicted").is_nan() & pl.col("measured").is_nan()
-    frame, dropped = without(frame, nothing, "error without a mean prediction and measurement")
-    notes = [
-        "Each pair is the mean over many steps: what cancels between steps is not in it. The unit "
-        "is not in the file; step times of this project are in µs."
-    ]
-    return output(source.name, "blis-mean-steps", frame, dropped=dropped, notes=notes)
-
-
 def _is_unsigned_table(source: Source) -> bool:
     names = set(source.header)
     if names & {"mean_actual", "predicted", "measured"} or _measured(source.header):
@@ -436,110 +375,200 @@ def _is_unsigned_json(source: Source) -> bool:
 
 _OF_RUNS = ("time", "ttft", "itl", "queueing delay", "request throughput", "generation throughput")
 
-FORMATS = (
-    Format(
-        name="blis-run",
-        tool="BLIS",
-        files="output of blis run, or its metrics (JSON)",
-        levels=("request", "system"),
-        quantities=(*_OF_RUNS, "host time"),
-        units=("ms", "s", "requests/s", "tokens/s"),
-        gives="predictions",
-        sample="",
-        recognise=is_run,
-        read=read_run,
-        limits="Of single requests time and ttft: itl_ms and scheduling_delay_ms are in µs or ms "
-        "by the version, which is not in the file. What did not finish is zero there, and has a "
-        "status here.",
-    ),
-    Format(
-        name="blis-tests",
-        tool="BLIS",
-        files="goldendataset.json",
-        levels=("request", "system"),
-        quantities=(*_OF_RUNS, "host time"),
-        units=("ms", "s", "requests/s", "tokens/s"),
-        gives="predictions",
-        sample="",
-        recognise=is_tests,
-        read=read_tests,
-        limits="What the tests of BLIS expect: predictions of the version that wrote them.",
-    ),
-    Format(
-        name="blis-steps",
-        tool="BLIS",
-        files="predictions.csv (steps)",
-        levels=("model",),
-        quantities=("time",),
-        units=("us",),
-        gives="both",
-        reference="hardware",
-        sample="stepml-experiments 9293b22 (round 1)",
-        recognise=_is_steps,
-        read=_steps,
-        limits="A step is one forward pass of a batch.",
-    ),
-    Format(
-        name="blis-experiments",
-        tool="BLIS",
-        files="tables with gt_*_ms and blis_*_ms",
-        levels=("request",),
-        quantities=("time", "ttft", "itl"),
-        units=("ms",),
-        gives="both",
-        reference="hardware",
-        sample="stepml-experiments 9293b22 (rounds 2 and 3)",
-        recognise=lambda source: bool(_measured(source.header)),
-        read=_experiments,
-        limits="Means over the requests of an experiment. Errors that the table states are "
-        "checked, not kept.",
-    ),
-    Format(
-        name="blis-mean-steps",
-        tool="BLIS",
-        files="lomo_per_step_results.csv",
-        levels=("model",),
-        quantities=("time",),
-        units=("us",),
-        gives="both",
-        reference="hardware",
-        sample="stepml-experiments 9293b22 (round 2)",
-        recognise=_is_means,
-        read=_means,
-        limits="Means over steps; the errors of single steps are not in the file. Negative mean "
-        "predictions have the status 'negative'.",
-    ),
-    Format(
-        name="blis-errors",
-        tool="BLIS",
-        files="baseline errors of several simulators (JSON)",
-        levels=("request",),
-        quantities=("time", "ttft", "itl"),
-        units=("ratio",),
-        gives="both",
-        reference="hardware",
-        sample="training 0ba6f03 (VIDUR, AIConfigurator, llm-optimizer, BLIS roofline)",
-        recognise=is_signed,
-        read=read_signed,
-        limits="Signed relative errors as pairs of ratios: totals and weights mean nothing. The "
-        "tool of a row is the simulator.",
-    ),
-    no_times(
-        "blis-unsigned-errors",
-        "BLIS",
-        "evaluation_results.csv, regime_ridge_results.csv, lowo_per_step_results.csv",
-        _is_unsigned_table,
-        "Holds mean errors without a sign: neither prediction nor measurement follows from them. "
-        "Read predictions.csv of the same experiment.",
-        sample="stepml-experiments 9293b22",
-    ),
-    no_times(
-        "blis-cross-validation",
-        "BLIS",
-        "cross-validation results (JSON)",
-        _is_unsigned_json,
-        "Holds absolute percentage errors without a sign: neither prediction nor measurement "
-        "follows from them.",
-        sample="training 0ba6f03 (iteration 24)",
-    ),
+_tool = ToolFormats("BLIS", gives="both", reference="hardware")
+
+
+@_tool.reads(
+    "blis-run",
+    "output of blis run, or its metrics (JSON)",
+    "request, system",
+    is_run,
+    quantities=(*_OF_RUNS, "host time"),
+    units=("ms", "s", "requests/s", "tokens/s"),
+    gives="predictions",
+    reference=None,
+    limits="Of single requests time and ttft: itl_ms and scheduling_delay_ms are in µs or ms "
+    "by the version, which is not in the file. What did not finish is zero there, and has a "
+    "status here.",
 )
+def read_run(source: Source) -> Rows:
+    """Read the statistics of a run and, where they are there, its requests."""
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    unlike = repeated = 0
+    for run in _runs(source):
+        requests = list_of(run.get("requests"))
+        name = text(run.get("instance_id"))
+        for one in requests:
+            if not isinstance(one, dict):
+                raise source.error(f"a request must be an object, got {str(one)[:40]}.")
+            rows += _request(source, one, name)
+            unlike += sum(key in one for key in ("itl_ms", "scheduling_delay_ms"))
+        found = _statistics(source, run, {"instance": name})
+        if requests:
+            # They follow from the requests.
+            both = ("time", "ttft")
+            kept = [r for r in found if r["level"] == "system" or r["quantity"] not in both]
+            repeated += len(found) - len(kept)
+            found = kept
+        rows += found
+        notes += _run_unfinished(run, name)
+    if not rows:
+        raise source.error("no metrics follow the title: the run was stopped. Run it again.")
+    dropped = [
+        *as_dropped(_UNLIKE, unlike),
+        *as_dropped("statistic of requests that are in the file", repeated),
+    ]
+    return Rows(rows, dropped=dropped, notes=notes)
+
+
+@_tool.reads(
+    "blis-tests",
+    "goldendataset.json",
+    "request, system",
+    is_tests,
+    quantities=(*_OF_RUNS, "host time"),
+    units=("ms", "s", "requests/s", "tokens/s"),
+    gives="predictions",
+    reference=None,
+    limits="What the tests of BLIS expect: predictions of the version that wrote them.",
+)
+def read_tests(source: Source) -> Rows:
+    """Read the metrics of each test, with what was simulated as keys."""
+    content = source.json()
+    tests = content.get("tests") if isinstance(content, dict) else None
+    if not isinstance(tests, list):
+        raise source.error("tests is no list. The file may be another version.")
+    rows: list[dict[str, Any]] = []
+    for index, test in enumerate(tests):
+        metrics = test.get("metrics") if isinstance(test, dict) else None
+        if not isinstance(metrics, dict):
+            raise source.error(f"test {index + 1} has no metrics.")
+        rows += _statistics(source, metrics, {"run": str(index + 1), **_keys(test, _TEST)})
+    return Rows(rows)
+
+
+@_tool.reads(
+    "blis-steps",
+    "predictions.csv (steps)",
+    "model: time (us)",
+    ("step.duration_us", "predicted_us"),
+    sample="stepml-experiments 9293b22 (round 1)",
+    limits="A step is one forward pass of a batch.",
+)
+def _steps(source: Source) -> Rows:
+    sheet = source.sheet(["step.duration_us", "predicted_us"])
+    values = [Value("time", "us", "predicted_us", "step.duration_us")]
+    return Rows(long(sheet, values, keys_of(sheet, _KEYS), level="model"))
+
+
+@_tool.reads(
+    "blis-experiments",
+    "tables with gt_*_ms and blis_*_ms",
+    "request: time, ttft, itl (ms)",
+    lambda source: bool(_measured(source.header)),
+    sample="stepml-experiments 9293b22 (rounds 2 and 3)",
+    limits="Means over the requests of an experiment. Errors that the table states are "
+    "checked, not kept.",
+)
+def _experiments(source: Source) -> Rows:
+    import polars as pl
+
+    sheet = source.sheet()
+    names = _measured(sheet.columns)
+    keys = keys_of(sheet, _KEYS)
+    if "status" in sheet.columns:
+        keys["status"] = key(sheet, "status").cast(pl.String)
+    values = [Value(_QUANTITY[one], "ms", f"blis_{one}_ms", f"gt_{one}_ms") for one in names]
+    frame = long(sheet, values, keys, level="request", statistic="mean")
+    missing = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no prediction"))
+    status = pl.col("status") if "status" in keys else pl.lit(None, dtype=pl.String)
+    fine = status.is_null() | status.str.to_lowercase().is_in(["ok", "success"])
+    frame = frame.with_columns(status=pl.when(fine).then(missing).otherwise(status))
+    return Rows(frame, notes=[*_unlike(sheet, names), *_unfinished(sheet)])
+
+
+@_tool.reads(
+    "blis-mean-steps",
+    "lomo_per_step_results.csv",
+    "model: time (us)",
+    ("mean_predicted", "mean_actual", "mape"),
+    sample="stepml-experiments 9293b22 (round 2)",
+    limits="Means over steps; the errors of single steps are not in the file. Negative mean "
+    "predictions have the status 'negative'.",
+)
+def _means(source: Source) -> Rows:
+    import polars as pl
+
+    sheet = source.sheet(["mean_predicted", "mean_actual"])
+    values = [Value("time", "us", "mean_predicted", "mean_actual")]
+    frame = long(sheet, values, keys_of(sheet, _KEYS), level="model", statistic="mean")
+    nothing = pl.col("predicted").is_nan() & pl.col("measured").is_nan()
+    frame, dropped = without(frame, nothing, "error without a mean prediction and measurement")
+    notes = [
+        "Each pair is the mean over many steps: what cancels between steps is not in it. The unit "
+        "is not in the file; step times of this project are in µs."
+    ]
+    return Rows(frame, dropped=dropped, notes=notes)
+
+
+@_tool.reads(
+    "blis-errors",
+    "baseline errors of several simulators (JSON)",
+    "request: time, ttft, itl (ratio)",
+    is_signed,
+    sample="training 0ba6f03 (VIDUR, AIConfigurator, llm-optimizer, BLIS roofline)",
+    limits="Signed relative errors as pairs of ratios: totals and weights mean nothing. The "
+    "tool of a row is the simulator.",
+)
+def read_signed(source: Source) -> Rows:
+    """Read (predicted - actual) / actual of each experiment and simulator."""
+    content = source.json()
+    experiments = content.get("experiments") if isinstance(content, dict) else None
+    if not isinstance(experiments, dict):
+        raise source.error("experiments is no object. The file may be another version.")
+    rows: list[dict[str, Any]] = []
+    for name, experiment in experiments.items():
+        simulators = experiment.get("simulators") if isinstance(experiment, dict) else None
+        if not isinstance(simulators, dict):
+            raise source.error(f"experiment {name!r} has no simulators.")
+        about = dict_of(experiment.get("metadata"))
+        keys = {
+            new: value
+            for old, new in _SIGNED_KEYS.items()
+            if (value := text(about.get(old)) or whole(about.get(old))) is not None
+        }
+        keys["experiment"] = name
+        for simulator, errors in simulators.items():
+            if not isinstance(errors, dict):
+                raise source.error(f"experiment {name!r}: {simulator} has no errors.")
+            rows += [_signed_row(source, simulator, keys, *pair) for pair in errors.items()]
+    found = [row for row in rows if row]
+    notes = [RATIO_NOTE]
+    stated = content.get("summary")
+    total = stated.get("total_measurements") if isinstance(stated, dict) else None
+    if isinstance(total, int) and total != len(found):
+        notes.append(f"The summary counts {total} errors, {len(found)} are there.")
+    dropped = as_dropped("error of another quantity or statistic", len(rows) - len(found))
+    return Rows(found, dropped=dropped, notes=notes)
+
+
+_tool.knows(
+    "blis-unsigned-errors",
+    "evaluation_results.csv, regime_ridge_results.csv, lowo_per_step_results.csv",
+    _is_unsigned_table,
+    "Holds mean errors without a sign: neither prediction nor measurement follows from them. "
+    "Read predictions.csv of the same experiment.",
+    sample="stepml-experiments 9293b22",
+)
+
+_tool.knows(
+    "blis-cross-validation",
+    "cross-validation results (JSON)",
+    _is_unsigned_json,
+    "Holds absolute percentage errors without a sign: neither prediction nor measurement "
+    "follows from them.",
+    sample="training 0ba6f03 (iteration 24)",
+)
+
+FORMATS = _tool.formats

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.readers.core.keys import keys_of
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Sheet, Value, keys_of, long
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from errcomp.readers.core.sheet import Sheet
-
-__all__ = ["FORMATS", "read"]
 
 _PREDICTED = "calculated duration with overlap"
 _MEASURED = "ground truth duration with overlap"
@@ -38,7 +30,7 @@ _SUM = re.compile(r"^Sum of (calculated|comparison)[^:\n]*: *([\d.eE+]+)", re.MU
 _WITHIN = re.compile(r"^(Our|Baseline) (0\.\d+) error: *([\d.eE-]+)", re.MULTILINE)
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read durations of kernels under overlap, from Echo's slowdown model.
 
     Parameters
@@ -85,23 +77,35 @@ def _short(source: Source) -> Source | None:
     return beside if beside is not None and _is_overlap(beside) else None
 
 
-def _overlap(source: Source) -> Output:
+_tool = ToolFormats("Echo", gives="both", reference="hardware", sample="Echo-slowdown 7d698a7")
+
+
+@_tool.reads(
+    "echo-overlap",
+    "slowdown_output_*df_merged_features.csv",
+    "kernel: time, slowdown (ns, ratio)",
+    lambda source: _is_overlap(source) and _short(source) is None,
+    limits="The file says neither the unit (ns is that of Nsight Systems) nor which kernels "
+    "were in the training set. Slowdowns below 0, of kernels that ran faster under overlap, "
+    "have the status 'negative'.",
+)
+def _overlap(source: Source) -> Rows:
     sheet = source.sheet([_PREDICTED, _MEASURED])
     constant = next((one for one in sheet.columns if one.startswith(_CONSTANT)), "")
-    values = [Value("time", "ns", _PREDICTED, _MEASURED, {"tool": "Echo"})]
+    values = [Value("time", "ns", _PREDICTED, _MEASURED)]
     if constant:
         other = {"tool": "Echo's constant slowdown"}
         values.append(Value("time", "ns", constant, _MEASURED, other))
     slowdown = ("slowdown predictions", "ground truth slowdown")
-    values.append(Value("slowdown", "ratio", *slowdown, {"tool": "Echo"}))
-    frame = long(sheet, values, _keys(sheet), level="kernel")
+    values.append(Value("slowdown", "ratio", *slowdown))
+    frame = long(sheet, values, _keys(sheet))
     notes = [
         "The unit is not in the file: durations of Nsight Systems are in ns.",
         "Which kernels the model was trained on is not in the file: errors of those are smaller "
         "than of new ones.",
         *_stated(source, sheet, constant),
     ]
-    return output(source.name, "echo-overlap", frame, notes=notes)
+    return Rows(frame, notes=notes)
 
 
 def _keys(sheet: Sheet) -> dict[str, pl.Series]:
@@ -156,7 +160,33 @@ def _is_features(source: Source) -> bool:
     return needed <= set(source.header)
 
 
-def _features(source: Source) -> Output:
+_tool.knows(
+    "echo-overlap-features",
+    "slowdown_output_full_df_merged_features.csv",
+    lambda source: _is_overlap(source) and _short(source) is not None,
+    "Holds the kernels of the file without features beside it, once more.",
+    part_of="echo-overlap",
+)
+
+_tool.knows(
+    "echo-metrics",
+    "slowdown_output_metrics.txt",
+    _is_metrics,
+    "Holds the authors' own error figures, which are checked against the kernels.",
+    part_of="echo-overlap",
+)
+
+
+@_tool.reads(
+    "echo-features",
+    "merged_features.csv",
+    "kernel: time, time without overlap, slowdown (ns, ratio)",
+    lambda source: _is_features(source) and not _is_overlap(source),
+    gives="measurements",
+    sample="",
+    limits="Features of the kernels are left out.",
+)
+def _features(source: Source) -> Rows:
     sheet = source.sheet(["kShortName", "duration", "ground_truth"])
     names = {"id": "kernel_id", "kShortName": "kernel", "overlap_ratio": "overlap_ratio"}
     keys = keys_of(sheet, names)
@@ -166,8 +196,7 @@ def _features(source: Source) -> Output:
         Value("time without overlap", "ns", measured="ground_truth"),
         Value("slowdown", "ratio", measured="slowdown"),
     ]
-    frame = long(sheet, values, keys, tool="Echo", level="kernel")
-    return output(source.name, "echo-features", frame)
+    return Rows(long(sheet, values, keys))
 
 
 def _is_metric_table(source: Source) -> bool:
@@ -175,61 +204,11 @@ def _is_metric_table(source: Source) -> bool:
     return needed <= set(source.header) and not _is_overlap(source) and not _is_features(source)
 
 
-FORMATS = (
-    Format(
-        name="echo-overlap",
-        tool="Echo",
-        files="slowdown_output_*df_merged_features.csv",
-        levels=("kernel",),
-        quantities=("time", "slowdown"),
-        units=("ns", "ratio"),
-        gives="both",
-        reference="hardware",
-        sample="Echo-slowdown 7d698a7",
-        recognise=lambda source: _is_overlap(source) and _short(source) is None,
-        read=_overlap,
-        limits="The file says neither the unit (ns is that of Nsight Systems) nor which kernels "
-        "were in the training set. Slowdowns below 0, of kernels that ran faster under overlap, "
-        "have the status 'negative'.",
-    ),
-    no_times(
-        "echo-overlap-features",
-        "Echo",
-        "slowdown_output_full_df_merged_features.csv",
-        lambda source: _is_overlap(source) and _short(source) is not None,
-        "Holds the kernels of the file without features beside it, once more.",
-        sample="Echo-slowdown 7d698a7",
-        part_of="echo-overlap",
-    ),
-    no_times(
-        "echo-metrics",
-        "Echo",
-        "slowdown_output_metrics.txt",
-        _is_metrics,
-        "Holds the authors' own error figures, which are checked against the kernels.",
-        sample="Echo-slowdown 7d698a7",
-        part_of="echo-overlap",
-    ),
-    Format(
-        name="echo-features",
-        tool="Echo",
-        files="merged_features.csv",
-        levels=("kernel",),
-        quantities=("time", "time without overlap", "slowdown"),
-        units=("ns", "ratio"),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=lambda source: _is_features(source) and not _is_overlap(source),
-        read=_features,
-        limits="Features of the kernels are left out.",
-    ),
-    no_times(
-        "echo-kernel-metrics",
-        "Echo",
-        "kernel_metric_output.csv",
-        _is_metric_table,
-        "Holds throughputs and occupancies of kernels in percent, no times.",
-        sample="Echo-slowdown 7d698a7",
-    ),
+_tool.knows(
+    "echo-kernel-metrics",
+    "kernel_metric_output.csv",
+    _is_metric_table,
+    "Holds throughputs and occupancies of kernels in percent, no times.",
 )
+
+FORMATS = _tool.formats

@@ -5,35 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from errcomp.readers.core.keys import number_key
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.values import number, text, whole
-from errcomp.readers.core.wide import Value, long, without
-from errcomp.readers.serving.batches import is_trace, read_batches, read_operations, read_trace
-from errcomp.readers.serving.config import (
-    config_beside,
-    dry_run,
-    is_frontier,
-    is_frontier_beside,
-)
-from errcomp.readers.serving.tables import (
-    is_batches,
-    is_operations,
-    is_profile,
-    is_requests,
-    read_profile,
-    request_keys,
-)
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, long, number_key, without
+from errcomp.readers.core.values import dict_of, number, text, whole
+from errcomp.readers.serving import tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from os import PathLike
-
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # Frontier: operators of each batch, from its operator trace and from its ledger of stages.
@@ -51,97 +29,6 @@ def is_ledger(source: Source) -> bool:
     """Say whether this is ``frontier_stage_batch_ledger.jsonl``."""
     first = next((line for line in source.head_lines if line.strip()), "")
     return '"component_ledger_ms"' in first and '"stage_id"' in first
-
-
-def read_operators(source: Source) -> Output:
-    """Read the time of each operator; those of one batch and replica are one run."""
-    config = config_beside(source)
-    rows: list[dict[str, Any]] = []
-    constant: set[float] = set()
-    for line, record in source.json_lines():
-        if not isinstance(record, dict):
-            raise source.error(f"must be an object, got {str(record)[:40]!r}.", line=line)
-        if "duration_ms" not in record:
-            continue
-        meta = record.get("meta")
-        meta = meta if isinstance(meta, dict) else {}
-        time, start = number(record["duration_ms"]), number(record.get("ts_start"))
-        layer = record.get("layer_id")
-        if record.get("type") == "COMPUTE" and time is not None:
-            constant.add(time)
-        rows.append(
-            {
-                "tool": "Frontier",
-                "level": "kernel",
-                "quantity": "time",
-                "unit": "ms",
-                "predicted": time,
-                "run": _run(record),
-                "kernel": text(record.get("name")),
-                "kernel_class": text(record.get("type")),
-                "layer": layer if isinstance(layer, int) and layer >= 0 else None,
-                # ts_start is in seconds, the durations are not.
-                "start": None if start is None else 1e3 * start,
-                "tokens": number(meta.get("total_tokens")),
-                "model": text(meta.get("model_name")) or config.keys.get("model"),
-                "device": config.keys.get("device"),
-                "cluster": text(record.get("cluster")),
-                "batch_id": whole(record.get("batch_id")),
-                "replica": whole(record.get("replica_id")),
-            }
-        )
-    how = config.dummy
-    if not how and len(rows) > 20 and len(constant) <= 2:
-        how = "its compute operators have only " + _list(sorted(constant)) + " ms as times"
-    notes = (*config.notes, *dry_run(how))
-    return output(source.name, "frontier-operators", rows, notes=notes)
-
-
-def read_ledger(source: Source) -> Output:
-    """Read the components of each batch in each stage, and the time of the stage."""
-    config = config_beside(source)
-    rows: list[dict[str, Any]] = []
-    apart = 0
-    for line, record in source.json_lines():
-        times = record.get("execution_time") if isinstance(record, dict) else None
-        parts = times.get("component_ledger_ms") if isinstance(times, dict) else None
-        if not isinstance(times, dict) or not isinstance(parts, dict):
-            raise source.error(
-                "no execution_time with a component_ledger_ms: not Frontier's ledger.", line=line
-            )
-        common: dict[str, Any] = {
-            "tool": "Frontier",
-            "quantity": "time",
-            "unit": "ms",
-            "run": _run(record),
-            "batch_id": whole(record.get("batch_id")),
-            "replica": whole(record.get("replica_id")),
-            "stage": whole(record.get("stage_id")),
-            "cluster": text(record.get("cluster_type")),
-            "batch": _length(record.get("request_ids")),
-            **{k: config.keys[k] for k in ("model", "device") if k in config.keys},
-        }
-        total = number(times.get("total_time_ms"))
-        rows.append({**common, "level": "model", "predicted": total})
-        found = {name: number(value) for name, value in parts.items()}
-        # What is 0 was not run: the ledger has every component that any model may have.
-        rows += [
-            {
-                **common,
-                "level": "kernel",
-                "predicted": value,
-                "kernel": name.removesuffix("_time"),
-                "kernel_class": name.removesuffix("_time"),
-            }
-            for name, value in found.items()
-            if value != 0
-        ]
-        together = math.fsum(value for value in found.values() if value is not None)
-        apart += total is not None and abs(together - total) > 1e-6 * max(total, 1e-3)
-    notes = [*config.notes, *dry_run(config.dummy)]
-    if apart:
-        notes.append(f"In {apart} stages the components do not add up to the total of the stage.")
-    return output(source.name, "frontier-ledger", rows, notes=notes)
 
 
 def _run(record: dict[str, Any]) -> str:
@@ -189,7 +76,7 @@ _THROUGHPUTS = {
 }
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read the output of Frontier and its profiles.
 
     Parameters
@@ -228,28 +115,8 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _requests(source: Source) -> Output:
-    import polars as pl
-
-    sheet = source.sheet(["Request Id", "request_e2e_time", "ttft", "tpot"])
-    config = config_beside(source)
-    keys = request_keys(sheet)
-    if "decode_tokens" in keys:
-        keys["decode_tokens"] = number_key(sheet, "request_num_decode_tokens", "decode_tokens")
-    values = [Value(what, "ms", predicted=column) for column, what in _QUANTITIES.items()]
-    frame = long(sheet, values, keys, tool="Frontier", level="request", **config.keys)
-    unfinished = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no value (NaN)"))
-    frame = frame.with_columns(status=unfinished)
-    dropped: tuple[Any, ...] = ()
-    if "decode_tokens" in keys:
-        none = (pl.col("quantity") == "tpot") & (pl.col("decode_tokens") <= 1)
-        frame, dropped = without(frame, none, "tpot of one output token, which has none")
-    notes = (*config.notes, *dry_run(config.dummy))
-    return output(source.name, "frontier-requests", frame, dropped=dropped, notes=notes)
-
-
 def _is_own_requests(source: Source) -> bool:
-    return is_requests(source) and "ttft" in source.header and "tpot" in source.header
+    return tables.is_requests(source) and "ttft" in source.header and "tpot" in source.header
 
 
 def _is_summary(source: Source) -> bool:
@@ -257,11 +124,76 @@ def _is_summary(source: Source) -> bool:
     return "simulation_metadata" in names and "throughput_metrics" in names
 
 
-def _summary(source: Source) -> Output:
-    content, config = source.json(), config_beside(source)
+def _is_own_profile(source: Source) -> bool:
+    names = source.header
+    return tables.is_profile(source) and (
+        "measurement_type" in names or "profiling_precision" in names
+    )
+
+
+def _is_events(source: Source) -> bool:
+    names = source.json_names
+    return names[:2] == ("time", "event_type") and b'"cluster_type"' in source.head
+
+
+_tool = ToolFormats("Frontier", gives="predictions", sample="a4b22df")
+
+
+@_tool.reads(
+    "frontier-requests",
+    "request_metrics.csv",
+    "request",
+    _is_own_requests,
+    quantities=tuple(dict.fromkeys(_QUANTITIES.values())),
+    units=("ms",),
+    sample="a4b22df (smoke runs)",
+    limits="VIDUR's file of this name is in seconds: told by the columns ttft and tpot. "
+    "Columns of transfers, clusters, preemption and speculation are left out.",
+)
+def _requests(source: Source) -> Rows:
+    import polars as pl
+
+    sheet = source.sheet(["Request Id", "request_e2e_time", "ttft", "tpot"])
+    config = tables.config_beside(source)
+    keys = tables.request_keys(sheet)
+    if "decode_tokens" in keys:
+        keys["decode_tokens"] = number_key(sheet, "request_num_decode_tokens", "decode_tokens")
+    values = [Value(what, "ms", predicted=column) for column, what in _QUANTITIES.items()]
+    frame = long(sheet, values, keys, level="request", **config.keys)
+    unfinished = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no value (NaN)"))
+    frame = frame.with_columns(status=unfinished)
+    dropped: tuple[Any, ...] = ()
+    if "decode_tokens" in keys:
+        none = (pl.col("quantity") == "tpot") & (pl.col("decode_tokens") <= 1)
+        frame, dropped = without(frame, none, "tpot of one output token, which has none")
+    return Rows(frame, dropped=dropped, notes=(*config.notes, *tables.dry_run(config.dummy)))
+
+
+_tool.knows(
+    "frontier-config",
+    "config.json",
+    tables.is_frontier,
+    "Holds the configuration of the run, no times.",
+    part_of="frontier-requests",
+)
+
+
+@_tool.reads(
+    "frontier-summary",
+    "system_metrics.json",
+    "request, system",
+    _is_summary,
+    quantities=("time", "ttft", "tpot", *(what for what, _ in _THROUGHPUTS.values())),
+    units=("ms", "requests/s", "tokens/s"),
+    sample="a4b22df (smoke runs)",
+    limits="Figures of all requests, with the statistic as a key; memory, preemption and "
+    "speculation are left out.",
+)
+def _summary(source: Source) -> Rows:
+    content, config = source.json(), tables.config_beside(source)
     if not isinstance(content, dict):
         raise source.error("must be an object: this is no system_metrics.json of Frontier.")
-    common = {"tool": "Frontier", **config.keys}
+    common = {**config.keys}
     rows: list[dict[str, Any]] = []
     for name, block in content.items():
         if not isinstance(block, dict) or not isinstance(block.get("unit"), str):
@@ -292,164 +224,167 @@ def _summary(source: Source) -> Output:
             for name, (what, unit) in _THROUGHPUTS.items()
             if name in rates
         ]
-    notes = (*config.notes, *dry_run(config.dummy))
-    return output(source.name, "frontier-summary", rows, notes=notes)
+    return Rows(rows, notes=(*config.notes, *tables.dry_run(config.dummy)))
 
 
-def _is_own_profile(source: Source) -> bool:
-    names = source.header
-    return is_profile(source) and ("measurement_type" in names or "profiling_precision" in names)
-
-
-def _is_events(source: Source) -> bool:
-    names = source.json_names
-    return names[:2] == ("time", "event_type") and b'"cluster_type"' in source.head
-
-
-FORMATS = (
-    Format(
-        name="frontier-requests",
-        tool="Frontier",
-        files="request_metrics.csv",
-        levels=("request",),
-        quantities=tuple(dict.fromkeys(_QUANTITIES.values())),
-        units=("ms",),
-        gives="predictions",
-        sample="a4b22df (smoke runs)",
-        recognise=_is_own_requests,
-        read=_requests,
-        limits="VIDUR's file of this name is in seconds: told by the columns ttft and tpot. "
-        "Columns of transfers, clusters, preemption and speculation are left out.",
-    ),
-    no_times(
-        "frontier-config",
-        "Frontier",
-        "config.json",
-        is_frontier,
-        "Holds the configuration of the run, no times.",
-        sample="a4b22df",
-        part_of="frontier-requests",
-    ),
-    Format(
-        name="frontier-summary",
-        tool="Frontier",
-        files="system_metrics.json",
-        levels=("request", "system"),
-        quantities=("time", "ttft", "tpot", *(what for what, _ in _THROUGHPUTS.values())),
-        units=("ms", "requests/s", "tokens/s"),
-        gives="predictions",
-        sample="a4b22df (smoke runs)",
-        recognise=_is_summary,
-        read=_summary,
-        limits="Figures of all requests, with the statistic as a key; memory, preemption and "
-        "speculation are left out.",
-    ),
-    Format(
-        name="frontier-operators",
-        tool="Frontier",
-        files="op_traces.jsonl",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ms",),
-        gives="predictions",
-        sample="a4b22df (dummy mode)",
-        recognise=is_operators,
-        read=read_operators,
-        limits="Without per-layer expansion (layer_id -1) a row is an operator of all layers.",
-    ),
-    Format(
-        name="frontier-ledger",
-        tool="Frontier",
-        files="frontier_stage_batch_ledger.jsonl",
-        levels=("kernel", "model"),
-        quantities=("time",),
-        units=("ms",),
-        gives="predictions",
-        sample="a4b22df (dummy mode)",
-        recognise=is_ledger,
-        read=read_ledger,
-        limits="A component has the time of all layers of the stage; those of 0 ms are left out, "
-        "as is the diagnostic ledger, which is not part of the total.",
-    ),
-    Format(
-        name="frontier-batches",
-        tool="Frontier",
-        files="*_batch_metrics.csv",
-        levels=("model",),
-        quantities=("time", "inter-batch delay"),
-        units=("ms",),
-        gives="predictions",
-        sample="",
-        recognise=lambda source: is_batches(source) and is_frontier_beside(source),
-        read=lambda source: read_batches(source, "Frontier", "frontier-batches", "ms"),
-        limits="Told from VIDUR's (in s) by the files beside.",
-    ),
-    Format(
-        name="frontier-operations",
-        tool="Frontier",
-        files="*_operation_metrics.csv",
-        levels=("kernel", "model"),
-        quantities=("time",),
-        units=("ms",),
-        gives="predictions",
-        sample="",
-        recognise=lambda source: is_operations(source) and is_frontier_beside(source),
-        read=lambda source: read_operations(source, "Frontier", "frontier-operations"),
-        limits="Told from VIDUR's by the files beside.",
-    ),
-    Format(
-        name="frontier-trace",
-        tool="Frontier",
-        files="chrome_trace.json",
-        levels=("model",),
-        quantities=("time",),
-        units=("us",),
-        gives="predictions",
-        sample="a4b22df (dummy mode)",
-        recognise=lambda source: is_trace(source) and is_frontier_beside(source),
-        read=lambda source: read_trace(source, "Frontier", "frontier-trace"),
-        limits="One row for each batch and stage. Told from VIDUR's by the files beside.",
-    ),
-    Format(
-        name="frontier-profile",
-        tool="Frontier",
-        files="profiles: linear_op.csv, attention.csv, moe.csv, …",
-        levels=("kernel", "collective"),
-        quantities=("time",),
-        units=("ms",),
-        gives="measurements",
-        reference="hardware",
-        sample="a4b22df (A800: linear_op, attention)",
-        recognise=_is_own_profile,
-        read=lambda source: read_profile(source, "Frontier", "frontier-profile"),
-        limits="Of each operator the median; minimum, maximum and standard deviation are left "
-        "out. The device is not in the file.",
-    ),
-    no_times(
-        "frontier-events",
-        "Frontier",
-        "event_trace.json",
-        _is_events,
-        "Holds when the simulator handled its events, no durations: chrome_trace.json and "
-        "op_traces.jsonl have them.",
-        sample="a4b22df",
-    ),
-    no_times(
-        "frontier-self-profile",
-        "Frontier",
-        "performance_profile.json",
-        lambda source: {"component_breakdown", "event_type_breakdown"} <= set(source.json_names),
-        "Holds how long the simulator itself ran, nothing of what it simulates.",
-        sample="a4b22df",
-    ),
-    no_times(
-        "frontier-precisions",
-        "Frontier",
-        "op_precision_metadata.csv",
-        lambda source: (
-            {"operation", "precision", "data_source", "approximation_factor"} <= set(source.header)
-        ),
-        "Holds the precision of each operator, no times.",
-        sample="a4b22df",
-    ),
+@_tool.reads(
+    "frontier-operators",
+    "op_traces.jsonl",
+    "kernel: time (ms)",
+    is_operators,
+    sample="a4b22df (dummy mode)",
+    limits="Without per-layer expansion (layer_id -1) a row is an operator of all layers.",
 )
+def read_operators(source: Source) -> Rows:
+    """Read the time of each operator; those of one batch and replica are one run."""
+    config = tables.config_beside(source)
+    rows: list[dict[str, Any]] = []
+    constant: set[float] = set()
+    for line, record in source.json_lines():
+        if not isinstance(record, dict):
+            raise source.error(f"must be an object, got {str(record)[:40]!r}.", line=line)
+        if "duration_ms" not in record:
+            continue
+        meta = dict_of(record.get("meta"))
+        time, start = number(record["duration_ms"]), number(record.get("ts_start"))
+        layer = record.get("layer_id")
+        if record.get("type") == "COMPUTE" and time is not None:
+            constant.add(time)
+        rows.append(
+            {
+                "predicted": time,
+                "run": _run(record),
+                "kernel": text(record.get("name")),
+                "kernel_class": text(record.get("type")),
+                "layer": layer if isinstance(layer, int) and layer >= 0 else None,
+                # ts_start is in seconds, the durations are not.
+                "start": None if start is None else 1e3 * start,
+                "tokens": number(meta.get("total_tokens")),
+                "model": text(meta.get("model_name")) or config.keys.get("model"),
+                "device": config.keys.get("device"),
+                "cluster": text(record.get("cluster")),
+                "batch_id": whole(record.get("batch_id")),
+                "replica": whole(record.get("replica_id")),
+            }
+        )
+    how = config.dummy
+    if not how and len(rows) > 20 and len(constant) <= 2:
+        how = "its compute operators have only " + _list(sorted(constant)) + " ms as times"
+    return Rows(rows, notes=(*config.notes, *tables.dry_run(how)))
+
+
+@_tool.reads(
+    "frontier-ledger",
+    "frontier_stage_batch_ledger.jsonl",
+    "kernel, model: time (ms)",
+    is_ledger,
+    sample="a4b22df (dummy mode)",
+    limits="A component has the time of all layers of the stage; those of 0 ms are left out, "
+    "as is the diagnostic ledger, which is not part of the total.",
+)
+def read_ledger(source: Source) -> Rows:
+    """Read the components of each batch in each stage, and the time of the stage."""
+    config = tables.config_beside(source)
+    rows: list[dict[str, Any]] = []
+    apart = 0
+    for line, record in source.json_lines():
+        times = record.get("execution_time") if isinstance(record, dict) else None
+        parts = times.get("component_ledger_ms") if isinstance(times, dict) else None
+        if not isinstance(times, dict) or not isinstance(parts, dict):
+            raise source.error(
+                "no execution_time with a component_ledger_ms: not Frontier's ledger.", line=line
+            )
+        common: dict[str, Any] = {
+            "run": _run(record),
+            "batch_id": whole(record.get("batch_id")),
+            "replica": whole(record.get("replica_id")),
+            "stage": whole(record.get("stage_id")),
+            "cluster": text(record.get("cluster_type")),
+            "batch": _length(record.get("request_ids")),
+            **{k: config.keys[k] for k in ("model", "device") if k in config.keys},
+        }
+        total = number(times.get("total_time_ms"))
+        rows.append({**common, "level": "model", "predicted": total})
+        found = {name: number(value) for name, value in parts.items()}
+        # What is 0 was not run: the ledger has every component that any model may have.
+        rows += [
+            {
+                **common,
+                "level": "kernel",
+                "predicted": value,
+                "kernel": name.removesuffix("_time"),
+                "kernel_class": name.removesuffix("_time"),
+            }
+            for name, value in found.items()
+            if value != 0
+        ]
+        together = math.fsum(value for value in found.values() if value is not None)
+        apart += total is not None and abs(together - total) > 1e-6 * max(total, 1e-3)
+    notes = [*config.notes, *tables.dry_run(config.dummy)]
+    if apart:
+        notes.append(f"In {apart} stages the components do not add up to the total of the stage.")
+    return Rows(rows, notes=notes)
+
+
+_tool.reads(
+    "frontier-batches",
+    "*_batch_metrics.csv",
+    "model: time, inter-batch delay (ms)",
+    lambda source: tables.is_batches(source) and tables.is_frontier_beside(source),
+    sample="",
+    limits="Told from VIDUR's (in s) by the files beside.",
+)(lambda source: tables.read_batches(source, "ms"))
+
+_tool.reads(
+    "frontier-operations",
+    "*_operation_metrics.csv",
+    "kernel, model: time (ms)",
+    lambda source: tables.is_operations(source) and tables.is_frontier_beside(source),
+    sample="",
+    limits="Told from VIDUR's by the files beside.",
+)(tables.read_operations)
+
+_tool.reads(
+    "frontier-trace",
+    "chrome_trace.json",
+    "model: time (us)",
+    lambda source: tables.is_trace(source) and tables.is_frontier_beside(source),
+    sample="a4b22df (dummy mode)",
+    limits="One row for each batch and stage. Told from VIDUR's by the files beside.",
+)(tables.read_trace)
+
+_tool.reads(
+    "frontier-profile",
+    "profiles: linear_op.csv, attention.csv, moe.csv, …",
+    "kernel, collective: time (ms)",
+    _is_own_profile,
+    gives="measurements",
+    reference="hardware",
+    sample="a4b22df (A800: linear_op, attention)",
+    limits="Of each operator the median; minimum, maximum and standard deviation are left "
+    "out. The device is not in the file.",
+)(tables.read_profile)
+
+_tool.knows(
+    "frontier-events",
+    "event_trace.json",
+    _is_events,
+    "Holds when the simulator handled its events, no durations: chrome_trace.json and "
+    "op_traces.jsonl have them.",
+)
+
+_tool.knows(
+    "frontier-self-profile",
+    "performance_profile.json",
+    lambda source: {"component_breakdown", "event_type_breakdown"} <= set(source.json_names),
+    "Holds how long the simulator itself ran, nothing of what it simulates.",
+)
+
+_tool.knows(
+    "frontier-precisions",
+    "op_precision_metadata.csv",
+    ("operation", "precision", "data_source", "approximation_factor"),
+    "Holds the precision of each operator, no times.",
+)
+
+FORMATS = _tool.formats

@@ -6,23 +6,22 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError
-from errcomp.readers.core.keys import key, keys_of, number_key
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import (
+    Sheet,
+    Value,
+    as_dropped,
+    key,
+    keys_of,
+    long,
+    number_key,
+    without,
+)
 from errcomp.readers.core.values import number, whole
-from errcomp.readers.core.wide import Value, as_dropped, long, without
 from errcomp.system.strict_json import loads
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     import polars as pl
-
-    from errcomp.readers.core.sheet import Sheet
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # What LLMServingSim's benchmark records of vLLM: requests, their run, and its load over time.
@@ -43,78 +42,6 @@ def is_meta(source: Source) -> bool:
     """Say whether this is ``meta.json``."""
     names = source.json_names
     return "vllm_version" in names and "engine_kwargs" in names
-
-
-def is_series(source: Source) -> bool:
-    """Say whether this is ``timeseries.csv``."""
-    return {"t", "prompt_throughput", "gen_throughput", "running", "waiting"} <= set(source.header)
-
-
-def read_requests(source: Source) -> Output:
-    """Read time, ttft, tpot and queueing delay of each request, by the benchmark's definitions."""
-    keys, notes = _run(source, "requests.jsonl")
-    rows: list[dict[str, Any]] = []
-    single = other_clock = 0
-    for line, record in source.json_lines():
-        if not isinstance(record, dict) or "request_id" not in record:
-            raise source.error("must be an object with a request_id.", line=line)
-        queued, first, last = (_stamp(source, line, record, name) for name in _STAMPS)
-        arrival = _stamp(source, line, record, "arrival_time")
-        begin = arrival
-        if queued is not None and (arrival is None or _apart(arrival, first, last)):
-            begin = queued
-            other_clock += arrival is not None
-        tokens = number(record.get("output_toks"))
-        common = {
-            **keys,
-            "tool": "vLLM",
-            "level": "request",
-            "unit": "s",
-            "request": _request(record["request_id"]),
-            "input_tokens": whole(record.get("input_toks")),
-            "output_tokens": whole(record.get("output_toks")),
-        }
-        times = {
-            "time": _between(begin, last),
-            "ttft": _between(begin, first),
-            "queueing delay": _between(queued, _stamp(source, line, record, "scheduled_ts")),
-        }
-        if tokens is not None and tokens > 1:
-            decode = _between(first, last)
-            times["tpot"] = None if decode is None else decode / (tokens - 1)
-        else:
-            single += 1
-        rows += [
-            {
-                **common,
-                "quantity": what,
-                "measured": value,
-                "status": "not finished" if value is None else None,
-            }
-            for what, value in times.items()
-        ]
-    if other_clock:
-        notes = (
-            *notes,
-            f"arrival_time of {other_clock} requests is of another clock than the other stamps: "
-            "they are taken to arrive when they are queued, as the benchmark itself does.",
-        )
-    dropped = as_dropped("tpot of one output token, which has none", single)
-    return output(source.name, "llmservingsim-vllm-requests", rows, dropped=dropped, notes=notes)
-
-
-def read_series(source: Source) -> Output:
-    """Read the throughputs over time."""
-    keys, notes = _run(source, "timeseries.csv")
-    sheet = source.sheet(["prompt_throughput", "gen_throughput"])
-    values = [
-        Value("prompt throughput", "tokens/s", "", "prompt_throughput"),
-        Value("generation throughput", "tokens/s", "", "gen_throughput"),
-    ]
-    names = {"t": "t", "running": "running", "waiting": "waiting", "kv_cache_pct": "kv_cache_pct"}
-    of_rows: dict[str, pl.Series] = keys_of(sheet, names)
-    frame = long(sheet, values, of_rows, tool="vLLM", level="system", **keys)
-    return output(source.name, "llmservingsim-vllm-series", frame, notes=notes)
 
 
 def _run(source: Source, ending: str) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -200,75 +127,9 @@ def is_log(source: Source) -> bool:
     return ours and ("Avg prompt throughput" in text or "Total clocks (ns)" in text)
 
 
-def read_log(source: Source) -> Output:
-    """Read the totals, the statistics of the requests, and the throughputs over time."""
-    rows: list[dict[str, Any]] = []
-    instance = None
-    finished = False
-    for raw in source.lines():
-        line = _COLOUR.sub("", raw).strip()
-        if tick := _TICK.search(line):
-            for what, text in zip(("prompt", "generation"), tick.groups()[1:], strict=True):
-                found = {"quantity": f"{what} throughput", "unit": "tokens/s", "t": float(tick[1])}
-                rows.append({**found, "level": "system", "predicted": _number(text)})
-        elif header := _INSTANCE.fullmatch(line):
-            instance = int(header[1])
-        elif figure := _FIGURE.fullmatch(line):
-            statistic, name, unit, text = figure.groups()
-            found = {"quantity": _QUANTITY[name], "unit": unit, "statistic": statistic.lower()}
-            value = _number(text)
-            rows.append({**found, "level": "request", "instance": instance, "predicted": value})
-        elif (name := line.partition(":")[0].strip()) in TOTALS:
-            quantity, unit = TOTALS[name]
-            value = _number(line.partition(":")[2].strip())
-            finished = finished or quantity == "time"
-            rows.append({"quantity": quantity, "unit": unit, "level": "system", "predicted": value})
-    notes = (
-        ()
-        if finished
-        else ("The log ends before the results: the simulation was stopped, or still runs.",)
-    )
-    for row in rows:
-        row["tool"] = "LLMServingSim"
-    return output(source.name, "llmservingsim-log", rows, notes=notes)
-
-
 def is_summary(source: Source) -> bool:
     """Say whether this is ``summary.txt``."""
     return any(_HEADER.match(line.strip()) for line in source.head_lines[:5])
-
-
-def read_summary(source: Source) -> Output:
-    """Read the statistics of vLLM and the simulator as pairs, and check the differences stated."""
-    rows: list[dict[str, Any]] = []
-    unlike = []
-    for line_number, line in enumerate(source.lines(), start=1):
-        match = _COMPARED.fullmatch(line.strip())
-        if match is None:
-            continue
-        name, statistic, measured, predicted, stated = match.groups()
-        values = (_number(measured), _number(predicted))
-        if None in values:
-            raise source.error(
-                f"two numbers expected, got {measured!r} and {predicted!r}.", line=line_number
-            )
-        sides = dict(zip(("measured", "predicted"), values, strict=True))
-        rows.append(
-            {
-                "tool": "LLMServingSim",
-                "level": "request",
-                "quantity": _QUANTITY[name],
-                "unit": "ms",
-                "statistic": statistic.lower(),
-                **sides,
-            }
-        )
-        if not _same(values[0], values[1], float(stated)):
-            unlike.append(f"{name} {statistic}")
-    notes = []
-    if unlike:
-        notes.append(f"The difference stated does not follow from the values: {', '.join(unlike)}.")
-    return output(source.name, "llmservingsim-summary", rows, notes=notes)
 
 
 def _same(measured: float | None, predicted: float | None, stated: float) -> bool:
@@ -286,7 +147,6 @@ def _number(text: str) -> float | None:
         return None
 
 
-_TOOL = "LLMServingSim"
 _TIMES = {"latency": "time", "TTFT": "ttft", "TPOT": "tpot", "queuing_delay": "queueing delay"}
 _KEYS = {
     "request id": "request",
@@ -298,7 +158,7 @@ _KEYS = {
 _SIDES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "latency": "time"}
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read the output of LLMServingSim and of its benchmark of vLLM.
 
     Parameters
@@ -340,35 +200,6 @@ def _is_requests(source: Source) -> bool:
     return needed <= set(source.header)
 
 
-def _requests(source: Source) -> Output:
-    import polars as pl
-
-    sheet = source.sheet(["request id", *_TIMES])
-    values = [Value(what, "ns", predicted=column) for column, what in _TIMES.items()]
-    keys = keys_of(sheet, _KEYS)
-    if "ITL" not in sheet.columns:
-        frame = long(sheet, values, keys, tool=_TOOL, level="request")
-        notes = ("How many tokens a request got is not known: there are no times between them.",)
-        return output(source.name, "llmservingsim-requests", frame, notes=notes)
-    # The column output counts the input too in some releases; the gaps do not.
-    means, tokens = _gaps(source, sheet)
-    keys["output_tokens"] = pl.Series(tokens, dtype=pl.Int64)
-    frame = long(sheet, values, keys, tool=_TOOL, level="request")
-    gaps = pl.DataFrame({**keys, "predicted": pl.Series(means, dtype=pl.Float64)}).with_columns(
-        tool=pl.lit(_TOOL),
-        level=pl.lit("request"),
-        quantity=pl.lit("itl"),
-        unit=pl.lit("ns"),
-        statistic=pl.lit("mean"),
-    )
-    frame = pl.concat(
-        [frame, gaps.filter(pl.col("predicted").is_not_null())], how="diagonal_relaxed"
-    )
-    none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
-    frame, dropped = without(frame, none, "tpot of one output token, which has none")
-    return output(source.name, "llmservingsim-requests", frame, dropped=dropped)
-
-
 def _gaps(source: Source, sheet: Sheet) -> tuple[list[float | None], list[int]]:
     """Return the mean time between the tokens of each request, and how many tokens there are."""
     means: list[float | None] = []
@@ -399,7 +230,231 @@ def _sides(source: Source) -> dict[str, str]:
     }
 
 
-def _both(source: Source) -> Output:
+_tool = ToolFormats(
+    "LLMServingSim",
+    gives="measurements",
+    reference="hardware",
+    sample="5daddb2 (vLLM 0.19)",
+    limits="tpot of requests with one output token is left out.",
+)
+
+
+@_tool.reads(
+    "llmservingsim-requests",
+    "sim.csv",
+    "request: time, ttft, tpot, queueing delay, itl (ns)",
+    _is_requests,
+    gives="predictions",
+    reference=None,
+    sample="5daddb2 (2.0, first 20 requests)",
+    limits="Of the times between tokens the mean of each request. The device is not in the "
+    "file; tpot of requests with one output token is left out.",
+)
+def _requests(source: Source) -> Rows:
+    import polars as pl
+
+    sheet = source.sheet(["request id", *_TIMES])
+    values = [Value(what, "ns", predicted=column) for column, what in _TIMES.items()]
+    keys = keys_of(sheet, _KEYS)
+    if "ITL" not in sheet.columns:
+        frame = long(sheet, values, keys, level="request")
+        notes = ("How many tokens a request got is not known: there are no times between them.",)
+        return Rows(frame, notes=notes)
+    # The column output counts the input too in some releases; the gaps do not.
+    means, tokens = _gaps(source, sheet)
+    keys["output_tokens"] = pl.Series(tokens, dtype=pl.Int64)
+    frame = long(sheet, values, keys, level="request")
+    gaps = pl.DataFrame({**keys, "predicted": pl.Series(means, dtype=pl.Float64)}).with_columns(
+        quantity=pl.lit("itl"), statistic=pl.lit("mean")
+    )
+    frame = pl.concat(
+        [frame, gaps.filter(pl.col("predicted").is_not_null())], how="diagonal_relaxed"
+    )
+    none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
+    frame, dropped = without(frame, none, "tpot of one output token, which has none")
+    return Rows(frame, dropped=dropped)
+
+
+@_tool.reads(
+    "llmservingsim-vllm-requests",
+    "requests.jsonl (vLLM)",
+    "request: time, ttft, tpot, queueing delay (s)",
+    is_requests,
+)
+def read_requests(source: Source) -> Rows:
+    """Read time, ttft, tpot and queueing delay of each request, by the benchmark's definitions."""
+    keys, notes = _run(source, "requests.jsonl")
+    rows: list[dict[str, Any]] = []
+    single = other_clock = 0
+    for line, record in source.json_lines():
+        if not isinstance(record, dict) or "request_id" not in record:
+            raise source.error("must be an object with a request_id.", line=line)
+        queued, first, last = (_stamp(source, line, record, name) for name in _STAMPS)
+        arrival = _stamp(source, line, record, "arrival_time")
+        begin = arrival
+        if queued is not None and (arrival is None or _apart(arrival, first, last)):
+            begin = queued
+            other_clock += arrival is not None
+        tokens = number(record.get("output_toks"))
+        common = {
+            **keys,
+            "tool": "vLLM",
+            "request": _request(record["request_id"]),
+            "input_tokens": whole(record.get("input_toks")),
+            "output_tokens": whole(record.get("output_toks")),
+        }
+        times = {
+            "time": _between(begin, last),
+            "ttft": _between(begin, first),
+            "queueing delay": _between(queued, _stamp(source, line, record, "scheduled_ts")),
+        }
+        if tokens is not None and tokens > 1:
+            decode = _between(first, last)
+            times["tpot"] = None if decode is None else decode / (tokens - 1)
+        else:
+            single += 1
+        rows += [
+            {
+                **common,
+                "quantity": what,
+                "measured": value,
+                "status": "not finished" if value is None else None,
+            }
+            for what, value in times.items()
+        ]
+    if other_clock:
+        notes = (
+            *notes,
+            f"arrival_time of {other_clock} requests is of another clock than the other stamps: "
+            "they are taken to arrive when they are queued, as the benchmark itself does.",
+        )
+    dropped = as_dropped("tpot of one output token, which has none", single)
+    return Rows(rows, dropped=dropped, notes=notes)
+
+
+_tool.knows(
+    "llmservingsim-vllm-meta",
+    "meta.json (vLLM)",
+    is_meta,
+    "Holds the configuration of the benchmark, no times.",
+    sample="5daddb2",
+    part_of="llmservingsim-vllm-requests",
+)
+
+
+@_tool.reads(
+    "llmservingsim-vllm-series",
+    "timeseries.csv (vLLM)",
+    "system: prompt throughput, generation throughput (tokens/s)",
+    ("t", "prompt_throughput", "gen_throughput", "running", "waiting"),
+    limits="Requests running and waiting, and the cache, are keys.",
+)
+def read_series(source: Source) -> Rows:
+    """Read the throughputs over time."""
+    keys, notes = _run(source, "timeseries.csv")
+    sheet = source.sheet(["prompt_throughput", "gen_throughput"])
+    values = [
+        Value("prompt throughput", "tokens/s", "", "prompt_throughput"),
+        Value("generation throughput", "tokens/s", "", "gen_throughput"),
+    ]
+    names = {"t": "t", "running": "running", "waiting": "waiting", "kv_cache_pct": "kv_cache_pct"}
+    of_rows: dict[str, pl.Series] = keys_of(sheet, names)
+    return Rows(long(sheet, values, of_rows, tool="vLLM", level="system", **keys), notes=notes)
+
+
+@_tool.reads(
+    "llmservingsim-log",
+    "sim.log (stdout)",
+    "request, system",
+    is_log,
+    quantities=tuple(dict.fromkeys((*_SIDES.values(), *(what for what, _ in TOTALS.values())))),
+    units=("ns", "ms", "tokens/s", "requests/s"),
+    gives="predictions",
+    reference=None,
+    sample="5daddb2 (2.0)",
+    limits="Memory and cache are left out. A run that was stopped has its throughputs over "
+    "time, and a note.",
+)
+def read_log(source: Source) -> Rows:
+    """Read the totals, the statistics of the requests, and the throughputs over time."""
+    rows: list[dict[str, Any]] = []
+    instance = None
+    finished = False
+    for raw in source.lines():
+        line = _COLOUR.sub("", raw).strip()
+        if tick := _TICK.search(line):
+            for what, text in zip(("prompt", "generation"), tick.groups()[1:], strict=True):
+                found = {"quantity": f"{what} throughput", "unit": "tokens/s", "t": float(tick[1])}
+                rows.append({**found, "level": "system", "predicted": _number(text)})
+        elif header := _INSTANCE.fullmatch(line):
+            instance = int(header[1])
+        elif figure := _FIGURE.fullmatch(line):
+            statistic, name, unit, text = figure.groups()
+            found = {"quantity": _QUANTITY[name], "unit": unit, "statistic": statistic.lower()}
+            value = _number(text)
+            rows.append({**found, "level": "request", "instance": instance, "predicted": value})
+        elif (name := line.partition(":")[0].strip()) in TOTALS:
+            quantity, unit = TOTALS[name]
+            value = _number(line.partition(":")[2].strip())
+            finished = finished or quantity == "time"
+            rows.append({"quantity": quantity, "unit": unit, "level": "system", "predicted": value})
+    notes = (
+        ()
+        if finished
+        else ("The log ends before the results: the simulation was stopped, or still runs.",)
+    )
+    return Rows(rows, notes=notes)
+
+
+@_tool.reads(
+    "llmservingsim-summary",
+    "summary.txt",
+    "request: time, ttft, tpot (ms)",
+    is_summary,
+    gives="both",
+    sample="5daddb2",
+    limits="Pairs of means and quantiles, not of requests: what cancels between requests is "
+    "not in them. Tests printed below the table are left out.",
+)
+def read_summary(source: Source) -> Rows:
+    """Read the statistics of vLLM and the simulator as pairs, and check the differences stated."""
+    rows: list[dict[str, Any]] = []
+    unlike = []
+    for line_number, line in enumerate(source.lines(), start=1):
+        match = _COMPARED.fullmatch(line.strip())
+        if match is None:
+            continue
+        name, statistic, measured, predicted, stated = match.groups()
+        values = (_number(measured), _number(predicted))
+        if None in values:
+            raise source.error(
+                f"two numbers expected, got {measured!r} and {predicted!r}.", line=line_number
+            )
+        sides = dict(zip(("measured", "predicted"), values, strict=True))
+        rows.append(
+            {
+                "quantity": _QUANTITY[name],
+                "statistic": statistic.lower(),
+                **sides,
+            }
+        )
+        if not _same(values[0], values[1], float(stated)):
+            unlike.append(f"{name} {statistic}")
+    notes = []
+    if unlike:
+        notes.append(f"The difference stated does not follow from the values: {', '.join(unlike)}.")
+    return Rows(rows, notes=notes)
+
+
+@_tool.reads(
+    "llmservingsim-pairs",
+    "table with sim_*_ms and vllm_*_ms",
+    "request: time, ttft, tpot, itl (ms)",
+    lambda source: bool(_sides(source)),
+    gives="both",
+    sample="derived from 5daddb2, no file of the tool",
+)
+def _both(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet()
@@ -412,7 +467,7 @@ def _both(source: Source) -> Output:
     keys = keys_of(sheet, names)
     if "output_tokens" in keys:
         keys["output_tokens"] = number_key(sheet, "measured_output_toks", "output_tokens")
-    frame = long(sheet, values, keys, tool=_TOOL, level="request")
+    frame = long(sheet, values, keys, level="request")
     notes = []
     for what in ("input", "output"):
         pair = [f"{side}_{what}_toks" for side in ("measured", "sim")]
@@ -425,14 +480,19 @@ def _both(source: Source) -> Output:
     if "output_tokens" in keys:
         none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
         frame, dropped = without(frame, none, "tpot of one output token, which has none")
-    return output(source.name, "llmservingsim-pairs", frame, dropped=dropped, notes=notes)
+    return Rows(frame, dropped=dropped, notes=notes)
 
 
-def _is_history(source: Source) -> bool:
-    return {"commit", "metric", "vllm_ms", "sim_ms"} <= set(source.header)
-
-
-def _history(source: Source) -> Output:
+@_tool.reads(
+    "llmservingsim-history",
+    "table of summaries by commit",
+    "request: time, ttft, tpot (ms)",
+    ("commit", "metric", "vllm_ms", "sim_ms"),
+    gives="both",
+    sample="derived from six commits of summary.txt, no file of the tool",
+    limits="Means and quantiles, not requests.",
+)
+def _history(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(["commit", "metric", "vllm_ms", "sim_ms"])
@@ -449,146 +509,26 @@ def _history(source: Source) -> Output:
     keys["version"] = pl.Series(sheet.texts("commit"))  # A commit of digits only is no number.
     keys["statistic"] = pl.Series([statistic.lower() for _, _, statistic in parts])
     keys["what"] = pl.Series([_SIDES[name.lower()] for name, _, _ in parts])
-    frame = long(sheet, [Value("time", "ms", "sim_ms", "vllm_ms")], keys, tool=_TOOL)
+    frame = long(sheet, [Value("time", "ms", "sim_ms", "vllm_ms")], keys)
     frame = frame.with_columns(quantity=pl.col("what"), level=pl.lit("request")).drop("what")
-    return output(source.name, "llmservingsim-history", frame)
+    return Rows(frame)
 
 
-def _is_layers(source: Source) -> bool:
-    return {"layer_name", "kv_cache", "tp_size", "latency(ns)"} <= set(source.header)
-
-
-def _layers(source: Source) -> Output:
+@_tool.reads(
+    "llmservingsim-layers",
+    "layers.csv (profile)",
+    "kernel: time (ns)",
+    ("layer_name", "kv_cache", "tp_size", "latency(ns)"),
+    sample="",
+    limits="Device and model are in the folder's name, not in the file.",
+)
+def _layers(source: Source) -> Rows:
     sheet = source.sheet(["layer_name", "latency(ns)"])
     keys = keys_of(sheet, {"input": "input_tokens", "kv_cache": "kv_cache"})
     keys |= keys_of(sheet, {"tp_size": "tensor_parallel"})
     keys["kernel"] = keys["kernel_class"] = key(sheet, "layer_name")
     values = [Value("time", "ns", measured="latency(ns)")]
-    frame = long(sheet, values, keys, tool=_TOOL, level="kernel")
-    return output(source.name, "llmservingsim-layers", frame)
+    return Rows(long(sheet, values, keys, level="kernel"))
 
 
-FORMATS = (
-    Format(
-        name="llmservingsim-requests",
-        tool=_TOOL,
-        files="sim.csv",
-        levels=("request",),
-        quantities=("time", "ttft", "tpot", "queueing delay", "itl"),
-        units=("ns",),
-        gives="predictions",
-        sample="5daddb2 (2.0, first 20 requests)",
-        recognise=_is_requests,
-        read=_requests,
-        limits="Of the times between tokens the mean of each request. The device is not in the "
-        "file; tpot of requests with one output token is left out.",
-    ),
-    Format(
-        name="llmservingsim-vllm-requests",
-        tool=_TOOL,
-        files="requests.jsonl (vLLM)",
-        levels=("request",),
-        quantities=("time", "ttft", "tpot", "queueing delay"),
-        units=("s",),
-        gives="measurements",
-        reference="hardware",
-        sample="5daddb2 (vLLM 0.19)",
-        recognise=is_requests,
-        read=read_requests,
-        limits="tpot of requests with one output token is left out.",
-    ),
-    no_times(
-        "llmservingsim-vllm-meta",
-        _TOOL,
-        "meta.json (vLLM)",
-        is_meta,
-        "Holds the configuration of the benchmark, no times.",
-        sample="5daddb2",
-        part_of="llmservingsim-vllm-requests",
-    ),
-    Format(
-        name="llmservingsim-vllm-series",
-        tool=_TOOL,
-        files="timeseries.csv (vLLM)",
-        levels=("system",),
-        quantities=("prompt throughput", "generation throughput"),
-        units=("tokens/s",),
-        gives="measurements",
-        reference="hardware",
-        sample="5daddb2 (vLLM 0.19)",
-        recognise=is_series,
-        read=read_series,
-        limits="Requests running and waiting, and the cache, are keys.",
-    ),
-    Format(
-        name="llmservingsim-log",
-        tool=_TOOL,
-        files="sim.log (stdout)",
-        levels=("request", "system"),
-        quantities=tuple(dict.fromkeys((*_SIDES.values(), *(what for what, _ in TOTALS.values())))),
-        units=("ns", "ms", "tokens/s", "requests/s"),
-        gives="predictions",
-        sample="5daddb2 (2.0)",
-        recognise=is_log,
-        read=read_log,
-        limits="Memory and cache are left out. A run that was stopped has its throughputs over "
-        "time, and a note.",
-    ),
-    Format(
-        name="llmservingsim-summary",
-        tool=_TOOL,
-        files="summary.txt",
-        levels=("request",),
-        quantities=("time", "ttft", "tpot"),
-        units=("ms",),
-        gives="both",
-        reference="hardware",
-        sample="5daddb2",
-        recognise=is_summary,
-        read=read_summary,
-        limits="Pairs of means and quantiles, not of requests: what cancels between requests is "
-        "not in them. Tests printed below the table are left out.",
-    ),
-    Format(
-        name="llmservingsim-pairs",
-        tool=_TOOL,
-        files="table with sim_*_ms and vllm_*_ms",
-        levels=("request",),
-        quantities=("time", "ttft", "tpot", "itl"),
-        units=("ms",),
-        gives="both",
-        reference="hardware",
-        sample="derived from 5daddb2, no file of the tool",
-        recognise=lambda source: bool(_sides(source)),
-        read=_both,
-        limits="tpot of requests with one output token is left out.",
-    ),
-    Format(
-        name="llmservingsim-history",
-        tool=_TOOL,
-        files="table of summaries by commit",
-        levels=("request",),
-        quantities=("time", "ttft", "tpot"),
-        units=("ms",),
-        gives="both",
-        reference="hardware",
-        sample="derived from six commits of summary.txt, no file of the tool",
-        recognise=_is_history,
-        read=_history,
-        limits="Means and quantiles, not requests.",
-    ),
-    Format(
-        name="llmservingsim-layers",
-        tool=_TOOL,
-        files="layers.csv (profile)",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ns",),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is_layers,
-        read=_layers,
-        limits="Device and model are in the folder's name, not in the file.",
-    ),
-)
+FORMATS = _tool.formats

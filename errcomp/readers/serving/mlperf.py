@@ -7,22 +7,13 @@ import statistics
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from errcomp.readers.core.keys import has, other_keys
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.values import number_at
-from errcomp.readers.core.wide import Value, rows_of
-from errcomp.results import Dropped
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, has, other_keys, rows_of
+from errcomp.readers.core.values import dict_of, number_at
 from errcomp.system.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from os import PathLike
-
-    from errcomp.readers.core.source import Source
-
-__all__ = ["FORMATS", "read"]
 
 
 # Logs of MLPerf: the summary that LoadGen writes, and the lines of training runs.
@@ -60,33 +51,6 @@ _DETAIL = re.compile(r'"namespace": "mlperf::logging"|^"pid": \d+, "tid": \d+, "
 def is_summary(source: Source) -> bool:
     """Say whether this is mlperf_log_summary.txt."""
     return any(_TITLE.match(line) for line in source.head_lines)
-
-
-def read_summary(source: Source) -> Output:
-    """Read rates and latencies of a run of LoadGen.
-
-    Raises
-    ------
-    InputError
-        There is none, or a value is no number.
-    """
-    runs: list[tuple[dict[str, str], list[tuple[int, str, str]]]] = []
-    within = False
-    for line, text in enumerate(source.lines(), start=1):
-        if _TITLE.match(text):
-            within = True
-            runs.append(({}, []))
-        elif within and text.strip() == "Test Parameters Used":
-            within = False
-        elif within and (match := _PAIR.match(text)):
-            runs[-1][0].setdefault(match.group(1), match.group(2))
-            runs[-1][1].append((line, match.group(1), match.group(2)))
-    rows = [
-        row for i, (said, pairs) in enumerate(runs, 1) for row in _rows(source, str(i), said, pairs)
-    ]
-    unknown = any("Result is" not in said for said, _ in runs)
-    notes = ["The summary does not say whether the result is valid."] if unknown else []
-    return output(source.name, "mlperf-summary", rows, notes=notes)
 
 
 def _rows(
@@ -144,53 +108,6 @@ def is_training(source: Source) -> bool:
     return found and not is_detail(source)
 
 
-def read_training(source: Source) -> Output:
-    """Read the time to train of a run, and its throughput.
-
-    Raises
-    ------
-    InputError
-        No run begins, or a line is no record.
-    """
-    said: dict[str, Any] = {}
-    rates: list[float] = []
-    start: Decimal | None = None
-    stop: Decimal | None = None
-    unit = "ms"
-    status: str | None = "the run did not end"
-    for record in _records(source):
-        key, value, unit = record["key"], record.get("value"), record["unit"]
-        about = record.get("metadata")
-        about = about if isinstance(about, dict) else {}
-        if key == "run_start" and start is None:
-            start = record["at"]
-        elif key == "run_stop":
-            stop = record["at"]
-            ended = str(about.get("status", "success"))
-            status = None if ended == "success" else f"the run ended with {ended}"
-        elif key == "tracked_stats" and isinstance(value, dict):
-            rates += [v for n, v in value.items() if n == "throughput" and _is_number(v)]
-        else:
-            said.setdefault(key, value)
-    if start is None:
-        raise source.error("no run_start: no run begins in it. The log may be cut off.")
-    took = None if stop is None else float(stop - start)
-    names = {
-        "model": "submission_benchmark",
-        "device": "submission_platform",
-        "submitter": "submission_org",
-        "batch": "global_batch_size",
-    }
-    keys = {name: None if said.get(key) is None else str(said[key]) for name, key in names.items()}
-    common = {"tool": "MLPerf training", "level": "model", "run": "1", **keys, "status": status}
-    kind = {"quantity": "time to train", "unit": unit}
-    rows = [{**common, **kind, "measured": None if status else took}]
-    if rates:
-        rate = {"quantity": "throughput", "unit": "samples/s", "status": None}
-        rows.append({**common, **rate, "measured": statistics.median(rates)})
-    return output(source.name, "mlperf-training-log", rows)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
@@ -225,7 +142,7 @@ def _record(source: Source, line: int, text: str) -> dict[str, Any]:
         raise source.error(
             f"not a record of MLLOG ({error}). The file may be cut off: copy it again.", line=line
         ) from None
-    return found if isinstance(found, dict) else {}
+    return dict_of(found)
 
 
 _INFERENCE = ("round", "submitter", "system_name", "bench_def", "scenario", "metric", "unit")
@@ -265,7 +182,7 @@ _JSON_KEYS = {
 }
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read results and logs of MLPerf.
 
     Parameters
@@ -307,43 +224,12 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _is_inference(source: Source) -> bool:
-    return has(source.header, *_INFERENCE, "value")
-
-
 def _keys(columns: dict[str, str]) -> dict[str, str]:
     names = {**_NAMES, **_STACK}
     return {names.get(key, key): column for key, column in columns.items()}
 
 
-def _read_inference(source: Source) -> Output:
-    import polars as pl
-
-    sheet = source.sheet(_INFERENCE)
-    keys = _keys(other_keys(sheet, {*_NOT_KEYS, "value", "unit", "metric"}))
-    measure = Value("throughput", "", measured="value")
-    rows = rows_of(sheet, "MLPerf inference", "system", [measure], keys)
-    metric = pl.Series("metric", sheet.texts("metric"))
-    latency = pl.col("metric").str.contains("latency")
-    rows = rows.with_columns(metric, unit=pl.Series(sheet.texts("unit"))).with_columns(
-        unit=pl.col("unit").replace(
-            {"Samples/s": "samples/s", "Queries/s": "queries/s", "Tokens/s": "tokens/s"}
-        ),
-        level=pl.when(latency).then(pl.lit("request")).otherwise(pl.lit("system")),
-        quantity=pl.when(latency)
-        .then(pl.lit("time"))
-        .when(pl.col("metric") == "throughput")
-        .then(pl.lit("throughput"))
-        .otherwise(pl.col("metric").str.replace_all("_", " ")),
-        statistic=pl.when(latency).then(pl.col("metric").str.extract(r"^(p\d+|mean|median)")),
-    )
-    notes = []
-    if rows["scenario"].str.to_lowercase().str.contains("server").any():
-        notes.append("The throughput of Server is a target that the submitter chose.")
-    return _with_carried("mlperf-inference-table", source, rows.drop("metric"), notes)
-
-
-def _with_carried(name: str, source: Source, rows: Any, notes: list[str]) -> Output:
+def _with_carried(rows: Any, notes: list[str]) -> Rows:
     if "carried_over" in rows.columns:
         carried = int((rows["carried_over"] == 1).sum())
         if carried:
@@ -351,44 +237,12 @@ def _with_carried(name: str, source: Source, rows: Any, notes: list[str]) -> Out
                 f"{carried} results are carried over from an earlier round (carried_over=1): they "
                 "are no new measurements."
             )
-    return output(source.name, name, rows, notes=notes)
-
-
-def _is_training_table(source: Source) -> bool:
-    return has(source.header, *_TRAINING)
-
-
-def _read_training_table(source: Source) -> Output:
-    import polars as pl
-
-    sheet = source.sheet(_TRAINING)
-    measures = [Value("time to train", "min", measured="ttt_min")]
-    if "throughput" in sheet.columns:
-        measures.append(Value("throughput", "samples/s", measured="throughput"))
-    used = {*_NOT_KEYS, "ttt_min", "throughput", "benchmark"}
-    keys = {**_keys(other_keys(sheet, used)), "model": "benchmark"}
-    rows = rows_of(sheet, "MLPerf training", "model", measures, keys)
-    rate = pl.col("quantity") == "throughput"
-    if "measured_spread" in rows.columns:
-        # The spread is that of throughputs.
-        spread = pl.col("measured_spread").cast(pl.Float64, strict=False)
-        rows = rows.with_columns(measured_spread=pl.when(rate).then(spread))
-    return _with_carried("mlperf-training-table", source, rows, [])
+    return Rows(rows, notes=notes)
 
 
 def _is_results(source: Source) -> bool:
     names = source.json_names
     return has(names, *_RESULTS) or (has(names, *_OLD_RESULTS) and "Result_Units" in names)
-
-
-def _read_results(source: Source) -> Output:
-    found = source.json()
-    if not isinstance(found, list):
-        raise source.error("no list of results. Give summary_results.json as MLCommons wrote it.")
-    rows = [_result(one) for one in found if isinstance(one, dict)]
-    short = len(found) - len(rows)
-    dropped = [Dropped("no result", short)] if short else []
-    return output(source.name, "mlperf-results", rows, dropped=dropped)
 
 
 def _result(one: dict[str, Any]) -> dict[str, Any]:
@@ -416,82 +270,179 @@ def _result(one: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-_TOOL = "MLPerf"
-FORMATS = (
-    Format(
-        name="mlperf-summary",
-        tool=_TOOL,
-        files="mlperf_log_summary.txt of LoadGen",
-        levels=("system", "request"),
-        quantities=("throughput", "time", "ttft", "tpot"),
-        units=("samples/s", "tokens/s", "queries/s", "ns"),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=is_summary,
-        read=read_summary,
-        limits="It does not say the round, the model or the device.",
-    ),
-    no_times(
-        "mlperf-detail",
-        _TOOL,
-        "mlperf_log_detail.txt of LoadGen",
-        is_detail,
-        "The same results are in mlperf_log_summary.txt.",
-        part_of="mlperf-summary",
-    ),
-    Format(
-        name="mlperf-results",
-        tool=_TOOL,
-        files="summary_results.json",
-        levels=("system", "request"),
-        quantities=("throughput", "time"),
-        units=("samples/s", "tokens/s", "queries/s", "ms", "unknown"),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is_results,
-        read=_read_results,
-    ),
-    Format(
-        name="mlperf-inference-table",
-        tool=_TOOL,
-        files="inference results over rounds (CSV)",
-        levels=("system", "request"),
-        quantities=("throughput", "time", "samples per query"),
-        units=("samples/s", "queries/s", "tokens/s", "ms", "samples"),
-        gives="measurements",
-        reference="hardware",
-        sample="rounds v0.7 to v6.0",
-        recognise=_is_inference,
-        read=_read_inference,
-    ),
-    Format(
-        name="mlperf-training-table",
-        tool=_TOOL,
-        files="training results over rounds (CSV)",
-        levels=("model",),
-        quantities=("time to train", "throughput"),
-        units=("min", "samples/s"),
-        gives="measurements",
-        reference="hardware",
-        sample="rounds v1.0 to v5.1",
-        recognise=_is_training_table,
-        read=_read_training_table,
-        limits="Minutes are not converted; what a throughput counts is not said.",
-    ),
-    Format(
-        name="mlperf-training-log",
-        tool=_TOOL,
-        files="result_<n>.txt of a training run",
-        levels=("model",),
-        quantities=("time to train", "throughput"),
-        units=("ms", "s", "samples/s"),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=is_training,
-        read=read_training,
-        limits="The throughput is the median of tracked_stats, where a run logs them.",
-    ),
+_tool = ToolFormats("MLPerf", gives="measurements", reference="hardware")
+
+
+@_tool.reads(
+    "mlperf-summary",
+    "mlperf_log_summary.txt of LoadGen",
+    "system, request: throughput, time, ttft, tpot (samples/s, tokens/s, queries/s, ns)",
+    is_summary,
+    limits="It does not say the round, the model or the device.",
 )
+def read_summary(source: Source) -> Rows:
+    """Read rates and latencies of a run of LoadGen.
+
+    Raises
+    ------
+    InputError
+        There is none, or a value is no number.
+    """
+    runs: list[tuple[dict[str, str], list[tuple[int, str, str]]]] = []
+    within = False
+    for line, text in enumerate(source.lines(), start=1):
+        if _TITLE.match(text):
+            within = True
+            runs.append(({}, []))
+        elif within and text.strip() == "Test Parameters Used":
+            within = False
+        elif within and (match := _PAIR.match(text)):
+            runs[-1][0].setdefault(match.group(1), match.group(2))
+            runs[-1][1].append((line, match.group(1), match.group(2)))
+    rows = [
+        row for i, (said, pairs) in enumerate(runs, 1) for row in _rows(source, str(i), said, pairs)
+    ]
+    unknown = any("Result is" not in said for said, _ in runs)
+    notes = ["The summary does not say whether the result is valid."] if unknown else []
+    return Rows(rows, notes=notes)
+
+
+_tool.knows(
+    "mlperf-detail",
+    "mlperf_log_detail.txt of LoadGen",
+    is_detail,
+    "The same results are in mlperf_log_summary.txt.",
+    part_of="mlperf-summary",
+)
+
+
+@_tool.reads(
+    "mlperf-results",
+    "summary_results.json",
+    "system, request: throughput, time (samples/s, tokens/s, queries/s, ms, unknown)",
+    _is_results,
+)
+def _read_results(source: Source) -> Rows:
+    found = source.json()
+    if not isinstance(found, list):
+        raise source.error("no list of results. Give summary_results.json as MLCommons wrote it.")
+    rows = [_result(one) for one in found if isinstance(one, dict)]
+    short = len(found) - len(rows)
+    return Rows(rows, dropped={"no result": short})
+
+
+@_tool.reads(
+    "mlperf-inference-table",
+    "inference results over rounds (CSV)",
+    "system, request: throughput, time, samples per query (samples/s, queries/s, "
+    "tokens/s, ms, samples)",
+    (*_INFERENCE, "value"),
+    sample="rounds v0.7 to v6.0",
+)
+def _read_inference(source: Source) -> Rows:
+    import polars as pl
+
+    sheet = source.sheet(_INFERENCE)
+    keys = _keys(other_keys(sheet, {*_NOT_KEYS, "value", "unit", "metric"}))
+    measure = Value("throughput", "", measured="value")
+    rows = rows_of(sheet, [measure], keys, tool="MLPerf inference")
+    metric = pl.Series("metric", sheet.texts("metric"))
+    latency = pl.col("metric").str.contains("latency")
+    rows = rows.with_columns(metric, unit=pl.Series(sheet.texts("unit"))).with_columns(
+        unit=pl.col("unit").replace(
+            {"Samples/s": "samples/s", "Queries/s": "queries/s", "Tokens/s": "tokens/s"}
+        ),
+        level=pl.when(latency).then(pl.lit("request")).otherwise(pl.lit("system")),
+        quantity=pl.when(latency)
+        .then(pl.lit("time"))
+        .when(pl.col("metric") == "throughput")
+        .then(pl.lit("throughput"))
+        .otherwise(pl.col("metric").str.replace_all("_", " ")),
+        statistic=pl.when(latency).then(pl.col("metric").str.extract(r"^(p\d+|mean|median)")),
+    )
+    notes = []
+    if rows["scenario"].str.to_lowercase().str.contains("server").any():
+        notes.append("The throughput of Server is a target that the submitter chose.")
+    return _with_carried(rows.drop("metric"), notes)
+
+
+@_tool.reads(
+    "mlperf-training-table",
+    "training results over rounds (CSV)",
+    "model: time to train, throughput (min, samples/s)",
+    _TRAINING,
+    sample="rounds v1.0 to v5.1",
+    limits="Minutes are not converted; what a throughput counts is not said.",
+)
+def _read_training_table(source: Source) -> Rows:
+    import polars as pl
+
+    sheet = source.sheet(_TRAINING)
+    measures = [Value("time to train", "min", measured="ttt_min")]
+    if "throughput" in sheet.columns:
+        measures.append(Value("throughput", "samples/s", measured="throughput"))
+    used = {*_NOT_KEYS, "ttt_min", "throughput", "benchmark"}
+    keys = {**_keys(other_keys(sheet, used)), "model": "benchmark"}
+    rows = rows_of(sheet, measures, keys, tool="MLPerf training")
+    rate = pl.col("quantity") == "throughput"
+    if "measured_spread" in rows.columns:
+        # The spread is that of throughputs.
+        spread = pl.col("measured_spread").cast(pl.Float64, strict=False)
+        rows = rows.with_columns(measured_spread=pl.when(rate).then(spread))
+    return _with_carried(rows, [])
+
+
+@_tool.reads(
+    "mlperf-training-log",
+    "result_<n>.txt of a training run",
+    "model: time to train, throughput (ms, s, samples/s)",
+    is_training,
+    limits="The throughput is the median of tracked_stats, where a run logs them.",
+)
+def read_training(source: Source) -> Rows:
+    """Read the time to train of a run, and its throughput.
+
+    Raises
+    ------
+    InputError
+        No run begins, or a line is no record.
+    """
+    said: dict[str, Any] = {}
+    rates: list[float] = []
+    start: Decimal | None = None
+    stop: Decimal | None = None
+    unit = "ms"
+    status: str | None = "the run did not end"
+    for record in _records(source):
+        key, value, unit = record["key"], record.get("value"), record["unit"]
+        about = dict_of(record.get("metadata"))
+        if key == "run_start" and start is None:
+            start = record["at"]
+        elif key == "run_stop":
+            stop = record["at"]
+            ended = str(about.get("status", "success"))
+            status = None if ended == "success" else f"the run ended with {ended}"
+        elif key == "tracked_stats" and isinstance(value, dict):
+            rates += [v for n, v in value.items() if n == "throughput" and _is_number(v)]
+        else:
+            said.setdefault(key, value)
+    if start is None:
+        raise source.error("no run_start: no run begins in it. The log may be cut off.")
+    took = None if stop is None else float(stop - start)
+    names = {
+        "model": "submission_benchmark",
+        "device": "submission_platform",
+        "submitter": "submission_org",
+        "batch": "global_batch_size",
+    }
+    keys = {name: None if said.get(key) is None else str(said[key]) for name, key in names.items()}
+    common = {"tool": "MLPerf training", "level": "model", "run": "1", **keys, "status": status}
+    kind = {"quantity": "time to train", "unit": unit}
+    rows = [{**common, **kind, "measured": None if status else took}]
+    if rates:
+        rate = {"quantity": "throughput", "unit": "samples/s", "status": None}
+        rows.append({**common, **rate, "measured": statistics.median(rates)})
+    return Rows(rows)
+
+
+FORMATS = _tool.formats

@@ -3,28 +3,171 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from errcomp.readers.core.keys import key, keys_of
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long, without
+from errcomp.errors import InputError
+from errcomp.readers.core import Rows, Source
+from errcomp.readers.core.sheet import Sheet, Value, key, keys_of, long, without
+from errcomp.readers.core.values import number, text, whole
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from errcomp.readers.core.sheet import Sheet
 
-__all__ = [
-    "CPU_OPERATIONS",
-    "is_batches",
-    "is_operations",
-    "is_profile",
-    "is_requests",
-    "read_profile",
-    "request_keys",
-]
+# What a configuration beside the output of VIDUR or Frontier says of the run.
+
+_NESTED = ("cluster_config", "request_generator_config", "metrics_config")
+#: Key of a row, and where it stands: in nested files below these names, in flat ones as one name.
+_WHERE = {
+    "model": (("cluster_config", "replica_config", "model_name"), "replica_model_name"),
+    "device": (("cluster_config", "replica_config", "device"), "replica_device"),
+    "network": (("cluster_config", "replica_config", "network_device"), "replica_network_device"),
+    "tensor_parallel": (
+        ("cluster_config", "replica_config", "tensor_parallel_size"),
+        "replica_num_tensor_parallel_workers",
+    ),
+    "attention_tensor_parallel": (
+        ("cluster_config", "replica_config", "attn_tensor_parallel_size"),
+        "",
+    ),
+    "pipeline_stages": (
+        ("cluster_config", "replica_config", "num_pipeline_stages"),
+        "replica_num_pipeline_stages",
+    ),
+    "replicas": (("cluster_config", "num_replicas"), "cluster_num_replicas"),
+    "scheduler": (
+        ("cluster_config", "replica_scheduler_config", "name"),
+        "replica_scheduler_provider",
+    ),
+    "qps": (
+        ("request_generator_config", "interval_generator_config", "qps"),
+        "poisson_request_interval_generator_qps",
+    ),
+}
+_LAYERS = ("cluster_config", "replica_config", "model_config", "num_layers")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What is known of a run.
+
+    Attributes
+    ----------
+    keys : dict
+        Keys of its rows.
+    layers, stages : int or None
+        Of the model, and in the pipeline.
+    dummy : str
+        The predictor was replaced by constants: how. Empty otherwise.
+    notes : tuple of str
+    """
+
+    keys: dict[str, Any] = field(default_factory=dict)
+    layers: int | None = None
+    stages: int | None = None
+    dummy: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def is_vidur(source: Source) -> bool:
+    """Say whether this is a configuration that VIDUR writes."""
+    names = source.json_names
+    if all(name in names for name in _NESTED):
+        return "execution_time_predictor_config" in names and "sys_arch" not in names
+    return any(line.startswith("replica_scheduler_provider:") for line in source.head_lines)
+
+
+def is_frontier(source: Source) -> bool:
+    """Say whether this is a configuration that Frontier writes."""
+    return all(name in source.json_names for name in (*_NESTED, "sys_arch"))
+
+
+def is_frontier_beside(source: Source) -> bool:
+    """Say whether the files beside this one are Frontier's, for formats that VIDUR has too."""
+    try:
+        config = source.sibling("config.json")
+        if config is not None:
+            return is_frontier(config)
+        traces = source.sibling("op_traces.jsonl")
+        if traces is not None and '"simulation_info"' in "".join(traces.head_lines[:1]):
+            return True
+        events = source.sibling("event_trace.json")
+        return events is not None and b'"cluster_type"' in events.head
+    except InputError:
+        return False
+
+
+def config_beside(source: Source) -> Config:
+    """Read ``config.json`` (or the older ``config.yml``) in the same folder, if there is one.
+
+    One that cannot be read leaves the rows without its keys, with a note.
+    """
+    try:
+        if (beside := source.sibling("config.json")) is not None:
+            content = beside.json()
+        elif (beside := source.sibling("config.yml")) is not None:
+            content = beside.yaml()
+        else:
+            return Config()
+    except InputError as error:
+        return Config(notes=(f"No model, device and scheduler are known: {error}",))
+    if not isinstance(content, dict):
+        return Config(notes=(f"No model, device and scheduler are known: {beside.name} is none.",))
+    keys = {}
+    for name, (path, flat) in _WHERE.items():
+        value = _at(content, path)
+        value = content.get(flat) if value is None else value
+        found = text(value) or whole(value) or number(value)
+        if found is not None:
+            keys[name] = found
+    run = text(_at(content, ("metrics_config", "output_dir")) or content.get("output_dir"))
+    if run and run.strip("/"):
+        keys["run"] = run.rstrip("/").rsplit("/", 1)[-1]
+    layers, stages = _at(content, _LAYERS), keys.get("pipeline_stages")
+    return Config(
+        keys,
+        whole(layers) or None,
+        whole(stages) or None,
+        _dummy(content),
+    )
+
+
+def dry_run(how: str) -> tuple[str, ...]:
+    """Return what to know of a run without a predictor of times."""
+    if not how:
+        return ()
+    return (
+        f"A dry run of the simulator ({how}): its times are no predictions of any hardware, and "
+        "say nothing of its accuracy.",
+    )
+
+
+def _dummy(content: dict[str, Any]) -> str:
+    for part in _objects(content):
+        if part.get("enable_dummy_mode") is True:
+            time = number(part.get("dummy_execution_time_ms"))
+            if time is None:
+                return "a constant for every operator"
+            return f"{time:g} ms for every operator"
+    return ""
+
+
+def _at(content: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        if not isinstance(content, dict):
+            return None
+        content = content.get(name)
+    return content
+
+
+def _objects(content: Any, depth: int = 6) -> Iterator[dict[str, Any]]:
+    if isinstance(content, dict) and depth:
+        yield content
+        for value in content.values():
+            yield from _objects(value, depth - 1)
+
 
 CPU_OPERATIONS = (
     "schedule",
@@ -94,7 +237,7 @@ def request_keys(sheet: Sheet) -> dict[str, pl.Series]:
     return keys_of(sheet, names)
 
 
-def read_profile(source: Source, tool: str, name: str) -> Output:
+def read_profile(source: Source) -> Rows:
     """Read measured times: the median of each operator (its mean where there is no median)."""
     import polars as pl
 
@@ -112,13 +255,13 @@ def read_profile(source: Source, tool: str, name: str) -> Output:
         for operator, (column, statistic) in columns.items()
     ]
     level = "collective" if network else "kernel"
-    frame = long(sheet, values, keys, tool=tool, level=level)
+    frame = long(sheet, values, keys, level=level)
     frame, dropped = without(
         frame, pl.col("measured").is_nan(), "times missing: operator not run in this configuration"
     )
     if not network:
         frame = frame.with_columns(kernel_class=pl.col("kernel"))
-    return output(source.name, name, frame, dropped=dropped)
+    return Rows(frame, dropped=dropped)
 
 
 def _operators(names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -145,3 +288,120 @@ def _configuration(sheet: Sheet) -> dict[str, pl.Series]:
         if seen.max():
             keys["repeat"] = seen
     return keys
+
+
+# Batches of VIDUR and Frontier: their times, their operators, and the trace of their stages.
+
+_COUNTS = {
+    "Batch Id": "batch_id",
+    "batch_size": "batch",
+    "batch_num_tokens": "tokens",
+    "batch_num_prefill_tokens": "prefill_tokens",
+    "batch_num_decode_tokens": "decode_tokens",
+}
+_ARGUMENTS = ("batch_id", "batch_size", "request_ids", "num_tokens")
+
+
+def is_trace(source: Source) -> bool:
+    """Say whether this is a Chrome trace with a batch for each event."""
+    return source.json_names[:1] == ("traceEvents",) and all(
+        f'"{name}"'.encode() in source.head for name in _ARGUMENTS
+    )
+
+
+def read_batches(source: Source, unit: str) -> Rows:
+    """Read the time of each batch."""
+    sheet = source.sheet(["Batch Id", "batch_execution_time"])
+    config = config_beside(source)
+    keys = keys_of(sheet, _COUNTS)
+    keys["run"] = _runs(config, keys["batch_id"])
+    values = [
+        Value("time", unit, predicted="batch_execution_time"),
+        Value("inter-batch delay", unit, predicted="inter_batch_delay"),
+    ]
+    frame = long(sheet, values, keys, level="model", **_fixed(config))
+    return Rows(frame, notes=(*config.notes, *dry_run(config.dummy)))
+
+
+def read_operations(source: Source) -> Rows:
+    """Read the times of operators: of one layer, the mean over the layers of the batch."""
+    import polars as pl
+
+    sheet, config = source.sheet(["Batch Id"]), config_beside(source)
+    keys = keys_of(sheet, {"Batch Id": "batch_id"})
+    keys["run"] = _runs(config, keys["batch_id"])
+    columns = [one for one in sheet.columns if one != "Batch Id"]
+    values = [
+        Value(
+            "time",
+            "ms",
+            predicted=column,
+            fixed={
+                "level": "model" if column == "model_execution_e2e" else "kernel",
+                "kernel": None if column == "model_execution_e2e" else column,
+                "kernel_class": "cpu" if column in CPU_OPERATIONS else column,
+                "count": _count(column, config),
+            },
+        )
+        for column in columns
+    ]
+    frame = long(sheet, values, keys, **_fixed(config))
+    frame, dropped = without(frame, pl.col("predicted").is_nan(), "operator not run in this batch")
+    notes = [*config.notes, *dry_run(config.dummy)]
+    if config.layers is None and "attn_pre_proj" in columns:
+        notes.append(
+            "How many layers the model has is not known without config.json: the operators have "
+            "no count."
+        )
+    return Rows(frame, dropped=dropped, notes=notes)
+
+
+def _count(column: str, config: Config) -> int | None:
+    """Return how often an operator runs in a batch."""
+    if column in CPU_OPERATIONS or column == "model_execution_e2e":
+        return None
+    return config.stages if column == "pipeline_send_recv" else config.layers
+
+
+def read_trace(source: Source) -> Rows:
+    """Read the time of each batch in each stage of the pipeline."""
+    content = source.json()
+    events = content.get("traceEvents") if isinstance(content, dict) else None
+    if not isinstance(events, list):
+        raise source.error("traceEvents is no list: this is no Chrome trace of VIDUR or Frontier.")
+    config = config_beside(source)
+    rows = []
+    for i, event in enumerate(events, start=1):
+        arguments = event.get("args") if isinstance(event, dict) else None
+        if not isinstance(arguments, dict):
+            raise source.error(f"event {i} has no args. The file may be damaged: copy it.")
+        batch = arguments.get("batch_id")
+        rows.append(
+            {
+                **_fixed(config),
+                "predicted": number(event.get("dur")),
+                "run": f"{config.keys.get('run', 'batch')}/{batch}",
+                "batch_id": whole(batch),
+                "batch": whole(arguments.get("batch_size")),
+                "tokens": _sum(arguments.get("num_tokens")),
+                "replica": whole(event.get("pid")),
+                "stage": whole(event.get("tid")),
+                "start": number(event.get("ts")),
+            }
+        )
+    return Rows(rows, notes=(*config.notes, *dry_run(config.dummy)))
+
+
+def _sum(values: Any) -> float | None:
+    found = [number(one) for one in values] if isinstance(values, list) else []
+    return sum(one for one in found if one is not None) if found and None not in found else None
+
+
+def _runs(config: Config, batches: pl.Series) -> pl.Series:
+    import polars as pl
+
+    return (str(config.keys.get("run", "batch")) + "/" + batches.cast(pl.String)).alias("run")
+
+
+def _fixed(config: Config) -> dict[str, Any]:
+    return {name: value for name, value in config.keys.items() if name != "run"}

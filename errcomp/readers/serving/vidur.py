@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 from typing import Literal
 
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long
-from errcomp.readers.serving.batches import is_trace, read_batches, read_operations, read_trace
-from errcomp.readers.serving.config import config_beside, is_frontier_beside, is_vidur
-from errcomp.readers.serving.tables import (
-    is_batches,
-    is_operations,
-    is_profile,
-    is_requests,
-    read_profile,
-    request_keys,
-)
-
-__all__ = ["FORMATS", "read"]
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, long
+from errcomp.readers.serving import tables
 
 #: Quantities of a request. The other columns are these divided by a number of tokens.
 _QUANTITIES = {
@@ -39,7 +24,7 @@ _SERVED = ("request_num_ignored", "request_num_pauses")
 _PLOT = re.compile(r"Request Id|Batch Id|Time \(sec\)|cdf")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read the output of VIDUR, of Sarathi-Serve (which it imitates), and its profiles.
 
     Parameters
@@ -76,36 +61,36 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _requests(
-    source: Source, tool: str, name: str, side: Literal["predicted", "measured"]
-) -> Output:
+def _requests(source: Source, tool: str, side: Literal["predicted", "measured"]) -> Rows:
     import polars as pl
 
     sheet = source.sheet(["Request Id", "request_e2e_time", "prefill_e2e_time"])
-    config = config_beside(source)
+    config = tables.config_beside(source)
     values = [
         Value(what, "s", predicted=column) if side == "predicted" else Value(what, "s", "", column)
         for column, what in _QUANTITIES.items()
     ]
     keys = config.keys if tool == "VIDUR" else {}
-    frame = long(sheet, values, request_keys(sheet), tool=tool, level="request", **keys)
+    frame = long(sheet, values, tables.request_keys(sheet), tool=tool, level="request", **keys)
     unfinished = pl.when(pl.col(side).is_nan()).then(pl.lit("no value (NaN)"))
     frame = frame.with_columns(status=unfinished)
-    return output(source.name, name, frame, notes=config.notes if tool == "VIDUR" else ())
+    return Rows(frame, notes=config.notes if tool == "VIDUR" else ())
 
 
 def _is_own_requests(source: Source) -> bool:
     names = source.header
-    return is_requests(source) and "ttft" not in names and not any(n in names for n in _SERVED)
+    return (
+        tables.is_requests(source) and "ttft" not in names and not any(n in names for n in _SERVED)
+    )
 
 
 def _is_served_requests(source: Source) -> bool:
-    return is_requests(source) and any(name in source.header for name in _SERVED)
+    return tables.is_requests(source) and any(name in source.header for name in _SERVED)
 
 
 def _is_own_profile(source: Source) -> bool:
     frontier = {"measurement_type", "profiling_precision"}
-    return is_profile(source) and not frontier & set(source.header)
+    return tables.is_profile(source) and not frontier & set(source.header)
 
 
 def _is_plot(source: Source) -> bool:
@@ -120,7 +105,7 @@ def _is_unfinished(source: Source) -> bool:
     """Say whether no request of the run ended: the columns of times are missing."""
     names = source.header
     arrived = {"Request Id", "request_arrived_at", "request_num_tokens"} <= set(names)
-    return arrived and not is_requests(source)
+    return arrived and not tables.is_requests(source)
 
 
 def _is_events(source: Source) -> bool:
@@ -128,122 +113,100 @@ def _is_events(source: Source) -> bool:
     return names[:2] == ("time", "event_type") and b'"cluster_type"' not in source.head
 
 
-FORMATS = (
-    Format(
-        name="vidur-requests",
-        tool="VIDUR",
-        files="request_metrics.csv",
-        levels=("request",),
-        quantities=tuple(_QUANTITIES.values()),
-        units=("s",),
-        gives="predictions",
-        sample="2026-02 (schedulers vllm and sarathi)",
-        recognise=_is_own_requests,
-        read=lambda source: _requests(source, "VIDUR", "vidur-requests", "predicted"),
-        limits="Columns divided by a number of tokens are left out, except tpot. A request that "
-        "the simulation did not finish has no value, and the status 'no value (NaN)'.",
-    ),
-    Format(
-        name="sarathi-serve-requests",
-        tool="Sarathi-Serve",
-        files="sequence_metrics.csv",
-        levels=("request",),
-        quantities=tuple(_QUANTITIES.values()),
-        units=("s",),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is_served_requests,
-        read=lambda source: _requests(
-            source, "Sarathi-Serve", "sarathi-serve-requests", "measured"
-        ),
-        limits="Told from VIDUR by the columns request_num_ignored and request_num_pauses.",
-    ),
-    no_times(
-        "vidur-config",
-        "VIDUR",
-        "config.json, config.yml",
-        is_vidur,
-        "Holds the configuration of the run, no times.",
-        sample="2026-02",
-        part_of="vidur-requests",
-    ),
-    Format(
-        name="vidur-batches",
-        tool="VIDUR",
-        files="batch_metrics.csv",
-        levels=("model",),
-        quantities=("time", "inter-batch delay"),
-        units=("s",),
-        gives="predictions",
-        sample="",
-        recognise=lambda source: is_batches(source) and not is_frontier_beside(source),
-        read=lambda source: read_batches(source, "VIDUR", "vidur-batches", "s"),
-        limits="Frontier writes the same columns in ms: it is told by the files beside.",
-    ),
-    Format(
-        name="vidur-operations",
-        tool="VIDUR",
-        files="operation_metrics.csv, cpu_operation_metrics.csv",
-        levels=("kernel", "model"),
-        quantities=("time",),
-        units=("ms",),
-        gives="predictions",
-        sample="",
-        recognise=lambda source: is_operations(source) and not is_frontier_beside(source),
-        read=lambda source: read_operations(source, "VIDUR", "vidur-operations"),
-        limits="The time of one layer, averaged over layers and stages; how often an operator "
-        "runs is known with config.json only.",
-    ),
-    Format(
-        name="vidur-trace",
-        tool="VIDUR",
-        files="chrome_trace.json",
-        levels=("model",),
-        quantities=("time",),
-        units=("us",),
-        gives="predictions",
-        sample="",
-        recognise=lambda source: is_trace(source) and not is_frontier_beside(source),
-        read=lambda source: read_trace(source, "VIDUR", "vidur-trace"),
-        limits="One row for each batch and stage of the pipeline. Frontier writes the same: it is "
-        "told by the files beside.",
-    ),
-    Format(
-        name="vidur-profile",
-        tool="VIDUR",
-        files="profiles: mlp.csv, attention.csv, all_reduce.csv, send_recv.csv, cpu_overheads.csv",
-        levels=("kernel", "collective"),
-        quantities=("time",),
-        units=("ms",),
-        gives="measurements",
-        reference="hardware",
-        sample="microsoft/vidur 7d47513 (A100: mlp, all_reduce, send_recv)",
-        recognise=_is_own_profile,
-        read=lambda source: read_profile(source, "VIDUR", "vidur-profile"),
-        limits="Of each operator the median (the mean where there is no median); minimum, maximum "
-        "and standard deviation are left out. The device is not in the file.",
-    ),
-    no_times(
-        "vidur-plots",
-        "VIDUR",
-        "plots/*.csv",
-        _is_plot,
-        "Holds the points of a figure (a distribution or a series over time), not the values: "
-        "request_metrics.csv and batch_metrics.csv have them.",
-    ),
-    no_times(
-        "vidur-unfinished",
-        "VIDUR",
-        "request_metrics.csv (no request ended)",
-        _is_unfinished,
-        "It has no times: simulate longer, or more requests.",
-    ),
-    no_times(
-        "vidur-events",
-        "VIDUR",
-        "event_trace.json",
-        _is_events,
-        "Holds when the simulator handled its events, no durations: chrome_trace.json has them.",
-    ),
+_tool = ToolFormats("VIDUR", gives="predictions")
+
+_tool.reads(
+    "vidur-requests",
+    "request_metrics.csv",
+    "request",
+    _is_own_requests,
+    quantities=tuple(_QUANTITIES.values()),
+    units=("s",),
+    sample="2026-02 (schedulers vllm and sarathi)",
+    limits="Columns divided by a number of tokens are left out, except tpot. A request that "
+    "the simulation did not finish has no value, and the status 'no value (NaN)'.",
+)(lambda source: _requests(source, "VIDUR", "predicted"))
+
+_tool.reads(
+    "sarathi-serve-requests",
+    "sequence_metrics.csv",
+    "request",
+    _is_served_requests,
+    quantities=tuple(_QUANTITIES.values()),
+    units=("s",),
+    tool="Sarathi-Serve",
+    gives="measurements",
+    reference="hardware",
+    limits="Told from VIDUR by the columns request_num_ignored and request_num_pauses.",
+)(lambda source: _requests(source, "Sarathi-Serve", "measured"))
+
+_tool.knows(
+    "vidur-config",
+    "config.json, config.yml",
+    tables.is_vidur,
+    "Holds the configuration of the run, no times.",
+    sample="2026-02",
+    part_of="vidur-requests",
 )
+
+_tool.reads(
+    "vidur-batches",
+    "batch_metrics.csv",
+    "model: time, inter-batch delay (s)",
+    lambda source: tables.is_batches(source) and not tables.is_frontier_beside(source),
+    limits="Frontier writes the same columns in ms: it is told by the files beside.",
+)(lambda source: tables.read_batches(source, "s"))
+
+_tool.reads(
+    "vidur-operations",
+    "operation_metrics.csv, cpu_operation_metrics.csv",
+    "kernel, model: time (ms)",
+    lambda source: tables.is_operations(source) and not tables.is_frontier_beside(source),
+    limits="The time of one layer, averaged over layers and stages; how often an operator "
+    "runs is known with config.json only.",
+)(tables.read_operations)
+
+_tool.reads(
+    "vidur-trace",
+    "chrome_trace.json",
+    "model: time (us)",
+    lambda source: tables.is_trace(source) and not tables.is_frontier_beside(source),
+    limits="One row for each batch and stage of the pipeline. Frontier writes the same: it is "
+    "told by the files beside.",
+)(tables.read_trace)
+
+_tool.reads(
+    "vidur-profile",
+    "profiles: mlp.csv, attention.csv, all_reduce.csv, send_recv.csv, cpu_overheads.csv",
+    "kernel, collective: time (ms)",
+    _is_own_profile,
+    gives="measurements",
+    reference="hardware",
+    sample="microsoft/vidur 7d47513 (A100: mlp, all_reduce, send_recv)",
+    limits="Of each operator the median (the mean where there is no median); minimum, maximum "
+    "and standard deviation are left out. The device is not in the file.",
+)(tables.read_profile)
+
+_tool.knows(
+    "vidur-plots",
+    "plots/*.csv",
+    _is_plot,
+    "Holds the points of a figure (a distribution or a series over time), not the values: "
+    "request_metrics.csv and batch_metrics.csv have them.",
+)
+
+_tool.knows(
+    "vidur-unfinished",
+    "request_metrics.csv (no request ended)",
+    _is_unfinished,
+    "It has no times: simulate longer, or more requests.",
+)
+
+_tool.knows(
+    "vidur-events",
+    "event_trace.json",
+    _is_events,
+    "Holds when the simulator handled its events, no durations: chrome_trace.json has them.",
+)
+
+FORMATS = _tool.formats

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from os import PathLike
+from functools import partial
 from typing import Any
 
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.system.strict_json import number
-
-__all__ = ["FORMATS", "read"]
 
 #: Of each kind of file: its outermost name, the list in it, and what a table holds.
 _KINDS = {
@@ -30,7 +26,7 @@ _STATISTICS = {"average": "mean", "max": "max", "min": "min"}
 _RANGE = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read ``ERT.yaml``, ``ART.yaml``, their summaries, or ``energy_estimation.yaml``.
 
     Parameters
@@ -76,7 +72,7 @@ def _is(source: Source, kind: str) -> bool:
     return f"{outermost}:" in lines and inner and found
 
 
-def _read(source: Source, kind: str) -> Output:
+def _read(source: Source, kind: str) -> Rows:
     outermost, tables, held = _KINDS[kind]
     content = source.yaml()
     whole = content.get(outermost) if isinstance(content, dict) else None
@@ -86,9 +82,7 @@ def _read(source: Source, kind: str) -> Output:
     if not isinstance(found, list):
         raise source.error(f"{outermost} must hold a list {tables}. Copy the file again.")
     version = whole.get("version") if isinstance(whole, dict) else None
-    common = {"tool": "Accelergy", "level": "system"}
-    if version is not None:
-        common["version"] = str(version)
+    common = {} if version is None else {"version": str(version)}
     rows = []
     for i, table in enumerate(found, start=1):
         where = f"{outermost}.{tables}, entry {i}"
@@ -98,10 +92,9 @@ def _read(source: Source, kind: str) -> Output:
         if held == "actions":
             rows += [{**keys, **row} for row in _actions(source, table, where)]
         else:
-            unit = "um^2" if held == "area" else "pJ"
             value = _number(source, table.get(held), f"{where}: {held}")
-            rows.append({**keys, "quantity": held, "unit": unit, "predicted": value})
-    return output(source.name, kind, rows)
+            rows.append({**keys, "predicted": value})
+    return Rows(rows)
 
 
 def _of_version_2(name: Any, table: Any, held: str) -> dict[str, Any]:
@@ -134,8 +127,6 @@ def _actions(source: Source, table: Mapping[str, Any], where: str) -> Iterator[d
             raise source.error(f"{where}: an action without a name. Copy the file again.")
         for keys, value in _energies(action):
             yield {
-                "quantity": "energy per action",
-                "unit": "pJ",
                 "predicted": _number(source, value, f"{where}, {action['name']}: energy"),
                 "action": action["name"],
                 **keys,
@@ -178,27 +169,19 @@ def _number(source: Source, value: Any, what: str) -> float | None:
         ) from None
 
 
-def _format(kind: str, files: str, quantity: str, unit: str, sample: str) -> Format:
-    return Format(
-        name=kind,
-        tool="Accelergy",
-        files=files,
-        levels=("system",),
-        quantities=(quantity,),
-        units=(unit,),
-        gives="predictions",
-        sample=sample,
-        recognise=lambda source: _is(source, kind),
-        read=lambda source: _read(source, kind),
-        limits="The files state no units: energies are in pJ and areas in um^2, Accelergy's own.",
-    )
-
-
 _SAMPLE = "0.4, timeloop-accelergy-exercises of 2024"
-FORMATS = (
-    _format("accelergy-ert", "ERT.yaml", "energy per action", "pJ", _SAMPLE),
-    _format("accelergy-ert-summary", "ERT_summary.yaml", "energy per action", "pJ", _SAMPLE),
-    _format("accelergy-art", "ART.yaml", "area", "um^2", ""),
-    _format("accelergy-art-summary", "ART_summary.yaml", "area", "um^2", _SAMPLE),
-    _format("accelergy-energy", "energy_estimation.yaml", "energy", "pJ", ""),
-)
+_LIMITS = "The files state no units: energies are in pJ and areas in um^2, Accelergy's own."
+_tool = ToolFormats("Accelergy", gives="predictions", limits=_LIMITS)
+
+
+for _kind, _files, _holds, _sample in (
+    ("accelergy-ert", "ERT.yaml", "energy per action (pJ)", _SAMPLE),
+    ("accelergy-ert-summary", "ERT_summary.yaml", "energy per action (pJ)", _SAMPLE),
+    ("accelergy-art", "ART.yaml", "area (um^2)", ""),
+    ("accelergy-art-summary", "ART_summary.yaml", "area (um^2)", _SAMPLE),
+    ("accelergy-energy", "energy_estimation.yaml", "energy (pJ)", ""),
+):
+    _is_kind, _read_kind = partial(_is, kind=_kind), partial(_read, kind=_kind)
+    _tool.reads(_kind, _files, f"system: {_holds}", _is_kind, sample=_sample)(_read_kind)
+
+FORMATS = _tool.formats

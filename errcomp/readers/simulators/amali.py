@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 
-from errcomp.readers.core.keys import has, key
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, rows_of
-from errcomp.results import Dropped
-
-__all__ = ["FORMATS", "read"]
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, key, rows_of
 
 #: Columns of predictions: the model, and what it was made of.
 _MODEL = re.compile(r"(?:AMALI|GCoM)(?:\+[\w+]+)?", re.IGNORECASE)
@@ -20,7 +13,7 @@ _MEASURED = "HW"
 _RUN = re.compile(r"Column_(\d+)")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read results of AMALi (``<app>_AMALi_results.csv``) and its tables of measurements.
 
     Parameters
@@ -66,7 +59,17 @@ def _is_results(source: Source) -> bool:
     return models and "kernel_id" in source.header and bool(_names(source))
 
 
-def _read_results(source: Source) -> Output:
+_tool = ToolFormats("AMALi", gives="both", reference="hardware")
+
+
+@_tool.reads(
+    "amali-results",
+    "<app>_AMALi_results.csv",
+    "kernel: time (cycles)",
+    _is_results,
+    limits="The parts of the cycle stack are not read.",
+)
+def _read_results(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(["kernel_id", _names(source)])
@@ -80,20 +83,20 @@ def _read_results(source: Source) -> Output:
     measured = _MEASURED if _MEASURED in sheet.columns else ""
     keys = {"kernel": _names(source), "kernel_id": "kernel_id"}
     frames = [
-        rows_of(
-            sheet, "AMALi", "kernel", [Value("time", "cycles", model, measured)], keys
-        ).with_columns(variant=pl.lit(model))
+        rows_of(sheet, [Value("time", "cycles", model, measured)], keys, variant=model)
         for model in models
     ]
-    dropped = [Dropped("empty row", empty)] if empty else []
-    return output(source.name, "amali-results", pl.concat(frames), dropped=dropped)
+    return Rows(pl.concat(frames), dropped={"empty row": empty})
 
 
-def _is_measured(source: Source) -> bool:
-    return has(source.header, "Kernel Name", "Column_1", "Average")
-
-
-def _read_measured(source: Source) -> Output:
+@_tool.reads(
+    "amali-measured",
+    "HW/<app>_10_m.csv",
+    "kernel: time (cycles)",
+    ("Kernel Name", "Column_1", "Average"),
+    gives="measurements",
+)
+def _read_measured(source: Source) -> Rows:
     import numpy as np
     import polars as pl
 
@@ -107,42 +110,14 @@ def _read_measured(source: Source) -> Output:
     spread[several] = np.nanstd(times[several], axis=1, ddof=1) / average[several]
     keys = {"kernel": "Kernel Name"}
     measure = Value("time", "cycles", measured="Average")
-    rows = rows_of(sheet, "ncu", "kernel", [measure], keys)
+    rows = rows_of(sheet, [measure], keys, tool="ncu")
     rows = rows.with_columns(
         pl.Series("measured_spread", spread, nan_to_null=True), pl.Series("n_repeats", n)
     )
     for column in ("kernel id", "kernel_id"):
         if column in sheet.columns:
             rows = rows.with_columns(key(sheet, column, "kernel_id"))
-    return output(source.name, "amali-measured", rows)
+    return Rows(rows)
 
 
-FORMATS = (
-    Format(
-        name="amali-results",
-        tool="AMALi",
-        files="<app>_AMALi_results.csv",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("cycles",),
-        gives="both",
-        reference="hardware",
-        sample="",
-        recognise=_is_results,
-        read=_read_results,
-        limits="The parts of the cycle stack are not read.",
-    ),
-    Format(
-        name="amali-measured",
-        tool="AMALi",
-        files="HW/<app>_10_m.csv",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("cycles",),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=_is_measured,
-        read=_read_measured,
-    ),
-)
+FORMATS = _tool.formats

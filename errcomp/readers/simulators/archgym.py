@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.readers.core.keys import key
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, key, long
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "read"]
 
 _OBSERVATION = re.compile(r"observation-(\d{1,3})")
 _ACTIONS = {"topology-name", "scheduling-policy", "collective-optimization"}
 _MOST = 32
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read ``observations_feasible.csv``, with ``actions_feasible.csv`` beside it.
 
     Parameters
@@ -69,7 +63,22 @@ def _actions(source: Source) -> bool:
     return set(source.header) >= _ACTIONS
 
 
-def _read(source: Source) -> Output:
+_tool = ToolFormats(
+    "ArchGym", gives="measurements", reference="simulator", sample="proxy pipeline, first 500 rows"
+)
+
+
+@_tool.reads(
+    "archgym-observations",
+    "observations_feasible.csv",
+    "system",
+    _recognise,
+    quantities=tuple(f"observation-{i + 1}" for i in range(_MOST)),
+    units=("unknown",),
+    limits="The observations have neither names nor units in what is published; the first "
+    "looks like the simulated time.",
+)
+def _read(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet()
@@ -81,8 +90,7 @@ def _read(source: Source) -> Output:
         notes.append("No file of actions is beside it: designs are known by their row only.")
     else:
         keys |= _parameters(source, beside, len(sheet))
-    rows = long(sheet, values, keys, tool="ArchGym", level="system")
-    return output(source.name, "archgym-observations", rows, notes=notes)
+    return Rows(long(sheet, values, keys), notes=notes)
 
 
 def _parameters(source: Source, beside: Source, n: int) -> dict[str, pl.Series]:
@@ -95,29 +103,12 @@ def _parameters(source: Source, beside: Source, n: int) -> dict[str, pl.Series]:
     return {name.replace("-", "_"): key(sheet, name) for name in sheet.columns}
 
 
-FORMATS = (
-    Format(
-        name="archgym-observations",
-        tool="ArchGym",
-        files="observations_feasible.csv",
-        levels=("system",),
-        quantities=tuple(f"observation-{i + 1}" for i in range(_MOST)),
-        units=("unknown",),
-        gives="measurements",
-        reference="simulator",
-        sample="proxy pipeline, first 500 rows",
-        recognise=_recognise,
-        read=_read,
-        limits="The observations have neither names nor units in what is published; the first "
-        "looks like the simulated time.",
-    ),
-    no_times(
-        "archgym-actions",
-        "ArchGym",
-        "actions_feasible.csv",
-        _actions,
-        "It holds the parameters of designs, and no results.",
-        sample="proxy pipeline, first 500 rows",
-        part_of="archgym-observations",
-    ),
+_tool.knows(
+    "archgym-actions",
+    "actions_feasible.csv",
+    _actions,
+    "It holds the parameters of designs, and no results.",
+    part_of="archgym-observations",
 )
+
+FORMATS = _tool.formats

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 from typing import Any
 
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number_at
-from errcomp.results import Dropped
-
-__all__ = ["FORMATS", "read"]
 
 _BEGIN = re.compile(r"-+ Begin Simulation Statistics -+")
 _END = re.compile(r"-+ End Simulation Statistics\s+-+")
@@ -38,7 +32,7 @@ _NAMES = {
 _TICKS = {1e12: "ps", 1e9: "ns", 1e6: "us"}
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read ``stats.txt`` of gem5, with the old (sim_seconds) or the new (simSeconds) names.
 
     Parameters
@@ -78,10 +72,6 @@ def read(path: str | PathLike[str]) -> Output:
     [('1', 'time', 'ps', 56435000.0), ('1', 'time in seconds', 's', 5.6e-05)]
     """
     return read_as(path, FORMATS)
-
-
-def _recognise(source: Source) -> bool:
-    return any(_BEGIN.search(line) for line in source.head_lines)
 
 
 class _Dump:
@@ -130,7 +120,18 @@ def _dumps(source: Source) -> list[_Dump]:
     return found
 
 
-def _read(source: Source) -> Output:
+_tool = ToolFormats("gem5", gives="predictions")
+
+
+@_tool.reads(
+    "gem5-stats",
+    "stats.txt",
+    "model, system: time, time in seconds, cycles, host time (ps, s, cycles)",
+    lambda source: any(_BEGIN.search(line) for line in source.head_lines),
+    sample="m5out/stats.txt of a learning project, names of before gem5 21.1",
+    limits="Counters of components (caches, DRAM, branch predictors) are not read.",
+)
+def _read(source: Source) -> Rows:
     dumps = _dumps(source)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -147,14 +148,12 @@ def _read(source: Source) -> Output:
         if i > 1 and ticks > final - before > 0:
             notes.append(f"Dump {i} includes dump {i - 1}: the statistics were not reset.")
         before = final
-    dropped = [Dropped("dump without time and cycles", empty)] if empty else []
-    return output(source.name, "gem5-stats", rows, dropped=dropped, notes=notes)
+    return Rows(rows, dropped={"dump without time and cycles": empty}, notes=notes)
 
 
 def _rows(run: str, dump: _Dump) -> list[dict[str, Any]]:
     values, rows = dump.values, []
     common = {
-        "tool": "gem5",
         "level": "model",
         "run": run,
         "instructions": values.get("instructions"),
@@ -171,7 +170,6 @@ def _rows(run: str, dump: _Dump) -> list[dict[str, Any]]:
     for component, cycles in dump.cycles.items():
         rows.append(
             {
-                "tool": "gem5",
                 "level": "system",
                 "quantity": "cycles",
                 "unit": "cycles",
@@ -182,23 +180,9 @@ def _rows(run: str, dump: _Dump) -> list[dict[str, Any]]:
             }
         )
     if rows and "host" in values:
-        host = {"tool": "gem5", "level": "system", "quantity": "host time", "unit": "s"}
+        host = {"level": "system", "quantity": "host time", "unit": "s"}
         rows.append({**host, "measured": values["host"], "run": run})
     return rows
 
 
-FORMATS = (
-    Format(
-        name="gem5-stats",
-        tool="gem5",
-        files="stats.txt",
-        levels=("model", "system"),
-        quantities=("time", "time in seconds", "cycles", "host time"),
-        units=("ps", "s", "cycles"),
-        gives="predictions",
-        sample="m5out/stats.txt of a learning project, names of before gem5 21.1",
-        recognise=_recognise,
-        read=_read,
-        limits="Counters of components (caches, DRAM, branch predictors) are not read.",
-    ),
-)
+FORMATS = _tool.formats

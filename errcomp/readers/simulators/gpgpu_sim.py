@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from os import PathLike
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
 
-from errcomp.readers.core.output import Output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.simulators.gpgpu_log import is_accel_sim, is_log, read_log
-
-__all__ = ["FORMATS", "read"]
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.values import number_at
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read logs (stdout) of GPGPU-Sim 3.x and 4.x, run by itself.
 
     Those of Accel-Sim are for `errcomp.readers.simulators.accel_sim`.
@@ -54,26 +53,229 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _recognise(source: Source) -> bool:
-    return is_log(source) and not is_accel_sim(source)
+# The log that GPGPU-Sim writes, alone and within Accel-Sim: one block for each kernel.
 
-
-def _read(source: Source) -> Output:
-    return read_log(source, "GPGPU-Sim", "gpgpu-sim-log")
-
-
-FORMATS = (
-    Format(
-        name="gpgpu-sim-log",
-        tool="GPGPU-Sim",
-        files="log (stdout)",
-        levels=("kernel", "model", "system"),
-        quantities=("time", "host time"),
-        units=("cycles", "s"),
-        gives="predictions",
-        sample="3.2.2",
-        recognise=_recognise,
-        read=_read,
-        limits="Cycles and instructions only; caches, DRAM and network are not read.",
-    ),
+_BANNER = re.compile(r"GPGPU-Sim Simulator Version\s+([\w.]+)")
+_ACCEL_BUILD = re.compile(r"^\s*Accel-Sim \[build\s*([^\]]*)\]")
+_TRACE = re.compile(
+    r"Header info loaded for kernel command|^\s*Processing kernel \S+|"
+    r"^\s*launching (?:kernel name|memcpy command)|^-trace\s+\S*kernelslist"
 )
+_STATISTIC = re.compile(r"^(gpu_(?:tot_)?sim_(?:cycle|insn)|kernel_name|kernel_launch_uid)\s*=")
+_BLOCK = re.compile(
+    r"^\s*(kernel_name|kernel_launch_uid|kernel_stream_id|gpu_sim_cycle|gpu_sim_insn|gpu_ipc|"
+    r"gpu_tot_sim_cycle)\s*=\s*(.*?)\s*$"
+)
+_CLOCK = re.compile(r"^-gpgpu_clock_domains\s+([\d.]+):")
+_CLOCK_HZ = re.compile(r"^GPGPU-Sim uArch: clock freqs: ([\d.]+):")
+_PUSHED = re.compile(r"^GPGPU-Sim PTX: pushing kernel '([^']*)' to stream")
+#: Names of kernels may be demangled, with blanks in them.
+_LAUNCHED = re.compile(r"^\s*launching kernel name: (\S.*?)(?:\s+uid:\s*(\d+)\b.*)?\s*$")
+_HOST = re.compile(r"^gpgpu_simulation_time\s*=.*\((\d+) sec\)")
+_LIMIT = re.compile(r"break due to reaching the maximum (?:cycles|instructions)")
+_EXIT = re.compile(r"GPGPU-Sim: \*\*\* exit detected \*\*\*")
+
+
+def is_accel_sim(source: Source) -> bool:
+    """Say whether a log is of Accel-Sim: it was driven by traces."""
+    return any(_ACCEL_BUILD.match(line) or _TRACE.search(line) for line in source.head_lines)
+
+
+def is_log(source: Source) -> bool:
+    """Say whether this is a log of GPGPU-Sim, also within Accel-Sim."""
+    found: set[str] = set()
+    for line in source.head_lines:
+        if _BANNER.search(line) or _ACCEL_BUILD.match(line):
+            return True
+        if match := _STATISTIC.match(line):
+            found.add(match.group(1))
+    return len(found) >= 3
+
+
+@dataclass
+class _Log:
+    """What has been read of a log so far."""
+
+    version: str = ""
+    build: str = ""
+    clock: float | None = None
+    host: float | None = None
+    exited: bool = False
+    limited: bool = False
+    #: Names and numbers of the kernels that were launched; without a number where only pushed.
+    launched: list[tuple[str, str]] = field(default_factory=list)
+    pushed: list[tuple[str, str]] = field(default_factory=list)
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+
+    def take(self, source: Source, text: str, line: int) -> None:
+        if match := _BLOCK.match(text):
+            self._block(source, match.group(1), match.group(2), line)
+        elif match := _CLOCK.match(text):
+            self.clock = number_at(source, "-gpgpu_clock_domains", match.group(1), line) * 1e6
+        elif match := _LAUNCHED.match(text):
+            self.launched.append((match.group(1), match.group(2) or ""))
+        elif match := _PUSHED.match(text):
+            self.pushed.append((match.group(1), ""))
+        elif match := _HOST.match(text):
+            self.host = float(match.group(1))
+        elif _EXIT.search(text):
+            self.exited = True
+        elif _LIMIT.search(text):
+            self.limited = True
+            # What was running has been stopped, and has had its block.
+            if self.blocks:
+                self.blocks[-1]["last"] = True
+        else:
+            self._first_lines(source, text, line)
+
+    def _first_lines(self, source: Source, text: str, line: int) -> None:
+        if self.clock is None and (match := _CLOCK_HZ.match(text)):
+            self.clock = number_at(source, "clock freqs", match.group(1), line)
+        if match := _ACCEL_BUILD.match(text):
+            self.build = match.group(1).strip() or "unknown"
+        if match := _BANNER.search(text):
+            self.version = self.version or match.group(1)
+
+    def _block(self, source: Source, name: str, value: str, line: int) -> None:
+        if name == "kernel_name" or not self.blocks or name in self.blocks[-1]:
+            self.blocks.append({"limited": True} if self.limited else {})
+        texts = ("kernel_name", "kernel_launch_uid", "kernel_stream_id")
+        found = value if name in texts else number_at(source, name, value, line)
+        self.blocks[-1][name] = found
+
+    def kernels(self, block: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return names and numbers of the kernels of a block: of those that ran at the same time.
+
+        Their names stand in one line, divided by blanks, which names have as well.
+        """
+        numbers = str(block.get("kernel_launch_uid", "")).split()
+        text = str(block["kernel_name"]).strip()
+        if len(numbers) == 1:
+            return [(text, numbers[0])]
+        known = sorted({name for name, _ in (*self.launched, *self.pushed)}, key=len, reverse=True)
+        names: list[str] = []
+        while text:
+            name = next((one for one in known if f"{text} ".startswith(f"{one} ")), "")
+            name = name or (text.split()[0] if numbers or not known else text)
+            names.append(name)
+            text = text[len(name) :].strip()
+        return list(zip(names, [*numbers, *[""] * len(names)], strict=False))
+
+    def unfinished(self) -> list[str]:
+        """Return the kernels that were launched and have no block."""
+        done = [one for block in self.blocks if _is_whole(block) for one in self.kernels(block)]
+        known = self.launched or self.pushed
+        numbers = {number for _, number in done if number}
+        if numbers and all(number for _, number in known):
+            return [name for name, number in known if number not in numbers]
+        # A kernel that ran beside others may be in several blocks.
+        once = {(name, number or str(i)): name for i, (name, number) in enumerate(done)}
+        left = Counter(name for name, _ in known) - Counter(once.values())
+        return list(left.elements())
+
+    def stopped(self, block: dict[str, Any]) -> bool:
+        """Say whether a limit stopped the kernels of a block: what it says is no time of them."""
+        after = any("limited" in one for one in self.blocks)
+        return "limited" in block or ("last" in block and not after)
+
+
+def _is_whole(block: dict[str, Any]) -> bool:
+    return "gpu_sim_cycle" in block and bool(block.get("kernel_name"))
+
+
+_tool = ToolFormats("GPGPU-Sim", gives="predictions")
+
+
+@_tool.reads(
+    "gpgpu-sim-log",
+    "log (stdout)",
+    "kernel, model, system: time, host time (cycles, s)",
+    lambda source: is_log(source) and not is_accel_sim(source),
+    sample="3.2.2",
+    limits="Cycles and instructions only; caches, DRAM and network are not read.",
+)
+def read_log(source: Source) -> Rows:
+    """Read a log: cycles of each kernel, and of all together.
+
+    Raises
+    ------
+    InputError
+        No kernel was launched, or a statistic is no number.
+    """
+    log = _Log()
+    for line, text in enumerate(source.lines(), start=1):
+        log.take(source, text, line)
+    common = {"unit": "cycles", "run": "1", "clock_hz": log.clock}
+    rows: list[dict[str, Any]] = []
+    whole = [block for block in log.blocks if _is_whole(block)]
+    rows += [{**common, **_kernel(block, log.stopped(block))} for block in whole]
+    cut = len(log.blocks) - len(whole)
+    unfinished = log.unfinished()
+    for kernel in unfinished:
+        status = "did not finish: the log ends before"
+        kind = {"level": "kernel", "quantity": "time", "kernel": kernel, "status": status}
+        rows.append({**common, **kind})
+    if rows:
+        rows.append({**common, **_whole(log, len(unfinished))})
+    if rows and log.host is not None:
+        host = {"level": "system", "quantity": "host time", "unit": "s", "measured": log.host}
+        rows.append({"run": "1", **host})
+    dropped = {"block of statistics without name or cycles": cut}
+    return Rows(rows, dropped=dropped, notes=_notes(log, len(unfinished)))
+
+
+def _kernel(block: dict[str, Any], limited: bool) -> dict[str, Any]:
+    return {
+        "level": "kernel",
+        "quantity": "time",
+        "predicted": None if limited else block["gpu_sim_cycle"],
+        "status": "stopped at the limit of cycles or instructions" if limited else None,
+        "kernel": block["kernel_name"],
+        "launch": block.get("kernel_launch_uid"),
+        "stream": block.get("kernel_stream_id"),
+        "instructions": block.get("gpu_sim_insn"),
+        "ipc": block.get("gpu_ipc"),
+    }
+
+
+def _whole(log: _Log, unfinished: int) -> dict[str, Any]:
+    """Return the row of the whole run; it has no value where the run did not end."""
+    row: dict[str, Any] = {"level": "model", "quantity": "time"}
+    totals = [block["gpu_tot_sim_cycle"] for block in log.blocks if "gpu_tot_sim_cycle" in block]
+    if unfinished:
+        row["status"] = f"{unfinished} kernels did not finish: the log ends before"
+    elif log.limited:
+        row["status"] = "stopped at the limit of cycles or instructions"
+    elif _is_new(log) and not log.exited:
+        row["status"] = "no line of the end of the simulation: it may have been stopped"
+    elif not totals:
+        row["status"] = "no total in the log"
+    else:
+        row["predicted"] = totals[-1]
+    return row
+
+
+def _is_new(log: _Log) -> bool:
+    """Versions since 4 say that the simulation has ended; old ones do not."""
+    return bool(log.build) or log.version.partition(".")[0] not in ("", "2", "3")
+
+
+def _notes(log: _Log, unfinished: int) -> list[str]:
+    notes = []
+    sums = sum(block.get("gpu_sim_cycle", 0.0) for block in log.blocks)
+    totals = [block["gpu_tot_sim_cycle"] for block in log.blocks if "gpu_tot_sim_cycle" in block]
+    if unfinished:
+        notes.append("The run ended before all kernels had: it has kernels so far, and no total.")
+    if totals and not unfinished and abs(sums - totals[-1]) > 0.5:
+        notes.append(
+            f"The kernels take {sums:.0f} cycles together, the log says {totals[-1]:.0f} in all: "
+            "blocks are missing, or kernels ran at the same time."
+        )
+    if any(_is_whole(block) and len(log.kernels(block)) > 1 for block in log.blocks):
+        notes.append("Kernels that ran at the same time are one row: their cycles are of them all.")
+    if log.clock is None:
+        notes.append("The log does not state a clock (-gpgpu_clock_domains).")
+    return notes
+
+
+FORMATS = _tool.formats

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from os import PathLike
 from typing import Any
 
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number_at
 from errcomp.system.strict_json import is_number
-
-__all__ = ["FORMATS", "read"]
 
 #: Operators of a transformer layer, in the order in which the tool writes their times.
 _OPERATORS = (
@@ -36,7 +31,7 @@ _RATE = re.compile(r"\d+, (?:\d+, )?[0-9.e+-]+\s*$")
 _DIE = re.compile(r"[0-9.]+,\t[0-9.]+\s*$")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read the tables behind the figures of LLMCompass, measured and simulated.
 
     Parameters
@@ -114,7 +109,7 @@ def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     """Return keys that the name of the file says, the side of its values, and notes."""
     found = _NAME.match(source.path.name)
     how = found["how"] if found else None
-    keys: dict[str, Any] = {"tool": "LLMCompass", "level": "kernel"}
+    keys: dict[str, Any] = {"level": "kernel"}
     notes = []
     if found:
         keys |= {"device": found["device"], "kernel_class": found["what"]}
@@ -131,7 +126,7 @@ def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     return keys, side, notes
 
 
-def _sizes(source: Source, name: str, fields: Callable[[Sequence[str]], Any]) -> Output:
+def _sizes(source: Source, fields: Callable[[Sequence[str]], Any]) -> Rows:
     """Read lines of sizes and values; the fields of a line give its values with their units."""
     common, side, notes = _origin(source)
     rows = []
@@ -152,7 +147,7 @@ def _sizes(source: Source, name: str, fields: Callable[[Sequence[str]], Any]) ->
         for quantity, unit, text in found:
             value = number_at(source, "a value", text, i)
             rows.append({**keys, "quantity": quantity, "unit": unit, side: value})
-    return output(source.name, name, rows, notes=notes)
+    return Rows(rows, notes=notes)
 
 
 def _matmul_fields(parts: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -166,7 +161,38 @@ def _rate_fields(parts: Sequence[str]) -> list[tuple[str, str, str]]:
     return [("throughput", "Gelements/s", parts[-1])] if len(parts) in (2, 3) else []
 
 
-def _read_layer(source: Source) -> Output:
+# Whether a file of times is measured or simulated, only its name says.
+_tool = ToolFormats(
+    "LLMCompass",
+    gives="measurements",
+    reference="unknown",
+    sample="measurements in its artifact (A100, MI210)",
+    limits="Measured and simulated files differ by their names only; operator and device are in "
+    "the name only, too.",
+)
+
+_tool.reads(
+    "llmcompass-matmul",
+    "matmul_*.csv",
+    "kernel: time, throughput (ms, TFLOP/s)",
+    _matmul,
+)(lambda source: _sizes(source, _matmul_fields))
+
+_tool.reads(
+    "llmcompass-rates",
+    "softmax_*.csv, layernorm_*.csv, gelu_*.csv",
+    "kernel: throughput (Gelements/s)",
+    _rate,
+)(lambda source: _sizes(source, _rate_fields))
+
+
+@_tool.reads(
+    "llmcompass-layer",
+    "transformer_*.csv, transformerAR_*.csv",
+    "kernel, collective: time (s)",
+    _layer,
+)
+def _read_layer(source: Source) -> Rows:
     common, side, notes = _origin(source)
     mode = {"transformer": "prefill", "transformerAR": "decode"}.get(common.pop("kernel_class", ""))
     lines = [(i, line) for i, line in enumerate(source.lines(), start=1) if line.strip()]
@@ -182,8 +208,6 @@ def _read_layer(source: Source) -> Output:
             {
                 **common,
                 "level": "collective" if name.startswith("AllReduce") else "kernel",
-                "quantity": "time",
-                "unit": "s",
                 "run": "layer",
                 "kernel": name,
                 "kernel_class": kind or {"Q_K_V": "matmul"}.get(name) or name.split("_")[0].lower(),
@@ -191,79 +215,25 @@ def _read_layer(source: Source) -> Output:
                 side: number_at(source, "a value", text.strip(), line),
             }
         )
-    return output(source.name, "llmcompass-layer", rows, notes=notes)
+    return Rows(rows, notes=notes)
 
 
-def _read_die(source: Source) -> Output:
+@_tool.reads(
+    "llmcompass-die",
+    "die_area.csv",
+    "system: area (mm^2)",
+    _die,
+    reference="hardware",
+    limits="The file has no names: dies and parts are those of the script that plots it.",
+)
+def _read_die(source: Source) -> Rows:
     lines = [(i, line) for i, line in enumerate(source.lines(), start=1) if line.strip()]
     rows = []
-    common = {"tool": "LLMCompass", "level": "system", "quantity": "area", "unit": "mm^2"}
     for part, (i, line) in zip(_PARTS, lines, strict=False):
         values = [number_at(source, "a value", text.strip(), i) for text in line.split(",")]
         for device, value in zip(_DIES, values, strict=False):
-            rows.append({**common, "device": device, "component": part, "measured": value})
-    return output(source.name, "llmcompass-die", rows)
+            rows.append({"device": device, "component": part, "measured": value})
+    return Rows(rows)
 
 
-def _format(
-    name: str,
-    files: str,
-    values: Sequence[tuple[str, str]],
-    recognise: Callable[[Source], bool],
-    read_file: Callable[[Source], Output],
-    **others: Any,
-) -> Format:
-    # Whether a file of times is measured or simulated, only its name says.
-    fields = {"levels": ("kernel",), "limits": _ALIKE, "reference": "unknown", **others}
-    return Format(
-        name=name,
-        tool="LLMCompass",
-        files=files,
-        quantities=tuple(dict.fromkeys(quantity for quantity, _ in values)),
-        units=tuple(unit for _, unit in values),
-        gives="measurements",
-        sample="measurements in its artifact (A100, MI210)",
-        recognise=recognise,
-        read=read_file,
-        **fields,
-    )
-
-
-_ALIKE = (
-    "Measured and simulated files differ by their names only; operator and device are in the name "
-    "only, too."
-)
-FORMATS = (
-    _format(
-        "llmcompass-matmul",
-        "matmul_*.csv",
-        (("time", "ms"), ("throughput", "TFLOP/s")),
-        _matmul,
-        lambda source: _sizes(source, "llmcompass-matmul", _matmul_fields),
-    ),
-    _format(
-        "llmcompass-rates",
-        "softmax_*.csv, layernorm_*.csv, gelu_*.csv",
-        (("throughput", "Gelements/s"),),
-        _rate,
-        lambda source: _sizes(source, "llmcompass-rates", _rate_fields),
-    ),
-    _format(
-        "llmcompass-layer",
-        "transformer_*.csv, transformerAR_*.csv",
-        (("time", "s"),),
-        _layer,
-        _read_layer,
-        levels=("kernel", "collective"),
-    ),
-    _format(
-        "llmcompass-die",
-        "die_area.csv",
-        (("area", "mm^2"),),
-        _die,
-        _read_die,
-        levels=("system",),
-        reference="hardware",
-        limits="The file has no names: dies and parts are those of the script that plots it.",
-    ),
-)
+FORMATS = _tool.formats

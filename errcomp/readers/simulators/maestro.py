@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from os import PathLike
-
 import numpy as np
 
-from errcomp.readers.core.keys import key, keys_of
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long
-
-__all__ = ["FORMATS", "read"]
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, key, keys_of, long
 
 _CYCLES, _ENERGY = "Runtime (Cycles)", "Activity count-based Energy (nJ)"
 _VALUES = (
@@ -30,7 +23,7 @@ _KEYS = {
 }
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read tables of MAESTRO (``--print_res_csv_file=true``).
 
     Parameters
@@ -63,11 +56,21 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _recognise(source: Source) -> bool:
-    return {_CYCLES, "Layer Number", _ENERGY} <= set(source.header)
+_tool = ToolFormats("MAESTRO", gives="predictions")
 
 
-def _read(source: Source) -> Output:
+@_tool.reads(
+    "maestro-layers",
+    "table with a row for each layer (CSV)",
+    "kernel",
+    (_CYCLES, "Layer Number", _ENERGY),
+    quantities=tuple(value.quantity for value in _VALUES),
+    units=tuple(value.unit for value in _VALUES),
+    sample="tables in its repository (ResNet-50, MobileNetV2)",
+    limits="The header states no unit of area and power: um^2 and mW are those of its model. "
+    "The dataflow is in the name of the file only. Traffic, reuse and delays are left out.",
+)
+def _read(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet((_CYCLES, "Layer Number", _ENERGY))
@@ -79,23 +82,7 @@ def _read(source: Source) -> Output:
         keys["layer"] = order.to_series()
     else:
         keys["layer"] = pl.Series(np.arange(1, len(sheet) + 1))
-    rows = long(sheet, _VALUES, keys, tool="MAESTRO", level="kernel")
-    return output(source.name, "maestro-layers", rows)
+    return Rows(long(sheet, _VALUES, keys))
 
 
-FORMATS = (
-    Format(
-        name="maestro-layers",
-        tool="MAESTRO",
-        files="table with a row for each layer (CSV)",
-        levels=("kernel",),
-        quantities=tuple(value.quantity for value in _VALUES),
-        units=tuple(value.unit for value in _VALUES),
-        gives="predictions",
-        sample="tables in its repository (ResNet-50, MobileNetV2)",
-        recognise=_recognise,
-        read=_read,
-        limits="The header states no unit of area and power: um^2 and mW are those of its model. "
-        "The dataflow is in the name of the file only. Traffic, reuse and delays are left out.",
-    ),
-)
+FORMATS = _tool.formats

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 from typing import Any
 
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number_at
-from errcomp.results import Dropped
-
-__all__ = ["FORMATS", "read"]
 
 _SCALING = ("workers", "batch_size", "iter", "time_fwd", "time_bwd", "time_apply", "time_comp")
 _HYBRID = ("workers", "batch_size", "fwd_time", "bwd_time", "apply_time", "sync_time(tree)")
@@ -37,7 +30,7 @@ _NET_FILE = re.compile(r"^(\S+\.json)$")
 _SEPARATORS = ("\t", ";", "|", ",")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read what ``paleo simulate``, ``paleo profile`` and ``paleo fullpass`` print.
 
     Parameters
@@ -138,8 +131,8 @@ class _Output:
     def _row(
         self, level: str, quantity: str, column: str, value: float | None, **keys: Any
     ) -> None:
-        kind = {"level": level, "quantity": quantity, "unit": "ms", column: value}
-        self.rows.append({"tool": "Paleo", **self.keys, **kind, **keys})
+        kind = {"level": level, "quantity": quantity, column: value}
+        self.rows.append({**self.keys, **kind, **keys})
 
     def _cells(self, line: int, cells: list[str]) -> None:
         first = self.header[0]
@@ -178,12 +171,21 @@ class _Output:
             self._row("model" if whole else "kernel", "time", "predicted", ours, **found)
 
 
-def _read(source: Source) -> Output:
+_tool = ToolFormats("Paleo", gives="both", reference="hardware")
+
+
+@_tool.reads(
+    "paleo-output",
+    "output of the command line",
+    "kernel, model, collective: time, compute time, forward time, backward time, update time (ms)",
+    _recognise,
+    limits="There is no time of a whole iteration with communication.",
+)
+def _read(source: Source) -> Rows:
     found = _Output(source)
     for line, text in enumerate(source.lines(), start=1):
         found.take(line, text)
-    dropped = [Dropped("row of a table that is cut off", found.cut)] if found.cut else []
-    return output(source.name, "paleo-output", found.rows, dropped=dropped)
+    return Rows(found.rows, dropped={"row of a table that is cut off": found.cut})
 
 
 def _is_network(source: Source) -> bool:
@@ -191,26 +193,11 @@ def _is_network(source: Source) -> bool:
     return "layers" in names and b'"parents"' in source.head and b'"type"' in source.head
 
 
-FORMATS = (
-    Format(
-        name="paleo-output",
-        tool="Paleo",
-        files="output of the command line",
-        levels=("kernel", "model", "collective"),
-        quantities=("time", "compute time", "forward time", "backward time", "update time"),
-        units=("ms",),
-        gives="both",
-        reference="hardware",
-        sample="",
-        recognise=_recognise,
-        read=_read,
-        limits="There is no time of a whole iteration with communication.",
-    ),
-    no_times(
-        "paleo-network",
-        "Paleo",
-        "description of a network (nets/*.json)",
-        _is_network,
-        "It holds layers and their shapes, no times.",
-    ),
+_tool.knows(
+    "paleo-network",
+    "description of a network (nets/*.json)",
+    _is_network,
+    "It holds layers and their shapes, no times.",
 )
+
+FORMATS = _tool.formats

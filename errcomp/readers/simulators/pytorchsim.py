@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
+from typing import Any
 
-from errcomp.readers.core.keys import keys_of
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long
-
-__all__ = ["FORMATS", "read"]
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, keys_of, long
 
 _REFERENCE = (
     Value("time", "ns", measured="latency_ns"),
@@ -33,7 +28,7 @@ _FAILED = re.compile(r"\[(?:error|critical)\] (.*\S)")
 _TOGSIM = ("[TOGSim]", "[Config/Core]", "======Start Simulation=====")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read tables of measured references, or the log of TOGSim.
 
     Parameters
@@ -67,11 +62,19 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _reference(source: Source) -> bool:
-    return {"workload", "cycles", "latency_ns"} <= set(source.header)
+_tool = ToolFormats(
+    "PyTorchSim", gives="measurements", reference="hardware", sample="first 45 rows, TPU v6e"
+)
 
 
-def _read_reference(source: Source) -> Output:
+@_tool.reads(
+    "pytorchsim-reference",
+    "ref_v6e.csv",
+    "kernel: time, cycles (ns, cycles)",
+    ("workload", "cycles", "latency_ns"),
+    limits="Cycles are 3.50 times the nanoseconds throughout: one of both is derived.",
+)
+def _read_reference(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(("workload", "cycles", "latency_ns"))
@@ -82,15 +85,18 @@ def _read_reference(source: Source) -> Output:
         shape=pl.col("workload").str.extract(r"_([0-9]+(?:x[0-9]+)*)$"),
     )
     keys |= {name: frame[name] for name in frame.columns}
-    rows = long(sheet, _REFERENCE, keys, tool="PyTorchSim", level="kernel")
-    return output(source.name, "pytorchsim-reference", rows)
+    return Rows(long(sheet, _REFERENCE, keys, level="kernel"))
 
 
-def _measure(source: Source) -> bool:
-    return {"device_us", "avg_us", "Hq", "Hkv"} <= set(source.header)
-
-
-def _read_measure(source: Source) -> Output:
+@_tool.reads(
+    "pytorchsim-measure",
+    "v6e_tpu_measure.csv",
+    "kernel: time, host time, cycles (us, cycles)",
+    ("device_us", "avg_us", "Hq", "Hkv"),
+    sample="first 10 rows, TPU v6e",
+    limits="Utilisation and bandwidth are left out: they are computed from the others.",
+)
+def _read_measure(source: Source) -> Rows:
     import polars as pl
 
     needed = ("device_us", "avg_us", "B", "Hq", "Hkv", "S", "D")
@@ -101,16 +107,7 @@ def _read_measure(source: Source) -> Output:
     if "error" in sheet.columns:
         errors = [text or None for text in sheet.texts("error")]
         keys["status"] = pl.Series(errors, dtype=pl.String)
-    rows = long(
-        sheet,
-        _MEASURE,
-        keys,
-        tool="PyTorchSim",
-        level="kernel",
-        kernel="sdpa",
-        kernel_class="attention",
-    )
-    return output(source.name, "pytorchsim-measure", rows)
+    return Rows(long(sheet, _MEASURE, keys, kernel="sdpa", kernel_class="attention"))
 
 
 def _log(source: Source) -> bool:
@@ -118,65 +115,33 @@ def _log(source: Source) -> bool:
     return "[TOGSim]" in marks or len(marks) > 1
 
 
-def _read_log(source: Source) -> Output:
-    clock, failed, rows = None, "", []
-    common = {"tool": "PyTorchSim", "level": "model", "quantity": "time", "unit": "cycles"}
+@_tool.reads(
+    "pytorchsim-log",
+    "log of TOGSim",
+    "model: time (cycles)",
+    _log,
+    gives="predictions",
+    reference=None,
+    sample="",
+    limits="Written after the source of the simulator. Statistics of cores and memory are left "
+    "out.",
+)
+def _read_log(source: Source) -> Rows:
+    clock, failed = None, ""
+    rows: list[dict[str, Any]] = []
     for line in source.lines():
         if (found := _FREQUENCY.search(line)) and found[1].count(".") < 2 and found[1] != ".":
             clock = float(found[1]) * 1e6
         elif found := _FAILED.search(line):
             failed = found[1]
         elif found := _CYCLES.search(line):
-            rows.append({**common, "predicted": float(found[1]), "clock_hz": clock})
+            rows.append({"predicted": float(found[1]), "clock_hz": clock})
     if len(rows) > 1:
         rows = [{**row, "run": f"run {i}"} for i, row in enumerate(rows, start=1)]
     if not rows:
         status = failed or "did not finish: no total of execution cycles"
-        rows.append({**common, "clock_hz": clock, "status": status})
-    return output(source.name, "pytorchsim-log", rows)
+        rows.append({"clock_hz": clock, "status": status})
+    return Rows(rows)
 
 
-FORMATS = (
-    Format(
-        name="pytorchsim-reference",
-        tool="PyTorchSim",
-        files="ref_v6e.csv",
-        levels=("kernel",),
-        quantities=("time", "cycles"),
-        units=("ns", "cycles"),
-        gives="measurements",
-        reference="hardware",
-        sample="first 45 rows, TPU v6e",
-        recognise=_reference,
-        read=_read_reference,
-        limits="Cycles are 3.50 times the nanoseconds throughout: one of both is derived.",
-    ),
-    Format(
-        name="pytorchsim-measure",
-        tool="PyTorchSim",
-        files="v6e_tpu_measure.csv",
-        levels=("kernel",),
-        quantities=("time", "host time", "cycles"),
-        units=("us", "cycles"),
-        gives="measurements",
-        reference="hardware",
-        sample="first 10 rows, TPU v6e",
-        recognise=_measure,
-        read=_read_measure,
-        limits="Utilisation and bandwidth are left out: they are computed from the others.",
-    ),
-    Format(
-        name="pytorchsim-log",
-        tool="PyTorchSim",
-        files="log of TOGSim",
-        levels=("model",),
-        quantities=("time",),
-        units=("cycles",),
-        gives="predictions",
-        sample="",
-        recognise=_log,
-        read=_read_log,
-        limits="Written after the source of the simulator. Statistics of cores and memory are left "
-        "out.",
-    ),
-)
+FORMATS = _tool.formats

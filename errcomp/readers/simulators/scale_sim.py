@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from errcomp.readers.core.keys import key, keys_of
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.sheet import Sheet
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long
+import numpy as np
+
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Sheet, Value, has, key, keys_of, long
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "read"]
 
 _CYCLES, _PREFETCH = "Total Cycles", "Total Cycles (incl. prefetch)"
 _COMPUTE = (
@@ -34,6 +29,7 @@ _COMPUTE_KEYS = {
     "Compute Util %": "compute_util",
 }
 _FIRST = (Value("time", "cycles", predicted="Cycles"),)
+_FIRST_KEYS = {"% Utilization": "overall_util"}
 _TIME = (Value("time", "us", predicted="Time (us)"),)
 _OPERATORS = (
     Value("time", "us", predicted="time_us"),
@@ -41,7 +37,7 @@ _OPERATORS = (
 )
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read the reports of SCALE-Sim.
 
     Parameters
@@ -84,13 +80,16 @@ def _layers(sheet: Sheet, column: str) -> dict[str, pl.Series]:
     return {"kernel": pl.select(name).to_series(), "layer": layer}
 
 
-def _read(
-    source: Source, name: str, values: Iterable[Value], column: str, keys: Mapping[str, str]
-) -> Output:
+def _frame(
+    source: Source, values: Iterable[Value], column: str, keys: Mapping[str, str]
+) -> pl.DataFrame:
     sheet = source.sheet((column,))
     found = {**_layers(sheet, column), **keys_of(sheet, keys)}
-    rows = long(sheet, values, found, tool="SCALE-Sim", level="kernel")
-    return output(source.name, name, rows)
+    return long(sheet, values, found, level="kernel")
+
+
+def _read(source: Source, values: Iterable[Value], column: str, keys: Mapping[str, str]) -> Rows:
+    return Rows(_frame(source, values, column, keys))
 
 
 def _memories(columns: Iterable[str], end: str) -> list[tuple[str, str]]:
@@ -102,33 +101,43 @@ def _memories(columns: Iterable[str], end: str) -> list[tuple[str, str]]:
     ]
 
 
-def _bandwidth(source: Source) -> Output:
-    values = [
-        Value("bandwidth", "words/cycle", predicted=column, fixed={"memory": memory})
-        for column, memory in _memories(source.header, " BW")
-    ]
-    return _read(source, "scale-sim-bandwidth", values, "LayerID", {})
+def _first_bandwidth_report(source: Source) -> bool:
+    names = {name.removeprefix("Max ") for name in source.header}
+    layer = {"Conv Layer Num", "Layer"} & names
+    return {"IFMAP SRAM Size", "DRAM IFMAP Read BW", "DRAM Filter Read BW"} <= names and bool(layer)
 
 
-def _accesses(source: Source) -> Output:
-    import polars as pl
+_REPORT = ("LayerID", _CYCLES, "Stall Cycles")
+_WORDS_ARE_BYTES = "Words are taken for bytes, as version 1 does."
+#: Of version 2, whose test has golden traces.
+_GOLDEN = "2, golden traces of its test"
+_tool = ToolFormats("SCALE-Sim", gives="predictions")
 
-    sheet = source.sheet(("LayerID",))
-    layers = _layers(sheet, "LayerID")
-    frames = []
-    for end, operation in ((" Reads", "read"), (" Writes", "write")):
-        for column, memory in _memories(sheet.columns, end):
-            fixed = {"memory": memory, "operation": operation}
-            value = Value("accesses", "words", predicted=column, fixed=fixed)
-            span = {f"{memory} Start Cycle": "start", f"{memory} Stop Cycle": "stop"}
-            keys = {**layers, **keys_of(sheet, span)}
-            frames.append(long(sheet, (value,), keys, tool="SCALE-Sim", level="kernel"))
-    if not frames:
-        raise source.error("no column of accesses (SRAM IFMAP Reads, …). Copy the report again.")
-    return output(source.name, "scale-sim-accesses", pl.concat(frames, how="diagonal_relaxed"))
+_tool.reads(
+    "scale-sim-compute",
+    "COMPUTE_REPORT.csv",
+    "kernel: time, time with prefetch, stall (cycles)",
+    _REPORT,
+    limits="The names of the layers are in the topology file.",
+    sample=_GOLDEN,
+)(lambda source: _read(source, _COMPUTE, "LayerID", _COMPUTE_KEYS))
+
+_tool.reads(
+    "scale-sim-cycles",
+    "<run>_cycles.csv of version 1",
+    "kernel: time (cycles)",
+    ("Layer", "Cycles", "% Utilization"),
+)(lambda source: _read(source, _FIRST, "Layer", _FIRST_KEYS))
 
 
-def _first_bandwidth(source: Source) -> Output:
+@_tool.reads(
+    "scale-sim-first-bandwidth",
+    "<run>_avg_bw.csv, <run>_max_bw.csv of version 1",
+    "kernel: bandwidth (bytes/cycle)",
+    _first_bandwidth_report,
+    limits=_WORDS_ARE_BYTES,
+)
+def _first_bandwidth(source: Source) -> Rows:
     values = [
         Value(
             "bandwidth",
@@ -143,10 +152,17 @@ def _first_bandwidth(source: Source) -> Output:
         for column, memory in _memories(source.header, " BW")
     ]
     name = "Conv Layer Num" if "Conv Layer Num" in source.header else "Layer"
-    return _read(source, "scale-sim-first-bandwidth", values, name, {})
+    return _read(source, values, name, {})
 
 
-def _first_accesses(source: Source) -> Output:
+@_tool.reads(
+    "scale-sim-first-accesses",
+    "<run>_detail.csv of version 1",
+    "kernel: accesses (bytes)",
+    ("Layer", "DRAM_IFMAP_start", "DRAM_IFMAP_bytes"),
+    limits=_WORDS_ARE_BYTES,
+)
+def _first_accesses(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(("Layer",))
@@ -160,34 +176,88 @@ def _first_accesses(source: Source) -> Output:
             fixed = {"memory": memory, "operation": operation}
             value = Value("accesses", "bytes", predicted=column, fixed=fixed)
             keys = {**layers, **keys_of(sheet, span)}
-            frames.append(long(sheet, (value,), keys, tool="SCALE-Sim", level="kernel"))
+            frames.append(long(sheet, (value,), keys, level="kernel"))
     if not frames:
         raise source.error(
             "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or name no format."
         )
-    rows = pl.concat(frames, how="diagonal_relaxed")
-    return output(source.name, "scale-sim-first-accesses", rows)
+    return Rows(pl.concat(frames, how="diagonal_relaxed"))
 
 
-def _times(source: Source) -> Output:
-    found = _read(source, "scale-sim-time", _TIME, "LayerID", {})
+@_tool.reads(
+    "scale-sim-bandwidth",
+    "BANDWIDTH_REPORT.csv",
+    "kernel: bandwidth (words/cycle)",
+    ("LayerID", "Avg IFMAP SRAM BW", "Avg OFMAP DRAM BW"),
+    sample=_GOLDEN,
+)
+def _bandwidth(source: Source) -> Rows:
+    values = [
+        Value("bandwidth", "words/cycle", predicted=column, fixed={"memory": memory})
+        for column, memory in _memories(source.header, " BW")
+    ]
+    return _read(source, values, "LayerID", {})
+
+
+@_tool.reads(
+    "scale-sim-accesses",
+    "DETAILED_ACCESS_REPORT.csv",
+    "kernel: accesses (words)",
+    ("LayerID", "SRAM IFMAP Reads", "DRAM OFMAP Writes"),
+    limits="Counts that energy tools add at the end of the rows are left out.",
+    sample=_GOLDEN,
+)
+def _accesses(source: Source) -> Rows:
+    import polars as pl
+
+    sheet = source.sheet(("LayerID",))
+    layers = _layers(sheet, "LayerID")
+    frames = []
+    for end, operation in ((" Reads", "read"), (" Writes", "write")):
+        for column, memory in _memories(sheet.columns, end):
+            fixed = {"memory": memory, "operation": operation}
+            value = Value("accesses", "words", predicted=column, fixed=fixed)
+            span = {f"{memory} Start Cycle": "start", f"{memory} Stop Cycle": "stop"}
+            keys = {**layers, **keys_of(sheet, span)}
+            frames.append(long(sheet, (value,), keys, level="kernel"))
+    if not frames:
+        raise source.error("no column of accesses (SRAM IFMAP Reads, …). Copy the report again.")
+    return Rows(pl.concat(frames, how="diagonal_relaxed"))
+
+
+@_tool.reads(
+    "scale-sim-time",
+    "TIME_REPORT.csv of version 3",
+    "kernel: time (us, cycles)",
+    lambda source: [name for name in source.header if name] == ["LayerID", "Time (us)"],
+    limits="Without a time model the column headed Time (us) holds cycles: that is seen only "
+    "where COMPUTE_REPORT.csv is beside it.",
+)
+def _times(source: Source) -> Rows:
+    rows = _frame(source, _TIME, "LayerID", {})
     sibling = source.sibling("COMPUTE_REPORT.csv")
-    if sibling is None or not _compute_report(sibling):
-        return found
-    cycles = sibling.sheet((_CYCLES,)).numbers(_CYCLES).tolist()
-    if cycles != found.rows["predicted"].to_list():
-        return found
+    if sibling is None or not has(sibling.header, *_REPORT):
+        return Rows(rows)
+    cycles = sibling.sheet((_CYCLES,)).numbers(_CYCLES)
+    fine = (cycles >= 0) & (cycles < np.inf)
+    if not fine.all() or cycles.tolist() != rows["predicted"].to_list():
+        return Rows(rows)
     note = (
         "The times are the cycles of COMPUTE_REPORT.csv: the run had no time model, and they are "
         "given as cycles."
     )
     import polars as pl
 
-    rows = found.rows.with_columns(unit=pl.lit("cycles"))
-    return output(source.name, "scale-sim-time", rows, notes=(note,))
+    return Rows(rows.with_columns(unit=pl.lit("cycles")), notes=(note,))
 
 
-def _operators(source: Source) -> Output:
+@_tool.reads(
+    "scale-sim-operators",
+    "TIME_REPORT.csv of SCALE-Sim TPU",
+    "kernel, model: time, time with dispatch (us)",
+    ("OpID", "time_us", "layer"),
+)
+def _operators(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(("OpID", "time_us"))
@@ -201,156 +271,25 @@ def _operators(source: Source) -> Output:
     keys = {**keys_of(left, columns), "kernel": operators["kernel"], "operator": operators["layer"]}
     if "stablehlo" in left.columns:
         keys["kernel_class"] = pl.Series([t.split(" ")[0] or None for t in left.texts("stablehlo")])
-    frames = [long(left, _OPERATORS, keys, tool="SCALE-Sim", level="kernel", run="model")]
+    frames = [long(left, _OPERATORS, keys, level="kernel", run="model")]
     if total.any():
-        whole = long(sheet.take(total), _OPERATORS, {}, tool="SCALE-Sim", level="model")
+        whole = long(sheet.take(total), _OPERATORS, {}, level="model")
         frames.append(whole.with_columns(run=pl.lit("model")))
-    rows = pl.concat(frames, how="diagonal_relaxed")
-    return output(source.name, "scale-sim-operators", rows)
+    return Rows(pl.concat(frames, how="diagonal_relaxed"))
 
 
-def _compute_report(source: Source) -> bool:
-    return {"LayerID", _CYCLES, "Stall Cycles"} <= set(source.header)
-
-
-def _first_report(source: Source) -> bool:
-    return {"Layer", "Cycles", "% Utilization"} <= set(source.header)
-
-
-def _first_bandwidth_report(source: Source) -> bool:
-    names = {name.removeprefix("Max ") for name in source.header}
-    layer = {"Conv Layer Num", "Layer"} & names
-    return {"IFMAP SRAM Size", "DRAM IFMAP Read BW", "DRAM Filter Read BW"} <= names and bool(layer)
-
-
-def _first_access_report(source: Source) -> bool:
-    return {"Layer", "DRAM_IFMAP_start", "DRAM_IFMAP_bytes"} <= set(source.header)
-
-
-def _bandwidth_report(source: Source) -> bool:
-    return {"LayerID", "Avg IFMAP SRAM BW", "Avg OFMAP DRAM BW"} <= set(source.header)
-
-
-def _access_report(source: Source) -> bool:
-    return {"LayerID", "SRAM IFMAP Reads", "DRAM OFMAP Writes"} <= set(source.header)
-
-
-def _time_report(source: Source) -> bool:
-    return [name for name in source.header if name] == ["LayerID", "Time (us)"]
-
-
-def _operator_report(source: Source) -> bool:
-    return {"OpID", "time_us", "layer"} <= set(source.header)
-
-
-def _sparse_report(source: Source) -> bool:
-    return {"LayerID", "Sparsity Representation"} <= set(source.header)
-
-
-def _topology(source: Source) -> bool:
-    header = set(source.header)
-    return {"Layer name", "IFMAP Height", "Num Filter"} <= header
-
-
-def _report(
-    name: str, files: str, quantities: tuple[str, ...], units: tuple[str, ...], **others: Any
-) -> Format:
-    fields: dict[str, Any] = {"gives": "predictions", "levels": ("kernel",), "sample": "", **others}
-    return Format(
-        name=name, tool="SCALE-Sim", files=files, quantities=quantities, units=units, **fields
-    )
-
-
-_SAMPLE = "2, golden traces of its test"
-FORMATS = (
-    _report(
-        "scale-sim-compute",
-        "COMPUTE_REPORT.csv",
-        tuple(value.quantity for value in _COMPUTE),
-        ("cycles",),
-        sample=_SAMPLE,
-        recognise=_compute_report,
-        read=lambda source: _read(source, "scale-sim-compute", _COMPUTE, "LayerID", _COMPUTE_KEYS),
-        limits="The names of the layers are in the topology file.",
-    ),
-    _report(
-        "scale-sim-cycles",
-        "<run>_cycles.csv of version 1",
-        ("time",),
-        ("cycles",),
-        recognise=_first_report,
-        read=lambda source: _read(
-            source, "scale-sim-cycles", _FIRST, "Layer", {"% Utilization": "overall_util"}
-        ),
-    ),
-    _report(
-        "scale-sim-first-bandwidth",
-        "<run>_avg_bw.csv, <run>_max_bw.csv of version 1",
-        ("bandwidth",),
-        ("bytes/cycle",),
-        recognise=_first_bandwidth_report,
-        read=_first_bandwidth,
-        limits="Words are taken for bytes, as version 1 does.",
-    ),
-    _report(
-        "scale-sim-first-accesses",
-        "<run>_detail.csv of version 1",
-        ("accesses",),
-        ("bytes",),
-        recognise=_first_access_report,
-        read=_first_accesses,
-        limits="Words are taken for bytes, as version 1 does.",
-    ),
-    _report(
-        "scale-sim-bandwidth",
-        "BANDWIDTH_REPORT.csv",
-        ("bandwidth",),
-        ("words/cycle",),
-        sample=_SAMPLE,
-        recognise=_bandwidth_report,
-        read=_bandwidth,
-    ),
-    _report(
-        "scale-sim-accesses",
-        "DETAILED_ACCESS_REPORT.csv",
-        ("accesses",),
-        ("words",),
-        sample=_SAMPLE,
-        recognise=_access_report,
-        read=_accesses,
-        limits="Counts that energy tools add at the end of the rows are left out.",
-    ),
-    _report(
-        "scale-sim-time",
-        "TIME_REPORT.csv of version 3",
-        ("time",),
-        ("us", "cycles"),
-        recognise=_time_report,
-        read=_times,
-        limits="Without a time model the column headed Time (us) holds cycles: that is seen only "
-        "where COMPUTE_REPORT.csv is beside it.",
-    ),
-    _report(
-        "scale-sim-operators",
-        "TIME_REPORT.csv of SCALE-Sim TPU",
-        tuple(value.quantity for value in _OPERATORS),
-        ("us",),
-        levels=("kernel", "model"),
-        recognise=_operator_report,
-        read=_operators,
-    ),
-    no_times(
-        "scale-sim-sparse",
-        "SCALE-Sim",
-        "SPARSE_REPORT.csv",
-        _sparse_report,
-        "It holds sizes of filters in memory, and no times.",
-    ),
-    no_times(
-        "scale-sim-topology",
-        "SCALE-Sim",
-        "topology",
-        _topology,
-        "It describes the layers to simulate, and holds no times.",
-    ),
+_tool.knows(
+    "scale-sim-sparse",
+    "SPARSE_REPORT.csv",
+    ("LayerID", "Sparsity Representation"),
+    "It holds sizes of filters in memory, and no times.",
 )
+
+_tool.knows(
+    "scale-sim-topology",
+    "topology",
+    ("Layer name", "IFMAP Height", "Num Filter"),
+    "It describes the layers to simulate, and holds no times.",
+)
+
+FORMATS = _tool.formats

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any
 
-from errcomp.readers.core.keys import key
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, key, long
 from errcomp.readers.core.values import number_at
-from errcomp.readers.core.wide import Value, long
-from errcomp.readers.simulators.timeloop_stats import (
+from errcomp.readers.simulators.timeloop import (
     QUANTITIES,
     UNITS,
     is_sparse,
@@ -21,9 +17,6 @@ from errcomp.readers.simulators.timeloop_stats import (
     read_stats,
 )
 
-__all__ = ["FORMATS", "read"]
-
-_TOOL = "Sparseloop"
 _PAIR = ("ground_truth_cycles", "sparseloop_cycles")
 _TRUTH = re.compile(r"([^/:\s]+)\.txt:\s*CYC:\s*(\S+)\s*$")
 _CYCLES = re.compile(
@@ -34,7 +27,7 @@ _AT_DENSITY = re.compile(r"\s+[01]\.\d+:\s*\d\S*\s*$")
 _LAYER = re.compile(r"L\d+$")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read stats files of sparse designs, or the cycles that its artifact compares.
 
     Parameters
@@ -67,21 +60,40 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _stats(source: Source) -> bool:
-    return is_stats(source) and is_sparse(source)
+_NOT_SILICON = (
+    "The ground truth is of one processing element and no chip: taken for another simulator's. The "
+    "artifact does not say where it comes from."
+)
+_HELD = "kernel: time (cycles)"
+_tool = ToolFormats("Sparseloop", reference="simulator", sample="MICRO 2022 artifact")
+
+_tool.reads(
+    "sparseloop-stats",
+    "timeloop-model.stats.txt, timeloop-mapper.stats.txt of a sparse design",
+    "kernel",
+    lambda source: is_stats(source) and is_sparse(source),
+    quantities=QUANTITIES,
+    units=UNITS,
+    gives="predictions",
+    reference=None,
+    sample="MICRO 2022 artifact; timeloop-accelergy-exercises of 2024",
+    limits="A design without sparse optimisations gives the file of Timeloop, and is read as such.",
+)(read_stats)
 
 
-def _pairs(source: Source) -> bool:
-    return "layer" in source.header and set(_PAIR) <= set(source.header)
-
-
-def _read_pairs(source: Source) -> Output:
+@_tool.reads(
+    "sparseloop-pairs",
+    "cycles by layer, simulated and truth",
+    _HELD,
+    ("layer", *_PAIR),
+    gives="both",
+    limits=_NOT_SILICON,
+)
+def _read_pairs(source: Source) -> Rows:
     sheet = source.sheet(("layer", *_PAIR))
     value = Value("time", "cycles", predicted=_PAIR[1], measured=_PAIR[0])
     keys = {"kernel": key(sheet, "layer")}
-    return output(
-        source.name, "sparseloop-pairs", long(sheet, (value,), keys, tool=_TOOL, level="kernel")
-    )
+    return Rows(long(sheet, (value,), keys))
 
 
 def _all_are(lines: Sequence[str], pattern: re.Pattern[str]) -> bool:
@@ -89,15 +101,7 @@ def _all_are(lines: Sequence[str], pattern: re.Pattern[str]) -> bool:
     return bool(some) and all(pattern.match(line) for line in some)
 
 
-def _truth(source: Source) -> bool:
-    return _all_are(source.head_lines, _TRUTH)
-
-
-def _cycles(source: Source) -> bool:
-    return _all_are(source.head_lines, _CYCLES)
-
-
-def _read_list(source: Source, name: str, pattern: re.Pattern[str], side: str) -> Output:
+def _read_list(source: Source, pattern: re.Pattern[str], side: str) -> Rows:
     rows = []
     for i, line in enumerate(source.lines(), start=1):
         if not line.strip():
@@ -110,11 +114,8 @@ def _read_list(source: Source, name: str, pattern: re.Pattern[str], side: str) -
                 line=i,
             )
         value = number_at(source, "the cycles", found[2], i)
-        rows.append({**_ROW, "kernel": found[1], side: value})
-    return output(source.name, name, rows)
-
-
-_ROW = {"tool": _TOOL, "level": "kernel", "quantity": "time", "unit": "cycles"}
+        rows.append({"kernel": found[1], side: value})
+    return Rows(rows)
 
 
 def _ratios(source: Source) -> bool:
@@ -125,16 +126,41 @@ def _ratios(source: Source) -> bool:
     return all(_LAYER.match(name) for name in source.header) and truth == {"1.0"}
 
 
-def _read_ratios(source: Source) -> Output:
+_tool.reads(
+    "sparseloop-truth",
+    "ground_truth.txt",
+    _HELD,
+    lambda source: _all_are(source.head_lines, _TRUTH),
+    gives="measurements",
+    limits=_NOT_SILICON,
+)(lambda source: _read_list(source, _TRUTH, "measured"))
+
+_tool.reads(
+    "sparseloop-cycles",
+    "simulated.txt",
+    _HELD,
+    lambda source: _all_are(source.head_lines, _CYCLES),
+    gives="predictions",
+)(lambda source: _read_list(source, _CYCLES, "predicted"))
+
+
+@_tool.reads(
+    "sparseloop-ratios",
+    "num_cycles.csv, relative to the truth",
+    "kernel: time over truth (ratio)",
+    _ratios,
+    gives="both",
+    limits="The ratios are rounded to three decimals: prefer the cycles.",
+)
+def _read_ratios(source: Source) -> Rows:
     sheet = source.sheet()
     if len(sheet) != 2:
         raise source.error(f"must have a row of truths and one of ratios, got {len(sheet)} rows.")
-    common = {**_ROW, "quantity": "time over truth", "unit": "ratio"}
     rows: list[dict[str, Any]] = []
     for layer in sheet.columns:
         measured, predicted = sheet.numbers(layer).tolist()
-        rows.append({**common, "kernel": layer, "predicted": predicted, "measured": measured})
-    return output(source.name, "sparseloop-ratios", rows)
+        rows.append({"kernel": layer, "predicted": predicted, "measured": measured})
+    return Rows(rows)
 
 
 def _densities(source: Source) -> bool:
@@ -146,7 +172,15 @@ def _densities(source: Source) -> bool:
     )
 
 
-def _read_densities(source: Source) -> Output:
+@_tool.reads(
+    "sparseloop-densities",
+    "ground_truth yaml, cycles by density",
+    _HELD,
+    _densities,
+    gives="measurements",
+    limits="Truth only, read off a figure of another paper, whose design was simulated.",
+)
+def _read_densities(source: Source) -> Rows:
     rows = []
     content = source.yaml()
     for a, inner in content.items() if isinstance(content, dict) else ():
@@ -158,88 +192,9 @@ def _read_densities(source: Source) -> Output:
                     f"at {str(a)[:40]!r}, {str(b)[:40]!r}. Copy the file again."
                 )
             measured = float(cycles) if abs(cycles) < 1e300 else float("inf")
-            rows.append(
-                {**_ROW, "density_a": float(a), "density_b": float(b), "measured": measured}
-            )
+            rows.append({"density_a": float(a), "density_b": float(b), "measured": measured})
     notes = ("Read off a figure of a paper by the authors of the artifact, as their comments say.",)
-    return output(source.name, "sparseloop-densities", rows, notes=notes)
+    return Rows(rows, notes=notes)
 
 
-def _table(
-    name: str, files: str, gives: Any, recognise: Any, read_table: Any, limits: str = ""
-) -> Format:
-    return Format(
-        name=name,
-        tool=_TOOL,
-        files=files,
-        levels=("kernel",),
-        quantities=("time over truth",) if name == "sparseloop-ratios" else ("time",),
-        units=("ratio",) if name == "sparseloop-ratios" else ("cycles",),
-        gives=gives,
-        reference="simulator",
-        sample="MICRO 2022 artifact",
-        recognise=recognise,
-        read=read_table,
-        limits=limits,
-    )
-
-
-_NOT_SILICON = (
-    "The ground truth is of one processing element and no chip: taken for another simulator's. The "
-    "artifact does not say where it comes from."
-)
-FORMATS = (
-    Format(
-        name="sparseloop-stats",
-        tool=_TOOL,
-        files="timeloop-model.stats.txt, timeloop-mapper.stats.txt of a sparse design",
-        levels=("kernel",),
-        quantities=QUANTITIES,
-        units=UNITS,
-        gives="predictions",
-        sample="MICRO 2022 artifact; timeloop-accelergy-exercises of 2024",
-        recognise=_stats,
-        read=lambda source: read_stats(source, "sparseloop-stats", _TOOL),
-        limits="A design without sparse optimisations gives the file of Timeloop, and is read as "
-        "such.",
-    ),
-    _table(
-        "sparseloop-pairs",
-        "cycles by layer, simulated and truth",
-        "both",
-        _pairs,
-        _read_pairs,
-        _NOT_SILICON,
-    ),
-    _table(
-        "sparseloop-truth",
-        "ground_truth.txt",
-        "measurements",
-        _truth,
-        lambda source: _read_list(source, "sparseloop-truth", _TRUTH, "measured"),
-        _NOT_SILICON,
-    ),
-    _table(
-        "sparseloop-cycles",
-        "simulated.txt",
-        "predictions",
-        _cycles,
-        lambda source: _read_list(source, "sparseloop-cycles", _CYCLES, "predicted"),
-    ),
-    _table(
-        "sparseloop-ratios",
-        "num_cycles.csv, relative to the truth",
-        "both",
-        _ratios,
-        _read_ratios,
-        "The ratios are rounded to three decimals: prefer the cycles.",
-    ),
-    _table(
-        "sparseloop-densities",
-        "ground_truth yaml, cycles by density",
-        "measurements",
-        _densities,
-        _read_densities,
-        "Truth only, read off a figure of another paper, whose design was simulated.",
-    ),
-)
+FORMATS = _tool.formats

@@ -3,27 +3,198 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.simulators.timeloop_stats import (
-    QUANTITIES,
-    UNITS,
-    is_sparse,
-    is_stats,
-    read_stats,
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.values import number_at
+
+# The stats file that Timeloop and Sparseloop write: levels, networks and a summary.
+
+PER_COMPUTE = "energy per compute"
+#: By the word before a count of computes: what the energies below it are divided by.
+_PER = {"Algorithmic": "energy per algorithmic compute"}
+QUANTITIES = (
+    *("time", "energy", "EDP", "area", "throughput", "utilization"),
+    *(PER_COMPUTE, _PER["Algorithmic"], "component energy", "component area"),
 )
+UNITS = (
+    *("cycles", "uJ", "fJ", "pJ", "J*cycle", "mm^2", "um^2", "GFLOP/s at 1 GHz", "%", "fraction"),
+)
+_FIRST = "Buffer and Arithmetic Levels"
+_NAME = re.compile(r"=== (.+) ===$")
+_FIELD = re.compile(r"\s*(\S.*?)\s*:\s*(\S.*)$")
+_SUMMARY = re.compile(
+    r"(?P<name>GFLOPs \(@1GHz\)|Utilization|Cycles|Energy|EDP\(J\*cycle\)|Area)\s*:\s*"
+    r"(?P<value>[^\s%]+)\s*(?P<unit>%|uJ|pJ|mm\^2|um\^2)?\s*$"
+)
+_COUNT = re.compile(r"(?:(Algorithmic|Actual) )?(?:Computes|MACCs) = (\S+)\s*$")
+_ENERGY_UNIT = re.compile(r"(fJ|pJ)/(?:Algorithmic-)?(?:Compute|MACC)\s*$")
+_SHARE = re.compile(r"\s+(\S.*?)\s*= (\S+)\s*$")
+#: Of a level, what it takes as a whole: the sum over its data spaces.
+_ENERGIES = (
+    *("Energy (total)", "Leakage energy (total)"),
+    *("Temporal Reduction Energy (total)", "Address Generation Energy (total)"),
+)
+_SPARSE = re.compile(r"\s*(?:Algorithmic|Gated|Skipped) (?:Computes|scalar)")
 
-__all__ = ["FORMATS", "read"]
+
+@dataclass(slots=True)
+class _Level:
+    """A level: its name and the fields that become columns or rows."""
+
+    name: str
+    keys: dict[str, Any] = field(default_factory=dict)
+    energy: float | None = None
+    area: float | None = None
+
+
+@dataclass(slots=True)
+class _Stats:
+    """What the file says, as it says it."""
+
+    levels: list[_Level] = field(default_factory=list)
+    summary: dict[str, tuple[float, str, str]] = field(default_factory=dict)
+    #: Of each count of computes: what is divided by it, the count, the unit and the shares.
+    computes: list[tuple[str, int, str, list[tuple[str, float]]]] = field(default_factory=list)
+
+
+def is_stats(source: Source) -> bool:
+    """Is this a stats file, dense or sparse."""
+    lines = [line.rstrip() for line in source.head_lines]
+    return _FIRST in lines and any(_NAME.match(line) for line in lines)
+
+
+def is_sparse(source: Source) -> bool:
+    """Say whether a stats file counts what was gated or skipped."""
+    return any(_SPARSE.match(line) for line in source.head_lines)
+
+
+def _parse(source: Source) -> _Stats:
+    lines = source.lines()
+    at = [i for i, line in enumerate(lines) if line.strip() == "Summary Stats"]
+    if not at:
+        raise source.error(
+            "no line 'Summary Stats', with which the file ends. It may be cut off: copy it again."
+        )
+    if len(at) > 1:
+        raise source.error(
+            f"a second summary (the first is in line {at[0] + 1}): several results in one file. "
+            "Give one file for each.",
+            line=at[1] + 1,
+        )
+    stats = _Stats()
+    end = next(
+        (i for i, line in enumerate(lines[: at[0]]) if line.rstrip() in ("Networks",)), at[0]
+    )
+    _levels(source, lines[:end], stats)
+    _tail(source, lines, at[0] + 1, stats)
+    return stats
+
+
+def _levels(source: Source, lines: Sequence[str], stats: _Stats) -> None:
+    level: _Level | None = None
+    for i, line in enumerate(lines, start=1):
+        if found := _NAME.match(line):
+            level = _Level(found[1])
+            stats.levels.append(level)
+        elif level is not None and (found := _FIELD.match(line)):
+            _level_field(source, level, found[1], found[2], i)
+
+
+def _level_field(source: Source, level: _Level, name: str, text: str, line: int) -> None:
+    if name in _ENERGIES:
+        value = number_at(source, name, text.removesuffix(" pJ"), line)
+        level.energy = value + (level.energy or 0.0)
+    elif name in ("Area", "Area (total)"):
+        # A buffer states the area of one instance, the arithmetic level that of all.
+        value = number_at(source, name, re.sub(r" um\^?2$", "", text), line)
+        many = level.keys.get("instances", 1) if name == "Area" else 1
+        level.area = value * many
+    elif name == "Instances" and (whole := re.match(r"(\d{1,15})\b", text)):
+        level.keys["instances"] = int(whole[1])
+    elif name.startswith("Utilized instances") and "utilized_instances" not in level.keys:
+        level.keys["utilized_instances"] = number_at(source, name, text, line)
+
+
+def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> None:
+    count, what, unit = 0, PER_COMPUTE, ""
+    for i, line in enumerate(lines[start:], start=start + 1):
+        if found := _SUMMARY.match(line):
+            value = number_at(source, found["name"], found["value"], i)
+            stats.summary[found["name"]] = (value, found["unit"] or "", found["value"])
+        elif found := _COUNT.match(line):
+            counted = number_at(source, "Computes", found[2], i)
+            count, unit = int(counted) if counted < 1e18 else 0, ""
+            what = _PER.get(found[1] or "", PER_COMPUTE)
+        elif found := _ENERGY_UNIT.match(line):
+            unit = found[1]
+            stats.computes.append((what, count, unit, []))
+        elif unit and (found := _SHARE.match(line)):
+            value = number_at(source, found[1], found[2], i)
+            stats.computes[-1][3].append((found[1], value))
+    if "Cycles" in stats.summary:
+        ends = [shares[-1][0] if shares else "" for _, _, _, shares in stats.computes]
+        if not ends or set(ends) != {"Total"}:
+            raise source.error(
+                "the energies by component, with which the file ends, have no Total. It may be "
+                "cut off: copy it again."
+            )
+
+
+def _summary(stats: _Stats, common: dict[str, Any], notes: list[str]) -> list[dict[str, Any]]:
+    found = stats.summary
+    # The last count is that of what was computed, after one of what the algorithm asks for.
+    keys = {**common, "computes": stats.computes[-1][1]}
+    rows = [
+        {**keys, "quantity": "time", "unit": "cycles", "predicted": found["Cycles"][0]},
+        {**keys, **_energy(stats, notes)},
+    ]
+    if "EDP(J*cycle)" in found:
+        value = found["EDP(J*cycle)"][0]
+        rows.append({**keys, "quantity": "EDP", "unit": "J*cycle", "predicted": value})
+    rows += _area(stats, keys)
+    if "GFLOPs (@1GHz)" in found:
+        value = found["GFLOPs (@1GHz)"][0]
+        row = {**keys, "quantity": "throughput", "unit": "GFLOP/s at 1 GHz", "predicted": value}
+        rows.append(row)
+    if "Utilization" in found:
+        value, unit, _ = found["Utilization"]
+        unit = unit or "fraction"
+        rows.append({**keys, "quantity": "utilization", "unit": unit, "predicted": value})
+    return rows
+
+
+def _energy(stats: _Stats, notes: list[str]) -> dict[str, Any]:
+    """Return the energy as stated; where that was rounded to 0, energy per compute times computes.
+
+    Two decimals of a microjoule are all that the summary has, whatever the size of the problem.
+    """
+    value, unit, text = stats.summary.get("Energy", (0.0, "uJ", ""))
+    if value:
+        return {"quantity": "energy", "unit": unit or "uJ", "predicted": value}
+    _, count, unit, shares = stats.computes[-1]
+    notes.append(
+        f"The summary rounds the energy to {text or 'nothing'} uJ: given is the total per compute "
+        "times the number of computes."
+    )
+    return {"quantity": "energy", "unit": unit, "predicted": shares[-1][1] * count}
+
+
+def _area(stats: _Stats, common: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the area, unless it is that of a file without areas: 0.00, as if it were measured."""
+    value, unit, _ = stats.summary.get("Area", (0.0, "", ""))
+    if value:
+        return [{**common, "quantity": "area", "unit": unit, "predicted": value}]
+    return []
+
 
 #: A level of a mapping: its name, and the size of the tile of each data space in it.
 _LEVEL = re.compile(r"\S+ \[ (?:\w+:\d+ ?(?:\([\d.]+\) ?)?)+\]\s*$")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read ``timeloop-mapper.stats.txt`` or ``timeloop-model.stats.txt``.
 
     Parameters
@@ -71,10 +242,6 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _stats(source: Source) -> bool:
-    return is_stats(source) and not is_sparse(source)
-
-
 def _map(source: Source) -> bool:
     head = source.head
     # Versions before 2022 do not name the innermost level.
@@ -87,37 +254,63 @@ def _xml(source: Source) -> bool:
     return b"<boost_serialization" in head and b"model::ArithmeticUnits" in head
 
 
-FORMATS = (
-    Format(
-        name="timeloop-stats",
-        tool="Timeloop",
-        files="timeloop-mapper.stats.txt, timeloop-model.stats.txt",
-        levels=("kernel",),
-        quantities=QUANTITIES,
-        units=UNITS,
-        gives="predictions",
-        sample="timeloop-accelergy-exercises of 2024, reference outputs",
-        recognise=_stats,
-        read=lambda source: read_stats(source, "timeloop-stats", "Timeloop"),
-        limits="Names neither the layer nor the clock. Bandwidths, accesses and networks of levels "
-        "are left out.",
-    ),
-    no_times(
-        "timeloop-map",
-        "Timeloop",
-        "timeloop-mapper.map.txt",
-        _map,
-        "A mapping says how loops are split, and no figure.",
-        sample="timeloop-accelergy-exercises of 2024, reference outputs",
-        part_of="timeloop-stats",
-    ),
-    no_times(
-        "timeloop-xml",
-        "Timeloop",
-        "timeloop-mapper.map+stats.xml",
-        _xml,
-        "The same numbers are in stats.txt.",
-        sample="timeloop-accelergy-exercises of 2024, reference outputs",
-        part_of="timeloop-stats",
-    ),
+_tool = ToolFormats(
+    "Timeloop",
+    gives="predictions",
+    sample="timeloop-accelergy-exercises of 2024, reference outputs",
 )
+
+
+@_tool.reads(
+    "timeloop-stats",
+    "timeloop-mapper.stats.txt, timeloop-model.stats.txt",
+    "kernel",
+    lambda source: is_stats(source) and not is_sparse(source),
+    quantities=QUANTITIES,
+    units=UNITS,
+    limits="Names neither the layer nor the clock. Bandwidths, accesses and networks of levels "
+    "are left out.",
+)
+def read_stats(source: Source) -> Rows:
+    """Read a stats file as rows; see `errcomp.readers.simulators.timeloop.read`."""
+    stats = _parse(source)
+    # The file does not name the layer.
+    common = {"kernel": "layer"}
+    notes: list[str] = []
+    if "Cycles" in stats.summary:
+        rows = _summary(stats, common, notes)
+    else:
+        rows = [{**common, "quantity": "time", "unit": "cycles", "status": "not evaluated"}]
+        rows += _area(stats, common)
+        notes.append("The file states areas only: no mapping was evaluated.")
+    instances = {level.name: level.keys for level in stats.levels}
+    for what, count, unit, shares in stats.computes:
+        for component, value in shares:
+            keys = {"component": component, "computes": count, **instances.get(component, {})}
+            rows.append({**common, **keys, "quantity": what, "unit": unit, "predicted": value})
+    for level in stats.levels:
+        keys = {**common, "component": level.name, **level.keys}
+        for what, unit, found in (("energy", "pJ", level.energy), ("area", "um^2", level.area)):
+            if found is not None:
+                quantity = f"component {what}"
+                rows.append({**keys, "quantity": quantity, "unit": unit, "predicted": found})
+    return Rows(rows, notes=notes)
+
+
+_tool.knows(
+    "timeloop-map",
+    "timeloop-mapper.map.txt",
+    _map,
+    "A mapping says how loops are split, and no figure.",
+    part_of="timeloop-stats",
+)
+
+_tool.knows(
+    "timeloop-xml",
+    "timeloop-mapper.map+stats.xml",
+    _xml,
+    "The same numbers are in stats.txt.",
+    part_of="timeloop-stats",
+)
+
+FORMATS = _tool.formats

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from errcomp.readers.core.keys import keys_of
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
-from errcomp.readers.core.wide import Value, long
-from errcomp.results import Dropped
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sheet import Value, keys_of, long
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "read"]
 
 _NEEDED = ("OperatorID", "OperatorName", "Operator_cudatime")
 _TRACE = (
@@ -39,7 +32,7 @@ _TOTAL = re.compile(
 )
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read ``trace.csv`` (measured operators) or what TrioSim prints (simulated).
 
     Parameters
@@ -73,15 +66,23 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _trace(source: Source) -> bool:
-    return set(_NEEDED) <= set(source.header)
-
-
 def _tensors(source: Source) -> bool:
     return {"TensorID", "TensorShape", "TensorEachByte"} <= set(source.header)
 
 
-def _read_trace(source: Source) -> Output:
+_tool = ToolFormats(
+    "TrioSim", gives="measurements", reference="hardware", sample="ResNet-50 and VGG-13 on H100"
+)
+
+
+@_tool.reads(
+    "triosim-trace",
+    "trace.csv",
+    "kernel: time, time without overlap (us)",
+    _NEEDED,
+    limits="Operators are measured one by one: the file has no time of the iteration.",
+)
+def _read_trace(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(_NEEDED)
@@ -92,8 +93,7 @@ def _read_trace(source: Source) -> Output:
     beside = source.sibling(f"{name[:at]}tensor{name[at + 5 :]}") if at >= 0 else None
     if beside is not None and _tensors(beside) and "Operator_input" in sheet.columns:
         keys["shape"] = _shapes(beside, sheet.texts("Operator_input"))
-    rows = long(sheet, _TRACE, keys, tool="TrioSim", level="kernel")
-    return output(source.name, "triosim-trace", rows)
+    return Rows(long(sheet, _TRACE, keys, level="kernel"))
 
 
 def _shapes(beside: Source, inputs: list[str]) -> pl.Series:
@@ -120,7 +120,26 @@ def _log(source: Source) -> bool:
     )
 
 
-def _read_log(source: Source) -> Output:
+_tool.knows(
+    "triosim-tensors",
+    "tensor.csv",
+    _tensors,
+    "It holds shapes of tensors, and no times.",
+    part_of="triosim-trace",
+)
+
+
+@_tool.reads(
+    "triosim-log",
+    "log (stdout)",
+    "kernel, model: time (s, ms)",
+    _log,
+    gives="predictions",
+    reference=None,
+    sample="",
+    limits="Written after the source of the simulator. Messages between GPUs are left out.",
+)
+def _read_log(source: Source) -> Rows:
     started: dict[tuple[str, str], float] = {}
     rows: list[dict[str, Any]] = []
     unread = 0
@@ -142,16 +161,15 @@ def _read_log(source: Source) -> Output:
         rows.append(_layer_row(rank, layer, begin, {"status": "did not finish"}))
     if not any(row["level"] == "model" for row in rows):
         rows.append({**_WHOLE, "status": "did not finish: no line with the time of the whole"})
-    dropped = (Dropped("layers that are done without having started", unread),) if unread else ()
-    return output(source.name, "triosim-log", rows, dropped=dropped)
+    return Rows(rows, dropped={"layers that are done without having started": unread})
 
 
-_WHOLE = {"tool": "TrioSim", "level": "model", "quantity": "time", "unit": "ms", "run": "run"}
+_WHOLE = {"level": "model", "quantity": "time", "unit": "ms", "run": "run"}
 
 
 def _layer_row(rank: str, layer: str, start: float, value: dict[str, Any]) -> dict[str, Any]:
     keys = {"kernel": f"layer {layer}", "layer": int(layer), "rank": int(rank), "start": start}
-    common = {"tool": "TrioSim", "level": "kernel", "quantity": "time", "unit": "s", "run": "run"}
+    common = {"level": "kernel", "quantity": "time", "unit": "s", "run": "run"}
     return {**common, **keys, **value}
 
 
@@ -164,41 +182,4 @@ def _seconds(source: Source, text: str, line: int) -> float:
         ) from None
 
 
-FORMATS = (
-    Format(
-        name="triosim-trace",
-        tool="TrioSim",
-        files="trace.csv",
-        levels=("kernel",),
-        quantities=("time", "time without overlap"),
-        units=("us",),
-        gives="measurements",
-        reference="hardware",
-        sample="ResNet-50 and VGG-13 on H100",
-        recognise=_trace,
-        read=_read_trace,
-        limits="Operators are measured one by one: the file has no time of the iteration.",
-    ),
-    no_times(
-        "triosim-tensors",
-        "TrioSim",
-        "tensor.csv",
-        _tensors,
-        "It holds shapes of tensors, and no times.",
-        sample="ResNet-50 and VGG-13 on H100",
-        part_of="triosim-trace",
-    ),
-    Format(
-        name="triosim-log",
-        tool="TrioSim",
-        files="log (stdout)",
-        levels=("kernel", "model"),
-        quantities=("time",),
-        units=("s", "ms"),
-        gives="predictions",
-        sample="",
-        recognise=_log,
-        read=_read_log,
-        limits="Written after the source of the simulator. Messages between GPUs are left out.",
-    ),
-)
+FORMATS = _tool.formats

@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from errcomp.calibration.modelfile import KINDS, read_model
-from errcomp.calibration.modelfile.manifest import SCHEMA
-from errcomp.calibration.modelfile.storing import MIGRATIONS
+from errcomp.calibration.modelfile import KINDS, MIGRATIONS, SCHEMA, read_model
 from errcomp.calibration.storing import load_model
 from errcomp.tables import Kernels
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errcomp.calibration.modelfile import KINDS, FeatureRange, Member, content, portable
-from errcomp.calibration.modelfile.arrays import decode, describe, encode
+from errcomp.calibration.modelfile.container import decode, describe, encode
 from errcomp.calibration.modelfile.content import plain_json
 from errcomp.errors import InputError
 
@@ -198,7 +198,7 @@ def test_members_are_taken_apart_and_made_again(monkeypatch):
     member = Member.of("line", Line(ONES), non_finite=["slope"], booster=b"1")
     assert (member.kind, member.meta, member.booster) == ("linear", {"scale": 2.0}, b"1")
     assert member.non_finite == ("slope",)
-    monkeypatch.setitem(content.KINDS, "linear", (__name__, "Line"))
+    monkeypatch.setattr(content, "kinds", lambda: {"linear": (__name__, "Line")})
     monkeypatch.setattr(content, "import_module", lambda name: {__name__: _Here}[name])
     assert portable("linear") is Line
     assert member.restore().slope.tolist() == [2.0, 2.0]

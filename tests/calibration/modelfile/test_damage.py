@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from errcomp.calibration import modelfile
 from errcomp.calibration.modelfile import (
     FeatureRange,
     Member,
     ModelContent,
     read_model,
-    storing,
     write_model,
 )
 from errcomp.errors import InputError
@@ -28,7 +28,7 @@ settings = hypothesis.settings(
 def refused(path, data):
     """Read these bytes in the place of the file's; a disk would take its time with thousands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storing, "_bytes_of", lambda _: data)
+        patch.setattr(modelfile, "_bytes_of", lambda _: data)
         with pytest.raises(InputError):
             read_model(path)
 
@@ -141,7 +141,7 @@ def test_whatever_is_written_is_read(tmp_path, arrays, meta):
         extra=meta,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storing.os, "fsync", lambda _: None)  # this disk need not last
+        patch.setattr(modelfile.os, "fsync", lambda _: None)  # this disk need not last
         write_model(tmp_path / "any.errcomp", content)
     found = read_model(tmp_path / "any.errcomp")
     assert found.extra == meta

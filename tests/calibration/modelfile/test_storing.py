@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from errcomp.calibration.modelfile import Member, read_model, storing, write_model
-from errcomp.calibration.modelfile.manifest import SCHEMA
+from errcomp.calibration import modelfile
+from errcomp.calibration.modelfile import SCHEMA, Member, read_model, write_model
 from errcomp.errors import InputError
 
 ARRAY = "arrays/line/slope.npy"
@@ -121,7 +121,7 @@ def test_an_interrupted_write_leaves_the_old_file(make, path, monkeypatch):
     def fails(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storing.os, "fsync", fails)
+    monkeypatch.setattr(modelfile.os, "fsync", fails)
     with pytest.raises(KeyboardInterrupt):
         write_model(path, make(unit="us"))
     assert path.read_bytes() == before
@@ -134,7 +134,7 @@ def test_a_full_disk_leaves_the_old_file(make, path, monkeypatch):
     def fails(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storing.os, "fsync", fails)
+    monkeypatch.setattr(modelfile.os, "fsync", fails)
     with pytest.raises(InputError, match="No space left"):
         write_model(path, make(unit="us"))
     assert path.read_bytes() == before
@@ -148,7 +148,7 @@ def test_content_that_cannot_be_stored_writes_nothing(make, tmp_path):
 
 
 def test_a_model_that_is_too_large_is_not_written(make, tmp_path, monkeypatch):
-    monkeypatch.setattr(storing, "LARGEST", 1000)
+    monkeypatch.setattr(modelfile, "LARGEST", 1000)
     with pytest.raises(InputError, match=r"at most 1,000. Keep fewer posterior draws"):
         write_model(tmp_path / "a.errcomp", make())
 
@@ -185,7 +185,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 
 def test_no_more_is_read_than_a_model_can_have(path, monkeypatch):
-    monkeypatch.setattr(storing, "LARGEST", 2**20)
+    monkeypatch.setattr(modelfile, "LARGEST", 2**20)
     with path.open("r+b") as file:
         file.truncate(2**20 + 1)
     with pytest.raises(InputError, match="is larger than 1 MiB"):
@@ -217,8 +217,8 @@ def test_schemas_are_migrated_step_by_step(forge, monkeypatch):
         manifest["time_unit"] = manifest.pop("unit")
 
     path = forge(old)
-    monkeypatch.setattr(storing, "SCHEMA", 3)
-    monkeypatch.setattr(storing, "MIGRATIONS", {1: first, 2: second, 3: None})
+    monkeypatch.setattr(modelfile, "SCHEMA", 3)
+    monkeypatch.setattr(modelfile, "MIGRATIONS", {1: first, 2: second, 3: None})
     found = read_model(path)
     assert found.unit == "ms"
     assert found.member("line").arrays["slope"].tolist() == [[3.0, -4.0]]

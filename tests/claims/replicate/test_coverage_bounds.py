@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from errcomp.claims.replicate.coverage import _reachable
+from errcomp.claims.replicate.judgements import _reachable
 
 CASES = [
     (size, counts) for size in (1, 3, 4, 5) for counts in product(range(1, size + 1), repeat=2)

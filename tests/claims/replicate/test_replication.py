@@ -23,7 +23,7 @@ def found() -> Replication:
 @pytest.fixture
 def no_search(monkeypatch):
     """Leave out the search for the published figures, which takes a second or two."""
-    monkeypatch.setattr("errcomp.claims.replicate.published._search", lambda source: None)
+    monkeypatch.setattr("errcomp.claims.replicate.neusight._search", lambda source: None)
 
 
 def test_every_cell_of_every_table_is_there_once(found):

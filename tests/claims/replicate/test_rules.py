@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.claims.replicate.rules import (
+from errcomp.claims.replicate.neusight import (
     AGGREGATIONS,
     composition,
     group_rules,

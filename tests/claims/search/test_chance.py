@@ -5,12 +5,10 @@ import pytest
 
 from errcomp.claims.printed import parse_printed
 from errcomp.claims.search import chance as module
-from errcomp.claims.search.chance import expected_matches
-from errcomp.claims.search.configurations import join
-from errcomp.claims.search.keys import BITS, choose_factors
+from errcomp.claims.search.chance import expected_matches, nulls, places
+from errcomp.claims.search.keys import BITS, choose_factors, join
 from errcomp.claims.search.lattice import build_lattice
-from errcomp.claims.search.null import nulls, places
-from errcomp.claims.search.subsets import Subsets, Table
+from errcomp.claims.search.scan import Subsets, Table
 from errcomp.tables import Pairs
 
 

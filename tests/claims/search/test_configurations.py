@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.claims.search.configurations import join
+from errcomp.claims.search.keys import join
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from errcomp.claims.printed import parse_printed
-from errcomp.claims.search import search as module
+import errcomp.claims.search as module
+from errcomp.claims.printed import parse_printed, tolerance
 from errcomp.claims.search import search_claim
-from errcomp.claims.search.edges import contains, tolerance
+from errcomp.claims.search.rules import contains
 from errcomp.tables import Pairs
 
 

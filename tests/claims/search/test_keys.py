@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.claims.search.configurations import Configurations
-from errcomp.claims.search.keys import Factor, choose_factors, listing_cost
+from errcomp.claims.search.keys import Configurations, Factor, choose_factors, listing_cost
 from errcomp.errors import InputError
 
 

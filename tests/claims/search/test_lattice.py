@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from errcomp.claims.search import lattice as module
-from errcomp.claims.search.bits import as_matrix, distinct, pack, unpack
 from errcomp.claims.search.keys import Factor
-from errcomp.claims.search.lattice import NEVER, Lattice, build_lattice
+from errcomp.claims.search.lattice import (
+    NEVER,
+    Lattice,
+    as_matrix,
+    build_lattice,
+    distinct,
+    pack,
+    unpack,
+)
 
 
 def random_factors(n: int, sizes: tuple[int, ...], seed: int = 0) -> list[Factor]:

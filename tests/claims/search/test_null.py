@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from errcomp.claims.printed import Printed, parse_printed
-from errcomp.claims.search.configurations import join
-from errcomp.claims.search.keys import choose_factors
+from errcomp.claims.search.chance import FACTOR, NEAREST, Null, Window, around, nulls, places
+from errcomp.claims.search.keys import choose_factors, join
 from errcomp.claims.search.lattice import build_lattice
-from errcomp.claims.search.null import FACTOR, NEAREST, Null, Window, around, nulls, places
 from errcomp.claims.search.rules import rules_for
-from errcomp.claims.search.subsets import Table
+from errcomp.claims.search.scan import Table
 from errcomp.tables import Pairs
 
 

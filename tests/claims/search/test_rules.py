@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from errcomp.claims.printed import parse_printed
-from errcomp.claims.search.configurations import join
-from errcomp.claims.search.keys import choose_factors
+from errcomp.claims.search.keys import choose_factors, join
 from errcomp.claims.search.lattice import build_lattice
 from errcomp.claims.search.rules import (
     DENOMINATORS,
@@ -16,7 +15,7 @@ from errcomp.claims.search.rules import (
     rows_for,
     rules_for,
 )
-from errcomp.claims.search.subsets import Subsets, Table
+from errcomp.claims.search.scan import Subsets, Table
 from errcomp.metrics import pearson, r2
 from errcomp.tables import Pairs
 

@@ -5,11 +5,9 @@ import pytest
 
 from errcomp.claims.printed import parse_printed
 from errcomp.claims.search import scan as module
-from errcomp.claims.search.configurations import join
-from errcomp.claims.search.keys import choose_factors
+from errcomp.claims.search.keys import choose_factors, join
 from errcomp.claims.search.lattice import build_lattice
-from errcomp.claims.search.scan import Candidates, scan
-from errcomp.claims.search.subsets import Table
+from errcomp.claims.search.scan import Candidates, Table, scan
 from errcomp.tables import Pairs
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from errcomp import __version__
 from errcomp.calibration.modelfile import (
+    SCHEMA,
     FeatureRange,
     Member,
     ModelContent,
@@ -23,7 +24,6 @@ from errcomp.calibration.modelfile import (
     read_model,
     write_model,
 )
-from errcomp.calibration.modelfile.manifest import SCHEMA
 from errcomp.tables import Kernels
 
 FOLDER = Path(__file__).parent / f"v{SCHEMA}"
@@ -45,13 +45,13 @@ def simulated():
 
 
 def linear(x, y, **known):
-    from errcomp.calibration.estimators.baselines import RobustLinear
+    from errcomp.calibration.estimators.linear.baselines import RobustLinear
 
     return RobustLinear().fit(x, y, **known)
 
 
 def trees(x, y, **known):
-    from errcomp.calibration.estimators.boosted import BoostedResidual
+    from errcomp.calibration.estimators.boosted.residual import BoostedResidual
 
     return BoostedResidual(offset=1, max_rounds=40, seed=1).fit(x, y, **known)
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from errcomp import metrics
 from errcomp.metrics.intervals import estimate
-from errcomp.metrics.intervals.correlations import FEWEST_OF_ALL, correlation_bounds
+from errcomp.metrics.intervals.direct import FEWEST_OF_ALL, correlation_bounds
 
 NAMES = list(FEWEST_OF_ALL)
 

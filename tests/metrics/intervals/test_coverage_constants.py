@@ -9,7 +9,7 @@ import pytest
 
 from errcomp.metrics.intervals import _coverage, estimate
 from errcomp.metrics.intervals._coverage import COVERAGE, IN_CLUSTERS, WILSON, Sample, small_sample
-from errcomp.metrics.intervals._features import SMOOTH
+from errcomp.metrics.intervals._smooth import SMOOTH
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "intervals.md"
 

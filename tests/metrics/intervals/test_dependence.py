@@ -66,8 +66,8 @@ class TestDependence:
     def test_missing_labels_are_told(self):
         labels = {"model": ["a", None, "b", "b", None, None, None]}
         assert dependence(labels).reason == (
-            "no interval: model is missing in rows 2, 5, 6 (and 1 more), counted among these "
-            "pairs. Fill it in, or name another key as cluster."
+            "no interval: the key model is missing in rows 2, 5, 6 (and 1 more), counted among "
+            "these pairs. Fill it in, or name another key as cluster"
         )
         counts = np.array([5, 2, 3, 4, 1, 1, 1])
         assert "missing in 5 rows. Fill" in dependence(labels, counts=counts).reason

@@ -11,7 +11,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.metrics import FIGURES, figure
 from errcomp.metrics.intervals import METHODS, estimate
-from errcomp.metrics.intervals._features import SMOOTH
+from errcomp.metrics.intervals._smooth import SMOOTH
 
 WITHOUT = ("max_ape", "spearman", "top_1_regret")
 
@@ -327,8 +327,8 @@ class TestBadInput:
         for labels, rows in ((["a", None, "b", None, "c", "d"], "rows 2, 4"), ([1.0] * 6, "")):
             labels = [*labels[:5], np.nan] if not rows else labels
             assert estimate("mape", **pairs(6), clusters=labels).method == (
-                f"no interval: cluster is missing in {rows or 'row 6'}, counted among these pairs."
-                " Fill it in, or name another key as cluster."
+                f"no interval: the key cluster is missing in {rows or 'row 6'}, counted among "
+                "these pairs. Fill it in, or name another key as cluster"
             )
         with pytest.raises(InputError, match=r"got shape \(0,\)"):
             estimate("mape", **pairs(3), clusters=[])

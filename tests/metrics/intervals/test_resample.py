@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from errcomp.metrics.intervals import _resample
-from errcomp.metrics.intervals._resample import deviations
+from errcomp.metrics.intervals import _smooth as _resample
+from errcomp.metrics.intervals._smooth import deviations
 
 
 def residuals(n, seed=1):

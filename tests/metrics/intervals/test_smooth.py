@@ -9,11 +9,10 @@ import pytest
 from scipy import special, stats
 
 from errcomp.metrics import figure
-from errcomp.metrics._numeric import checked
 from errcomp.metrics.intervals import _smooth, estimate
-from errcomp.metrics.intervals._features import SMOOTH, smooth
-from errcomp.metrics.intervals._resample import deviations
+from errcomp.metrics.intervals._smooth import SMOOTH, deviations, smooth
 from errcomp.metrics.intervals.dependence import Dependence, dependence
+from errcomp.metrics.pointwise import checked
 
 
 def pairs(n, sigma=0.4, seed=1, spread=1.0):

@@ -7,7 +7,7 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.propagation.graph import Collective, Quantity, quantities, time_at
-from errcomp.propagation.graph.collectives import _COSTS
+from errcomp.propagation.graph.parallelism import _COSTS
 
 ALPHA, BETA, SIZE = 5e-6, 1e9, 4e6
 

@@ -82,13 +82,13 @@ def test_finish_times_and_critical_paths(seed: int, streams: int) -> None:
 
 
 def test_draws_beyond_one_chunk_and_counts_beyond_one_flush(monkeypatch) -> None:
-    from errcomp.propagation.graph import schedule as _schedule
+    from errcomp.propagation.graph import dag as dag_module
 
     dag = random_dag(40, 7)
     durations = np.random.default_rng(0).lognormal(size=(40, 5000))
     makespan, counts = dag.critical_paths(durations)
-    monkeypatch.setattr(_schedule, "_DRAWS", 100_000)
-    monkeypatch.setattr(_schedule, "_COUNTED", 10)
+    monkeypatch.setattr(dag_module, "_DRAWS", 100_000)
+    monkeypatch.setattr(dag_module, "_COUNTED", 10)
     again, counts_again = dag.critical_paths(durations)
     np.testing.assert_array_equal(makespan, again)
     np.testing.assert_array_equal(counts, counts_again)

@@ -1,1 +1,64 @@
-"""The Bayesian model of the log-ratio: its graph, its diagnostics, and the estimator."""
+"""``bayesian``: a hierarchical model of what launches cost; `residual` fits it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from errcomp.calibration.estimators import Estimator
+
+if TYPE_CHECKING:
+    from errcomp.calibration.design import ResidualModel, Task
+
+#: What the model sees beside launches: few features, for there are few runs.
+_FEATURES = {
+    "composition": ("slow_kernels", "training", "total_ms"),
+    "prediction": ("training", "total_ms", "kernel_correction"),
+}
+#: Inside a cross-validation.
+_QUICK: dict[str, Any] = {"draws": 300, "tune": 400, "chains": 2, "check": "ignore"}
+
+
+def _features(task: Task) -> tuple[str, ...]:
+    from errcomp.calibration.features import LAUNCHES
+
+    return (*LAUNCHES, *_FEATURES[task])
+
+
+def _make(task: Task, *, seed: int, cores: int, quick: bool) -> ResidualModel:
+    from errcomp.calibration.estimators.bayesian.residual import BayesianResidual
+    from errcomp.calibration.features import LAUNCHES
+
+    return BayesianResidual(
+        launch=tuple(range(len(LAUNCHES))),
+        offset=len(LAUNCHES) if task == "composition" else None,
+        seed=seed,
+        cores=cores,
+        **(_QUICK if quick else {}),
+    )
+
+
+ESTIMATORS = (
+    Estimator(
+        "bayesian",
+        _make,
+        by_default=True,
+        stacked=True,
+        needs=(
+            ("pymc", "bayes"),
+            ("nutpie", "bayes"),
+            ("arviz", "bayes"),
+            ("sklearn", "calibration"),
+        ),
+        extra="calibration",
+        recorded=("pymc", "nutpie"),
+        features=_features,
+        # It says by name which features say nothing.
+        named=True,
+        explains=True,
+        stored=(
+            "hierarchical",
+            "errcomp.calibration.estimators.bayesian.hierarchical",
+            "HierarchicalModel",
+        ),
+    ),
+)

@@ -1,7 +1,7 @@
 r"""The Bayesian model of the log-ratio: physics of launches, pooled over devices and models.
 
 Needs PyMC, nutpie, ArviZ and scikit-learn to fit; the fitted
-`errcomp.calibration.estimators.hierarchical.HierarchicalModel` predicts with SciPy.
+`errcomp.calibration.estimators.bayesian.hierarchical.HierarchicalModel` predicts with SciPy.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtri
 
-from errcomp.calibration.estimators.base import Predicting, as_names, as_targets, validated
-from errcomp.calibration.estimators.bayesian.compat import import_arviz, quiet
+from errcomp.calibration.design import Predicting, as_names, as_targets, check_least, validated
 from errcomp.calibration.estimators.bayesian.diagnostics import (
     Check,
     Diagnostics,
@@ -24,31 +23,34 @@ from errcomp.calibration.estimators.bayesian.diagnostics import (
     SamplingWarning,
     diagnose,
     enforce,
+    import_arviz,
+    quiet,
     warn_of,
 )
-from errcomp.calibration.estimators.bayesian.inputs import (
-    UNKNOWN,
-    Level,
-    Runs,
-    assign_columns,
-    check_least,
-    check_parameters,
+from errcomp.calibration.estimators.bayesian.hierarchical import (
+    DRAWS,
+    Columns,
+    HierarchicalModel,
+    LaunchOverhead,
 )
 from errcomp.calibration.estimators.bayesian.model import (
     PRIORS,
     SPREADS,
+    UNKNOWN,
     GraphData,
     Integers,
+    Level,
     Prior,
+    Runs,
     Sampled,
     Structure,
+    assign_columns,
+    check_parameters,
     effect_shapes,
     effects,
     prior_draws,
     sample_graph,
 )
-from errcomp.calibration.estimators.hierarchical import Columns, HierarchicalModel, LaunchOverhead
-from errcomp.calibration.estimators.hierarchical_arrays import DRAWS
 from errcomp.errors import InputError, MissingExtraError, describe_names
 
 if TYPE_CHECKING:
@@ -70,11 +72,7 @@ __all__ = [
 
 
 try:
-    from sklearn.base import (  # type: ignore[import-untyped]
-        BaseEstimator,
-        RegressorMixin,
-        clone,
-    )
+    from sklearn.base import BaseEstimator, RegressorMixin, clone  # type: ignore[import-untyped]
     from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 except ImportError as error:
     raise MissingExtraError("scikit-learn", "calibration", "the Bayesian residual model") from error
@@ -468,19 +466,17 @@ class Posterior:
     @cached_property
     def axes(self) -> dict[str, dict[str, list[str]]]:
         """Names along the axes of each parameter that has axes, and values along them."""
-        costs, features, varied = (
-            [self.columns.names[column] for column in part]
-            for part in (self.columns.launch, self.columns.linear, self.columns.varying)
-        )
-        devices = list(self.device.names)
-        found = {
-            "launch": {"cost": costs},
-            "linear": {"feature": features},
-            "device_shift": {"device": devices},
-            "device_launch": {"device": devices if costs else []},
-            "device_slope": {"device": devices, "varying_feature": varied},
-            "model_shift": {"model": list(self.model.names)},
+        labels = self.columns.names
+        along = {
+            "launch": ("cost", [labels[column] for column in self.columns.launch]),
+            "linear": ("feature", [labels[column] for column in self.columns.linear]),
+            "devices": ("device", list(self.device.names)),
+            "varying": ("varying_feature", [labels[column] for column in self.columns.varying]),
+            "models": ("model", list(self.model.names)),
         }
+        found = {name: dict(along[axis] for axis in axes) for name, axes in DRAWS.items() if axes}
+        if not self.columns.launch:
+            del found["device_launch"]
         return {name: axes for name, axes in found.items() if all(axes.values())}
 
     @property
@@ -568,8 +564,7 @@ def _one_more(z: Floats, rng: np.random.Generator) -> Floats:
     """
     n, each = len(z), z.shape[2:]
     order = np.repeat(np.arange(n)[:, None], math.prod(each), axis=1)
-    found: Floats = ndtri((rng.permuted(order, axis=0) + 0.5) / n).reshape(n, 1, *each)
-    return found
+    return ndtri((rng.permuted(order, axis=0) + 0.5) / n).reshape(n, 1, *each)
 
 
 def prior_predictive(runs: Runs, rng: np.random.Generator, draws: int) -> PriorPredictive:

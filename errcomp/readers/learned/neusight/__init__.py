@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from errcomp.errors import InputError
-from errcomp.readers.core.decode import files_readable
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format
-from errcomp.readers.core.source import Source
-from errcomp.readers.kernels import is_artifact
+from errcomp.readers.core import Rows, ToolFormats
+from errcomp.readers.core.source import Source, files_readable
 from errcomp.readers.learned.neusight.files import (
     MODES,
     Configuration,
+    FailedCheck,
+    Report,
+    agree,
     device_of,
     find_root,
+    is_artifact,
     parse_stem,
     read_total,
 )
 from errcomp.readers.learned.neusight.operators import OperatorTable
-from errcomp.readers.learned.neusight.report import FailedCheck, Report, agree
 from errcomp.system.strict_json import is_number, table
 from errcomp.tables import Kernels, Pairs
 
@@ -300,7 +300,18 @@ def _pairs(root: Path, rows: list[dict[str, Any]]) -> Pairs:
     )
 
 
-def _rows_of(source: Source) -> Output:
+_tool = ToolFormats("NeuSight", gives="both", reference=_REFERENCE)
+
+
+@_tool.reads(
+    "neusight-artifact",
+    "folder of the artifact",
+    "model, kernel: time (ms)",
+    lambda source: is_artifact(source.path),
+    sample="ASPLOS 2025 artifact",
+    folder=True,
+)
+def _rows_of(source: Source) -> Rows:
     """Return totals and operators of the artifact as rows."""
     import polars as pl
 
@@ -309,22 +320,7 @@ def _rows_of(source: Source) -> Output:
     pairs = found.pairs.native.with_columns(level=pl.lit("model"), **names)
     kernels = found.kernels.with_columns(level=pl.lit("kernel"), **names)
     rows = pl.concat([pairs, kernels], how="diagonal_relaxed")
-    return output(source.name, "neusight-artifact", rows, notes=str(found.report).splitlines())
+    return Rows(rows, notes=str(found.report).splitlines())
 
 
-FORMATS = (
-    Format(
-        name="neusight-artifact",
-        tool="NeuSight",
-        files="folder of the artifact",
-        levels=("model", "kernel"),
-        quantities=("time",),
-        units=("ms",),
-        gives="both",
-        reference=_REFERENCE,
-        sample="ASPLOS 2025 artifact",
-        recognise=lambda source: is_artifact(source.path),
-        read=_rows_of,
-        folder=True,
-    ),
-)
+FORMATS = _tool.formats

@@ -8,25 +8,95 @@ import reprlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from errcomp.errors import InputError
 from errcomp.readers.core.values import amount
 from errcomp.system.strict_json import loads, table
 
-__all__ = [
-    "DEVICES",
-    "MODES",
-    "Configuration",
-    "Device",
-    "Operator",
-    "device_of",
-    "find_root",
-    "parse_stem",
-    "read_operators",
-    "read_total",
-]
+# What reading the NeuSight artifact found besides its tables.
+
+#: Sums of up to 2,135 numbers agree to about 1e-14; anything above this is another rule.
+_TOLERANCE = 1e-9
+
+
+def agree(first: float, second: float) -> bool:
+    """Are two times (ms, the second positive) the same up to rounding."""
+    return abs(first - second) <= _TOLERANCE * second
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A statement about the artifact that did not hold: where, which, and the numbers."""
+
+    where: str
+    check: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was read, what has no partner and what did not check out.
+
+    Attributes
+    ----------
+    root : str
+        The folder read.
+    labels : int
+        Measured configurations.
+    predictions, pairs : mapping of str to int
+        Per predictor: predicted configurations, and those of them that were measured.
+    without_prediction, without_label : mapping of str to tuple of str
+        Per predictor: configurations measured but not predicted, and the reverse.
+    without_operators : mapping of str to tuple of str
+        Per predictor: pairs whose operators were not read, because there is no file or no rule.
+    without_measured_operators : tuple of str
+        Configurations with a pair but without measured operators.
+    ignored : tuple of str
+        Files whose name is not that of a configuration.
+    failed_checks : tuple of FailedCheck
+        Empty when everything was as the rules say.
+    """
+
+    root: str
+    labels: int
+    predictions: Mapping[str, int]
+    pairs: Mapping[str, int]
+    without_prediction: Mapping[str, tuple[str, ...]]
+    without_label: Mapping[str, tuple[str, ...]]
+    without_operators: Mapping[str, tuple[str, ...]]
+    without_measured_operators: tuple[str, ...]
+    ignored: tuple[str, ...]
+    failed_checks: tuple[FailedCheck, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        import msgspec
+
+        return cast("dict[str, Any]", msgspec.to_builtins(self))
+
+    def __str__(self) -> str:
+        lines = [f"{self.root}: {self.labels} measured configurations"]
+        for tool, n in self.pairs.items():
+            lines.append(f"{tool}: {n} pairs")
+            lines += _first("measured without prediction", self.without_prediction[tool])
+            lines += _first("predicted without measurement", self.without_label[tool])
+            lines += _first("pairs without operators", self.without_operators[tool])
+        lines += _first("pairs without measured operators", self.without_measured_operators, "")
+        lines += _first("files ignored", self.ignored, "")
+        lines.append(f"{len(self.failed_checks)} failed checks")
+        lines += [f"  {f.where}: {f.check}: {f.detail}" for f in self.failed_checks]
+        return "\n".join(lines)
+
+
+def _first(what: str, names: Sequence[str], indent: str = "  ") -> list[str]:
+    """Count names and show the first three of them; nothing to say of none."""
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [f"{indent}{len(names)} {what}: {', '.join(names[:3])}{more}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +171,23 @@ class Operator:
     backward: float
     shape: str
     inputs: tuple[str, ...]
+
+
+def is_artifact(path: str | PathLike[str]) -> bool:
+    """Say whether this is the folder of the NeuSight artifact, or its ``scripts/asplos``.
+
+    Examples
+    --------
+    >>> is_artifact("kernels.csv")
+    False
+    """
+    try:
+        find_root(Path(path))
+    except PermissionError:  # it looks like one; reading it says what is closed
+        return True
+    except (InputError, OSError, ValueError):  # not there, closed, or a name that none can have
+        return False
+    return True
 
 
 def find_root(path: Path) -> Path:

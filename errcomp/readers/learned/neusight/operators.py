@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError
-from errcomp.readers.learned.neusight.files import Configuration, Operator, read_operators
-from errcomp.readers.learned.neusight.report import FailedCheck, agree
+from errcomp.readers.learned.neusight.files import (
+    Configuration,
+    FailedCheck,
+    Operator,
+    agree,
+    read_operators,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     import polars as pl
-
-__all__ = ["OperatorTable"]
 
 
 _KEYS = ("tool", "device", "model", "mode", "seq_len", "batch", "variant")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from errcomp.readers.core import protobuf as _wire
-
-__all__ = ["Event", "Line", "Plane", "planes_of"]
 
 _PLANES, _ERRORS, _WARNINGS = 1, 2, 3
 
@@ -100,60 +99,32 @@ class Plane:
     def decoded(cls, data: bytes) -> Plane:
         """Decode a plane, but not its events."""
         plane = cls()
-        lines, names, stats = [], [], []
-        for number, _, value in _wire.fields(data):
-            if not isinstance(value, bytes):
-                continue
-            if number == 2:
-                plane.name = _text(value)
-            elif number == 3:
-                lines.append(value)
-            elif number == 4:
-                names.append(value)
-            elif number == 5:
-                key, entry = _entry(value)
-                plane._stats[key] = _first_text(entry, 2)
-            elif number == 6:
-                stats.append(value)
+        parts, _ = _parts(data)
+        plane.name = _last(parts[2])
+        for one in parts[5]:
+            key, entry = _entry(one)
+            plane._stats[key] = _first_text(entry, 2)
         # Statistics have names that may come after them.
-        for one in stats:
+        for one in parts[6]:
             plane.stats |= plane._stat(one)
-        if lines:
-            for one in names:
+        if parts[3]:
+            for one in parts[4]:
                 key, entry = _entry(one)
                 plane._events[key] = plane._named(entry)
-        plane.lines = [plane._line(one) for one in lines]
+        plane.lines = [plane._line(one) for one in parts[3]]
         return plane
 
     def _named(self, data: bytes) -> tuple[str, dict[str, Any]]:
-        name = shown = ""
+        parts, _ = _parts(data)
         stats: dict[str, Any] = {}
-        for number, _, value in _wire.fields(data):
-            if not isinstance(value, bytes):
-                continue
-            if number == 2:
-                name = _text(value)
-            elif number == 4:
-                shown = _text(value)
-            elif number == 5:
-                stats |= self._stat(value)
-        return shown or name, stats
+        for one in parts[5]:
+            stats |= self._stat(one)
+        return _last(parts[4]) or _last(parts[2]), stats
 
     def _line(self, data: bytes) -> Line:
-        name = shown = ""
-        start = 0
-        events: list[bytes] = []
-        for number, _, value in _wire.fields(data):
-            if isinstance(value, bytes):
-                if number == 2:
-                    name = _text(value)
-                elif number == 11:
-                    shown = _text(value)
-                elif number == 4:
-                    events.append(value)
-            elif number == 3:
-                start = _wire.signed(value)
-        return Line(name or shown, start, events, self)
+        parts, numbers = _parts(data)
+        name = _last(parts[2]) or _last(parts[11])
+        return Line(name, _wire.signed(numbers.get(3, 0)), parts[4], self)
 
 
 def planes_of(data: bytes) -> tuple[list[Plane], list[str]]:
@@ -174,15 +145,26 @@ def planes_of(data: bytes) -> tuple[list[Plane], list[str]]:
     return planes, notes
 
 
+def _parts(data: bytes) -> tuple[defaultdict[int, list[bytes]], dict[int, int]]:
+    """Return the texts and messages of each field of a message, and the last number of each."""
+    parts: defaultdict[int, list[bytes]] = defaultdict(list)
+    numbers: dict[int, int] = {}
+    for number, _, value in _wire.fields(data):
+        if isinstance(value, bytes):
+            parts[number].append(value)
+        else:
+            numbers[number] = value
+    return parts, numbers
+
+
+def _last(texts: list[bytes]) -> str:
+    return _text(texts[-1]) if texts else ""
+
+
 def _entry(data: bytes) -> tuple[int, bytes]:
     """Return key and value of an entry of a map from numbers to messages."""
-    key, found = 0, b""
-    for number, _, value in _wire.fields(data):
-        if number == 1 and isinstance(value, int):
-            key = value
-        elif number == 2 and isinstance(value, bytes):
-            found = value
-    return key, found
+    parts, numbers = _parts(data)
+    return numbers.get(1, 0), parts[2][-1] if parts[2] else b""
 
 
 def _first_text(data: bytes, wanted: int) -> str:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from os import PathLike
 
-from errcomp.readers.core.output import Output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 
 __all__ = ["FORMATS", "read"]
 
@@ -36,7 +33,7 @@ _CATEGORY = re.compile(
 _OLD = re.compile(r'"pid"\s*:\s*"(?:CPU|CUDA) functions"')
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read traces of the PyTorch profiler (Kineto): CUDA, ROCm, XPU or CPU only.
 
     Parameters
@@ -102,34 +99,23 @@ def _recognise(source: Source) -> bool:
     return False
 
 
-def _read(source: Source) -> Output:
+_tool = ToolFormats("PyTorch profiler", gives="measurements", reference="hardware")
+
+
+@_tool.reads(
+    _NAME,
+    "Chrome trace of torch.profiler (Kineto): *.pt.trace.json, also gzip",
+    "kernel, model, system: time, busy time, computation time, communication time, "
+    "overlap, exposed communication, idle time (us)",
+    _recognise,
+    sample="PyTorch 2.0 to 2.5: CUDA (A100, H100) and ROCm 6.2 (MI250)",
+    limits="A trace that is cut off is refused. In the graph, waits for events are known only "
+    "where the trace has cuda_sync events; other waits are times that are certain.",
+)
+def _read(source: Source) -> Rows:
     from errcomp.readers.profilers.kineto.rows import read_rows
 
-    return read_rows(source, _NAME)
+    return read_rows(source)
 
 
-FORMATS = (
-    Format(
-        name=_NAME,
-        tool="PyTorch profiler",
-        files="Chrome trace of torch.profiler (Kineto): *.pt.trace.json, also gzip",
-        levels=("kernel", "model", "system"),
-        quantities=(
-            "time",
-            "busy time",
-            "computation time",
-            "communication time",
-            "overlap",
-            "exposed communication",
-            "idle time",
-        ),
-        units=("us",),
-        gives="measurements",
-        reference="hardware",
-        sample="PyTorch 2.0 to 2.5: CUDA (A100, H100) and ROCm 6.2 (MI250)",
-        recognise=_recognise,
-        read=_read,
-        limits="A trace that is cut off is refused. In the graph, waits for events are known only "
-        "where the trace has cuda_sync events; other waits are times that are certain.",
-    ),
-)
+FORMATS = _tool.formats

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["CLASSES", "COMMUNICATION", "MEMORY", "class_of"]
-
 COMMUNICATION = "communication"
 MEMORY = ("memcpy", "memset")
 

@@ -15,7 +15,6 @@ from errcomp.errors import InputError
 if TYPE_CHECKING:
     from errcomp.readers.core.source import Source
 
-__all__ = ["NO_ARGS", "Args", "Event", "Events"]
 
 _BLOCK = 1 << 19
 #: No trace has an event of this size; what looks like one is a file that is none.

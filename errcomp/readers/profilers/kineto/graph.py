@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError
+from errcomp.readers.core.output import prediction
 from errcomp.readers.profilers.kineto.classes import class_of
-from errcomp.readers.profilers.kineto.columns import MEMCPY, Sync, Trace
-from errcomp.readers.profilers.kineto.match import launches
+from errcomp.readers.profilers.kineto.columns import MEMCPY, Sync, Trace, launches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from errcomp.readers.core.source import Source
 
-__all__ = ["graph_of"]
 
 #: Microseconds: old traces have whole ones only.
 _TOLERANCE = 1.0
@@ -92,24 +91,17 @@ def graph_of(trace: Trace, source: Source, runs: Sequence[str]) -> dict[str, Any
     if not replay.terms:
         raise InputError(f"{source.name}: no kernel takes any time: there is nothing to propagate.")
     graph = replay.graph
-    return {
-        "format": "errcomp-prediction",
-        "version": 1,
-        "name": source.path.name[:_LONGEST_NAME] or "trace",
-        "unit": "us",
-        "level": "model",
-        "distribution": {"kind": "log-ratio"},
-        "correlation": {"levels": []},
-        "terms": replay.terms,
-        "graph": {"node": "dag", "nodes": graph.nodes, "edges": [list(e) for e in graph.edges]},
-        "provenance": {
-            "tool": "PyTorch profiler",
-            "tool_version": "Kineto",
-            "created": _created(trace),
-            "note": _NOTE,
-            "inputs": _inputs(source),
-        },
-    }
+    return prediction(
+        source.path.name[:_LONGEST_NAME] or "trace",
+        replay.terms,
+        graph.nodes,
+        graph.edges,
+        tool="PyTorch profiler",
+        tool_version="Kineto",
+        created=_created(trace),
+        note=_NOTE,
+        inputs=_inputs(source),
+    )
 
 
 class _Replay:

@@ -9,24 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from errcomp.readers.core.output import Output, output
+from errcomp.readers.core import Rows, Source
+from errcomp.readers.profilers.kineto import columns
 from errcomp.readers.profilers.kineto.classes import COMMUNICATION, MEMORY, class_of
-from errcomp.readers.profilers.kineto.columns import KERNEL, MEMCPY, Trace, read_trace
+from errcomp.readers.profilers.kineto.columns import Trace
 from errcomp.readers.profilers.kineto.graph import graph_of
-from errcomp.readers.profilers.kineto.match import gaps, launches, launching_ops, parents, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from errcomp.readers.core.source import Source
-
-__all__ = ["read_rows"]
-
 
 _WHOLE_TRACE, _OUTSIDE = "trace", "outside the steps"
-_TOOL = "PyTorch profiler"
 
 
 @dataclass(slots=True)
@@ -45,7 +40,7 @@ class _Work:
     notes: list[str]
 
 
-def read_rows(source: Source, format_name: str) -> Output:
+def read_rows(source: Source) -> Rows:
     """Read a trace.
 
     Raises
@@ -53,7 +48,7 @@ def read_rows(source: Source, format_name: str) -> Output:
     InputError
         It is no JSON or cut off, or nothing in it has a duration.
     """
-    trace = read_trace(source)
+    trace = columns.read_trace(source)
     if not len(trace.gpu) and not len(trace.ops):
         why = "; ".join(f"{one.n} times {one.reason}" for one in trace.dropped) or "no events"
         raise source.error(
@@ -62,15 +57,13 @@ def read_rows(source: Source, format_name: str) -> Output:
         )
     on_gpu = len(trace.gpu) > 0
     work = _gpu(trace) if on_gpu else _cpu(trace)
-    steps, step = steps_of(trace.steps, work.launched)
+    steps, step = columns.steps_of(trace.steps, work.launched)
     rank = _rank(trace.meta)
     names = [name for name, _, _ in steps] or [_WHOLE_TRACE]
     inside = step if steps else np.zeros(len(step), dtype=np.int64)
     kernels = work.rows.select(
-        pl.lit(_TOOL).alias("tool"),
         pl.lit("kernel").alias("level"),
         pl.lit("time").alias("quantity"),
-        pl.lit("us").alias("unit"),
         "measured",
         _texts(names, inside, otherwise=_OUTSIDE).alias("run"),
         pl.exclude("measured"),
@@ -82,9 +75,7 @@ def read_rows(source: Source, format_name: str) -> Output:
         [kernels, pl.DataFrame(others, infer_schema_length=None)], how="diagonal_relaxed"
     )
     notes = [*work.notes, *_step_notes(steps, step)]
-    return output(
-        source.name,
-        format_name,
+    return Rows(
         rows,
         dropped=trace.dropped,
         notes=notes,
@@ -94,13 +85,13 @@ def read_rows(source: Source, format_name: str) -> Output:
 
 def _gpu(trace: Trace) -> _Work:
     gpu, runtime, ops = trace.gpu, trace.runtime, trace.ops
-    call = launches(trace)
-    op = launching_ops(trace, call)
+    call = columns.launches(trace)
+    op = columns.launching_ops(trace, call)
     kind = gpu["kind"]
     classes, class_ = _classified(trace.names, gpu["name"])
     for i, name in enumerate(MEMORY):
         # The category of the event knows better than its name.
-        class_[kind == MEMCPY + i] = classes.index(name)
+        class_[kind == columns.MEMCPY + i] = classes.index(name)
     matched = call >= 0
     launched = np.where(matched, _taken(runtime["ts"], call), np.nan)
     caller = np.where(matched, _taken(runtime["name"], call), -1)
@@ -113,7 +104,7 @@ def _gpu(trace: Trace) -> _Work:
             "device_id": _keys(trace.devices, gpu["device"]),
             "stream": _keys(trace.streams, gpu["stream"]),
             "start": gpu["ts"],
-            "gap": pl.Series(gaps(gpu), nan_to_null=True),
+            "gap": pl.Series(columns.gaps(gpu), nan_to_null=True),
             "correlation": _known(gpu["correlation"]),
             "launch": pl.Series(launched, nan_to_null=True),
             "launch_call": _texts(trace.names, caller),
@@ -136,7 +127,7 @@ def _gpu(trace: Trace) -> _Work:
 
 def _cpu(trace: Trace) -> _Work:
     ops = trace.ops
-    parent = parents(ops)
+    parent = columns.parents(ops)
     inner = parent >= 0
     within = np.bincount(parent[inner], weights=ops["dur"][inner], minlength=len(ops))
     classes, class_ = _classified(trace.names, ops["name"])
@@ -166,10 +157,8 @@ def _runs(
     runs = steps or [(_WHOLE_TRACE, *trace.span)]
     return [
         {
-            "tool": _TOOL,
             "level": "model",
             "quantity": "time",
-            "unit": "us",
             "measured": end - start,
             "run": name,
             "start": start,
@@ -200,9 +189,7 @@ def _devices(
         for number, quantities in times:
             device = number % width
             common = {
-                "tool": _TOOL,
                 "level": "system",
-                "unit": "us",
                 "run": runs[number // width],
                 "rank": rank,
                 "device": device_names[device],
@@ -266,7 +253,7 @@ def _known(numbers: NDArray[Any]) -> pl.Series:
 def _messages(trace: Trace) -> dict[str, pl.Series]:
     """Columns of communication kernels that say what they send, and sizes of copies."""
     size = trace.gpu["bytes"].copy()
-    size[trace.gpu["kind"] == KERNEL] = -1
+    size[trace.gpu["kind"] == columns.KERNEL] = -1
     names: dict[str, int] = {}
     ranks = np.full(len(size), -1, dtype=np.int64)
     codes = np.full(len(size), -1, dtype=np.int64)

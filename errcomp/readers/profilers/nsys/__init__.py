@@ -3,25 +3,339 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from errcomp.errors import InputError
-from errcomp.readers.core.no_times import no_times
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.registry import Format, read_as
-from errcomp.readers.profilers.nsys import sqlite as _nsys_sqlite
+from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.sqlite import opened, select, tables_in, tables_of, whole_numbers
+from errcomp.readers.core.values import count_of, dict_of
 from errcomp.readers.profilers.nsys import stats as _nsys_stats
-from errcomp.readers.profilers.nsys.sqlite import COPIES
+from errcomp.readers.profilers.spans import containing
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
-    from os import PathLike
+    import polars as pl
 
-    from errcomp.readers.core.source import Source
 
 __all__ = ["FORMATS", "read"]
+
+# The SQLite export of Nsight Systems.
+
+_ACTIVITY = "CUPTI_ACTIVITY_KIND_"
+#: Tables of what a GPU does, and what their rows are.
+_WORK = {"KERNEL": "", "MEMCPY": "memcpy", "MEMSET": "memset", "GRAPH_TRACE": "graph"}
+#: Of those that say what a GPU does, columns for all and some for one.
+_NUMBERS = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
+_MORE: tuple[str, ...] = ("demangledName", "shortName", "bytes", "copyKind", "graphId")
+_MORE += ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+#: CUpti_ActivityMemcpyKind.
+COPIES: tuple[str, ...] = (
+    "",
+    "Host-to-Device",
+    "Device-to-Host",
+    "Host-to-Array",
+    "Array-to-Host",
+)
+COPIES += ("Array-to-Array", "Array-to-Device", "Device-to-Array", "Device-to-Device")
+COPIES += ("Host-to-Host", "Peer-to-Peer")
+COPIES += ("Unified Host-to-Device", "Unified Device-to-Host", "Unified Device-to-Device")
+#: Run of what no range launched, where others have one.
+_NO_RUN = "outside of ranges"
+_PUSH_POP, _START_END = 59, 60
+#: The last three bytes of a thread's id say which thread of its process it is.
+_THREAD_BITS = 24
+
+
+def is_export(source: Source) -> bool:
+    """Say whether this is a database that nsys wrote."""
+    tables = tables_in(source)
+    if tables is None:
+        # Damaged or packed: the names of some tables are still at the start.
+        head = source.head if source.head.startswith(b"SQLite format 3") else b""
+        return b"StringIds" in head and any(one in head for one in (b"CUPTI_ACTIVITY", b"NVTX_"))
+    nsys = any(one.startswith((_ACTIVITY, "NVTX_", "TARGET_INFO_")) for one in tables)
+    return "StringIds" in tables and nsys
+
+
+_tool = ToolFormats("Nsight Systems", gives="measurements", reference="hardware")
+
+
+@_tool.reads(
+    "nsys-sqlite",
+    "SQLite export (nsys export --type sqlite)",
+    "kernel, model: time, host time (ns)",
+    is_export,
+    sample="2023.1 and 2025.5",
+    limits="A kernel that a CUDA graph launched is counted with its graph unless it was traced "
+    "by node. Runs are the outermost NVTX ranges; without NVTX there are none.",
+)
+def read_export(source: Source) -> Rows:
+    """Read kernels, copies, sets and graphs, with the NVTX ranges that launched them."""
+    import polars as pl
+
+    with opened(source) as database:
+        tables = tables_of(database)
+        names = _strings(database)
+        work = _work(source, database, tables, names)
+        launches = _launches(database, tables)
+        ranges = _ranges(database, tables, names)
+        facts = _facts(database, tables)
+    dropped = []
+    complete = pl.col("start").is_not_null() & (pl.col("end") >= pl.col("start"))
+    if bad := len(work) - len(work := work.filter(complete)):
+        dropped.append(Dropped("work of a GPU whose start or end is not known", bad))
+    if work.is_empty():
+        raise source.error(
+            "no kernel or copy of a GPU ended in it. Profile with --trace cuda, and let the "
+            "program end."
+        )
+    work = work.sort("start", maintain_order=True)
+    devices = facts["devices"]
+    common = {"date": facts["date"]}
+    work = work.with_columns(
+        device=pl.col("deviceId").replace_strict(devices, default=None, return_dtype=pl.String)
+    )
+    notes = []
+    runs: list[dict[str, Any]] = []
+    if ranges:
+        if launches is None:
+            notes.append(
+                "The file has NVTX ranges but no calls that launched kernels "
+                "(CUPTI_ACTIVITY_KIND_RUNTIME): which kernel belongs to which range is not known."
+            )
+        else:
+            work, runs = _with_ranges(work, launches, ranges)
+    if runs:
+        notes.append(
+            "Runs are the outermost NVTX ranges. Their time is from the first to the last thing "
+            "that they did on a GPU; the host time is the range itself."
+        )
+    rows = _kernel_rows(work, common)
+    if runs:
+        of_runs = pl.DataFrame([{**one, **common} for one in runs], infer_schema_length=None)
+        rows = pl.concat([rows, of_runs], how="diagonal_relaxed")
+    return Rows(rows, dropped=dropped, notes=notes)
+
+
+def _strings(database: sqlite3.Connection) -> dict[int, str]:
+    columns, rows = select(database, "StringIds", ("id", "value"))
+    return {one: str(text) for one, text in rows} if len(columns) == 2 else {}
+
+
+def _work(
+    source: Source, database: sqlite3.Connection, tables: set[str], names: dict[int, str]
+) -> pl.DataFrame:
+    """Return all that a GPU did, in the columns of the tables, with names and classes."""
+    import polars as pl
+
+    found = []
+    copies = dict(enumerate(COPIES))
+    if "ENUM_CUDA_MEMCPY_OPER" in tables:
+        columns, rows = select(database, "ENUM_CUDA_MEMCPY_OPER", ("id", "label"))
+        if len(columns) == 2:
+            copies |= {one: str(label) for one, label in rows}
+    for kind, kernel_class in _WORK.items():
+        if _ACTIVITY + kind not in tables:
+            continue
+        columns, rows = select(database, _ACTIVITY + kind, _NUMBERS + _MORE)
+        missing = [one for one in ("start", "end", "deviceId", "streamId") if one not in columns]
+        if missing:
+            raise source.error(
+                f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. It may come from a "
+                "version of nsys that is not known here: export it with a newer one."
+            )
+        frame = whole_numbers(columns, rows)
+        texts = pl.Series("kernel", _texts(kind, columns, rows, names, copies), dtype=pl.String)
+        classes = texts if not kernel_class else pl.lit(kernel_class)
+        if "shortName" in columns:
+            place = columns.index("shortName")
+            short = [names.get(row[place]) or text for row, text in zip(rows, texts, strict=True)]
+            classes = pl.Series(short, dtype=pl.String)
+        found.append(frame.with_columns(texts, kernel_class=classes))
+    if not found:
+        raise source.error(
+            "no table of kernels or copies (CUPTI_ACTIVITY_KIND_KERNEL). Profile with --trace cuda."
+        )
+    return pl.concat(found, how="diagonal_relaxed")
+
+
+def _texts(
+    kind: str,
+    columns: list[str],
+    rows: list[tuple[Any, ...]],
+    names: dict[int, str],
+    copies: dict[int, str],
+) -> list[str]:
+    """Return what each row of a table is called; as ``nsys stats`` calls it."""
+    place = {name: i for i, name in enumerate(columns)}
+    if kind == "MEMSET":
+        return ["[CUDA memset]"] * len(rows)
+    if kind == "MEMCPY":
+        at = place.get("copyKind")
+        labels = [None if at is None else copies.get(row[at]) for row in rows]
+        return [f"[CUDA memcpy {label}]" if label else "[CUDA memcpy]" for label in labels]
+    if kind == "GRAPH_TRACE":
+        at = place.get("graphId")
+        return ["CUDA graph" if at is None else f"CUDA graph {row[at]}" for row in rows]
+    of_name = [place[one] for one in ("demangledName", "shortName") if one in place]
+    found = []
+    for row in rows:
+        known = (names.get(row[at]) for at in of_name)
+        found.append(next((one for one in known if one), "kernel without a name"))
+    return found
+
+
+def _launches(database: sqlite3.Connection, tables: set[str]) -> pl.DataFrame | None:
+    """Return when and on which thread each piece of work was launched; None if it is not known."""
+    import polars as pl
+
+    table = _ACTIVITY + "RUNTIME"
+    wanted = ("correlationId", "globalTid", "start")
+    if table not in tables:
+        return None
+    columns, rows = select(database, table, wanted)
+    if len(columns) < len(wanted) or not rows:
+        return None
+    frame = whole_numbers(columns, rows)
+    # The driver's call stands within that of the runtime and has the same number.
+    calls = frame.drop_nulls().sort("start").unique(["correlationId", "globalTid"], keep="first")
+    return calls.select(
+        "correlationId",
+        globalPid=pl.col("globalTid") // 2**_THREAD_BITS * 2**_THREAD_BITS,
+        thread="globalTid",
+        launched="start",
+    ).unique(["correlationId", "globalPid"], keep="first", maintain_order=True)
+
+
+def _ranges(
+    database: sqlite3.Connection, tables: set[str], names: dict[int, str]
+) -> list[tuple[int, int, int, str]]:
+    """Return start, end, thread and text of the NVTX ranges that ended."""
+    wanted = ("start", "end", "eventType", "globalTid", "text", "textId")
+    if "NVTX_EVENTS" not in tables:
+        return []
+    columns, rows = select(database, "NVTX_EVENTS", wanted)
+    if not set(columns) >= {"start", "end", "globalTid"}:
+        return []
+    found = []
+    for row in rows:
+        one = dict(zip(columns, row, strict=True))
+        if one.get("eventType", _PUSH_POP) not in (_PUSH_POP, _START_END):
+            continue
+        times = (one["start"], one["end"], one["globalTid"])
+        if all(isinstance(value, int) for value in times) and one["end"] >= one["start"]:
+            text = one.get("text") or names.get(one.get("textId") or -1) or "range without a name"
+            found.append((*times, str(text)))
+    return found
+
+
+def _facts(database: sqlite3.Connection, tables: set[str]) -> dict[str, Any]:
+    """Return the names of the devices and when the profile began."""
+    devices: dict[int, str] = {}
+    date = None
+    if "TARGET_INFO_GPU" in tables:
+        columns, rows = select(database, "TARGET_INFO_GPU", ("id", "name"))
+        if len(columns) == 2:
+            devices = {one: str(name) for one, name in rows if isinstance(one, int) and name}
+    if "TARGET_INFO_CUDA_DEVICE" in tables and len(set(devices.values())) > 1:
+        # Which devices a program sees, and in which order, is set from outside.
+        columns, rows = select(database, "TARGET_INFO_CUDA_DEVICE", ("cudaId", "gpuId"))
+        if len(columns) == 2:
+            devices = {cuda: devices[gpu] for cuda, gpu in rows if gpu in devices}
+    if "TARGET_INFO_SESSION_START_TIME" in tables:
+        _, rows = select(database, "TARGET_INFO_SESSION_START_TIME", ("utcTime",))
+        date = str(rows[0][0]) if rows and rows[0][0] else None
+    return {"devices": devices, "date": date}
+
+
+def _with_ranges(
+    work: pl.DataFrame, launches: pl.DataFrame, ranges: list[tuple[int, int, int, str]]
+) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    """Add ``run`` and ``range`` to the work of a GPU, and return the rows of the runs."""
+    import polars as pl
+
+    if "correlationId" not in work.columns:
+        return work, []
+    keys = ["correlationId", "globalPid"] if "globalPid" in work.columns else ["correlationId"]
+    of_work = work.join(
+        launches.unique(keys, keep="first"), on=keys, how="left", maintain_order="left"
+    )
+    threads = of_work["thread"].to_list()
+    times = of_work["launched"].to_list()
+    on_thread: dict[int, list[int]] = {}
+    for i, thread in enumerate(threads):
+        if thread is not None:
+            on_thread.setdefault(thread, []).append(i)
+    of_thread: dict[int, list[int]] = {}
+    for i, one in enumerate(ranges):
+        of_thread.setdefault(one[2], []).append(i)
+    outer: list[int | None] = [None] * len(threads)
+    path: list[str | None] = [None] * len(threads)
+    for thread, which in on_thread.items():
+        mine = of_thread.get(thread, [])
+        starts, ends = [ranges[i][0] for i in mine], [ranges[i][1] for i in mine]
+        for i, inside in zip(
+            which, containing(starts, ends, [times[i] for i in which]), strict=True
+        ):
+            if inside:
+                outer[i] = mine[inside[0]]
+                path[i] = "/".join(ranges[mine[j]][3] for j in inside)
+    used = sorted({i for i in outer if i is not None}, key=lambda i: ranges[i][0])
+    names = _names_of_runs([ranges[i][3] for i in used])
+    of_range = dict(zip(used, names, strict=True))
+    run = [_NO_RUN if i is None else of_range[i][0] for i in outer]
+    work = work.with_columns(
+        run=pl.Series(run, dtype=pl.String), range=pl.Series(path, dtype=pl.String)
+    )
+    spans = work.group_by("run").agg(pl.col("start").min(), pl.col("end").max())
+    on_gpu = {name: (start, end) for name, start, end in spans.rows()}
+    rows = []
+    for i, (name, repeat) in of_range.items():
+        start, end = on_gpu[name]
+        row = {"level": "model", "run": name, "repeat": repeat}
+        host = float(ranges[i][1] - ranges[i][0])
+        rows.append({**row, "quantity": "time", "measured": float(end - start), "start": start})
+        rows.append({**row, "quantity": "host time", "measured": host, "start": ranges[i][0]})
+    return work, rows
+
+
+def _names_of_runs(texts: list[str]) -> list[tuple[str, int]]:
+    """Return a name of its own for each range, and the how-manieth of its text it is."""
+    seen: dict[str, int] = {}
+    found = []
+    for text in texts:
+        seen[text] = seen.get(text, 0) + 1
+        found.append((text, seen[text]))
+    return [(text if seen[text] == 1 else f"{text} #{i}", i) for text, i in found]
+
+
+def _kernel_rows(work: pl.DataFrame, common: dict[str, Any]) -> pl.DataFrame:
+    import polars as pl
+
+    there = set(work.columns)
+    shapes = {
+        shape: pl.concat_str([pl.col(f"{shape}{axis}") for axis in "XYZ"], separator="x")
+        for shape in ("grid", "block")
+        if f"{shape}X" in there
+    }
+    return work.select(
+        *(pl.lit(value, dtype=pl.String).alias(name) for name, value in common.items()),
+        *(pl.col(one) for one in ("run", "range", "bytes") if one in there),
+        "kernel",
+        "device",
+        "start",
+        "kernel_class",
+        level=pl.lit("kernel"),
+        quantity=pl.lit("time"),
+        measured=(pl.col("end") - pl.col("start")).cast(pl.Float64),
+        device_id="deviceId",
+        stream="streamId",
+        **shapes,
+    )
 
 
 # The JSON export of Nsight Systems: one event a line.
@@ -31,6 +345,8 @@ _EVENT = b'"CudaEvent"'
 #: How far the first event may stand behind the texts.
 _MOST_TEXTS = 1 << 23
 _COPY, _SET, _KERNEL = 1, 2, 3
+#: Numbers may be text.
+_count = partial(count_of, or_text=True)
 
 
 class _Cuda(msgspec.Struct, gc=False):
@@ -64,7 +380,14 @@ def is_lines(source: Source) -> bool:
         return False
 
 
-def read_lines(source: Source) -> Output:
+@_tool.reads(
+    "nsys-lines",
+    "JSON export, an event a line (nsys export --type jsonlines)",
+    "kernel: time (ns)",
+    is_lines,
+    limits="NVTX ranges and calls of the host are left out: the SQLite export has them.",
+)
+def read_lines(source: Source) -> Rows:
     """Read kernels, copies and sets of memory."""
     decoder = msgspec.json.Decoder(_Line)
     texts: list[Any] = []
@@ -93,66 +416,50 @@ def read_lines(source: Source) -> Output:
             rows.append(row)
     if not rows:
         raise source.error(f"no work of a GPU in it ({bad} events without times). Trace CUDA.")
-    dropped = [Dropped("events without times", bad)] if bad else []
-    return output(source.name, "nsys-lines", rows, dropped=dropped)
+    return Rows(rows, dropped={"events without times": bad})
 
 
 def _row(event: _Cuda, texts: list[Any]) -> dict[str, Any] | None:
-    start, end = _whole(event.start), _whole(event.end)
+    start, end = _count(event.start), _count(event.end)
     if start is None or end is None or end < start:
         return None
-    kernel = _dict(event.kernel)
-    moved = _dict(event.memcpy if event.kind == _COPY else event.memset)
+    kernel = dict_of(event.kernel)
+    moved = dict_of(event.memcpy if event.kind == _COPY else event.memset)
     if event.kind == _KERNEL:
         name = _name(kernel, texts)
         found: dict[str, Any] = {"kernel": name, "kernel_class": name}
         for shape in ("grid", "block"):
-            axes = [_whole(kernel.get(f"{shape}{axis}")) for axis in "XYZ"]
+            axes = [_count(kernel.get(f"{shape}{axis}")) for axis in "XYZ"]
             found[shape] = None if None in axes else "x".join(map(str, axes))
     elif event.kind == _COPY:
-        way = _whole(moved.get("copyKind"))
+        way = _count(moved.get("copyKind"))
         what = COPIES[way] if way is not None and way < len(COPIES) else ""
         found = {"kernel": f"[CUDA memcpy {what}]".replace(" ]", "]"), "kernel_class": "memcpy"}
     else:
         found = {"kernel": "[CUDA memset]", "kernel_class": "memset"}
-    device, stream = _whole(event.device), _whole(event.stream)
+    device, stream = _count(event.device), _count(event.stream)
     return {
-        "tool": "Nsight Systems",
-        "level": "kernel",
-        "quantity": "time",
-        "unit": "ns",
         "measured": float(end - start),
         "start": start,
         **found,
         "device_id": device,
         "stream": stream,
-        "bytes": _whole(moved.get("sizebytes")),
+        "bytes": _count(moved.get("sizebytes")),
     }
 
 
 def _name(kernel: dict[str, Any], texts: list[Any]) -> str:
     for key in ("demangledName", "shortName"):
-        number = _whole(kernel.get(key))
+        number = _count(kernel.get(key))
         if number is not None and number < len(texts) and texts[number]:
             return str(texts[number])
     return "kernel without a name"
 
 
-def _whole(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
-        value = int(value)
-    fine = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-    return value if fine else None
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 _TOOLS = ("nsys", "ncu")
 
 
-def read(path: str | PathLike[str]) -> Output:
+def read(path: AnyPath) -> Output:
     r"""Read profiles of Nsight Systems (nsys): SQLite exports and tables of ``nsys stats``.
 
     Parameters
@@ -192,14 +499,6 @@ def read(path: str | PathLike[str]) -> Output:
     return read_as(path, FORMATS)
 
 
-def _recognise_stats(source: Source) -> bool:
-    return _nsys_stats.kind_of(source) in ("trace", "sum")
-
-
-def _recognise_host(source: Source) -> bool:
-    return _nsys_stats.kind_of(source) == "other"
-
-
 def _recognise_wrapper(source: Source) -> bool:
     """Recognise notes of a script that calls nsys or ncu: they say what the tools' files say."""
     if set(source.json_names) >= {"case_id", "command", "outputs", "tool", "tool_versions"}:
@@ -210,64 +509,27 @@ def _recognise_wrapper(source: Source) -> bool:
     return set(source.header) >= {"trace_row_index", "name_index", "start_ns", "corr_id"}
 
 
-FORMATS = (
-    Format(
-        name="nsys-sqlite",
-        tool="Nsight Systems",
-        files="SQLite export (nsys export --type sqlite)",
-        levels=("kernel", "model"),
-        quantities=("time", "host time"),
-        units=("ns",),
-        gives="measurements",
-        reference="hardware",
-        sample="2023.1 and 2025.5",
-        recognise=_nsys_sqlite.is_export,
-        read=_nsys_sqlite.read_export,
-        limits="A kernel that a CUDA graph launched is counted with its graph unless it was traced "
-        "by node. Runs are the outermost NVTX ranges; without NVTX there are none.",
-    ),
-    Format(
-        name="nsys-lines",
-        tool="Nsight Systems",
-        files="JSON export, an event a line (nsys export --type jsonlines)",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ns",),
-        gives="measurements",
-        reference="hardware",
-        sample="",
-        recognise=is_lines,
-        read=read_lines,
-        limits="NVTX ranges and calls of the host are left out: the SQLite export has them.",
-    ),
-    Format(
-        name="nsys-stats",
-        tool="Nsight Systems",
-        files="tables of nsys stats: cuda_gpu_trace, cuda_gpu_kern_sum, …",
-        levels=("kernel",),
-        quantities=("time",),
-        units=("ns", "us", "ms", "s"),
-        gives="measurements",
-        reference="hardware",
-        sample="2025.5",
-        recognise=_recognise_stats,
-        read=_nsys_stats.read_tables,
-        limits="Tables of what the host did (cuda_api_sum, osrt_sum, nvtx_sum) are left out.",
-    ),
-    no_times(
-        "nsys-host-stats",
-        "Nsight Systems",
-        "tables of nsys stats about the host: cuda_api_sum, osrt_sum, nvtx_sum, …",
-        _recognise_host,
-        "It holds times of calls on the host, none of kernels. Give cuda_gpu_trace or "
-        "cuda_gpu_kern_sum.",
-    ),
-    no_times(
-        "nsys-wrapper",
-        "Nsight Systems",
-        "kernel_list.csv, meta.json or invocation.txt of a script around nsys and ncu",
-        _recognise_wrapper,
-        "A script wrote it beside the profiler's own files and it repeats them. Give those.",
-        sample="2026",
-    ),
+_tool.reads(
+    "nsys-stats",
+    "tables of nsys stats: cuda_gpu_trace, cuda_gpu_kern_sum, …",
+    "kernel: time (ns, us, ms, s)",
+    lambda source: _nsys_stats.kind_of(source) in ("trace", "sum"),
+    sample="2025.5",
+    limits="Tables of what the host did (cuda_api_sum, osrt_sum, nvtx_sum) are left out.",
+)(_nsys_stats.read_tables)
+_tool.knows(
+    "nsys-host-stats",
+    "tables of nsys stats about the host: cuda_api_sum, osrt_sum, nvtx_sum, …",
+    lambda source: _nsys_stats.kind_of(source) == "other",
+    "It holds times of calls on the host, none of kernels. Give cuda_gpu_trace or "
+    "cuda_gpu_kern_sum.",
 )
+_tool.knows(
+    "nsys-wrapper",
+    "kernel_list.csv, meta.json or invocation.txt of a script around nsys and ncu",
+    _recognise_wrapper,
+    "A script wrote it beside the profiler's own files and it repeats them. Give those.",
+    sample="2026",
+)
+
+FORMATS = _tool.formats

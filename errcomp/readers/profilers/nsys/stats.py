@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.readers.core.output import Output, output
+from errcomp.readers.core import Rows, Source
 from errcomp.readers.core.sheet import Sheet, sheet_of
-from errcomp.readers.core.source import Source
-from errcomp.readers.profilers.locale import decimal_comma, with_point
-from errcomp.results import Dropped
+from errcomp.readers.core.values import decimal_comma, with_point
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["kind_of", "read_tables"]
 
 Kind = Literal["trace", "sum", "other"]
 _COLUMN = re.compile(r"(.*?)\s*(?:\(\s*([^()]*?)\s*\))?")
@@ -90,7 +87,7 @@ def kind_of(source: Source) -> Kind | None:
     return next((kind for kind in order if kind in kinds), None)
 
 
-def read_tables(source: Source) -> Output:
+def read_tables(source: Source) -> Rows:
     """Read the traces of a file, or where there is none the sums."""
     import polars as pl
 
@@ -122,15 +119,14 @@ def read_tables(source: Source) -> Output:
             frames.append(_rows(source, sheet, header))
     if not frames:
         raise source.error("a table has a header but no row below it. Export it again.")
-    return _output(source, pl.concat(frames, how="diagonal_relaxed"), host, notes)
+    return _output(pl.concat(frames, how="diagonal_relaxed"), host, notes)
 
 
-def _output(source: Source, frame: pl.DataFrame, host: int, notes: Sequence[str]) -> Output:
-    dropped = [Dropped("calls on the host", host)] if host else []
-    return output(source.name, "nsys-stats", frame, dropped=dropped, notes=notes)
+def _output(frame: pl.DataFrame, host: int, notes: Sequence[str]) -> Rows:
+    return Rows(frame, dropped={"calls on the host": host}, notes=notes)
 
 
-def _of_json(source: Source) -> Output:
+def _of_json(source: Source) -> Rows:
     """Read a table as a list of objects, one for each row."""
     rows = source.json()
     header = _header(source.json_names)
@@ -145,7 +141,7 @@ def _of_json(source: Source) -> Output:
             raise source.error(f"row {number} has no {missing!r}. Export it again.")
         lines.append(_SEPARATOR.join(_plain(row[name]) for name in names))
     sheet, host = _of_gpu(sheet_of(source.name, lines, separator=_SEPARATOR), header)
-    return _output(source, _rows(source, sheet, header), host, [])
+    return _output(_rows(source, sheet, header), host, [])
 
 
 def _plain(value: Any) -> str:
@@ -326,9 +322,7 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
     for shape in ("grid", "block"):
         found |= _shape(sheet, columns, shape)
     found |= _where(sheet, columns)
-    size = len(sheet)
-    constant = {"tool": "Nsight Systems", "level": "kernel", "quantity": "time", "unit": unit}
-    found |= {name: [value] * size for name, value in constant.items()}
+    found["unit"] = [unit] * len(sheet)
     lists = {name: value for name, value in found.items() if not isinstance(value, pl.Expr)}
     frame = pl.DataFrame(lists, nan_to_null=True)
     if "size_unit" in found:

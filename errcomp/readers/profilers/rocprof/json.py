@@ -1,20 +1,16 @@
-"""The JSON file of rocprofv3."""
+"""JSON files of ROCm: of rocprofv3, and the Chrome trace of rocprof 1.x."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from errcomp.readers.core.output import Output, output
-from errcomp.readers.core.source import Source
+from errcomp.readers.core import Rows, Source
+from errcomp.readers.core.values import count_of, dict_of, dicts_of, list_of
 from errcomp.results import Dropped
-
-if TYPE_CHECKING:
-    import polars as pl
-
-__all__ = ["read_json"]
 
 #: Kinds of copies, where the file does not name them.
 _COPIES = ("NONE", "HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE")
@@ -52,21 +48,14 @@ class _File(msgspec.Struct):
     processes: list[_Process] = msgspec.field(name="rocprofiler-sdk-tool")
 
 
-def read_json(source: Source) -> Output:
+def read_json(source: Source) -> Rows:
     """Read the dispatches and copies of all processes of a file."""
-    import polars as pl
-
-    try:
-        found = msgspec.json.decode(source.text, type=_File)
-    except msgspec.ValidationError as error:
-        raise source.error(f"not as rocprofv3 writes it ({error}). Copy it again.") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise source.error(f"not valid JSON ({error}). It may be cut off: copy it again.") from None
+    processes = source.json_as(_File, "rocprofv3").processes
     rows: list[dict[str, Any]] = []
     bad = 0
-    for process in found.processes:
+    for process in processes:
         names, devices = _kernels(process), _devices(process)
-        pid = _whole(_dict(process.metadata).get("pid"))
+        pid = count_of(dict_of(process.metadata).get("pid"))
         copies = _operations(process, "MEMORY_COPY")
         records = process.buffer_records
         made = [_dispatch(one, names, devices) for one in records.kernel_dispatch]
@@ -78,20 +67,9 @@ def read_json(source: Source) -> Output:
         raise source.error(
             f"no kernel that ran in it ({bad} records without times). Profile with --kernel-trace."
         )
-    frame = _frame(rows).with_columns(
-        tool=pl.lit("rocprof"), level=pl.lit("kernel"), quantity=pl.lit("time"), unit=pl.lit("ns")
-    )
-    dropped = [Dropped("records without times", bad)] if bad else []
-    return output(source.name, "rocprof-json", frame, dropped=dropped)
-
-
-def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    import polars as pl
-
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    return pl.DataFrame(
-        {column: [row.get(column) for row in rows] for column in columns}, strict=False
-    )
+    columns = dict.fromkeys(key for row in rows for key in row)
+    found = {column: [row.get(column) for row in rows] for column in columns}
+    return Rows(found, dropped={"records without times": bad})
 
 
 def _dispatch(
@@ -100,8 +78,8 @@ def _dispatch(
     times = _times(record)
     if times is None:
         return None
-    info = _dict(record.dispatch_info)
-    kernel = _whole(info.get("kernel_id"))
+    info = dict_of(record.dispatch_info)
+    kernel = count_of(info.get("kernel_id"))
     stream = _handle(record.stream_id)
     name = names.get(kernel) if kernel is not None else None
     if name is None:
@@ -112,7 +90,7 @@ def _dispatch(
         "kernel": name,
         "kernel_class": name,
         "device": devices.get(agent) if agent is not None else None,
-        "dispatch": _whole(info.get("dispatch_id")),
+        "dispatch": count_of(info.get("dispatch_id")),
         "stream": stream if stream is not None else _handle(info.get("queue_id")),
         "grid": _shape(info.get("grid_size")),
         "block": _shape(info.get("workgroup_size")),
@@ -123,7 +101,7 @@ def _copy(record: _Record, kinds: list[str], devices: dict[int, str]) -> dict[st
     times = _times(record)
     if times is None:
         return None
-    kind = _whole(record.operation)
+    kind = count_of(record.operation)
     known = kinds or list(_COPIES)
     name = known[kind] if kind is not None and 0 <= kind < len(known) else ""
     agents = [_handle(one) for one in (record.dst_agent_id, record.src_agent_id)]
@@ -134,12 +112,12 @@ def _copy(record: _Record, kinds: list[str], devices: dict[int, str]) -> dict[st
         "kernel_class": "memcpy",
         "device": device,
         "stream": _handle(record.stream_id),
-        "bytes": _whole(record.bytes),
+        "bytes": count_of(record.bytes),
     }
 
 
 def _times(record: _Record) -> dict[str, Any] | None:
-    start, end = _whole(record.start_timestamp), _whole(record.end_timestamp)
+    start, end = count_of(record.start_timestamp), count_of(record.end_timestamp)
     if start is None or end is None or end < start:
         return None
     return {"measured": float(end - start), "start": start}
@@ -158,7 +136,7 @@ def _devices(process: _Process) -> dict[int, str]:
 def _named(records: Any, key: str, names: Sequence[str]) -> dict[int, str]:
     """Return the first name that each record has, by its number."""
     found = {}
-    for record in _dicts(records):
+    for record in dicts_of(records):
         number = _handle(record.get(key))
         texts = (record.get(one) for one in names)
         name = next((one for one in texts if isinstance(one, str) and one), None)
@@ -168,35 +146,95 @@ def _named(records: Any, key: str, names: Sequence[str]) -> dict[int, str]:
 
 
 def _operations(process: _Process, kind: str) -> list[str]:
-    strings = _dict(process.strings)
-    for record in _dicts(strings.get("buffer_records")):
+    strings = dict_of(process.strings)
+    for record in dicts_of(strings.get("buffer_records")):
         if record.get("kind") == kind:
-            return [str(one) for one in _list(record.get("operations"))]
+            return [str(one) for one in list_of(record.get("operations"))]
     return []
 
 
 def _shape(value: Any) -> str | None:
-    axes = [_whole(_dict(value).get(axis)) for axis in "xyz"]
+    axes = [count_of(dict_of(value).get(axis)) for axis in "xyz"]
     return None if None in axes else "x".join(map(str, axes))
 
 
 def _handle(value: Any) -> int | None:
     """Return a number that newer versions put into an object."""
-    return _whole(value.get("handle") if isinstance(value, dict) else value)
+    return count_of(value.get("handle") if isinstance(value, dict) else value)
 
 
-def _whole(value: Any) -> int | None:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-    return value if fine else None
+# The JSON file of rocprof 1.x, which is a Chrome trace.
+
+_TIMES = re.compile(rb'"BeginNs"\s*:\s*"?\d+"?\s*,\s*"EndNs"\s*:')
+#: What the processes of a trace are called whose events ran on a device.
+_DEVICE = re.compile(r"\d*\s*(?:GPU\s*(?P<device>\d*)|COPY\w*)", re.IGNORECASE)
+_COPY_NAME = re.compile(r"Copy(?:Host|Device|Peer)|hcMemcpy|MEMORY_COPY")
 
 
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+class _ChromeEvent(msgspec.Struct, gc=False):
+    """What is used of an event; the times may be numbers or text."""
+
+    ph: Any = None
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    args: Any = None
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+class _ChromeFile(msgspec.Struct):
+    events: list[_ChromeEvent] = msgspec.field(name="traceEvents")
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [one for one in _list(value) if isinstance(one, dict)]
+def is_chrome(source: Source) -> bool:
+    """Say whether this is a trace that rocprof 1.x wrote."""
+    return source.json_names[:1] == ("traceEvents",) and _TIMES.search(source.head) is not None
+
+
+def read_chrome(source: Source) -> Rows:
+    """Read the kernels and copies; calls of the host are left out."""
+    events = source.json_as(_ChromeFile, "rocprof").events
+    devices = _chrome_devices(events)
+    rows: list[dict[str, Any]] = []
+    host = bad = 0
+    for event in events:
+        if event.ph != "X":
+            continue
+        process = str(event.pid)
+        if process not in devices:
+            host += 1
+            continue
+        args = event.args if isinstance(event.args, dict) else {}
+        start, end = (count_of(args.get(one), or_text=True) for one in ("BeginNs", "EndNs"))
+        if start is None or end is None or end < start:
+            bad += 1
+            continue
+        name = str(event.name or "kernel without a name")
+        stream = next((args[one] for one in ("stream-id", "queue-id") if one in args), event.tid)
+        rows.append(
+            {
+                "kernel": name,
+                "kernel_class": "memcpy" if _COPY_NAME.match(name) else name,
+                "measured": float(end - start),
+                "start": start,
+                "device_id": devices[process],
+                "stream": None if stream is None else str(stream),
+            }
+        )
+    if not rows:
+        raise source.error(
+            f"no kernel in it ({host} calls of the host, {bad} events without times). Profile with "
+            "--hip-trace or --hsa-trace, and with --timestamp on."
+        )
+    counted = (("calls of the host", host), ("events without times", bad))
+    return Rows(rows, dropped=[Dropped(why, n) for why, n in counted if n])
+
+
+def _chrome_devices(events: list[_ChromeEvent]) -> dict[str, str | None]:
+    """Return the processes that stand for devices, and the numbers of those."""
+    found: dict[str, str | None] = {}
+    for event in events:
+        if event.ph == "M" and event.name == "process_name" and isinstance(event.args, dict):
+            match = _DEVICE.fullmatch(str(event.args.get("name", "")).strip())
+            if match is not None:
+                found[str(event.pid)] = match["device"] or None
+    return found

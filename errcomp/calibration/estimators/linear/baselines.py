@@ -1,0 +1,349 @@
+r"""What a model of the composition has to beat: the sum of kernels, factors, a straight line.
+
+All of them have scikit-learn's interface and need the core dependencies only. Their bands are of
+a Student t around the prediction whose width comes from residuals of runs that had no part in the
+fit: whole models left out for known devices, whole devices left out for new ones.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from errcomp.calibration.design import (
+    Floats,
+    Names,
+    Parameters,
+    Predicting,
+    as_features,
+    as_names,
+    as_targets,
+    check_known,
+)
+from errcomp.calibration.spread import (
+    Integers,
+    Spreads,
+    fit_spread,
+    is_number,
+    left_out,
+    shrunken_effects,
+)
+from errcomp.errors import InputError, describe_rows
+
+__all__ = ["DeviceFactor", "GlobalFactor", "Line", "LinearModel", "RobustLinear", "SumOfKernels"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Intercept, and a coefficient per feature.
+
+    Attributes
+    ----------
+    intercept : float
+    coefficients : ndarray, shape (p,)
+        0 for a feature that is not looked at, which may be NaN.
+    """
+
+    intercept: float
+    coefficients: Floats
+
+    def at(self, x: Floats) -> Floats:
+        """Return the log-ratio of each row, shape (n,)."""
+        used = self.coefficients != 0
+        location: Floats = self.intercept + x[:, used] @ self.coefficients[used]
+        return location
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearModel:
+    r"""Log-ratio of a run, linear in its features.
+
+    .. math:: y_r = b_0 + x_r^\top b + a_{d(r)} + \varepsilon_r
+
+    with the effect a of the device (0 where it was not in the fit) and ε of a Student t, whose
+    scale and degrees are those of known or of new devices.
+
+    Attributes
+    ----------
+    line : Line
+    spreads : Spreads
+        Effects and spread.
+
+    Examples
+    --------
+    >>> from errcomp.calibration.estimators.linear.baselines import GlobalFactor
+    >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+    >>> meta, arrays = model.to_arrays()
+    >>> LinearModel.from_arrays(meta, arrays).predict_quantiles([[5.0]], [0.5]).tolist()
+    [[0.2]]
+    """
+
+    line: Line
+    spreads: Spreads
+
+    KIND = "linear"
+
+    def predict_quantiles(
+        self, x: Floats, q: Sequence[float], *, device: Names | None = None
+    ) -> Floats:
+        """Return quantiles of the log-ratio at ascending probabilities q, shape (n, len(q)).
+
+        Raises
+        ------
+        InputError
+            There are not as many features as in the fit, one that is needed is not finite, or q
+            are no ascending probabilities.
+        """
+        rows = as_features(x, len(self.line.coefficients))
+        used = np.flatnonzero(self.line.coefficients).tolist()
+        check_known(rows, used, range(rows.shape[1]), "")
+        return self.spreads.around(self.line.at(rows), q, device)
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what JSON can hold, and the arrays, that make the model again."""
+        meta = {"intercept": self.line.intercept, "spreads": self.spreads.to_meta()}
+        return meta, {"coefficients": self.line.coefficients}
+
+    @classmethod
+    def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """Make the model again.
+
+        Raises
+        ------
+        InputError
+            Something is missing or cannot be.
+        """
+        intercept: Any = meta.get("intercept")
+        spreads = meta.get("spreads")
+        coefficients = arrays.get("coefficients")
+        if not is_number(intercept):
+            raise InputError(f"intercept must be a number, got {str(intercept)[:80]}. Fit again.")
+        if not isinstance(spreads, dict):
+            raise InputError(f"spreads must be a mapping, got {str(spreads)[:80]}. Fit again.")
+        if (
+            not isinstance(coefficients, np.ndarray)
+            or coefficients.dtype != np.float64
+            or coefficients.ndim != 1
+            or not np.isfinite(coefficients).all()
+        ):
+            raise InputError(
+                "coefficients must be one finite float64 per feature, got "
+                f"{str(coefficients)[:80]}. Fit the model again."
+            )
+        return cls(Line(float(intercept), coefficients), Spreads.from_meta(spreads))
+
+
+_MOST_STEPS = 500
+
+
+class _Baseline(Parameters, Predicting, ABC):
+    """Fits a line and effects of devices to all rows; learns the spread from rows left out."""
+
+    portable_: LinearModel
+
+    def fit(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike,
+        *,
+        device: ArrayLike | None = None,
+        model: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the log-ratios.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+        y : array_like, shape (n,)
+            Log of the measured run to the sum of its kernels.
+        device, model : array_like of str, shape (n,), optional
+            What is left out as a whole to learn the width of bands; without them runs at random,
+            which makes bands too narrow for new models and devices.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            Values are not finite numbers, shapes differ, or there are fewer than two runs.
+        """
+        x = as_features(X)
+        self._check(x)
+        targets = as_targets(y, len(x))
+        devices, models = as_names(device, len(x), "device"), as_names(model, len(x), "model")
+        spreads = {}
+        for name, out in left_out(devices, models, seed=0).items():
+            residuals = targets - out.predict(self._predictor(x, targets, devices))
+            spreads[name] = fit_spread(residuals, out.group)
+        line, effects = self._fitted(x, targets, devices)
+        # Devices without an effect of their own are known too: their band is that of known ones.
+        effects = dict.fromkeys(sorted(set(devices.tolist()) - {""}), 0.0) | effects
+        self.portable_ = LinearModel(line, Spreads(effects, **spreads))
+        self.n_features_in_ = x.shape[1]
+        return self
+
+    def _predictor(
+        self, x: Floats, y: Floats, device: Names
+    ) -> Callable[[Integers], Callable[[Integers], Floats]]:
+        def fit(rows: Integers) -> Callable[[Integers], Floats]:
+            line, effects = self._fitted(x[rows], y[rows], device[rows])
+
+            def predict(out: Integers) -> Floats:
+                own = [effects.get(name, 0.0) for name in device[out].tolist()]
+                location: Floats = line.at(x[out]) + np.array(own)
+                return location
+
+            return predict
+
+        return fit
+
+    def _check(self, x: Floats) -> None:
+        """Raise InputError where a parameter or a feature cannot be."""
+
+    @abstractmethod
+    def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
+        """Return the line, and the effects of devices."""
+
+
+class SumOfKernels(_Baseline):
+    r"""The sum of kernels as it is: a log-ratio of 0.
+
+    .. math:: \hat y_r = 0
+
+    Valid where launches neither hide nor add time. The band is symmetric around the sum.
+
+    Examples
+    --------
+    >>> model = SumOfKernels().fit([[0.0]] * 4, [0.1, 0.02, -0.05, 0.04])
+    >>> model.predict([[0.0]]).tolist()
+    [0.0]
+    >>> model.predict_interval([[0.0]], 0.8).round(2).tolist()
+    [[-0.1, 0.1]]
+    """
+
+    def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
+        return Line(0.0, np.zeros(x.shape[1])), {}
+
+
+class GlobalFactor(_Baseline):
+    r"""One factor for all runs: the median of the log-ratios.
+
+    .. math:: \hat y_r = \operatorname{median}_s \, y_s
+
+    The median, because one strange run must not move all others.
+
+    Examples
+    --------
+    >>> GlobalFactor().fit([[0.0]] * 3, [0.1, 0.2, 5.0]).predict([[0.0]]).tolist()
+    [0.2]
+    """
+
+    def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
+        return Line(float(np.median(y)), np.zeros(x.shape[1])), {}
+
+
+class DeviceFactor(_Baseline):
+    r"""One factor per device: the median of its log-ratios; that of all runs for a new device.
+
+    .. math:: \hat y_r = \operatorname{median}_{s:\, d(s) = d(r)} \, y_s
+
+    Nothing is shrunken: a device with one run is answered with that run.
+
+    Examples
+    --------
+    >>> device = ["A", "A", "B", "B"]
+    >>> model = DeviceFactor().fit([[0.0]] * 4, [0.25, 0.25, -0.25, -0.25], device=device)
+    >>> model.predict([[0.0]] * 3, device=["A", "B", "C"]).tolist()
+    [0.25, -0.25, 0.0]
+    """
+
+    def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
+        middle = float(np.median(y))
+        return Line(middle, np.zeros(x.shape[1])), shrunken_effects(y - middle, device, rows=0.0)
+
+
+class RobustLinear(_Baseline):
+    r"""A straight line in the features, fitted with Student t errors and drawn towards flat.
+
+    .. math:: \hat y_r = b_0 + z_r^\top b, \qquad
+              (b_0, b, s) = \arg\max \sum_r \ln t_\nu\!\left(\frac{y_r - b_0 - z_r^\top b}{s}\right)
+              - n \ln s - \frac{\lambda \, \lVert b \rVert^2}{2 s^2}
+
+    with standardised features z, by iteratively reweighted least squares. Valid within the range
+    of the features of the fit; beyond it a line goes on for ever.
+
+    Parameters
+    ----------
+    ridge : float
+        λ ≥ 0: how many runs the flat line is worth.
+    degrees : float
+        ν > 0 of the Student t; fewer let strange runs count less.
+
+    References
+    ----------
+    Lange, Little and Taylor (1989), "Robust Statistical Modeling Using the t Distribution", JASA
+    84(408), 881-896, doi:10.1080/01621459.1989.10478852.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> y = 0.5 * x[:, 0]
+    >>> y[3] = 9.0  # a strange run
+    >>> RobustLinear(ridge=0.0).fit(x, y).predict([[0.5]]).round(3).tolist()
+    [0.25]
+    """
+
+    def __init__(self, *, ridge: float = 10.0, degrees: float = 4.0) -> None:
+        self.ridge = ridge
+        self.degrees = degrees
+
+    def _check(self, x: Floats) -> None:
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise InputError(f"ridge must be a number of runs, 0 or more, got {self.ridge!r}.")
+        if not (np.isfinite(self.degrees) and self.degrees > 0):
+            raise InputError(f"degrees must be a number above 0, got {self.degrees!r}. Use 4.")
+        unknown = np.flatnonzero(np.isnan(x).any(axis=1))
+        if len(unknown):
+            raise InputError(
+                f"a line needs features that are known, got NaN in "
+                f"{describe_rows(unknown.tolist())}. Leave out these columns or runs."
+            )
+
+    def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
+        center, scale = x.mean(axis=0), x.std(axis=0)
+        # Rounding makes a constant column vary a little.
+        scale[scale <= 1e-12 * np.abs(center)] = np.inf
+        slopes, intercept = _line(
+            np.column_stack([np.ones(len(x)), (x - center) / scale]), y, self.ridge, self.degrees
+        )
+        slopes = slopes / scale
+        return Line(float(intercept - center @ slopes), slopes), {}
+
+
+def _line(z: Floats, y: Floats, ridge: float, degrees: float) -> tuple[Floats, float]:
+    """Return slopes and intercept (first column of z) of the most likely line."""
+    flat = np.sqrt(ridge) * np.eye(z.shape[1])[1:]
+    beta = np.zeros(z.shape[1])
+    beta[0] = np.median(y)
+    spread = float(np.median(np.abs(y - beta[0]))) or float(np.std(y))
+    floor = 1e-9 * max(float(np.abs(y).max()), 1e-6)
+    variance = max(spread, floor) ** 2
+    for _ in range(_MOST_STEPS):
+        residuals = y - z @ beta
+        weights = (degrees + 1) / (degrees + residuals**2 / variance)
+        root = np.sqrt(weights)
+        left = np.vstack([root[:, None] * z, flat])
+        new = np.linalg.lstsq(left, np.concatenate([root * y, np.zeros(len(flat))]), rcond=None)[0]
+        left_over = weights @ (y - z @ new) ** 2 + ridge * new[1:] @ new[1:]
+        variance = max(float(left_over) / len(y), floor**2)
+        step, beta = float(np.abs(new - beta).max()), new
+        if step <= 1e-9 * (1e-3 + float(np.abs(beta).max())):
+            break
+    return beta[1:], float(beta[0])

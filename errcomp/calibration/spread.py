@@ -1,0 +1,317 @@
+r"""How far runs lie from what a model says of them: Student t of residuals of groups left out.
+
+Residuals of runs that were in the fit are too small. Those of a model (or device) that was left
+out are what a new model (or device) will see, so all residuals here are held out by whole groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, stdtrit
+
+from errcomp.calibration.bands import intraclass_correlation
+from errcomp.calibration.design import Floats, Names
+from errcomp.calibration.evaluation.scoring import check_probabilities
+from errcomp.errors import InputError
+
+__all__ = [
+    "LeftOut",
+    "Spread",
+    "Spreads",
+    "fit_spread",
+    "is_number",
+    "left_out",
+    "shrunken_effects",
+]
+
+Integers = NDArray[np.int64]
+
+#: Degrees of freedom that are tried. Fewer than two have no variance: outer quantiles would be
+#: those of the prior, not of any run.
+_DEGREES = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
+#: What they are expected to be, by a factor of e: a weak prior, worth one residual.
+_USUAL_DEGREES = 4.0
+#: Of a log-ratio: nobody measures a run to a millionth.
+_SMALLEST_SCALE = 1e-6
+#: Its exponential is no time any more.
+_LARGEST = 1e6
+_MOST_FOLDS = 10
+_RANDOM_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Student t around 0.
+
+    Attributes
+    ----------
+    scale : float
+        > 0, in the unit of the residuals.
+    degrees : float
+        Of freedom, > 0.
+    """
+
+    scale: float
+    degrees: float
+
+    def quantiles(self, q: Sequence[float]) -> Floats:
+        """Return the quantiles at ascending probabilities, shape (len(q),).
+
+        Examples
+        --------
+        >>> Spread(1.0, 3.0).quantiles([0.05, 0.5, 0.95]).round(3).tolist()
+        [-2.353, 0.0, 2.353]
+        """
+        p = check_probabilities(q)
+        return np.where(p == 0.5, 0.0, self.scale * stdtrit(self.degrees, p))
+
+    def log_density(self, residuals: Floats) -> Floats:
+        """Return the log density at each residual."""
+        density: Floats = _log_density(residuals / self.scale, self.degrees) - np.log(self.scale)
+        return density
+
+
+def fit_spread(residuals: Floats, group: Integers) -> Spread:
+    r"""Fit a Student t around 0 to held-out residuals, wider where they say little.
+
+    Scale and degrees of freedom by maximum likelihood (degrees on a grid, with a weak prior at
+    4). With n' effectively independent residuals the scale is uncertain, and predictions have
+
+    .. math:: \frac{1}{\nu'} = \frac{1}{\hat\nu} + \frac{1}{n'}, \qquad
+              n' = \sum_k \frac{n_k}{1 + (n_k - 1) \hat\rho}
+
+    degrees: that of the predictive distribution of normal residuals (large :math:`\hat\nu`), a
+    rule of thumb else; never fewer than 2. ρ is the intraclass correlation of the groups.
+
+    Parameters
+    ----------
+    residuals : ndarray, shape (n,)
+    group : ndarray of int, shape (n,)
+        0, 1, ... in any order.
+
+    References
+    ----------
+    Lange, Little and Taylor (1989), "Robust Statistical Modeling Using the t Distribution", JASA
+    84(408), 881-896, doi:10.1080/01621459.1989.10478852.
+
+    Examples
+    --------
+    >>> residuals = np.random.default_rng(0).normal(size=200) * 0.05
+    >>> found = fit_spread(residuals, np.arange(200))
+    >>> round(found.scale, 3), round(found.degrees)
+    (0.046, 18)
+    """
+    floor = max(_SMALLEST_SCALE, 1e-3 * float(np.sqrt(np.mean(residuals**2))))
+    scales = [_scale(residuals, degrees, floor) for degrees in _DEGREES]
+    fits = [
+        _log_density(residuals / scale, degrees).sum()
+        - len(residuals) * np.log(scale)
+        - np.log(degrees / _USUAL_DEGREES) ** 2 / 2
+        for scale, degrees in zip(scales, _DEGREES, strict=True)
+    ]
+    best = int(np.argmax(fits))
+    sizes = np.bincount(group)
+    rho = intraclass_correlation(residuals, group) if len(sizes) > 1 else 1.0
+    effective = float((sizes / (1 + (sizes - 1) * rho)).sum())
+    return Spread(scales[best], max(_DEGREES[0], 1 / (1 / _DEGREES[best] + 1 / effective)))
+
+
+def _scale(residuals: Floats, degrees: float, floor: float) -> float:
+    """Return the most likely scale of a Student t around 0, by expectation-maximisation."""
+    squares = residuals**2
+    variance = max(float(np.median(squares)) * 2, floor**2)
+    for _ in range(200):
+        weights = (degrees + 1) / (degrees + squares / variance)
+        new = max(float(np.mean(weights * squares)), floor**2)
+        if abs(new - variance) <= 1e-9 * variance:
+            break
+        variance = new
+    return float(np.sqrt(new))
+
+
+def _log_density(z: Floats, degrees: float) -> Floats:
+    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(degrees * np.pi) / 2
+    density: Floats = constant - (degrees + 1) / 2 * np.log1p(z**2 / degrees)
+    return density
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """Which rows are left out together.
+
+    Attributes
+    ----------
+    group : ndarray of int, shape (n,)
+        What may be alike: the model, the device, or each row on its own.
+    fold : ndarray of int, shape (n,)
+        Whole groups: one each, or ten folds of them where there are more.
+    """
+
+    group: Integers
+    fold: Integers
+
+    def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
+        """Yield the rows to fit and the rows left out."""
+        for fold in range(int(self.fold.max()) + 1):
+            out = self.fold == fold
+            yield np.flatnonzero(~out), np.flatnonzero(out)
+
+    def predict(self, fit: Callable[[Integers], Callable[[Integers], Floats]]) -> Floats:
+        """Return what ``fit(rows)`` predicts of the rows left out, shape (n,)."""
+        found = np.empty(len(self.fold))
+        for rows, out in self:
+            found[out] = fit(rows)(out)
+        return found
+
+
+def left_out(device: Names, model: Names, seed: int) -> dict[str, LeftOut]:
+    """Return what to leave out to learn how runs of a known and of a new device will fare.
+
+    ``known``: whole models; rows at random (five folds) where fewer than two models are named.
+    ``new``: whole devices; the same as ``known`` where fewer than two devices are named.
+
+    Examples
+    --------
+    >>> found = left_out(np.array(["A", "A", "B"]), np.array(["x", "y", "y"]), seed=0)
+    >>> found["known"].fold.tolist(), found["new"].fold.tolist()
+    ([0, 1, 1], [0, 0, 1])
+    """
+    known, new = _whole(model), _whole(device)
+    if known is None:
+        n = len(model)
+        fold = np.arange(n) % min(_RANDOM_FOLDS, n)
+        known = LeftOut(np.arange(n), np.random.default_rng(seed).permutation(fold))
+    return {"known": known, "new": known if new is None else new}
+
+
+def _whole(names: Names) -> LeftOut | None:
+    found, group = np.unique(names.astype(str), return_inverse=True)
+    return LeftOut(group, group % _MOST_FOLDS) if len(found) > 1 else None
+
+
+def shrunken_effects(residuals: Floats, device: Names, rows: float) -> dict[str, float]:
+    r"""Return the median residual of each device, drawn towards 0.
+
+    .. math:: a_d = \frac{n_d}{n_d + k} \operatorname{median}_{r \in d} \, \varepsilon_r
+
+    Parameters
+    ----------
+    residuals : ndarray, shape (n,)
+    device : ndarray of str, shape (n,)
+        ``""`` has no effect of its own.
+    rows : float
+        k: how many rows the 0 is worth; 0 leaves the medians as they are.
+
+    Examples
+    --------
+    >>> shrunken_effects(np.array([0.2, 0.2, -0.1]), np.array(["A", "A", "B"]), rows=2.0)
+    {'A': 0.1, 'B': -0.03333333333333333}
+    """
+    found = {}
+    for name in sorted(set(device.tolist()) - {""}):
+        own = residuals[device == name]
+        found[name] = float(np.median(own)) * len(own) / (len(own) + rows)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spreads:
+    """Effects of the devices of the fit, and the spread around runs of these and of new ones.
+
+    Attributes
+    ----------
+    effects : mapping of str to float
+        Log-ratio of each device of the fit beside what features say; 0 for others.
+    known, new : Spread
+    """
+
+    effects: dict[str, float]
+    known: Spread
+    new: Spread
+
+    def around(
+        self,
+        location: Floats,
+        q: Sequence[float],
+        device: Names | None,
+        scale: Floats | None = None,
+    ) -> Floats:
+        """Return the quantiles of runs at these locations, shape (n, len(q)).
+
+        Parameters
+        ----------
+        location : ndarray, shape (n,)
+            Without the effect of the device.
+        scale : ndarray, shape (n,), optional
+            Of each run, where runs differ; > 0.
+        """
+        n = len(location)
+        names = np.full(n, "", dtype=object) if device is None else device
+        if names.shape != (n,):
+            raise InputError(
+                f'device must have one name per run, shape ({n},), got {names.shape}. Use "" '
+                "where it is unknown."
+            )
+        effect = np.array([self.effects.get(name, 0.0) for name in names.tolist()])
+        known = np.array([name in self.effects for name in names.tolist()], dtype=bool)
+        each = np.where(known[:, None], self.known.quantiles(q), self.new.quantiles(q))
+        if scale is not None:
+            each = each * scale[:, None]
+        quantiles: Floats = (location + effect)[:, None] + each
+        return quantiles
+
+    def to_meta(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        spreads = {"known": self.known, "new": self.new}
+        return {
+            "effects": dict(self.effects),
+            **{k: {"scale": s.scale, "degrees": s.degrees} for k, s in spreads.items()},
+        }
+
+    @classmethod
+    def from_meta(cls, meta: dict[str, Any]) -> Self:
+        """Make it again.
+
+        Raises
+        ------
+        InputError
+            Something is missing or cannot be.
+        """
+        effects = meta.get("effects")
+        if not isinstance(effects, dict) or not all(
+            isinstance(name, str) and is_number(value) for name, value in effects.items()
+        ):
+            raise InputError(
+                f"effects must be numbers by device, got {str(effects)[:80]}. Fit the model again."
+            )
+        return cls(
+            {name: float(value) for name, value in effects.items()},
+            _spread("known", meta.get("known")),
+            _spread("new", meta.get("new")),
+        )
+
+
+def _spread(name: str, meta: Any) -> Spread:
+    values: list[Any] = [meta.get("scale"), meta.get("degrees")] if isinstance(meta, dict) else []
+    if not values or not all(is_number(value) and value > 0 for value in values):
+        raise InputError(
+            f"the spread {name!r} must have scale and degrees above 0, got {str(meta)[:80]}. Fit "
+            "the model again."
+        )
+    return Spread(*map(float, values))
+
+
+def is_number(value: Any) -> bool:
+    """Return whether it is a number, no truth value, that a log-ratio can be.
+
+    Examples
+    --------
+    >>> [is_number(value) for value in (0.1, True, "0.1", 1e9, float("nan"))]
+    [True, False, False, False, False]
+    """
+    return type(value) in (int, float) and abs(value) < _LARGEST

@@ -1,0 +1,447 @@
+"""What people see of a calibrated model judged on what it has not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.calibration.design import LEVELS
+from errcomp.calibration.view.model import counted
+from errcomp.errors import InputError, describe_names
+from errcomp.metrics import figure
+from errcomp.report import forms
+from errcomp.report.model import (
+    Column,
+    Figure,
+    Note,
+    Report,
+    Table,
+    Verdict,
+    heading_of,
+    item,
+)
+from errcomp.results import format_fraction
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.calibration.design import Task
+    from errcomp.calibration.evaluation import Evaluation, EvaluationRow
+    from errcomp.tables import Kernels
+
+__all__ = ["FIGURES", "draw", "evaluation_view", "known_of"]
+
+#: What can be drawn of an evaluation; the last two need the held-out predictions themselves.
+FIGURES: Mapping[str, str] = {
+    "coverage": "On the line a band holds as often as it says; below it, less often.",
+    "abstention": "The error of those runs that the estimator is surest of; at 80 % it is the "
+    'column "Surest 80 %" of the table.',
+    "predicted": "Every run that was left out, with its 90 % band.",
+    "residuals": "The error of each run that was left out, by device and model.",
+}
+_NEED_RUNS = ("predicted", "residuals")
+
+_SHOWN = 0.9
+#: The share of the runs whose error is told; the figure of abstention marks the same.
+_SUREST = 0.8
+_RANDOM = "random"
+_NAMED = 3
+#: A difference of fractions in percentage points.
+_POINTS = forms.interval(1, scale=100, signed=True, ends_signed=True)
+#: Launches of this share of the kernels' time are worth a word: hidden or not, it is an error.
+_LAUNCHES_FROM = 0.05
+_LEGEND = (
+    "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
+    "Width: of that band over the prediction. CRPS: over the sum of kernels, lower is better. "
+    "Surest 80 %: MAPE of the 80 % of runs with the narrowest bands, as the figure of "
+    "abstention draws it; runs with bands of one width count with the mean of their errors."
+)
+_GROUPS = {
+    "leave-model-out": "model",
+    "leave-device-out": "device",
+    "leave-model-and-device-out": "device and model",
+    "leave-vendor-out": "vendor",
+    _RANDOM: "fold",
+}
+
+
+def evaluation_view(
+    found: Evaluation, source: str = "", reasons: Mapping[str, str] | None = None
+) -> Report:
+    """Return what people see of an evaluation.
+
+    Parameters
+    ----------
+    found : Evaluation
+    source : str
+        Name of the table.
+    reasons : mapping of str to str, optional
+        What is known to be wrong with a run.
+
+    Returns
+    -------
+    Report
+    """
+    notes = []
+    if not found.held_out:
+        notes.append("Figures of single runs need the evaluation itself, not its document.")
+    return Report(
+        title=f"What is a correction worth? {found.task} of {source or 'the table'}",
+        line=_line(found),
+        verdicts=[
+            _verdict([row for row in found.rows if row.split == split])
+            for split in dict.fromkeys(row.split for row in found.rows)
+        ],
+        figures=[
+            Figure(f"{name}-{i}", f"{split}. {caption}", partial(draw, name, found, split))
+            for i, split in enumerate(dict.fromkeys(row.split for row in found.rows), 1)
+            for name, caption in FIGURES.items()
+            if found.held_out or name not in _NEED_RUNS
+        ],
+        tables=_tables(found, source, reasons or {}),
+        method=_method(found),
+        notes=notes,
+        draw=partial(_drawn, found),
+    )
+
+
+def _line(found: Evaluation) -> list[str]:
+    if not found.rows:
+        return ["nothing judged"]
+    best = min(found.rows, key=lambda row: row.figures["mean_ape"].value)
+    figure = best.figures["mean_ape"]
+    return [f"{best.split}", f"{best.estimator}: MAPE {figure.format()}", f"n={figure.n}"]
+
+
+def _drawn(
+    found: Evaluation, figure: str = "coverage", split: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw one split of an evaluation: coverage, abstention, predicted or residuals."""
+    splits = list(dict.fromkeys(row.split for row in found.rows))
+    if not splits:
+        raise InputError("nothing was judged: there is nothing to draw")
+    for given, names in ((figure, list(FIGURES)), (split or splits[0], splits)):
+        if given not in names:
+            raise InputError(f"there is no {given!r} to draw. Known: {describe_names(names)}")
+    return draw(figure, found, split or splits[0], ax)
+
+
+def _method(found: Evaluation) -> list[tuple[str, str]]:
+    return [
+        ("MAPE", "Mean of |predicted − measured| / measured over the runs left out."),
+        (
+            "In 90 % band",
+            "Per cent of the runs whose measured time is inside their band. Bands "
+            "are fitted and calibrated anew without each group that is left out.",
+        ),
+        ("Width", "Of the 90 % band over the prediction, mean over the runs."),
+        (
+            "CRPS",
+            "Continuous ranked probability score over the sum of kernels: how far the "
+            "whole distribution predicted is from what was measured; lower is better.",
+        ),
+        *_intervals(found),
+        ("Unit of times", found.unit or "not stated"),
+        ("Seed", str(found.seed)),
+    ]
+
+
+def _intervals(found: Evaluation) -> list[tuple[str, str]]:
+    """Say what stands in brackets: of which others it speaks, and how it was made."""
+    named = []
+    for split in dict.fromkeys(row.split for row in found.rows):
+        first = next(row for row in found.rows if row.split == split)
+        how = f"{len(first.groups)} {group_of(split)}s ({first.figures['mean_ape'].method})"
+        named.append(f"{split}: {how}")
+    return [
+        ("[low, high]", "95 % interval: where the figure may lie for other groups (models, "
+         "devices, …) like those left out. Runs of one group are taken as alike, so that few "
+         "groups make it wide, however many runs they have."),
+        ("Groups, and how the interval of the MAPE was made", "; ".join(named)),
+    ]  # fmt: skip
+
+
+def _verdict(rows: list[EvaluationRow]) -> Verdict:
+    best = best_of(rows)
+    error = best.figures["mean_ape"].format()
+    text = f"— {best.split}: {best.estimator} has the lowest mean error, {error}"
+    if best.estimator == "sum":
+        return Verdict("Add the kernels up", f"{text}.", "doubt")
+    if best.beats_sum:
+        return Verdict("Better than the sum", f"{text}; it beats the sum of kernels.", "good")
+    return Verdict(
+        "Cannot be told", f"{text}; whether it beats the sum of kernels may be chance.", "doubt"
+    )
+
+
+def draw(name: str, found: Evaluation, split: str, ax: Axes | None = None) -> Axes:
+    """Draw one split: of single runs those that the estimator with the lowest error says."""
+    from errcomp.calibration.view import figures
+
+    rows = [row for row in found.rows if row.split == split]
+    if name == "coverage":
+        points = {
+            row.estimator: [
+                (band.level, band.coverage, band.coverage_low, band.coverage_high)
+                for band in row.bands
+                if band.n
+            ]
+            for row in rows
+        }
+        groups = len(rows[0].groups)
+        clusters = f"{groups} {group_of(split)}{'' if groups == 1 else 's'}"
+        return figures.coverage(
+            points, n=max(row.n for row in rows), clusters=clusters, note=split, ax=ax
+        )
+    if name == "abstention":
+        curves = {row.estimator: row.abstention for row in rows if row.abstention is not None}
+        return figures.abstention(curves, note=split, ax=ax)
+    best = best_of(rows).estimator
+    held = found.held_out[split, best]
+    note = f"{split}, {best} ({found.task})"
+    if name == "residuals":
+        error = held.predicted / held.measured - 1
+        return figures.residuals(
+            error=error, device=held.device, model=held.model, note=note, ax=ax
+        )
+    at = LEVELS.index(0.9)
+    there = np.isfinite(held.low[:, at]) & np.isfinite(held.high[:, at])
+    return figures.predicted(
+        measured=held.measured[there],
+        predicted=held.predicted[there],
+        low=held.low[there, at],
+        high=held.high[there, at],
+        unit=found.unit,
+        note=note,
+        ax=ax,
+    )
+
+
+def group_of(split: str) -> str:
+    """Return what a split leaves out.
+
+    Examples
+    --------
+    >>> group_of("leave-device-out")
+    'device'
+    """
+    return _GROUPS[split]
+
+
+def _tables(found: Evaluation, source: str, reasons: Mapping[str, str]) -> list[Table]:
+    """Tables of each split: every estimator, then the runs that the best one errs most on.
+
+    Parameters
+    ----------
+    found : Evaluation
+    source : str
+    reasons : mapping of str to str
+        What is known to be wrong with a run.
+    """
+    tables: list[Table] = []
+    for split in dict.fromkeys(row.split for row in found.rows):
+        rows = [row for row in found.rows if row.split == split]
+        best = best_of(rows)
+        tables += [
+            _split(found, rows, best, source, legend=not tables),
+            _worst(best, reasons, found.unit),
+        ]
+    if found.transfer:
+        tables.append(_transfer(found))
+    if not tables:
+        title = f"Nothing was judged: {found.task} of {source or 'the table'}"
+        return [Table(title, (), (), _left_over(found))]
+    last = tables[-1]
+    tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_left_over(found)])
+    return tables
+
+
+def best_of(rows: Sequence[EvaluationRow]) -> EvaluationRow:
+    """Return the row with the lowest mean error."""
+    return min(rows, key=lambda row: row.figures["mean_ape"].value)
+
+
+def _split(
+    found: Evaluation,
+    rows: Sequence[EvaluationRow],
+    best: EvaluationRow,
+    source: str,
+    *,
+    legend: bool,
+) -> Table:
+    """Show one split, an estimator a line, the sum of kernels first."""
+    ordered = sorted(rows, key=lambda row: row.estimator != "sum")
+    columns = [
+        Column("Estimator", lambda row: row.estimator, key=True),
+        Column("MAPE", lambda row: row.figures["mean_ape"], forms.estimate),
+        *(_figure(name) for name in ("median", "p90", "max")),
+        Column("In 90 % band", _coverage, forms.interval(0, scale=100)),
+        Column("Width", lambda row: row.band(_SHOWN).mean_width, forms.finite_percent),
+        Column("CRPS", lambda row: row.crps, forms.finite_percent),
+        Column("Surest 80 %", _surest, forms.finite_percent),
+    ]
+    group = group_of(best.split)
+    groups = max(len(row.groups) for row in rows)
+    how = f"{groups} random folds" if best.split == _RANDOM else f"each {group} left out in turn"
+    title = (
+        f"{best.split}: {found.task} of {source or 'the table'}, "
+        f"{counted(max(row.n for row in rows), 'run')}, {how}"
+    )
+    notes: list[Note | str] = [
+        _conclusion(best, groups),
+        *([_LEGEND] if legend else []),
+        *(item(f"{row.estimator}: {row.verdict}.") for row in ordered if row.verdict),
+        *_uncalibrated(ordered),
+        *_weak(ordered, group),
+        *_flattery(found, best),
+    ]
+    return Table(title, columns, ordered, notes)
+
+
+def _conclusion(best: EvaluationRow, groups: int) -> str:
+    """Say in a sentence what to do."""
+    if best.estimator == "sum":
+        return "Add the kernels up: nothing has a lower mean error."
+    said = f"Best: {best.estimator} has the lowest mean error"
+    if best.beats_sum:
+        return f"{said}; it beats the sum of kernels."
+    few = f"{groups} {group_of(best.split)}s"
+    return f"{said}; whether it beats the sum of kernels, {few} cannot tell."
+
+
+def _figure(name: str) -> Column:
+    return Column(
+        heading_of(figure(f"{name}_ape").label),
+        lambda row: row.figures[f"{name}_ape"].value,
+        forms.finite_percent,
+    )
+
+
+def _surest(row: EvaluationRow) -> float | None:
+    return None if row.abstention is None else row.abstention.at(_SUREST)
+
+
+def _coverage(row: EvaluationRow) -> forms.Ends | None:
+    band = row.band(_SHOWN)
+    return (band.coverage, band.coverage_low, band.coverage_high) if band.n else None
+
+
+def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[Note]:
+    """Say whose bands nobody has checked."""
+    by_number: dict[int, list[str]] = {}
+    for row in rows:
+        by_number.setdefault(row.uncalibrated, []).append(row.estimator)
+    return [
+        item(
+            f"Not calibrated: the bands of {counted(n, 'run')} by {', '.join(names)}. Fewer than 3 "
+            "groups were left to calibrate them on."
+        )
+        for n, names in by_number.items()
+        if n
+    ]
+
+
+def _weak(rows: Sequence[EvaluationRow], group: str) -> list[Note]:
+    """Name the groups that the 90 % bands hardly cover."""
+    notes = []
+    for row in rows:
+        if not row.weak_groups:
+            continue
+        named = ", ".join(
+            f"{g.group} ({100 * g.coverage[_SHOWN]:.0f} % of {g.n} runs)" for g in row.weak_groups
+        )
+        notes.append(item(f"{row.estimator}: the 90 % band fails in {group} {named}."))
+    return notes
+
+
+def _flattery(found: Evaluation, best: EvaluationRow) -> list[Note]:
+    """Say what a random split would have shown instead."""
+    return [
+        item(
+            f"A random split would have shown {best.estimator} with a mean of "
+            f"{format_fraction(one.mean_ape_against)} instead of {format_fraction(one.mean_ape)} "
+            f"on the same runs: it flatters by {100 * one.difference.value:+.1f} points."
+        )
+        for one in found.flattery
+        if (one.split, one.estimator) == (best.split, best.estimator)
+    ]
+
+
+def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> Table:
+    of = f" ({unit})" if unit else ""
+    columns = [
+        Column("Run", lambda one: one.run, key=True),
+        Column(f"Measured{of}", lambda one: one.measured, forms.number),
+        Column(f"Predicted{of}", lambda one: one.predicted, forms.number),
+        Column("Error", lambda one: one.predicted / one.measured - 1, forms.change),
+        Column("Known of it", lambda one: reasons.get(one.run, "–")),
+    ]
+    title = f"{row.split}: runs that {row.estimator} errs most on"
+    return Table(title, columns, row.worst)
+
+
+def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
+    """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
+    from errcomp.calibration.features import KERNEL_LAUNCHES, design
+    from errcomp.calibration.preparing import usable_runs
+
+    runs = design(usable_runs(kernels, task)[0], task=task)
+    slow = runs.x[:, runs.names.index("slow_kernels")]
+    launches = runs.x[:, [runs.names.index(n) for n in KERNEL_LAUNCHES]].sum(axis=1)
+    memory = runs.x[:, runs.names.index("memory_share")]
+    found = {}
+    for i, run in enumerate(runs.run.tolist()):
+        words = []
+        if slow[i] < 0:
+            words.append(f"kernels {100 * math.expm1(-slow[i]):.0f} % slower than in other runs")
+        if launches[i] > _LAUNCHES_FROM:
+            words.append(f"launches: {100 * launches[i]:.1f} % of kernel time")
+        if memory[i] > 1:
+            words.append("outputs exceed device memory")
+        if words:
+            found[run] = "; ".join(words)
+    return found
+
+
+def _transfer(found: Evaluation) -> Table:
+    columns = [
+        Column("Estimator", lambda one: one.estimator, key=True),
+        Column("Vendor", lambda one: f"{one.vendor} ({one.n_unseen})", key=True),
+        Column("Unseen", lambda one: one.unseen, forms.percent),
+        Column("Others", lambda one: one.seen, forms.percent),
+        Column("Gap (points)", lambda one: (one.gap, None, None), _POINTS),
+        Column("Cost (points)", lambda one: one.cost.difference, _POINTS),
+    ]
+    notes = [
+        "Unseen: MAPE of the vendor's runs, all its devices left out. Others: of the other "
+        "vendors' runs, each device left out alone. Gap: the one less the other. Cost: unseen less "
+        "the same runs with their own device left out alone.",
+    ]
+    title = "leave-vendor-out: transfer to a vendor that was not in the fit"
+    return Table(title, columns, found.transfer, notes)
+
+
+def _left_over(found: Evaluation) -> list[str]:
+    """Say what was not done, not judged, not answered, and why."""
+    notes = [f"Not done: {reason}" for reason in found.not_done.values()]
+    if found.not_judged:
+        n = len(found.not_judged)
+        named = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
+        notes.append(
+            f"Not judged: {counted(n, 'run')} without an end-to-end time, or without the time of "
+            f"all kernels ({named})."
+        )
+    same: dict[tuple[str, str, str], list[Any]] = {}
+    for one in found.refused:
+        same.setdefault((one.split, one.estimator, one.reason), []).append(one)
+    for (split, estimator, reason), those in same.items():
+        who = f"{estimator} did not answer" if estimator else "no estimator answered"
+        n = sum(one.n for one in those)
+        held = ", ".join(one.held_out for one in those[:_NAMED])
+        held += ", …" if len(those) > _NAMED else ""
+        notes.append(f"{split}: {who} {counted(n, 'run')} ({held}): {reason.rstrip('.')}.")
+    return notes

@@ -1,0 +1,266 @@
+"""What people see of predicted runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.calibration.view.model import REGIMES, SHOWN, counted, in_words, unused_notes
+from errcomp.report import forms
+from errcomp.report.drawing.words import count
+from errcomp.report.model import Cell, Column, Figure, Form, Note, Report, Table, item
+from errcomp.results import Written, format_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.calibration.fitted import CompositionModel
+    from errcomp.calibration.predictions import Predictions
+
+__all__ = ["flat_predictions", "predictions", "predictions_view"]
+
+#: Of warnings that differ in the value of a feature only, the value.
+_VALUE = re.compile(r"^(\w+) \S+(?= .*is outside the fit's)")
+
+
+def predictions_view(
+    found: Predictions,
+    model: CompositionModel | None = None,
+    source: str = "",
+    unused: Mapping[str, str] | None = None,
+) -> Report:
+    """Return what people see of predicted runs.
+
+    Parameters
+    ----------
+    found : Predictions
+    model : CompositionModel, optional
+        What predicted them; without it nothing is said of what it was fitted to.
+    source : str
+        Name of the table.
+    unused : mapping of str to str, optional
+        Runs that were left out, and why.
+
+    Returns
+    -------
+    Report
+    """
+    tables = [_plain(found)] if model is None else _tables(found, model, source, unused or {})
+    draw = partial(predictions, found)
+    return Report(
+        title=tables[0].title,
+        line=_line(found),
+        tables=tables,
+        figures=[Figure("figure", "The 90 % band of each run around its prediction.", draw)],
+        draw=draw,
+    )
+
+
+def _line(found: Predictions) -> list[str]:
+    unit = f" {found.unit}" if found.unit else ""
+    if len(found) != 1:
+        return [found.estimator, f"n={len(found)} runs"]
+    low, high = (format_number(float(end[0])) for end in found.band(SHOWN))
+    predicted = format_number(float(found.predicted[0]))
+    return [f"{predicted}{unit}", f"{100 * SHOWN:g} % band {low} … {high}", "n=1 run"]
+
+
+def _plain(found: Predictions) -> Table:
+    """Return the runs, one line each, without what only the model knows."""
+    unit = f" ({found.unit})" if found.unit else ""
+    low, high = found.band(SHOWN)
+    columns = [
+        Column("Run", lambda i: str(found.run[i]), key=True),
+        Column(f"Predicted{unit}", lambda i: float(found.predicted[i]), forms.number),
+        Column(
+            f"{100 * SHOWN:g} % band{unit}",
+            lambda i: (float(low[i]), float(high[i])),
+            forms.band,
+        ),
+        Column("Sum of kernels", lambda i: float(found.total[i]), forms.number),
+    ]
+    rows = range(len(found))
+    return Table(f"Predicted runs, by {found.estimator}", columns, rows, found.notes)
+
+
+def _tables(
+    found: Predictions, model: CompositionModel, source: str, unused: Mapping[str, str]
+) -> list[Table]:
+    """One run in detail, several runs one line each."""
+    unit = f" {found.unit}" if found.unit else ""
+    of = f"of {source}" if source else "of the table"
+    training = model.training
+    basis: list[Note | str] = [
+        f'By "{found.estimator}", {model.preparation.state.task}, fitted to '
+        f"{counted(len(training), 'run')} on {counted(len(training.devices), 'device')}.",
+        *unused_notes(unused),
+        *map(item, found.notes),
+        *_band_notes(found, model),
+        *_warning_notes(found),
+    ]
+    if len(found) > 1:
+        return [_many(found, f"End-to-end time {of}, {counted(len(found), 'run')}", unit, basis)]
+    tables = [_one(found, f"End-to-end time of run {found.run[0]} {of}", unit, basis)]
+    return [*tables, _parts(found, unit)]
+
+
+def _many(found: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
+    low, high = found.band(SHOWN)
+    columns = [
+        Column("Run", lambda i: str(found.run[i]), key=True),
+        Column("Sum of kernels", lambda i: found.total[i], forms.number),
+        Column("Predicted", lambda i: found.predicted[i], forms.number),
+        Column("90 % band", lambda i: (low[i], high[i]), forms.band),
+        Column("Answered from", lambda i: _fallback(found.fallback[i])),
+        Column("Warnings", lambda i: len(found.warnings[i]), forms.number_or("–")),
+    ]
+    basis = [f"Median and band in{unit or ' the unit given'}.", *notes]
+    return Table(title, columns, range(len(found)), basis)
+
+
+def _one(found: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
+    low, high, predicted = found.low[0], found.high[0], found.predicted[0]
+    columns = [
+        Column("Band", lambda i: f"{100 * found.levels[i]:g} %", key=True),
+        Column(f"Time{unit and f' ({unit.strip()})'}", lambda i: (low[i], high[i]), forms.band),
+        Column("Below", lambda i: low[i] / predicted - 1, forms.change),
+        Column("Above", lambda i: high[i] / predicted - 1, forms.change),
+    ]
+    said = (
+        f"Predicted: {format_number(float(predicted))}{unit} (median). Sum of kernels: "
+        f"{format_number(float(found.total[0]))}{unit}. Answered from: "
+        f"{_fallback(str(found.fallback[0]))}."
+    )
+    return Table(title, columns, range(len(found.levels)), [said, *notes])
+
+
+def _parts(found: Predictions, unit: str) -> Table:
+    """Show what leads from the sum of kernels to the prediction."""
+    total = float(found.total[0])
+    parts = {name: float(values[0]) for name, values in found.parts.items()}
+    if len(parts) == 1:
+        # What is other than nothing has no other name.
+        parts = dict(zip(["correction"], parts.values(), strict=True))
+    ends = ("sum of kernels", "predicted")
+    rows = [(ends[0], total), *parts.items(), (ends[1], float(found.predicted[0]))]
+    columns = [
+        Column("Part", lambda row: row[0].replace("_", " "), key=True),
+        Column(
+            f"Time{unit and f' ({unit.strip()})'}", lambda row: (row[1], row[0] not in ends), _STEP
+        ),
+        Column("Of the sum", lambda row: row[1] / total, forms.percent),
+    ]
+    return Table("From the sum of kernels to the run", columns, rows)
+
+
+def _step(value: tuple[float, bool]) -> Cell:
+    time, added = value
+    sign = "+" if added and time > 0 else ""
+    return forms.figure(Written(sign + format_number(time)), time)
+
+
+#: A time, and whether it is added to another.
+_STEP = Form(_step, right=True)
+
+
+def _fallback(name: str) -> str:
+    return "all devices" if name == "global" else "its device"
+
+
+def _band_notes(found: Predictions, model: CompositionModel) -> list[str]:
+    """Say for each regime that was used what its band rests on."""
+    notes = []
+    for regime in dict.fromkeys(map(str, found.fallback)):
+        bands = model.bands.get((found.estimator, regime))
+        what, group = REGIMES[regime]
+        if bands is None:
+            notes.append(
+                f"Band of {what}: the model's own, not calibrated; too few {group}s to leave out."
+            )
+            continue
+        info = bands.info_[bands.levels.index(SHOWN)]
+        own = f" Calibrated apart: {', '.join(bands.categories_)}." if bands.categories_ else ""
+        notes.append(
+            f"Band of {what}: calibrated on {counted(info.n, 'run')}, each {group} left out in "
+            f"turn ({info.groups}). Guarantee: {in_words(info.guarantee, group)}.{own}"
+        )
+    return notes
+
+
+def _warning_notes(found: Predictions) -> list[Note]:
+    """Every warning once: the first run that has it, and how many more."""
+    by_kind: dict[str, list[tuple[str, str]]] = {}
+    for run, warnings in zip(found.run, found.warnings, strict=True):
+        for warning in warnings:
+            by_kind.setdefault(_VALUE.sub(r"\1", warning), []).append((str(run), warning))
+    notes = []
+    for same in by_kind.values():
+        run, warning = same[0]
+        more = f"; likewise {len(same) - 1} more" if len(same) > 1 else ""
+        of = f" (run {run}{more})" if len(found) > 1 else ""
+        notes.append(item(f"{warning}{of}."))
+    return notes
+
+
+def flat_predictions(found: Predictions) -> list[dict[str, Any]]:
+    """Return one row of plain values for each run: parts as columns, warnings as one text."""
+    rows = []
+    for row in found.rows():
+        parts, warnings = row.pop("parts"), row.pop("warnings")
+        row |= {f"part_{name}": value for name, value in parts.items()}
+        rows.append({**row, "unit": found.unit, "warnings": "; ".join(warnings)})
+    return rows
+
+
+def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
+    """Draw the 90 % band of each run around its prediction, the widest first.
+
+    Hollow rows have a band that was not calibrated.
+
+    Parameters
+    ----------
+    found : Predictions
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    from errcomp.report.drawing.forest import Row, forest
+
+    low, high = found.band(SHOWN)
+    below, above = 100 * (low / found.predicted - 1), 100 * (high / found.predicted - 1)
+    order = np.argsort(-(above - below), kind="stable")
+    unit = f" {found.unit}" if found.unit else ""
+    said = "" if found.unit else ", times without a unit"
+    rows = [
+        Row(
+            str(found.run[i]),
+            0.0,
+            float(below[i]),
+            float(above[i]),
+            f"{format_number(float(found.predicted[i]))}{unit} [{format_number(float(low[i]))}, "
+            f"{format_number(float(high[i]))}]",
+            strong=bool(found.calibrated[i]),
+        )
+        for i in map(int, order)
+    ]
+    return forest(
+        ax,
+        rows,
+        title=f"Predicted times, n={count(len(rows), 'run')}",
+        notes=[f"by {found.estimator}{said}; {100 * SHOWN:g} % band; hollow: not calibrated"],
+        x="band around the prediction (%)",
+        beside="predicted",
+        reference=(0.0, "predicted"),
+    )

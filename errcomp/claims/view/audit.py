@@ -1,0 +1,579 @@
+"""What people see of an audit: which claims hold, what the figures hide, every group and pair."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from errcomp.caveats import CHECKS
+from errcomp.claims.verdict import could_hold_as, lacks_aggregation, spoken
+from errcomp.metrics import figure
+from errcomp.report import forms
+from errcomp.report.drawing.words import count
+from errcomp.report.model import (
+    Advice,
+    Cell,
+    Column,
+    Figure,
+    Form,
+    Note,
+    Report,
+    Table,
+    Tone,
+    Verdict,
+    caveat_text,
+    heading_of,
+    key_text,
+    listing,
+)
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from matplotlib.axes import Axes
+
+    from errcomp.claims.auditing import Audit, AuditRow
+    from errcomp.claims.registry import Claim
+    from errcomp.claims.verdict import Verdict as Judged
+    from errcomp.results import Caveat, Dropped
+    from errcomp.tables import Pairs
+
+__all__ = [
+    "audit_view",
+    "brackets_note",
+    "is_an_error",
+    "stayed",
+]
+
+#: What the sign † means.
+REPORTED = "Attributed to the tool by the survey, which does not say where it stands"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_TONES: Mapping[str, Tone] = {
+    "consistent": "plain",
+    "overstated": "bad",
+    "understated": "doubt",
+    "not verifiable": "doubt",
+    "no claim": "plain",
+}
+_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+_ALONE = " if judged alone, not so if judged together"
+#: Rows that are named where a method is told.
+_NAMED = 3
+#: Figures in a table of their own.
+_OTHERS = ("median_ape", "gmape", "wape", "total_error", "bias", "within_10")
+
+
+def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
+    """Return what people see of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+    pairs : Pairs, optional
+        Those that were audited; without them the figures of single pairs are left out.
+
+    Returns
+    -------
+    Report
+    """
+    notes = []
+    if pairs is None and not audit.engine:
+        notes.append("Figures of single pairs need the table itself: errcomp report TABLE.")
+    notes += unchecked(audit) + stayed(audit)
+    notes += [f"Not used: {not_used(dropped)}." for dropped in audit.dropped]
+    if audit.others:
+        notes.append(f"Also in the table, audited with --tool NAME: {', '.join(audit.others)}.")
+    return Report(
+        title=f"Is the claimed accuracy true? {subject(audit, 'The table given')}",
+        line=_line(audit),
+        verdicts=_verdicts(audit),
+        advice=_overall_advice(audit),
+        tables=[_groups(audit), _others(audit)],
+        notes=notes,
+        figures=_figures(audit, pairs),
+        method=_method(audit),
+        draw=partial(_claimed_figure, audit),
+    )
+
+
+def _line(audit: Audit) -> list[str]:
+    # Without keys the row is that of all pairs once more.
+    rows = [*(row for row in audit.rows if row.key), *audit.overall]
+    words = Counter(row.verdict.word for row in rows)
+    judged = [f"{n} {word}" for word, n in words.items() if word != "no claim"]
+    if len(audit.overall) != 1:
+        return [count(len(audit.overall), "tool"), *judged, f"n={sum(r.n for r in audit.overall)}"]
+    (row,) = audit.overall
+    return [f"MAPE {row.figures['mape'].format()}", *judged, f"n={row.n}"]
+
+
+def _groups(audit: Audit) -> Table:
+    """Lay out every group: the one place where columns of the audit are added."""
+    rows = _rows(audit)
+    letters = _caveat_letters(rows)
+    columns = [
+        *_keys(audit),
+        Column("Claim", lambda row: row.verdict, _CLAIM, marks=_claim_sign),
+        Column(
+            f"MAPE [{100 * audit.level:g} %]",
+            lambda row: row.figures["mape"],
+            forms.estimate,
+            marks=interval_sign,
+            about=figure("mape").definition,
+        ),
+        Column(
+            "Max APE",
+            lambda row: row.figures["max_ape"],
+            forms.estimate,
+            about=figure("max_ape").definition,
+        ),
+        Column("Verdict", lambda row: row.verdict, _VERDICT, choice=True),
+        *([Column("Survey", survey_word, choice=True)] if any(map(survey_word, rows)) else []),
+        Column("Caveat", lambda row: "".join(letters[c.code] for c in row.caveats), on="text"),
+        Column("Caveats", lambda row: row, _CAVEATS, on="page"),
+    ]
+    title = f"Claimed and recomputed accuracy: {subject(audit, 'the table given')}"
+    return Table(title, columns, rows, _notes(audit, rows, letters))
+
+
+def _others(audit: Audit) -> Table:
+    columns = [*_keys(audit), *map(_other, _OTHERS)]
+    return Table("Other figures of the same pairs", columns, _rows(audit), on="page")
+
+
+def _other(name: str) -> Column:
+    return Column(
+        heading_of(figure(name).label),
+        lambda row: row.figures[name],
+        forms.estimate,
+        marks=lambda row: interval_sign(row, name),
+        about=figure(name).definition,
+    )
+
+
+def _keys(audit: Audit) -> list[Column]:
+    """Return the columns that name a group, and the number of its pairs."""
+    several = len({row.tool for row in audit.rows}) > 1
+    return [
+        *([Column("Tool", lambda row: row.tool, key=True)] if several else []),
+        *(_key_column(name) for name in audit.by),
+        Column("n", lambda row: row.n, forms.count, key=True),
+    ]
+
+
+def _rows(audit: Audit) -> list[AuditRow]:
+    return [*audit.rows, *audit.overall] if audit.by else [*audit.overall]
+
+
+def _written_claim(verdict: Judged) -> Cell:
+    claim = verdict.claim
+    if claim is None or claim.figure is None:
+        return Cell("—")
+    return forms.printed.write((claim.shown, claim.figure.number))
+
+
+def _written_verdict(verdict: Judged) -> Cell:
+    return Cell(verdict.shown, tone=_tone(verdict))
+
+
+def _written_caveats(row: AuditRow) -> Cell:
+    """Return the number of caveats, and below the table the verdict's reason and their words."""
+    more = _advice(row.caveats, bool(row.cluster))
+    if row.verdict.claim is not None:
+        averages = could_hold_as(row.verdict, row.figures)
+        also = f" As the {spoken(averages)} of the same pairs it could hold." if averages else ""
+        more.insert(0, Advice(_spoken(row.verdict), f"{row.verdict.reason}{also}"))
+    n = len(row.caveats)
+    about = f"{n} caveat{'' if n == 1 else 's'}"
+    if row.verdict.claim is not None:
+        about = f"{row.verdict.shown}, {about}"
+    return Cell(str(n), float(n), more=more, about=f"{name_of(row) or 'all'}: {about}")
+
+
+_CLAIM = Form(_written_claim, right=True)
+_VERDICT = Form(_written_verdict)
+_CAVEATS = Form(_written_caveats, right=True)
+
+
+def _key_column(name: str) -> Column:
+    return Column(heading_of(name), lambda row: key_text(row.key.get(name, "all")), key=True)
+
+
+def subject(result: Audit, unnamed: str) -> str:
+    """Say what was audited: the table, and the tool where it is one that has a name."""
+    tools = sorted({row.tool for row in result.rows} - {""})
+    named = f", tool {tools[0]}" if len(tools) == 1 else ""
+    return f"{result.source or unnamed}{named}"
+
+
+def _claim_sign(row: AuditRow) -> str:
+    """Return the sign of a claimed figure that only the survey reports."""
+    claim = row.verdict.claim
+    return "†" if claim is not None and claim.figure is not None and is_reported(claim) else ""
+
+
+def is_reported(claim: Claim) -> bool:
+    """Say whether somebody else reports the claim and does not say where it was made."""
+    return claim.claimed_by.startswith("the survey")
+
+
+def brackets_note(result: Audit, verdicts: Iterable[Judged]) -> str:
+    """Say what brackets around verdicts mean; empty where none of them has any."""
+    if all(verdict.together == verdict.word for verdict in verdicts):
+        return ""
+    return (
+        "In brackets: not so at the level that holds for all "
+        f"{result.judged_together} claims together."
+    )
+
+
+def interval_sign(row: AuditRow, name: str = "mape") -> str:
+    """Return the sign of an interval that draws whole clusters."""
+    return "‡" if row.cluster and row.figures[name].low is not None else ""
+
+
+def is_an_error(verdict: Judged) -> bool:
+    """Say whether more of what was claimed is worse; of a share or a correlation it is better."""
+    return verdict.claim is None or verdict.claim.kind in ("error", "measured")
+
+
+def survey_word(row: AuditRow) -> str:
+    """Return the verdict of the survey where it is one word."""
+    words = row.verdict.claim.survey_verdict if row.verdict.claim else ""
+    return words if len(words) <= len("Mismatch") else ""
+
+
+def _caveat_letters(rows: Sequence[AuditRow]) -> Mapping[str, str]:
+    """Give each caveat a letter, the most frequent first, so that a row stays one line."""
+    counts = Counter(caveat.code for row in rows for caveat in row.caveats)
+    return {code: _LETTERS[i] for i, (code, _) in enumerate(counts.most_common())}
+
+
+def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str]) -> list[Note]:
+    """Explain the table; what a page says in a place of its own stands in text only."""
+    titles = {check.code: check.title for check in CHECKS if check.scope != "tools"}
+    notes = [
+        Note(caveat_text(code, titles[code]), letter, on="text") for code, letter in letters.items()
+    ]
+    notes += _signs(shown)
+    notes += map(Note, (*_together(result), *_about_rows(result)))
+    notes += _how_to_ask(result)
+    notes += (Note(text, on="text") for text in (*unchecked(result), *stayed(result)))
+    for row in result.overall:
+        if row.caveats:
+            head = f"What the figure over all {row.n:,} pairs hides{_of(row.tool)}:"
+            notes += listing(head, (caveat.message for caveat in row.caveats), on="text")
+    if result.claims:
+        notes += listing("Other claims:", map(claim_line, result.claims), on="text")
+    if result.caveats:
+        notes += listing("Comparing these tools:", (c.message for c in result.caveats), on="text")
+    notes += [Note(f"Not used: {not_used(dropped)}", on="text") for dropped in result.dropped]
+    if result.others:
+        others = f"Also in the table, audited with --tool NAME: {', '.join(result.others)}"
+        notes.append(Note(others, apart=True, on="text"))
+    return notes
+
+
+def _how_to_ask(result: Audit) -> list[Note]:
+    """Say how to have a row's caveats in words."""
+    example = next((row for row in result.rows if row.caveats), None)
+    if example is None or not result.by:
+        return []
+    where = " ".join(f"--where {quote(f'{k}={v}')}" for k, v in example.key.items())
+    return [Note(f"A row's caveats in words: errcomp audit TABLE {where}", on="text")]
+
+
+def _signs(shown: Sequence[AuditRow]) -> list[Note]:
+    """Explain the signs in the table that need it, and only those."""
+    notes = []
+    if any(row.verdict.claim and is_reported(row.verdict.claim) for row in shown):
+        notes.append(Note(REPORTED, "†"))
+    if drawn := clusters_drawn(shown):
+        notes.append(Note(drawn, "‡"))
+    notes += [Note(text, "–") for text in without_interval(shown)]
+    overstated = [row.verdict for row in shown if row.verdict.word == "overstated"]
+    if any(is_an_error(verdict) for verdict in overstated):
+        notes.append(Note("Overstated: the accuracy is, so the error is larger than claimed."))
+    elif overstated:
+        notes.append(Note("Overstated: the pairs give a lower figure than claimed."))
+    return notes
+
+
+def clusters_drawn(rows: Sequence[AuditRow]) -> str:
+    """Say which clusters the intervals draw; nothing if they draw single pairs."""
+    names = sorted({row.cluster.replace(",", " and ") for row in rows if interval_sign(row)})
+    return f"Interval by whole clusters ({'; '.join(names)}), not by single pairs" if names else ""
+
+
+def without_interval(rows: Sequence[AuditRow]) -> list[str]:
+    """Say why figures have no interval, each reason once."""
+    reasons = (row.figures["mape"] for row in rows)
+    return list(dict.fromkeys(one.method for one in reasons if one.low is None))
+
+
+def not_used(dropped: Dropped) -> str:
+    """Say how many rows were left out, and why."""
+    return f"{dropped.n:,} row{'' if dropped.n == 1 else 's'}, {dropped.reason}"
+
+
+def unchecked(result: Audit) -> list[str]:
+    """Say that every pair counts as independent where no key tells which err alike."""
+    if result.cluster_keys:
+        return []
+    return [
+        "Every pair counts as independent, as no key says which ones err alike. If pairs of one "
+        "model or device do, the intervals are too narrow: name such a column, --column "
+        "device=COLUMN or --cluster COLUMN."
+    ]
+
+
+def stayed(result: Audit) -> list[str]:
+    """Say what an audit of pairs that stayed in an engine could not look at."""
+    if not result.engine:
+        return []
+    return [
+        f"The pairs stayed where they are ({result.engine}), and only sums and counts were read: "
+        "medians are within 0.5 % of the exact ones. Not looked for, as it takes single pairs: "
+        f"{', '.join(result.not_looked_for)}."
+    ]
+
+
+def _together(result: Audit) -> list[str]:
+    """Say how many claims are judged, and which verdicts hold for all of them together."""
+    verdicts = [*(row.verdict for row in result.rows if row.key), *result.claims]
+    if not any(verdict.jointly for verdict in verdicts):
+        return []
+    note = f"{result.judged_together} claims are judged, each at {100 * result.level:g} %."
+    brackets = brackets_note(result, verdicts)
+    if not brackets and any(one.word in ("overstated", "understated") for one in verdicts):
+        brackets = "What is over- or understated is so at the level that holds for all of them too."
+    return [f"{note} {brackets}".rstrip()]
+
+
+def _about_rows(result: Audit) -> list[str]:
+    """Say which claims another average would print."""
+    notes = []
+    undecided = [name_of(row) for row in result.rows if row.key and lacks_aggregation(row.verdict)]
+    if undecided:
+        notes.append(
+            f"{', '.join(undecided)}: not verifiable because the claim does not say how it was "
+            "averaged. Say which it is with --aggregation mean (or another average)."
+        )
+    named = dict.fromkeys(
+        name_of(row) if row.key else "all"
+        for row in [*result.rows, *result.overall]
+        if could_hold_as(row.verdict, row.figures)
+    )
+    if named:
+        notes.append(
+            f"{', '.join(named)}: judged as means, as the name MAPE says. The source does not say "
+            "how it averaged, and as another average of the same pairs the claim could hold."
+        )
+    for row in result.rows:
+        claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
+        if claim and averages:
+            verb = "prints" if len(averages) == 1 else "print"
+            notes.append(
+                f"{name_of(row) or 'all'}: the {spoken(averages)} of these pairs {verb} as "
+                f"{claim.shown}."
+            )
+    return notes
+
+
+def name_of(row: AuditRow) -> str:
+    """Return what a group is called."""
+    return " ".join([*([row.tool] if not row.key else []), *map(key_text, row.key.values())])
+
+
+def _of(tool: str) -> str:
+    return f" ({tool})" if tool else ""
+
+
+def claim_line(verdict: Judged) -> str:
+    """Say what was claimed, by whom and where, and what the pairs say of it."""
+    return f"{claimed_by(verdict)}: {verdict.shown}. {verdict.reason}"
+
+
+def claimed_by(verdict: Judged) -> str:
+    """Say what was claimed, by whom and where."""
+    claim = verdict.claim
+    assert claim is not None  # these verdicts are made from claims
+    subset = "".join(f", {value}" for value in claim.subset.values())
+    source = f" ({claim.source})" if claim.source else ""
+    head = f"{claim.tool} {claim.shown}".strip()
+    return f"{head}{subset}{source}"
+
+
+def _verdicts(audit: Audit) -> list[Verdict]:
+    verdicts = [Verdict(_spoken(one), f"— {_claim(one)}", _tone(one)) for one in audit.claims]
+    verdicts += [_of_overall(row) for row in audit.overall if row.verdict.claim is None]
+    claims = [verdict.claim for verdict in audit.claims]
+    verdicts += [
+        _of_overall(row)
+        for row in audit.overall
+        if row.verdict.claim is not None and row.verdict.claim not in claims
+    ]
+    judged = [row for row in audit.rows if row.key and row.verdict.claim is not None]
+    for word in dict.fromkeys(row.verdict.shown for row in judged):
+        rows = [row for row in judged if row.verdict.shown == word]
+        first = rows[0].verdict
+        verdicts.append(Verdict(_spoken(first), _of_groups(rows, len(judged)), _tone(first)))
+    return verdicts
+
+
+def _tone(verdict: Judged) -> Tone:
+    return _TONES[verdict.word] if verdict.together == verdict.word else "doubt"
+
+
+def _spoken(verdict: Judged) -> str:
+    alone = "" if verdict.together == verdict.word else _ALONE
+    return f"{verdict.word.capitalize()}{alone}"
+
+
+def _of_overall(row: AuditRow) -> Verdict:
+    if row.verdict.claim is not None:
+        return Verdict(_spoken(row.verdict), f"— {_claim(row.verdict)}", _tone(row.verdict))
+    whose = f" of {row.tool}" if row.tool else ""
+    return Verdict(
+        f"MAPE {row.figures['mape'].format()}",
+        f"over all {row.n:,} pair{'' if row.n == 1 else 's'}{whose}; no claim about all of them "
+        "is known.",
+    )
+
+
+def _claim(verdict: Judged) -> str:
+    return f"{claimed_by(verdict)}. {verdict.reason}"
+
+
+def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
+    each = ", ".join(
+        f"{name_of(row)} ({row.verdict.claim.shown if row.verdict.claim else ''} claimed, "
+        f"{row.figures['mape'].format()} found, n={row.n:,})"
+        for row in rows
+    )
+    return f"— {len(rows)} of {n} group{'' if n == 1 else 's'} with a claim: {each}."
+
+
+def _overall_advice(audit: Audit) -> list[Advice]:
+    found = [one for row in audit.overall for one in _advice(row.caveats, bool(row.cluster))]
+    return list(dict.fromkeys([*found, *_advice(audit.caveats)]))
+
+
+def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]:
+    """Say what to do about caveats; what was done already is said instead."""
+    known = {check.code: check for check in CHECKS}
+    remedies = {code: check.remedy for code, check in known.items()}
+    if by_cluster:
+        remedies["clustered"] = (
+            "Done here: the intervals marked ‡ draw whole clusters. Quote the number of clusters "
+            "beside that of the pairs."
+        )
+    return [
+        Advice(caveat_text(one.code, known[one.code].title), one.message, remedies[one.code])
+        if one.code in known
+        else Advice(one.code, one.message)
+        for one in caveats
+    ]
+
+
+def _method(audit: Audit) -> list[tuple[str, str]]:
+    shown = ("mape", "max_ape", *_OTHERS)
+    methods: dict[str, dict[str, list[str]]] = {}
+    for row in _rows(audit):
+        for name in shown:
+            # Effective numbers differ from row to row; the way they are used does not.
+            how = _NUMBERS.sub("…", row.figures[name].method)
+            rows = methods.setdefault(how, {}).setdefault(heading_of(figure(name).label), [])
+            rows.append(name_of(row) or "all")
+    return [
+        *((heading_of(figure(name).label), figure(name).definition) for name in shown),
+        *(
+            (
+                f"Interval: {how}",
+                "; ".join(f"{label} of {_few(rows)}" for label, rows in by.items()),
+            )
+            for how, by in methods.items()
+            if how
+        ),
+        (
+            "Verdicts",
+            "A claim is overstated where the whole interval of the recomputed error lies above the "
+            "numbers that would be printed like it, understated where it lies below, else "
+            "consistent; not verifiable where the pairs cannot decide.",
+        ),
+        ("Coverage of the intervals", f"{100 * audit.level:g} %"),
+        (
+            "Coverage of those judged together",
+            f"{100 * audit.joint_level:.4g} %, for {audit.judged_together} claim"
+            f"{'' if audit.judged_together == 1 else 's'}",
+        ),
+        ("Seed", str(audit.seed)),
+        ("Unit of the pairs", audit.unit or "not stated"),
+    ]
+
+
+def _few(names: Sequence[str]) -> str:
+    """Name the first rows and count the others."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
+    figures = [
+        Figure(
+            "claimed",
+            "What was claimed (diamonds) against what the pairs say (points, with intervals).",
+            partial(_claimed_figure, audit),
+        )
+    ]
+    if pairs is None:
+        return figures
+    tools = {row.tool for row in audit.rows} - {""}
+    own = pairs.of_tool(*tools) if len(tools) == 1 else pairs
+    by = tuple(key for key in ("device", "model") if key in own.keys) or audit.by
+    figures += [
+        Figure(
+            "predicted",
+            "Every pair. On the line a prediction is right; the bands are what is near enough.",
+            lambda: _drawing().predicted_against_measured(own),
+        ),
+        Figure(
+            "ecdf",
+            "How many pairs err by less than so much: read upwards from an error you can accept.",
+            lambda: _drawing().ecdf(own),
+        ),
+        Figure(
+            "size",
+            "Whether the error depends on the size of the prediction; pairs count as independent.",
+            lambda: _drawing().bland_altman(own),
+        ),
+    ]
+    if by:
+        caption = f"The errors of each {by[0]}: every point is a pair."
+        figures.append(Figure("groups", caption, lambda: _drawing().by_group(own, by=by[:1])))
+    rows = "tool" if len(pairs.tools) > 1 else "device"
+    if {rows, "model"} <= set(pairs.keys):
+        figures.append(
+            Figure(
+                "coverage",
+                "Which workloads are predicted at all, and how well.",
+                lambda: _drawing().coverage_map(pairs, rows=rows, columns="model"),
+            )
+        )
+    return figures
+
+
+def _claimed_figure(audit: Audit, ax: Axes | None = None) -> Axes:
+    drawn: Axes = _drawing().claimed(audit, ax=ax)
+    return drawn
+
+
+def _drawing() -> ModuleType:
+    """Return the figures of an audit, which tables do without."""
+    from errcomp.claims.view import figures
+
+    return figures

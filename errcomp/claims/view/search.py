@@ -1,0 +1,151 @@
+"""What people see of a search: what reproduces a published figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from errcomp.errors import InputError
+from errcomp.report import forms
+from errcomp.report.drawing.words import shorten
+from errcomp.report.model import Cell, Column, Figure, Form, Report, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.claims.search import SearchResult
+
+__all__ = ["format_chance", "matches", "search_view"]
+
+#: Characters of what reproduces a figure, beside its row.
+_DESCRIBED = 64
+#: Expected matches of an unrelated figure from which on a coincidence explains a match.
+_RARE = 0.05
+
+#: Small numbers of matches are a bound that a reader can hold on to.
+_CHANCE = Form(lambda expected: Cell(format_chance(expected), expected), right=True)
+
+
+def search_view(
+    result: SearchResult, source: str = "", in_first: Mapping[str, int] | None = None
+) -> Report:
+    """Return the matches, the most likely first, and what was concluded from them.
+
+    ``in_first`` says how many rows of each tool, shared or not, are in the first subset.
+    """
+    table = _table(result, source, in_first or {})
+    caption = "How many matches as simple as each an unrelated figure would have by chance."
+    draw = partial(matches, result)
+    first = [match.description for match in result.matches[:1]]
+    return Report(
+        title=table.title,
+        line=[*first, f"first of {len(result.matches)}"] if first else ["no match"],
+        tables=[table],
+        figures=[Figure("figure", caption, draw)],
+        draw=draw,
+    )
+
+
+def _table(result: SearchResult, source: str, in_first: Mapping[str, int]) -> Table:
+    tools = list(result.figures)
+    columns = [
+        Column("Subset and rule", lambda r: r.description),
+        Column("n", lambda r: r.n, forms.count),
+        *(_figure_column(tool) for tool in tools),
+        Column("By chance", lambda r: r.expected_by_chance, _CHANCE),
+    ]
+    published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
+    notes = [
+        result.conclusion,
+        "By chance: how many matches as simple as this unrelated figures would have on average, "
+        "drawn as near to those of the whole table as these.",
+        *_left_out(result, in_first),
+    ]
+    return Table(
+        f"What reproduces {published} in {source or 'the table'}", columns, result.matches, notes
+    )
+
+
+def _left_out(result: SearchResult, in_first: Mapping[str, int]) -> list[str]:
+    """Say which rows the search could not use, and what the best subset is with them."""
+    left_out = {tool: n for tool, n in result.searched["left_out"].items() if n}
+    if not left_out:
+        return []
+    rows = ", ".join(f"{n} of {tool}" for tool, n in left_out.items())
+    notes = [
+        f"Only the {result.searched['configurations']} configurations that all of them have were "
+        f"searched; left out: {rows}."
+    ]
+    for tool, n in in_first.items():
+        shared = result.matches[0].n
+        if n > shared:
+            notes.append(
+                f"In the first subset {tool} has {n} in all, of which {shared} are shared."
+            )
+    return notes
+
+
+def _figure_column(tool: str) -> Column:
+    return Column(tool or "Figure", lambda r: r.values[tool], forms.percent)
+
+
+def format_chance(expected: float) -> str:
+    """Write an expected count: small ones as a bound a reader can hold on to.
+
+    Examples
+    --------
+    >>> format_chance(0.00004), format_chance(0.25), format_chance(1234.5)
+    ('< 0.001', '0.25', '1234')
+    """
+    if expected < 0.001:
+        return "< 0.001"
+    return f"{expected:.2g}" if expected < 100 else f"{expected:.0f}"
+
+
+def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
+    """Draw how many matches as simple as each an unrelated figure would have by chance.
+
+    Parameters
+    ----------
+    found : SearchResult
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        Nothing reproduces the figure.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    if not found.matches:
+        raise InputError(f"nothing to draw: {found.conclusion}")
+    from errcomp.report.drawing.forest import Row, forest
+
+    rows = [
+        Row(
+            f"{rank}",
+            one.expected_by_chance,
+            None,
+            None,
+            shorten(one.description, _DESCRIBED),
+            strong=one.expected_by_chance < _RARE,
+        )
+        for rank, one in enumerate(found.matches, 1)
+    ]
+    published = ", ".join(f"{t} {f.text}".strip() for t, f in found.figures.items())
+    return forest(
+        ax,
+        rows,
+        title=f"What reproduces {published}",
+        notes=["filled: chance does not explain it"],
+        x="matches expected by chance",
+        beside="subset and rule",
+        reference=(_RARE, "below: more than a coincidence"),
+        log=True,
+    )

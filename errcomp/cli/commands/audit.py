@@ -1,0 +1,138 @@
+"""Claimed against recomputed accuracy, with intervals, verdicts and caveats."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import (
+    add_interval_arguments,
+    add_table_arguments,
+    load_pairs,
+    pairs_at_hand,
+    parse_keys,
+)
+from errcomp.cli.output import (
+    add_check_arguments,
+    add_output_arguments,
+    check_targets,
+    emit,
+    finish,
+    is_check,
+)
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.claims.registry import Claim
+    from errcomp.cli.parser import Parser
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "audit": (
+        "errcomp audit neusight --where device=H100",
+        "errcomp audit pairs.csv --predicted estimate --measured latency --claim 5% "
+        "--aggregation mean",
+    )
+}
+
+_VERDICTS = ("overstated", "understated", "not verifiable")
+_FAIL_ON = (
+    "exit with 1 when a verdict is this: overstated, understated or not verifiable; may be "
+    "repeated. Claims about several groups are judged at the level that holds for all of them "
+    "together, so that many true claims do not fail because they are many. Without it the exit "
+    "code is 0, and the files below fail on overstated"
+)
+
+
+def build(parser: Parser) -> None:
+    """Add ``audit``."""
+    parser.description = (
+        "Compare what a tool claims of itself with what its pairs of prediction and "
+        "measurement say."
+    )
+    add_table_arguments(parser, at_scale=True)
+    parser.add_argument(
+        "--by",
+        metavar="KEYS",
+        help="keys to group by (default: device,mode as far as the table has them)",
+    )
+    parser.add_argument(
+        "--tool", metavar="NAME", help="only this tool; `all` for every tool in the table"
+    )
+    parser.add_argument(
+        "--keys",
+        metavar="KEYS",
+        help="columns that together name a configuration, by which the rows of several tools are "
+        "matched, e.g. model,batch (default: those that tell rows apart, without columns of which "
+        "each tool has one value of its own)",
+    )
+    parser.add_argument(
+        "--claim",
+        metavar="FIGURE",
+        help='a figure to judge instead of the known ones, e.g. "2.3%%"',
+    )
+    parser.add_argument(
+        "--aggregation",
+        choices=("mean", "median", "geometric mean", "weighted", "total"),
+        help="how --claim was averaged: mean for a MAPE (total: the error of a sum, or of a "
+        "difference of means). Leave it out where a source does not say: the claim then counts as "
+        "wrong only where it would as any average",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=("error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"),
+        help="what sort of figure --claim is (default: error). A correlation is Pearson's; an MAE "
+        "is in the unit of the table",
+    )
+    add_interval_arguments(parser)
+    add_check_arguments(parser, fail_on=_VERDICTS, meaning=_FAIL_ON)
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Audit, print, and fail if a verdict asked for was found."""
+    from errcomp.claims.auditing import audit
+    from errcomp.claims.registry import user_claim
+
+    if args.aggregation is not None and args.claim is None:
+        raise InputError("--aggregation says how --claim was averaged: give the claim as well")
+    if args.metric is not None and args.claim is None:
+        raise InputError("--metric says what sort of figure --claim is: give the claim as well")
+    check_targets(args, [args.table])
+    pairs = load_pairs(args)
+    claims: list[Claim] | None = None
+    if args.claim is not None:
+        claims = [
+            user_claim(args.claim, aggregation=args.aggregation, metric=args.metric or "error")
+        ]
+    with progress("auditing", quiet=args.json):
+        result = audit(
+            pairs,
+            by=None if args.by is None else parse_keys(args.by),
+            tool=args.tool,
+            claims=claims,
+            level=args.level,
+            method=args.method,
+            cluster=parse_keys(args.cluster) or None,
+            keys=parse_keys(args.keys) or (),
+            seed=args.seed,
+        )
+    if is_check(args):
+        from errcomp.claims.view.audit_check import report_audit
+
+        report = report_audit(result, fail_on=args.fail_on or _VERDICTS[:1])
+        if args.fail_on and not report.cases:
+            raise InputError(
+                f"--fail-on {args.fail_on[0]} has nothing to judge: no claim is known of these "
+                'pairs. Give one, e.g. --claim "5%" --aggregation mean'
+            )
+        finish(args, report)
+    emit(
+        args,
+        {"schema": "errcomp.audit/1", **result.to_dict()},
+        result.view(*pairs_at_hand(pairs)),
+        inputs=[args.table],
+        flat=[row.to_dict() for row in (*(result.rows if result.by else ()), *result.overall)],
+    )

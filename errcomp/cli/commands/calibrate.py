@@ -1,0 +1,358 @@
+"""Correct the sum of kernels to what runs take: fit, evaluate, show."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli.input import (
+    add_jobs_argument,
+    add_kernel_arguments,
+    load_kernels,
+    parse_keys,
+    seed,
+    select,
+)
+from errcomp.cli.output import (
+    add_check_arguments,
+    add_figure_argument,
+    add_figures,
+    add_output_arguments,
+    beside,
+    check_targets,
+    emit,
+    finish,
+    parse_figures,
+)
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError, MissingExtraError
+from errcomp.report.model import report_of
+
+if TYPE_CHECKING:
+    from errcomp.calibration.composition import Composition
+    from errcomp.cli.parser import Parser
+    from errcomp.tables import Kernels
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "calibrate": (
+        "errcomp calibrate fit ort-cpu --estimator device -o ort.errcomp",
+        "errcomp predict ort-cpu --model ort.errcomp",
+    ),
+    "calibrate fit": (
+        "errcomp calibrate fit ort-cpu --estimator device -o ort.errcomp",
+        "errcomp calibrate fit torch-cpu --estimator linear -o torch.errcomp",
+    ),
+    "calibrate evaluate": (
+        "errcomp calibrate evaluate neusight-kernels --estimator linear --split leave-device-out",
+    ),
+    "calibrate show": ("errcomp calibrate show ort.errcomp",),
+}
+
+_EMBEDDED = "neusight-kernels"
+_TASKS = ("composition", "prediction")
+_SPLITS = ("leave-model-out", "leave-device-out")
+_FIGURES = {
+    "fit": ("overhead", "posterior"),
+    "evaluate": ("predicted", "residuals", "coverage", "abstention"),
+}
+_CONDITIONS = ("worse", "narrow")
+_FAIL_ON = (
+    "exit with 1 when an estimator asked for is worse than the plain sum of kernels (the interval "
+    "of the difference lies above 0), or when its 90 %% band is too narrow (the interval of the "
+    "coverage lies below 90 %%); may be repeated. All tests together raise a false alarm in at "
+    "most 5 %% of cases. Without it the exit code is 0, and the files below fail on both"
+)
+#: Tables drawn from the posterior predictive distribution.
+_TABLES = 500
+_PACKAGES = {"sklearn": "scikit-learn"}
+
+
+def build(parser: Parser) -> None:
+    """Add ``calibrate fit|evaluate|show``."""
+    parser.description = (
+        "A run does not take as long as its kernels together. Fit a model of the "
+        "difference to measured runs, judge it on models and devices that it has not seen, and "
+        "predict with `errcomp predict`."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    fit = actions.add_parser(
+        "fit",
+        help="fit to measured runs and write a model file",
+        description="Fit estimators to the runs that were measured end to end, calibrate their "
+        "bands on models and devices left out, and write one model file.",
+    )
+    _add_table(fit)
+    fit.add_argument(
+        "-o", dest="target", type=Path, required=True, metavar="MODEL",
+        help="the model file to write, by convention *.errcomp; an older model is replaced",
+    )  # fmt: skip
+    fit.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    add_figure_argument(
+        fit,
+        "draw overhead (posterior, per device) or posterior (predictive) to a png, svg or pdf; "
+        "may be repeated",
+    )
+    fit.set_defaults(run=_fit, output=None)
+
+    judge = actions.add_parser(
+        "evaluate",
+        help="errors and bands on models, devices and vendors left out",
+        description="Fit anew without each held-out group and judge what is predicted for it: "
+        "errors with intervals, bands, and the error of the runs that it is surest of. All that a "
+        "fit tunes is tuned inside it.",
+    )
+    _add_table(judge)
+    judge.add_argument(
+        "--split",
+        metavar="NAMES",
+        default=",".join(_SPLITS),
+        help="leave-model-out, leave-device-out, leave-model-and-device-out, leave-vendor-out, "
+        "or random (10 folds; flatters); default: leave-model-out,leave-device-out",
+    )
+    add_jobs_argument(judge, "fit")
+    add_check_arguments(judge, fail_on=_CONDITIONS, meaning=_FAIL_ON)
+    add_output_arguments(judge)
+    add_figure_argument(
+        judge,
+        "draw predicted, residuals, coverage or abstention (of the first split done) to a png, "
+        "svg or pdf; may be repeated",
+    )
+    judge.set_defaults(run=_evaluate)
+
+    show = actions.add_parser(
+        "show",
+        help="what a model file was fitted to, when, and what its bands rest on",
+        description="What a model file was fitted to, when and with which versions, the ranges of "
+        "its features, what its bands rest on, and the overhead per launch.",
+    )
+    show.add_argument("model", type=Path, metavar="MODEL", help="the model file")
+    add_output_arguments(show)
+    show.set_defaults(run=_show)
+
+
+def _estimators_help() -> str:
+    """Name the estimators that there are, and what they need."""
+    from errcomp.calibration.estimators import BASELINES, default_estimators, estimators, stacked
+
+    extras: dict[str, list[str]] = {}
+    for name, one in estimators().items():
+        if one.role != "baseline":
+            weighed = f" ({' and '.join(stacked())}, weighted)" if one.role == "combination" else ""
+            extras.setdefault(one.extra, []).append(name + weighed)
+    needs = [
+        f"{', '.join(names)}, which need {f'errcomp[{extra}]' if extra else 'nothing'}"
+        for extra, names in extras.items()
+    ]
+    return (
+        f"{'; '.join(needs)}; {', '.join(BASELINES)} need nothing and are always there; default: "
+        f"{','.join(default_estimators())}"
+    )
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    from errcomp.calibration.estimators import default_estimators
+
+    parser.add_argument(
+        "table",
+        nargs="?",
+        default=_EMBEDDED,
+        metavar="PATH",
+        help="table of kernels with run_measured (CSV, Parquet, JSON, JSON lines), folder of an "
+        f"artifact, or name of an embedded table (default: {_EMBEDDED})",
+    )
+    parser.add_argument(
+        "--task",
+        choices=_TASKS,
+        default=_TASKS[0],
+        help="composition: from measured kernels to the run (default); prediction: from predicted "
+        "kernels to the run",
+    )
+    parser.add_argument(
+        "--estimator",
+        metavar="NAMES",
+        default=",".join(default_estimators()),
+        help=_estimators_help(),
+    )
+    parser.add_argument("--runs", metavar="FILE", help="measured times of the runs, a table apart")
+    parser.add_argument("--seed", type=seed, default=0, help="default: 0")
+    add_kernel_arguments(parser)
+
+
+def _fit(args: argparse.Namespace) -> None:
+    from errcomp.calibration.composition import Composition
+    from errcomp.calibration.estimators import estimators as known
+    from errcomp.calibration.estimators import fitted_for
+    from errcomp.calibration.estimators.bayesian.diagnostics import SamplingError
+    from errcomp.calibration.modelfile import check_target
+    from errcomp.calibration.storing import library_versions, save_model
+    from errcomp.calibration.view.model import fit_tables, model_document
+
+    estimators = _estimators(args)
+    named = [item.partition("=")[0] in _FIGURES["fit"] for item in args.figure]
+    if any(named) and not any(known()[name].explains for name in fitted_for(estimators)):
+        raise InputError("--figure draws the Bayesian fit: add bayesian to --estimator")
+    figures = parse_figures(args.figure, _FIGURES["fit"])
+    check_targets(args, [args.table, args.runs], figures)
+    check_target(args.target)
+    kernels = _load(args)
+    with _warnings_told(), progress("fitting", quiet=args.json) as report:
+        fitted = Composition(task=args.task, estimators=estimators, seed=args.seed)
+        try:
+            fitted.fit(kernels, progress=report)
+        except SamplingError as error:
+            raise InputError(f"{error} Here: choose --estimator boosted, or linear.") from error
+    today = datetime.date.today().isoformat()
+    stored = replace(fitted.model_, created=today, versions=library_versions())
+    document = {
+        "schema": "errcomp.calibrate-fit/1",
+        "source": kernels.source,
+        "model": str(args.target),
+        "seed": args.seed,
+        **model_document(stored),
+        "unused": fitted.unused_,
+        "diagnostics": _diagnostics(fitted),
+    }
+    drawn = [_drawn_fit(name, fitted, kernels, args.seed) for name, _ in figures]
+    beside(args, args.target, lambda path: save_model(stored, path, created=stored.created))
+    add_figures(args, drawn, figures)
+    emit(args, document, report_of(*fit_tables(document)))
+
+
+def _evaluate(args: argparse.Namespace) -> None:
+    from errcomp.calibration.composition import evaluate_composition
+    from errcomp.calibration.evaluation.splits import check_split
+    from errcomp.calibration.view.check import report_evaluation
+    from errcomp.calibration.view.evaluation import draw, known_of
+
+    estimators = _estimators(args)
+    splits = parse_keys(args.split)
+    if not splits:
+        raise InputError(f"--split takes names separated by commas, got {args.split!r}")
+    for name in splits:
+        check_split(name)
+    figures = parse_figures(args.figure, _FIGURES["evaluate"])
+    check_targets(args, [args.table, args.runs], figures)
+    kernels = _load(args)
+    with _warnings_told(), progress("evaluating", quiet=args.json) as report:
+        evaluation = evaluate_composition(
+            kernels,
+            task=args.task,
+            estimators=estimators,
+            splits=splits,
+            seed=args.seed,
+            n_jobs=args.jobs,
+            progress=report,
+        )
+    known = known_of(kernels, args.task)
+    document = {
+        "schema": "errcomp.calibration/1",
+        "source": kernels.source,
+        "known": known,
+        **evaluation.to_dict(),
+    }
+    drawn = [draw(name, evaluation, evaluation.rows[0].split) for name, _ in figures]
+    add_figures(args, drawn, figures)
+    fail_on = args.fail_on or _CONDITIONS
+    finish(args, report_evaluation(evaluation, estimators=estimators, fail_on=fail_on))
+    emit(args, document, evaluation.view(kernels.source, known), inputs=[args.table, args.runs])
+
+
+def _show(args: argparse.Namespace) -> None:
+    from errcomp.calibration.storing import load_model
+    from errcomp.calibration.view.model import model_document, model_tables
+
+    check_targets(args, [args.model])
+    known = model_document(load_model(args.model))
+    document = {"schema": "errcomp.model/1", "model": str(args.model), **known}
+    emit(args, document, report_of(*model_tables(document)))
+
+
+def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the estimators asked for; refuse those that cannot be fitted here."""
+    from errcomp.calibration.estimators import check_estimators, needs_of
+
+    names = parse_keys(args.estimator)
+    if not names:
+        raise InputError(f"--estimator takes names separated by commas, got {args.estimator!r}")
+    chosen = check_estimators(names)
+    for name, package, extra in needs_of(chosen):
+        if find_spec(package) is None:
+            lacking = MissingExtraError(
+                _PACKAGES.get(package, package), extra, f"fitting the estimator {name}"
+            )
+            raise InputError(f"{lacking}; or choose --estimator device, which needs no extra")
+    return chosen
+
+
+def _load(args: argparse.Namespace) -> Kernels:
+    """Read the kernels, and the runs where they are in a table of their own."""
+    if args.runs is None:
+        return load_kernels(args, args.table)
+    from errcomp.readers.plain import NAMES, read_frame
+    from errcomp.tables import Runs, with_runs
+
+    # All runs of both tables meet before some are chosen.
+    kernels = load_kernels(argparse.Namespace(**{**vars(args), "where": []}), args.table)
+    frame, line_offset = read_frame(Path(args.runs), {}, NAMES | {"run"}, ("predicted", "measured"))
+    runs = Runs(frame, unit=args.unit, source=args.runs, line_offset=line_offset)
+    joined = with_runs(kernels, runs)
+    return select(joined, args.where)
+
+
+@contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Say each warning of a fit once, in one line on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"errcomp: warning: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _diagnostics(fitted: Composition) -> dict[str, Any] | None:
+    """Return how sampling went, where there was any; without the time it took, which varies."""
+    sampled = next((one for one in fitted.members_.values() if hasattr(one, "diagnostics_")), None)
+    if sampled is None:
+        return None
+    diagnostics = asdict(sampled.diagnostics_)
+    del diagnostics["seconds"]
+    return {**diagnostics, "caveats": list(sampled.caveats_)}
+
+
+def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> Any:
+    """Draw the Bayesian fit."""
+    import numpy as np
+
+    from errcomp.calibration.estimators import columns_of
+    from errcomp.calibration.estimators.bayesian.hierarchical import HierarchicalModel
+    from errcomp.calibration.view import figures as draw
+    from errcomp.calibration.view.model import LAUNCH_WORDS, overheads
+
+    model = fitted.model_
+    note = f"{fitted.task} of {kernels.source or 'the table'}, {len(model.training)} runs"
+    if name == "overhead":
+        draws: dict[str, dict[str, Any]] = {}
+        for kind, one in overheads(model):
+            costs = draws.setdefault(one.device or "(a new device)", {})
+            costs[LAUNCH_WORDS.get(kind, kind)] = one.draws
+        return draw.overhead(draws, note=note)
+    assert model.explaining is not None  # it was asked for
+    physical = model.members[model.explaining]
+    assert isinstance(physical, HierarchicalModel)
+    design = fitted.design_
+    made = physical.sample(
+        design.x[:, columns_of(model.explaining, fitted.task)],
+        np.random.default_rng(seed),
+        device=design.device,
+        model=design.model,
+    )
+    return draw.posterior(design.log_ratio, made[:: max(1, len(made) // _TABLES)], note=note)

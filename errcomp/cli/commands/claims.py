@@ -1,0 +1,180 @@
+"""Published accuracy claims: list, show, and find what reproduces one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli.input import SEED_HELP, add_table_arguments, count, load_table, parse_keys, seed
+from errcomp.cli.output import add_output_arguments, check_targets, emit
+from errcomp.report import forms
+from errcomp.report.model import Column, Table, report_of
+
+if TYPE_CHECKING:
+    from errcomp.claims.registry import Claim
+    from errcomp.cli.parser import Parser
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "claims": ("errcomp claims show NeuSight",),
+    "claims list": ("errcomp claims list --level kernel",),
+    "claims show": ("errcomp claims show NeuSight",),
+    "claims search": (
+        "errcomp claims search neusight --figure neusight=8.9% --where vendor=NVIDIA",
+        "errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4%",
+    ),
+}
+
+
+def build(parser: Parser) -> None:
+    """Add ``claims list|show|search``."""
+    parser.description = (
+        "What tools say of their own accuracy, each figure with its metric, "
+        "aggregation, level, reference, subset and source; and which subset of a table reproduces "
+        "a figure."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    listing = actions.add_parser(
+        "list",
+        help="every claim known, a line each",
+        description="Every published claim that is known, with what it is about and whether it "
+        "can be checked.",
+    )
+    listing.add_argument("--level", metavar="NAME", help="only claims of this level, e.g. kernel")
+    add_output_arguments(listing)
+    listing.set_defaults(run=_list)
+
+    show = actions.add_parser(
+        "show",
+        help="all that is known of the claims of one tool",
+        description="All claims of one tool: what exactly is claimed, where, by whom, whether it "
+        "can be checked, and what a survey found.",
+    )
+    show.add_argument("tool", metavar="TOOL", help="name of the tool (see: errcomp claims list)")
+    add_output_arguments(show)
+    show.set_defaults(run=_show)
+
+    search = actions.add_parser(
+        "search",
+        help="find the subset and aggregation that reproduce a published figure",
+        description="Find which subset of the pairs, under which aggregation, reproduces one or "
+        "several published figures at once. Several figures must come from the same subset: then "
+        "chance matches vanish.",
+    )
+    add_table_arguments(search)
+    search.add_argument(
+        "--figure",
+        action="append",
+        required=True,
+        metavar="TOOL=FIGURE",
+        help='a published figure as printed, e.g. "neusight=2.3%%"; may be repeated',
+    )
+    search.add_argument(
+        "--keys",
+        metavar="KEYS",
+        help="only subsets over these keys, e.g. device,model (default: all keys)",
+    )
+    search.add_argument(
+        "--top", type=count, default=10, metavar="N", help="matches shown (default: 10)"
+    )
+    search.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
+    add_output_arguments(search)
+    search.set_defaults(run=_search)
+
+
+def _list(args: argparse.Namespace) -> None:
+    from errcomp.claims.registry import claims
+
+    known = [c for c in claims() if args.level is None or args.level in c.level]
+    if not known:
+        from errcomp.errors import InputError, offer
+
+        levels = sorted({c.level for c in claims()})
+        raise InputError(
+            f"no claim of level {args.level!r}. {offer('Levels', levels, wanted=args.level)}"
+        )
+    columns = [
+        Column("Tool", lambda c: c.tool),
+        Column("Figure", _figure, forms.printed),
+        Column("Metric", lambda c: c.metric),
+        Column("Aggregation", lambda c: c.aggregation),
+        Column("Level", lambda c: c.level),
+        Column("Against", lambda c: c.reference),
+        Column("Subset", lambda c: ", ".join(c.subset.values())),
+        Column("Can be checked", lambda c: c.verifiable),
+    ]
+    note = "Figures of different levels or references answer different questions: never rank them."
+    table = Table("Published accuracy claims", columns, known, [note])
+    rows = [c.to_dict() for c in known]
+    emit(args, {"schema": "errcomp.claims/1", "rows": rows}, report_of(table))
+
+
+def _figure(claim: Claim) -> tuple[str, float | None]:
+    """Return the figure as printed (of an accuracy not the error that it leaves)."""
+    from errcomp.claims.printed import parse_printed
+
+    return (claim.printed, parse_printed(claim.printed).number) if claim.printed else ("—", None)
+
+
+def _show(args: argparse.Namespace) -> None:
+    from errcomp.claims.registry import find
+
+    rows = [c.to_dict() for c in find(args.tool)]
+    tables = [_claim_table(row) for row in rows]
+    emit(args, {"schema": "errcomp.claims/1", "rows": rows}, report_of(*tables))
+
+
+def _claim_table(row: Mapping[str, Any]) -> Table:
+    shown = {
+        "metric": row["metric"],
+        "aggregation": row["aggregation"],
+        "level": row["level"],
+        "against": row["reference"],
+        "quantity": row["quantity"],
+        "workloads": row["workloads"],
+        "subset": ", ".join(f"{k} {v}" for k, v in row["subset"].items()),
+        "source": row["source"],
+        "said by": row["claimed_by"],
+        "can be checked": f"{row['verifiable']}. {row['reason']}",
+        "survey's verdict": row["survey_verdict"],
+        "note": row["note"],
+    }
+    rows = [{"name": k, "value": v} for k, v in shown.items() if v]
+    columns = [Column("", lambda r: r["name"]), Column("", lambda r: r["value"])]
+    return Table(f"{row['tool']}: {row['printed'] or 'no figure'}", columns, rows)
+
+
+def _search(args: argparse.Namespace) -> None:
+    from errcomp.claims.search import search_claim
+    from errcomp.cli.streams import progress
+    from errcomp.errors import InputError
+
+    check_targets(args, [args.table])
+    pairs = load_table(args)
+    figures: dict[str, str] = {}
+    for item in args.figure:
+        tool, sign, printed = item.partition("=")
+        if not sign:
+            tool, printed = pairs.subject or "", item
+        if tool in figures:
+            raise InputError(f"two figures for {tool or 'the table'}: {figures[tool]}, {printed}")
+        figures[tool] = printed
+    with progress("searching subsets", quiet=args.json) as report:
+        result = search_claim(
+            pairs,
+            figures,
+            keys=parse_keys(args.keys) or None,
+            top=args.top,
+            seed=args.seed,
+            progress=report,
+        )
+    document = {"schema": "errcomp.search/1", "source": pairs.source, **result.to_dict()}
+    in_first = {
+        tool: pairs.of_tool(tool).where(result.matches[0].where).n
+        for tool, n in result.searched["left_out"].items()
+        if n and result.matches
+    }
+    document["in_first_subset"] = in_first
+    emit(args, document, result.view(pairs.source, in_first), inputs=[args.table])

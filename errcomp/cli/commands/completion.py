@@ -1,0 +1,137 @@
+"""A script that lets bash or zsh complete commands, options and names."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli.parser import leaves
+from errcomp.cli.streams import say
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {"completion": ("errcomp completion bash", "errcomp completion zsh")}
+
+#: Arguments that name a file, by what the help calls them.
+_FILES = (
+    "FILE",
+    "FILE|FOLDER",
+    "PATH",
+    "[FORMAT] PATH",
+    "TABLE",
+    "RESULT",
+    "HISTORY",
+    "STORE",
+    "MODEL",
+    "NEW",
+)
+_FOLDERS = ("FOLDER",)
+#: Commands to the argument that also takes the name of an embedded table, and of which kind.
+_EMBEDDED = {
+    "audit": ("table", "pairs"),
+    "report": ("results", "pairs"),
+    "metrics": ("table", "pairs"),
+    "claims search": ("table", "pairs"),
+    "propagate": ("table", "kernels"),
+    "calibrate fit": ("table", "kernels"),
+    "calibrate evaluate": ("table", "kernels"),
+    "predict": ("table", "kernels"),
+    "halflife fit": ("history", "history"),
+    "halflife forecast": ("history", "history"),
+    "halflife check": ("history", "history"),
+    "datasets show": ("name", ""),
+    "datasets build": ("name", ""),
+    "datasets export": ("name", ""),
+}
+#: What else may stand where a table stands.
+_WORDS = {"metrics": ("drivers", "list"), "propagate": ("validate",)}
+
+
+def build(parser: Parser) -> None:
+    """Add ``completion bash|zsh``."""
+    parser.description = (
+        "Print a script that completes commands, options, their choices, files and "
+        "embedded tables. For bash write it to "
+        "~/.local/share/bash-completion/completions/errcomp, or put the line "
+        "`source <(errcomp completion bash)` into ~/.bashrc. For zsh write it to a file _errcomp "
+        "in a folder of $fpath."
+    )
+    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that is to complete")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    say(script(args.shell))
+
+
+def script(shell: str) -> str:
+    """Return the script for a shell."""
+    import shtab
+
+    from errcomp.cli import build_parser
+
+    parser = build_parser()
+    for one in leaves(parser):
+        command = one.prog.removeprefix(f"{parser.prog} ")
+        for action in one._actions:
+            completer = _completer(command, action)
+            if completer is not None:
+                action.complete = completer  # type: ignore[attr-defined]  # where shtab looks for it
+    return shtab.complete(parser, shell)
+
+
+def _completer(command: str, action: argparse.Action) -> Any:
+    """Return what completes an argument, where its choices do not."""
+    import shtab
+
+    name = f"_errcomp_{re.sub(r'[^a-z]+', '_', f'{command}_{action.dest}')}"
+    argument, kind = _EMBEDDED.get(command, ("", ""))
+    if action.dest == argument:
+        words = [*_WORDS.get(command, ()), *_tables(kind)]
+        return _words_or_files(name, words) if kind else _words(name, words)
+    if action.choices:
+        choices = [str(one) for one in action.choices]
+        # Of a choice of several words a shell would make several choices.
+        return _words(name, choices) if any(" " in one for one in choices) else None
+    if action.metavar in _FOLDERS:
+        return shtab.DIRECTORY
+    return shtab.FILE if action.type is Path or action.metavar in _FILES else None
+
+
+def _tables(kind: str) -> Sequence[str]:
+    """Return the names of the embedded tables of a kind; all without one."""
+    from errcomp import datasets
+
+    return [one.name for one in datasets.list() if kind in ("", one.holds)]
+
+
+def _words(name: str, words: Sequence[str]) -> dict[str, Any]:
+    """Complete one of some words, which may contain spaces."""
+    typed = " ".join(shlex.quote(word.replace(" ", r"\ ")) for word in words)
+    bash = f"""\
+{name}() {{
+  local one
+  for one in {typed}; do
+    [[ "$one" == "$1"* ]] && printf '%s\\n' "$one"
+  done
+}}"""
+    zsh = f"{name}() {{ compadd -- {shlex.join(words)} }}"
+    return {"bash": name, "zsh": name, "preamble": {"bash": bash, "zsh": zsh}}
+
+
+def _words_or_files(name: str, words: Sequence[str]) -> dict[str, Any]:
+    """Complete one of some words or a file; its name makes bash treat matches as files."""
+    name = f"{name}_or_file"
+    bash = f"""\
+{name}() {{
+  compgen -W {shlex.quote(shlex.join(words))} -- "$1"
+  compgen -f -- "$1"
+}}"""
+    zsh = f"{name}() {{ compadd -- {shlex.join(words)}; _files }}"
+    return {"bash": name, "zsh": name, "preamble": {"bash": bash, "zsh": zsh}}

@@ -1,0 +1,332 @@
+"""Is everything installed that is needed, and does it work?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from errcomp.cli.output import add_output_arguments, emit
+from errcomp.cli.streams import progress, say
+from errcomp.report.model import Column, Table, report_of
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {"doctor": ("errcomp doctor", "errcomp doctor --json")}
+
+State = Literal["ok", "broken", "not installed", ""]
+BROKEN: State = "broken"
+#: Packages that are imported by another name than they are installed by.
+_MODULES = {
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+    "xgboost-cpu": "xgboost",
+    "latex2mathml": "latex2mathml.converter",
+}
+#: Other names under which the same package is installed.
+_ALSO = {"xgboost-cpu": "xgboost"}
+#: Tools for work on errcomp itself: run, not imported.
+_TOOLS = ("dev", "docs")
+#: MAPE of NeuSight over its 146 configurations in the embedded table (9.99 %).
+_KNOWN_MAPE = 0.09988448303761839
+_TITLES = {
+    "environment": "Environment",
+    "package": "Packages that are needed",
+    "extra": "Extras",
+    "dataset": "Embedded tables",
+    "check": "A known figure, computed again",
+}
+
+
+def build(parser: Parser) -> None:
+    """Add ``doctor``."""
+    parser.description = (
+        "Look at Python, the packages, the extras and the embedded tables, and compute "
+        "a known figure. Exits with 1 if something is broken; an extra that is not installed is "
+        "not."
+    )
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look, and print what was found even where the tables cannot be drawn."""
+    from errcomp import __version__
+
+    with progress("looking", quiet=args.json or not _can_draw()):
+        findings = checkup()
+    broken = [one.name for one in findings if one.state == BROKEN]
+    args.exit_code = 1 if broken else 0
+    document = {
+        "schema": "errcomp.doctor/1",
+        "version": __version__,
+        "ok": not broken,
+        "rows": [one.to_dict() for one in findings],
+    }
+    last = f"Broken: {', '.join(broken)}." if broken else "Everything that is needed works."
+    if args.json or _can_draw():
+        emit(args, document, report_of(*_tables(findings, last)))
+        return
+    for one in findings:
+        say(" ".join(filter(None, (f"{one.name}:", one.found, one.state, one.note))))
+    say(last)
+
+
+def _can_draw() -> bool:
+    """Say whether the package that draws tables can be imported."""
+    try:
+        import rich.console
+        import rich.table  # noqa: F401
+    except Exception:
+        return False
+    return True
+
+
+def _tables(findings: Sequence[Finding], last: str) -> list[Table]:
+    tables = []
+    for group, title in _TITLES.items():
+        rows = [one.to_dict() for one in findings if one.group == group]
+        if not rows:
+            continue
+        columns = [Column("Name", lambda row: row["name"], key=True)]
+        for header in ("Found", "Needed", "State", "Note"):
+            key = header.lower()
+            if any(row[key] for row in rows):
+                columns.append(Column(header, lambda row, key=key: row[key]))  # type: ignore[misc]
+        tables.append(Table(title, columns, rows))
+    return [*tables, Table(last, (), ())]
+
+
+# What is looked at. Every look is on its own: what raises is a finding, no crash.
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: ``state`` is ok, broken, not installed (of an extra) or empty (a plain fact)."""
+
+    group: str
+    name: str
+    found: str
+    needed: str = ""
+    state: State = ""
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as a row."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A package that errcomp needs, with the versions that will do, and for which extra."""
+
+    package: str
+    versions: str
+    extra: str
+
+
+def checkup() -> list[Finding]:
+    """Return all findings, whatever state the environment is in."""
+    groups: Sequence[tuple[str, Callable[[], Iterator[Finding]]]] = (
+        ("environment", _environment),
+        ("package", _packages),
+        ("extra", _extras),
+        ("dataset", _datasets),
+        ("check", _numerics),
+    )
+    findings: list[Finding] = []
+    for group, look in groups:
+        try:
+            findings += look()
+        except (Exception, SystemExit) as error:
+            findings.append(Finding(group, group, "", "", BROKEN, _told(error)))
+    return findings
+
+
+def _environment() -> Iterator[Finding]:
+    from errcomp import __version__
+
+    yield Finding("environment", "errcomp", __version__, note=str(Path(__file__).parents[2]))
+    version = platform.python_version()
+    enough = sys.version_info >= (3, 11)
+    yield Finding(
+        "environment", "Python", version, ">=3.11", "ok" if enough else BROKEN, sys.executable
+    )
+    yield Finding("environment", "platform", platform.platform())
+    yield Finding("environment", "CPUs", _cpus())
+    encoding = getattr(sys.stdout, "encoding", None) or "unknown"
+    unicode = encoding.lower().replace("-", "").startswith("utf")
+    note = "" if unicode else "signs it lacks are printed as escapes; PYTHONIOENCODING=utf-8 helps"
+    yield Finding("environment", "output encoding", encoding, note=note)
+    if sys.stdout is not None and sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        note = "" if width >= 100 else "tables are up to 100 columns wide"
+        yield Finding("environment", "terminal width", str(width), note=note)
+    else:
+        yield Finding("environment", "terminal width", "no terminal")
+    writable = os.access(".", os.W_OK)
+    note = "" if writable else "name files elsewhere with -o"
+    found = "writable" if writable else "not writable"
+    yield Finding("environment", "this folder", found, note=note)
+
+
+def _cpus() -> str:
+    """Say how many CPUs this process may use, and of how many."""
+    there = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    return str(there) if usable == there else f"{usable} of {there}"
+
+
+def requirements() -> list[Requirement]:
+    """Return what the installed package says it needs.
+
+    Raises
+    ------
+    PackageNotFoundError
+        errcomp runs from its source without being installed.
+    """
+    needed = []
+    for text in metadata.requires("errcomp") or ():
+        parts = re.match(r"\s*([\w.-]+)\s*(?:\[[^]]*\])?\s*\(?([^;)]*)\)?\s*(?:;(.*))?$", text)
+        if parts is None or parts[1].lower() == "errcomp":
+            continue
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", parts[3] or "")
+        versions = parts[2].replace(" ", "")
+        needed.append(Requirement(parts[1].lower(), versions, extra[1] if extra else ""))
+    return needed
+
+
+def _packages() -> Iterator[Finding]:
+    try:
+        needed = requirements()
+    except metadata.PackageNotFoundError:
+        note = "runs from its source: install it with: pip install -e ."
+        yield Finding("package", "errcomp", "not installed", "", BROKEN, note)
+        return
+    for one in needed:
+        if not one.extra:
+            version, problem = _look_at(one, imported=True)
+            state: State = BROKEN if problem else "ok"
+            note = problem and f"{problem}; pip install '{one.package}{one.versions}'"
+            yield Finding("package", one.package, version, one.versions, state, note)
+
+
+def _extras() -> Iterator[Finding]:
+    try:
+        needed = [one for one in requirements() if one.extra]
+    except metadata.PackageNotFoundError:
+        return
+    for extra in sorted({one.extra for one in needed}):
+        lacking, broken, there = [], [], []
+        for one in (one for one in needed if one.extra == extra):
+            version, problem = _look_at(one, imported=extra not in _TOOLS)
+            if not problem:
+                there.append(f"{one.package} {version}")
+            elif version:
+                broken.append(f"{one.package} {version} {problem}")
+            else:
+                lacking.append(one.package)
+        command = f"pip install 'errcomp[{extra}]'"
+        notes = [f"lacks {', '.join(lacking)}"] if lacking else []
+        notes += [*broken, command] if lacking or broken else []
+        state: State = BROKEN if broken else "not installed" if lacking else "ok"
+        yield Finding("extra", extra, ", ".join(there), "", state, "; ".join(notes))
+
+
+def _look_at(one: Requirement, *, imported: bool) -> tuple[str, str]:
+    """Return the version of a package (empty: not there), and what is wrong with it."""
+    version = next(
+        (v for name in (one.package, _ALSO.get(one.package)) if name and (v := _version(name))), ""
+    )
+    if not version:
+        return "", "not installed"
+    if not satisfies(version, one.versions):
+        return version, f"is not {one.versions}"
+    if imported:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import_module(_MODULES.get(one.package, one.package.replace("-", "_")))
+        except (Exception, SystemExit) as error:
+            return version, f"cannot be imported ({_told(error)})"
+    return version, ""
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def satisfies(version: str, versions: str) -> bool:
+    """Say whether a version will do; what stands behind its numbers (rc1, +cpu) does not count.
+
+    Examples
+    --------
+    >>> satisfies("1.26.4", ">=1.26"), satisfies("6.0", ">=5.28,<6"), satisfies("10.1", ">=9")
+    (True, False, True)
+    """
+    have = _numbers(version)
+    for part in filter(None, versions.split(",")):
+        sign, _, wanted = re.match(r"([<>=!~]=?)(=?)(.*)", part).groups()  # type: ignore[union-attr]
+        limit = _numbers(wanted)
+        width = max(len(have), len(limit))
+        a, b = (numbers + (0,) * (width - len(numbers)) for numbers in (have, limit))
+        able = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}
+        if not able.get(sign, a >= b):
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    release = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, release[0].split("."))) if release else ()
+
+
+def _datasets() -> Iterator[Finding]:
+    from errcomp import datasets
+
+    for name in datasets.names():
+        try:
+            one = datasets.info(name)
+        except (Exception, SystemExit) as error:
+            yield Finding("dataset", name, "", "", BROKEN, _told(error))
+        else:
+            found = f"{one.rows:,} rows, checksum holds"
+            yield Finding("dataset", name, found, "", "ok")
+
+
+def _numerics() -> Iterator[Finding]:
+    """Compute a figure that is known."""
+    from errcomp import datasets
+    from errcomp.metrics import mape
+
+    pairs = datasets.load("neusight").of_tool("neusight")
+    value = mape(predicted=pairs.predicted, measured=pairs.measured)
+    holds = abs(value / _KNOWN_MAPE - 1) < 1e-12
+    yield Finding(
+        "check",
+        "MAPE of NeuSight over 146 pairs",
+        f"{value:.2%}".replace("%", " %") if holds else repr(value),
+        f"{_KNOWN_MAPE:.2%}".replace("%", " %") if holds else repr(_KNOWN_MAPE),
+        "ok" if holds else BROKEN,
+        "" if holds else "numbers are computed wrongly here: reinstall NumPy, update the system",
+    )
+
+
+def _told(error: BaseException) -> str:
+    """Return what an error says, in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

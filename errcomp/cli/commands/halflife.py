@@ -1,0 +1,298 @@
+"""Until which release a calibrated model holds: fit, forecast, check, show."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli.input import (
+    add_history_arguments,
+    add_jobs_argument,
+    fraction,
+    no_such_table,
+    parse_keys,
+    read_history,
+    seed,
+    select,
+)
+from errcomp.cli.output import (
+    add_check_arguments,
+    add_checks,
+    add_figure_argument,
+    add_figures,
+    add_output_arguments,
+    check_targets,
+    emit,
+    parse_figures,
+)
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError
+from errcomp.report.model import report_of
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+    from errcomp.tables import History
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "halflife": ("errcomp halflife show ort",),
+    "halflife fit": ("errcomp halflife fit ort-releases --where level=model --cluster model",),
+    "halflife forecast": (
+        "errcomp halflife forecast ort-releases --where level=model --cluster model --error 10%",
+    ),
+    "halflife check": (
+        "errcomp halflife check history.db new.csv --junit check.xml --markdown check.md",
+    ),
+    "halflife show": ("errcomp halflife show ort",),
+}
+
+_HISTORY = (
+    "table of validations (CSV, Parquet, JSON, JSON lines), store of `errcomp history` (file or "
+    "URL), or name of an embedded history"
+)
+#: What `show` knows: a study, its dataset, and how it is grouped.
+STUDIES = {"ort": "ort-releases"}
+_FIGURES = ("errors", "survival", "variogram", "heat")
+
+
+def build(parser: Parser) -> None:
+    """Add ``halflife fit|forecast|check|show``."""
+    parser.description = (
+        "A calibrated model is right for the software it was calibrated on. Its "
+        "half-life is the time after which its error has doubled because the software moved."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    fit = actions.add_parser(
+        "fit",
+        help="half-lives by several methods, with intervals, and the releases to blame",
+        description="Estimate half-lives from validations under successive versions: time to "
+        "doubling over series (nonparametric and by three laws), the error's own course, the drift "
+        "variogram; and find the steps, with the release at which they are.",
+    )
+    fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    fit.add_argument(
+        "--by", metavar="KEYS", help="keys to group series by, e.g. level,kernel_class"
+    )
+    fit.add_argument(
+        "--cluster",
+        metavar="KEY",
+        help="key that says which series share what happens to them, e.g. model or system",
+    )
+    _add_error(fit, "calibrated error that was promised (default: that at the first version)")
+    fit.add_argument("--alpha", type=_share, default=0.05, help="false alarms per series: 5%%")
+    fit.add_argument("--seed", type=seed, default=0, help="default: 0")
+    add_figure_argument(
+        fit,
+        "draw errors (against release), survival or variogram of one group, or heat (groups by "
+        "release) to a png, svg or pdf; may be repeated",
+    )
+    add_jobs_argument(fit, "fit groups")
+    _add_reading(fit)
+    add_output_arguments(fit)
+    fit.set_defaults(run=_fit)
+
+    _add_forecast(actions)
+
+    gate = actions.add_parser(
+        "check",
+        help="compare a new version with the history: exit 1 if errors grew beyond noise",
+        description="Compare the validations of a new version with the history. False alarms are "
+        "at most --alpha over all series and all versions that are ever checked.",
+    )
+    gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
+    gate.add_argument("--by", metavar="KEYS", help="keys to report series by")
+    _add_error(gate, "error that the model promised: growth within it is no regression")
+    gate.add_argument(
+        "--margin", type=_share, default=0.0, help="growth that does not matter, e.g. 2%%"
+    )
+    gate.add_argument("--alpha", type=_share, default=0.05, help="default: 5%%")
+    gate.add_argument(
+        "--recalibrate",
+        action="store_true",
+        help="also fit new correction factors since the last step, and show old against new",
+    )
+    _add_reading(gate)
+    add_check_arguments(gate)
+    add_output_arguments(gate)
+    gate.set_defaults(run=_check)
+
+    show = actions.add_parser(
+        "show",
+        help="an embedded study of half-lives",
+        description="Half-lives of an embedded study: ort is small networks in every release of "
+        "ONNX Runtime from 1.15 to 1.31, against a model frozen at the first.",
+    )
+    show.add_argument("name", choices=tuple(STUDIES), help="which study")
+    add_output_arguments(show)
+    show.set_defaults(run=_show)
+
+
+def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
+    parser = actions.add_parser(
+        "forecast",
+        help="how likely a model is within its promise now and ahead, and until when",
+        description="Forecast the probability that the error of a model is within its promise now "
+        "and some releases or months ahead, and when that drops below a level: by the series that "
+        "stayed within, by the drift, and by the steps of the history.",
+    )
+    parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
+    parser.add_argument(
+        "--cluster", metavar="KEY", help="key that says which series share what happens to them"
+    )
+    _add_error(parser, "error that the model promised (default: twice that at calibration)")
+    parser.add_argument(
+        "--below",
+        type=_share,
+        default=0.9,
+        metavar="SHARE",
+        help="when the probability drops below this is looked for (default: 90%%)",
+    )
+    parser.add_argument(
+        "--age",
+        type=int,
+        default=0,
+        metavar="N",
+        help="releases since the model was calibrated (default: 0, calibrated at the last version)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, help="default: 0")
+    _add_reading(parser)
+    add_output_arguments(parser)
+    parser.set_defaults(run=_forecast)
+
+
+def _add_error(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--error", type=_share, metavar="SHARE", help=f"{what}, e.g. 5%%")
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--name", default="default", help="of the history in a store (default: default)"
+    )
+    add_history_arguments(parser)
+
+
+def _share(text: str) -> float:
+    """Read a fraction below 1."""
+    number = fraction(text)
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100 % (write 5% or 0.05)")
+    return number
+
+
+def _load(args: argparse.Namespace, name: str) -> History:
+    """Read a history: an embedded one, a store, or a file."""
+    from errcomp import datasets
+
+    path = Path(name)
+    if "://" in name or (path.is_file() and _is_store(path)):
+        from errcomp.halflife.store import HistoryStore
+
+        # Beside a new table these say how that one is read.
+        if not hasattr(args, "new") and (args.column or args.series or args.unit):
+            raise InputError(
+                f"{name.rpartition('@')[2]} is a store: its columns and units are known. Leave out "
+                "--column, --series and --unit."
+            )
+        with HistoryStore(name) as store:
+            history = store.load(name=args.name, order=parse_keys(args.order) or None)
+        return select(history, args.where)
+    if not path.exists() and name in datasets.histories():
+        return select(datasets.load_history(name), args.where)
+    if not path.exists():
+        raise no_such_table(name, "history", datasets.histories())
+    return read_history(args, name)
+
+
+def _is_store(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+
+
+def _fit(args: argparse.Namespace) -> None:
+    from errcomp.halflife.fitting import half_life
+
+    figures = parse_figures(args.figure, _FIGURES)
+    check_targets(args, [args.history], figures)
+    history = _load(args, args.history)
+    with progress("fitting half-lives", quiet=args.json) as report:
+        half_lives = half_life(
+            history,
+            by=parse_keys(args.by),
+            error=args.error,
+            cluster=args.cluster,
+            alpha=args.alpha,
+            seed=args.seed,
+            n_jobs=args.jobs,
+            progress=report,
+        )
+    if figures:
+        from errcomp.halflife.view.figures import draw
+
+        add_figures(args, [draw(half_lives, name) for name, _ in figures], figures)
+    document = {"schema": "errcomp.half-lives/1", **half_lives.to_dict()}
+    emit(args, document, half_lives.view(), inputs=[args.history])
+
+
+def _forecast(args: argparse.Namespace) -> None:
+    from errcomp.halflife.forecast import outlook
+
+    check_targets(args, [args.history])
+    history = _load(args, args.history)
+    with progress("forecasting", quiet=args.json) as report:
+        forecast = outlook(
+            history,
+            by=parse_keys(args.by),
+            error=args.error,
+            cluster=args.cluster,
+            age=args.age,
+            below=args.below,
+            seed=args.seed,
+            progress=report,
+        )
+    document = {"schema": "errcomp.half-life-forecast/1", **forecast.to_dict()}
+    emit(args, document, forecast.view(), inputs=[args.history])
+
+
+def _check(args: argparse.Namespace) -> None:
+    from errcomp.halflife.gate.checking import check_validation
+    from errcomp.halflife.view.gate import report_halflife
+
+    check_targets(args, [args.history, args.new])
+    history = _load(args, args.history)
+    with progress("checking", quiet=args.json):
+        checked = check_validation(
+            history,
+            read_history(args, args.new),
+            by=parse_keys(args.by),
+            error=args.error,
+            margin=args.margin,
+            alpha=args.alpha,
+            recalibrated=args.recalibrate,
+        )
+    add_checks(args, report_halflife(checked.result))
+    # Set before anything is printed: the reader of it may leave.
+    args.exit_code = 1 if checked.result.outcome == "regression" else 0
+    document = {
+        "schema": "errcomp.half-life-check/1",
+        **checked.result.to_dict(),
+        "recalibration": None if checked.recalibration is None else checked.recalibration.to_dict(),
+        "notes": list(checked.notes),
+    }
+    emit(args, document, checked.view(), inputs=[args.history, args.new])
+
+
+def _show(args: argparse.Namespace) -> None:
+    from errcomp import datasets
+    from errcomp.halflife.fitting import release_study
+    from errcomp.halflife.view.study import study_tables
+
+    history = datasets.load_history(STUDIES[args.name])
+    with progress("fitting half-lives", quiet=args.json) as report:
+        study = release_study(history, progress=report)
+    document = {"schema": "errcomp.half-life-study/1", **study.to_dict()}
+    parts = ("modelled", "looked_up", "classes", "networks")
+    flat = [{"part": part, **row} for part in parts for row in document[part]["rows"]]
+    emit(args, document, report_of(*study_tables(study)), flat=flat)

@@ -1,0 +1,157 @@
+"""Keep validations under successive versions: add, list, export."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli.input import add_history_arguments, read_history
+from errcomp.cli.output import add_output_arguments, check_targets, emit
+from errcomp.report import forms
+from errcomp.report.model import Column, Table, report_of
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "history": (
+        "errcomp history add history.db validations.csv",
+        "errcomp history list history.db",
+    ),
+    "history add": (
+        "errcomp history add history.db validations.csv",
+        "errcomp history add history.db log.csv --column measured=latency --skip-known",
+    ),
+    "history list": ("errcomp history list history.db",),
+    "history export": ("errcomp history export history.db -o history.parquet",),
+}
+
+_STORE = (
+    "the store: an SQLite file, or postgresql://user:password@host/database (with the extra "
+    "errcomp[postgres])"
+)
+
+
+def build(parser: Parser) -> None:
+    """Add ``history add|list|export``."""
+    parser.description = (
+        "A half-life is read off validations under successive versions of the "
+        "software. Keep them in a store that several writers may add to at once and that a writer "
+        "which is killed cannot damage."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser(
+        "add",
+        help="add a table of validations: all of it or nothing",
+        description="Add the validations of a table to a store, all of them or, where one is "
+        "refused, none. The first addition makes the store.",
+    )
+    add.add_argument("store", metavar="STORE", help=_STORE)
+    add.add_argument(
+        "table", metavar="TABLE", help="table of validations (CSV, Parquet, JSON, JSON lines)"
+    )
+    _add_name(add)
+    add.add_argument(
+        "--skip-known",
+        action="store_true",
+        help="skip validations that are there already with the same values; without it they are "
+        "refused",
+    )
+    add_history_arguments(add)
+    add.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    add.set_defaults(run=_add, output=None)
+
+    listing = actions.add_parser(
+        "list",
+        help="the histories in a store: how much, of what, from when to when",
+        description="The histories in a store: validations, series, versions, predictors, dates.",
+    )
+    listing.add_argument("store", metavar="STORE", help=_STORE)
+    add_output_arguments(listing)
+    listing.set_defaults(run=_list)
+
+    export = actions.add_parser(
+        "export",
+        help="write a history to a Parquet or CSV file",
+        description="Write a history to a file that `errcomp history add` reads. Parquet keeps "
+        "every type and digit; CSV every digit.",
+    )
+    export.add_argument("store", metavar="STORE", help=_STORE)
+    _add_name(export)
+    export.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help="*.parquet or *.csv"
+    )
+    export.set_defaults(run=_export)
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--name",
+        default="default",
+        metavar="NAME",
+        help="name of the history in the store (default: default)",
+    )
+
+
+def _add(args: argparse.Namespace) -> None:
+    from errcomp.halflife.store import HistoryStore
+
+    check_targets(args, [args.store, args.table])
+    with HistoryStore(args.store) as store:
+        history = read_history(args, args.table)
+        added = store.add(history, name=args.name, skip_known=args.skip_known)
+        shown = store.shown
+    document = {
+        "schema": "errcomp.history-add/1",
+        "store": shown,
+        "name": args.name,
+        "source": history.source,
+        "added": added.n,
+        "known": added.n_known,
+        "failed": sum(part.n for part in history.dropped),
+    }
+    notes = list(history.notes)
+    if added.n_known:
+        notes.append(f"{added.n_known:,} were there already and were skipped")
+    notes += [f"{d.n:,} of the table kept without a figure: {d.reason}" for d in history.dropped]
+    word = "validation" if added.n == 1 else "validations"
+    title = f"Added {added.n:,} {word} to {args.name} in {shown}"
+    emit(args, document, report_of(Table(title, (), (), notes)))
+
+
+def _list(args: argparse.Namespace) -> None:
+    from errcomp.halflife.store import HistoryStore
+
+    check_targets(args, [args.store])
+    with HistoryStore(args.store) as store:
+        rows = [one.to_dict() for one in store.list()]
+        shown = store.shown
+    columns = [
+        Column("History", lambda row: row["name"], key=True),
+        Column("Validations", lambda row: row["validations"], forms.count),
+        Column("Series", lambda row: row["series"], forms.count),
+        Column("Versions", lambda row: row["versions"], forms.count),
+        Column("Predictors", lambda row: ", ".join(row["predictors"]) or "-"),
+        Column("Validated", _dates),
+    ]
+    notes = () if rows else ("It holds nothing yet: errcomp history add STORE TABLE",)
+    table = Table(f"Histories in {shown}", columns, rows, notes)
+    emit(args, {"schema": "errcomp.histories/1", "store": shown, "rows": rows}, report_of(table))
+
+
+def _dates(row: Any) -> str:
+    """Return the days of the first and the last validation."""
+    if row["first"] is None:
+        return "-"
+    return " – ".join(dict.fromkeys((row["first"][:10], row["last"][:10])))
+
+
+def _export(args: argparse.Namespace) -> None:
+    from errcomp.halflife.store import HistoryStore
+
+    with HistoryStore(args.store) as store:
+        rows = store.export(args.output, name=args.name)
+    print(f"wrote {rows:,} validations to {args.output}", file=sys.stderr)

@@ -1,0 +1,165 @@
+"""Turn the output of a tool or profiler into a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import add_where, parse_where, select
+from errcomp.cli.output import add_target_argument, check_targets
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError
+from errcomp.report.writing import write_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from errcomp.cli.parser import Parser
+    from errcomp.readers.core.output import Output
+    from errcomp.tables import Table
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "ingest": (
+        "errcomp ingest trace.json --table kernels -o kernels.parquet",
+        "errcomp ingest kineto-trace trace.json -o rows.csv",
+    )
+}
+
+_TABLES = ("rows", "pairs", "kernels", "runs", "history", "graph")
+#: What the levels of the NeuSight artifact are as tables.
+_OF_LEVEL = {"model": "pairs", "kernel": "kernels"}
+
+
+def build(parser: Parser) -> None:
+    """Add ``ingest``."""
+    parser.description = (
+        "Read a file, a folder or an archive of native outputs. Each file is "
+        "recognised by its content (`errcomp readers` lists the formats); what was not read is "
+        "said, with the reason."
+    )
+    parser.add_argument(
+        "path",
+        nargs="+",
+        metavar="[FORMAT] PATH",
+        help="file, folder, zip or tar archive; before it, where the content does not show it, the "
+        "format or tool (see: errcomp readers)",
+    )
+    add_target_argument(parser)
+    parser.add_argument(
+        "--table",
+        choices=_TABLES,
+        help="rows (every predicted and measured quantity, the default), pairs (rows with both), "
+        "kernels or runs (their times), history (by version), graph (JSON: what waits for what)",
+    )
+    parser.add_argument("--level", metavar="NAME", help="only rows of this level, e.g. request")
+    parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity, e.g. ttft")
+    add_where(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read, write, and say on stderr what was read, what was not and why."""
+    from errcomp.readers.kernels import is_artifact
+
+    *chosen, name = args.path
+    if len(chosen) > 1:
+        raise InputError("one format and one path, please: errcomp ingest [FORMAT] PATH -o FILE")
+    check_targets(args, [name])
+    if chosen == ["neusight"] or (not chosen and is_artifact(name)):
+        frame, report = _artifact(args, name)
+    else:
+        output = _read(name, chosen)
+        report = output.report
+        if args.table == "graph":
+            _write_graph(Path(args.output), output)
+            print(report, file=sys.stderr)
+            return
+        frame = _frame(output, args)
+    write_frame(Path(args.output), frame)
+    print(report, file=sys.stderr)
+    print(f"wrote {len(frame)} rows to {args.output}", file=sys.stderr)
+
+
+def _read(name: str, chosen: list[str]) -> Output:
+    from errcomp.readers.core.ingest import ingest
+    from errcomp.readers.core.registry import formats_of
+
+    among = formats_of(chosen[0]) if chosen else None
+    try:
+        with progress("reading") as report:
+            return ingest(name, among=among, progress=report)
+    except InputError as error:
+        hint = "" if chosen else _meant(name)
+        if not hint:
+            raise
+        raise InputError(f"{error} {hint}") from error
+
+
+def _meant(name: str) -> str:
+    """Say what was probably meant by what cannot be ingested; nothing where that is not clear."""
+    from errcomp.readers.core.registry import formats
+    from errcomp.readers.core.source import Source
+
+    path, word = Path(name), name.lower()
+    if not path.exists():
+        tools = {one.tool.lower() for one in formats()}
+        tools |= {one.name.partition("-")[0] for one in formats()}
+        if word in tools:
+            return f"{name} is the name of a tool: `errcomp readers --tool {name}` lists its files."
+    elif path.is_file():
+        source = Source(path)
+        if {"predicted", "measured"} <= {*source.header, *source.json_names}:
+            return f"It is a table of pairs already: errcomp audit {shlex.quote(name)}"
+    return ""
+
+
+def _frame(output: Output, args: argparse.Namespace) -> pl.DataFrame:
+    """Return the rows asked for, as the table asked for."""
+    keys = {name: getattr(args, name) for name in ("level", "quantity") if getattr(args, name)}
+    for conditions in (keys, parse_where(args.where)):
+        if conditions:
+            output = output.of(**conditions)
+    if args.table in (None, "rows"):
+        return output.rows
+    table: Table = getattr(output, args.table)
+    return _rows_in_use(table)
+
+
+def _rows_in_use(table: Table) -> pl.DataFrame:
+    frame: pl.DataFrame = table.native[table.rows - 1]
+    return frame
+
+
+def _write_graph(path: Path, output: Output) -> None:
+    from errcomp.system.files import replacing
+
+    if path.suffix.lower() != ".json":
+        raise InputError(f"{path}: a graph is written as JSON. Name a file that ends in .json.")
+    if output.graph is None:
+        raise InputError(
+            f"{output.name}: has no graph: only traces of one run say what waits for what."
+        )
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(output.graph()) + "\n", encoding="utf-8")
+    print(f"wrote the graph to {path}", file=sys.stderr)
+
+
+def _artifact(args: argparse.Namespace, name: str) -> tuple[pl.DataFrame, str]:
+    """Read the artifact of NeuSight, which is one table of pairs and one of kernels."""
+    from errcomp.readers.learned import neusight
+
+    wanted = args.table or _OF_LEVEL.get(args.level or "model", "")
+    if wanted not in ("pairs", "kernels") or (args.table and args.level) or args.quantity:
+        raise InputError(
+            f"{name}: the artifact of NeuSight holds times as pairs (--table pairs, a row per "
+            "configuration) and kernels (--table kernels, a row per operator)."
+        )
+    with progress("reading configurations") as report:
+        artifact = neusight.read(name, progress=report)
+    table: Table = artifact.kernels_of("all") if wanted == "kernels" else artifact.pairs
+    return _rows_in_use(select(table, args.where)), str(artifact.report)

@@ -1,0 +1,169 @@
+"""Error figures with intervals, by any keys; `metrics drivers`: what moves the error."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import (
+    add_interval_arguments,
+    add_jobs_argument,
+    add_table_arguments,
+    load_pairs,
+    load_table,
+    parse_keys,
+)
+from errcomp.cli.output import add_output_arguments, check_targets, emit
+from errcomp.cli.parser import refuse_mistyped
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError
+from errcomp.report.model import Column, Table, report_of
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+    from errcomp.tables import Pairs
+    from errcomp.tables.engine.pairs import PairRows
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "metrics": (
+        "errcomp metrics neusight --by device --figures mape,wape,p95_ape",
+        "errcomp metrics drivers neusight",
+        "errcomp metrics list",
+    )
+}
+
+
+def build(parser: Parser) -> None:
+    """Add ``metrics`` and its ``drivers``."""
+    parser.description = (
+        "Error figures with intervals, by any keys. "
+        "`errcomp metrics drivers [TABLE]` asks which factors move the error; "
+        "`errcomp metrics list` explains every figure."
+    )
+    add_table_arguments(parser, at_scale=True)
+    # `drivers` and `list` stand where TABLE stands; their own table follows.
+    parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--by", metavar="KEYS", help="keys to group by, e.g. device,mode (default: none)"
+    )
+    parser.add_argument(
+        "--tool",
+        metavar="NAME",
+        help="only this tool, or `all` (default: the tool that the table is about, else all)",
+    )
+    parser.add_argument(
+        "--figures",
+        metavar="NAMES",
+        help="which figures, e.g. mape,wape,p95_ape (see: errcomp metrics list; default: the six "
+        "most used)",
+    )
+    add_interval_arguments(parser)
+    add_jobs_argument(parser, "compute groups of a table in memory")
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``metrics``, ``metrics list`` or ``metrics drivers``."""
+    if args.table in ("list", "drivers"):
+        _refuse(args, ("by", "figures", "cluster", "jobs"), f"metrics {args.table}")
+        if args.table == "list":
+            _list(args)
+        else:
+            args.table = args.rest or "neusight"
+            run_drivers(args)
+        return
+    if args.rest:
+        raise InputError(f"metrics takes one table, got {args.table} and {args.rest}")
+    from errcomp import datasets
+    from errcomp.summary import DEFAULT_FIGURES, FIGURES_AT_SCALE, summarize
+    from errcomp.tables.engine.pairs import PairRows
+
+    refuse_mistyped("metrics", args.table, ["drivers", "list"], datasets.names())
+    check_targets(args, [args.table])
+    table = load_pairs(args)
+    pairs = table.of_tool(args.tool)
+    by = parse_keys(args.by)
+    if len(pairs.tools) > 1 and "tool" not in by:
+        by = ("tool", *by)  # errors of different tools are never pooled
+    large = isinstance(table, PairRows)
+    if large and args.jobs not in (None, 1):
+        raise InputError(
+            f"--jobs is for tables in memory: {args.table} stays where it is, and its engine uses "
+            "all cores. Leave --jobs out"
+        )
+    figures = parse_keys(args.figures) or (FIGURES_AT_SCALE if large else DEFAULT_FIGURES)
+    with progress("computing", quiet=args.json):
+        summary = summarize(
+            pairs,
+            by=by,
+            figures=figures,
+            level=args.level,
+            method=args.method,
+            cluster=parse_keys(args.cluster) or None,
+            seed=args.seed,
+            n_jobs=args.jobs,
+        )
+    unused = 0 if pairs is table else table.n - pairs.n
+    document = {
+        "schema": "errcomp.metrics/1",
+        "source": pairs.source,
+        "tool": pairs.tools[0] if len(pairs.tools) == 1 else None,
+        "not_used": unused,
+        **summary.to_dict(),
+    }
+    if len(pairs.tools) > 1:  # the errors of all tools together are nobody's
+        document["pooled"] = document["macro"] = None
+    report = summary.view(
+        figures=figures,
+        level=args.level,
+        title=_title(pairs),
+        apart=len(pairs.tools) > 1,
+        unused=unused,
+    )
+    emit(args, document, report, inputs=[args.table])
+
+
+def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> None:
+    """Refuse options that a command would ignore."""
+    given = [f"--{name}" for name in names if getattr(args, name) is not None]
+    if given:
+        raise InputError(f"{command} does not take {', '.join(given)}")
+
+
+def _title(pairs: Pairs | PairRows) -> str:
+    tools = f", tool {pairs.tools[0]}" if len(pairs.tools) == 1 else ""
+    return f"Error figures of {pairs.source or 'the table'}{tools}"
+
+
+def _list(args: argparse.Namespace) -> None:
+    from errcomp.metrics import FIGURES
+
+    rows = [
+        {"name": f.name, "label": f.label, "definition": f.definition, "misleads": f.misleads}
+        for f in FIGURES.values()
+    ]
+    columns = [
+        Column("Name", lambda row: row["name"]),
+        Column("Definition", lambda row: row["definition"]),
+        Column("Misleads when", lambda row: row["misleads"]),
+    ]
+    document = {"schema": "errcomp.figures/1", "rows": rows}
+    emit(args, document, report_of(Table("Figures", columns, rows)))
+
+
+# ``errcomp metrics drivers``: which factors move the error, and what to think of statements.
+
+
+def run_drivers(args: argparse.Namespace) -> None:
+    """Compute, print verdicts first, then contrasts, then the regressions."""
+    from errcomp.drivers import error_drivers as error_drivers
+
+    check_targets(args, [args.table])
+    pairs = load_table(args)
+    with progress("comparing", quiet=args.json):
+        result = error_drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
+    document = {"schema": "errcomp.drivers/1", "source": pairs.source, **result.to_dict()}
+    document["rows"] = result.rows()
+    emit(args, document, result.view(), inputs=[args.table])

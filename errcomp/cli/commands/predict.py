@@ -1,0 +1,79 @@
+"""What runs take end to end, with bands, from a calibrated model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import add_kernel_arguments, load_kernels, parse_where
+from errcomp.cli.output import add_output_arguments, check_targets, emit
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "predict": (
+        "errcomp predict ort-cpu --model ort.errcomp",
+        "errcomp predict ort-cpu --model ort.errcomp --where model=mlp -o predicted.csv",
+    )
+}
+
+
+def build(parser: Parser) -> None:
+    """Add ``predict``."""
+    parser.description = (
+        "Predict the end-to-end time of each run from its kernels and a model that "
+        "`errcomp calibrate fit` wrote. Runs unlike those of the fit are answered with a warning, "
+        "those on an unknown device from all devices, with the band that belongs to that."
+    )
+    parser.add_argument(
+        "table",
+        metavar="PATH",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of "
+        "an embedded table",
+    )
+    parser.add_argument("--model", type=Path, required=True, metavar="FILE", help="the model file")
+    parser.add_argument(
+        "--estimator",
+        metavar="NAME",
+        help="one of the model's estimators (default: the last that `calibrate show` lists)",
+    )
+    add_kernel_arguments(parser)
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``predict``."""
+    from errcomp.calibration.storing import load_model
+    from errcomp.calibration.view.predictions import flat_predictions
+
+    check_targets(args, [args.table, args.model])
+    model = load_model(args.model)
+    kernels = load_kernels(args, args.table)
+    unused: dict[str, str] = {}
+    if "run" not in parse_where(args.where):
+        # A run that is asked for by name is not left out: it is said what it lacks.
+        kernels, unused = model.usable(kernels)
+    predictions = model.predict(kernels, estimator=args.estimator)
+    document = {
+        "schema": "errcomp.predictions/1",
+        "source": kernels.source,
+        "model": str(args.model),
+        "task": model.preparation.state.task,
+        "estimator": predictions.estimator,
+        "unit": predictions.unit,
+        "levels": list(predictions.levels),
+        "notes": list(predictions.notes),
+        "unused": unused,
+        "rows": predictions.rows(),
+    }
+    emit(
+        args,
+        document,
+        predictions.view(model, kernels.source, unused),
+        inputs=[args.table, args.model],
+        flat=flat_predictions(predictions),
+    )

@@ -1,0 +1,337 @@
+"""What kernel errors become in a run; `propagate validate`: do such bands hold?"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import (
+    add_jobs_argument,
+    add_kernel_arguments,
+    fraction,
+    load_kernels,
+    parse_keys,
+    seed,
+)
+from errcomp.cli.output import (
+    add_check_arguments,
+    add_figure_argument,
+    add_figures,
+    add_output_arguments,
+    check_targets,
+    emit,
+    finish,
+    parse_figures,
+)
+from errcomp.cli.parser import refuse_mistyped
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+    from errcomp.propagation import Correlation, ErrorModel
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {
+    "propagate": (
+        "errcomp propagate neusight-kernels --where device=H100",
+        "errcomp propagate kernels.csv --spread 10% --assume independent,comonotonic",
+        "errcomp propagate validate neusight-kernels --where device=H100,L4,V100",
+    )
+}
+
+#: Options that `propagate validate` does not take.
+_NOT_VALIDATED = ("errors", "spread", "bias", "graph", "matrix", "draws", "precision", "jobs")
+_EMBEDDED = "neusight-kernels"
+_DRAWS = 16_384
+_KINDS = ("log-ratio", "relative", "absolute")
+_FAIL_ON = (
+    "exit with 1 when bands are too narrow: of the assumption relied on first (--assume) the 95 %% "
+    "interval of the coverage lies wholly below 90 %%. The other levels, and the other "
+    "assumptions, cannot fail by themselves, and neither can bands that are too wide"
+)
+_ASSUME_HELP = (
+    "what kernel errors share, the assumption to rely on first: estimated, independent, repeats, "
+    "classes, devices, comonotonic, matrix, unknown; classes=0.3 sets the correlation within a "
+    "class"
+)
+
+
+def build(parser: Parser) -> None:
+    """Add ``propagate`` and its ``validate``."""
+    parser.description = (
+        "What the errors of kernels become in the time of a run, under every "
+        "assumption on their correlation. `errcomp propagate validate [TABLE]` holds such bands "
+        "against measured totals."
+    )
+    parser.add_argument(
+        "table",
+        nargs="?",
+        default=_EMBEDDED,
+        metavar="TABLE",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of "
+        f"an embedded table (default: {_EMBEDDED})",
+    )
+    # `validate` stands where TABLE stands; its own table follows.
+    parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
+    parser.add_argument("--assume", metavar="NAMES", help=_ASSUME_HELP)
+    parser.add_argument("--run", dest="only", metavar="NAME", help="only this run")
+    _add_errors(parser)
+    add_kernel_arguments(parser)
+    graph = parser.add_argument_group("more than a sum")
+    graph.add_argument("--graph", type=Path, metavar="FILE", help="execution graph (JSON)")
+    graph.add_argument("--matrix", type=Path, metavar="FILE", help="correlations (CSV) for matrix")
+    graph.add_argument(
+        "--draws", type=int, help=f"Monte Carlo draws with a graph (default: {_DRAWS})"
+    )
+    graph.add_argument(
+        "--precision",
+        type=fraction,
+        metavar="FRACTION",
+        help="draw until quantiles are known to this fraction, e.g. 0.5%%",
+    )
+    graph.add_argument("--seed", type=seed, default=0, help="of the draws (default: 0)")
+    add_jobs_argument(graph, "draw")
+    check = parser.add_argument_group("propagate validate")
+    check.add_argument(
+        "--leave-out", metavar="KEY", help="fit without each value of it in turn (default: device)"
+    )
+    check.add_argument("--test", metavar="TABLE", help="with --train: the runs to judge")
+    add_check_arguments(
+        parser, fail_on=("narrow",), meaning=_FAIL_ON, title="propagate validate as a check in CI"
+    )
+    add_output_arguments(parser)
+    add_figure_argument(
+        parser, "draw bands or budget (validate: coverage or pit) to a png, svg or pdf"
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_errors(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("errors of the kernels (default: from the table's own runs)")
+    group.add_argument("--train", metavar="TABLE", help="fit to the measured runs of this table")
+    group.add_argument(
+        "--errors", type=Path, metavar="FILE", help="given: columns kernel_class, spread, bias"
+    )
+    group.add_argument(
+        "--spread",
+        type=_amount,
+        metavar="FRACTION",
+        help="given: one standard deviation for all kernels, e.g. 10%% or 0.1; a time with --kind "
+        "absolute",
+    )
+    group.add_argument(
+        "--bias",
+        type=_amount,
+        metavar="FRACTION",
+        help="given: bias of all kernels, likewise (default: 0); write --bias=-5%% below 0",
+    )
+    group.add_argument(
+        "--kind",
+        choices=_KINDS,
+        default="log-ratio",
+        help="scale of the errors: of ln(measured/predicted) (default), of measured/predicted, or "
+        "in the table's unit",
+    )
+
+
+def _amount(text: str) -> tuple[float, bool]:
+    """Read an error, and say whether it was given in per cent."""
+    return fraction(text), "%" in text
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``propagate`` or ``propagate validate``."""
+    from errcomp import datasets
+
+    read = ("table", "rest", "train", "test", "errors", "graph", "matrix")
+    inputs = [getattr(args, name) for name in read]
+    if args.table == "validate":
+        _validate(args, inputs)
+        return
+    refuse_mistyped("propagate", args.table, ["validate"], datasets.kernel_tables())
+    if args.rest:
+        raise InputError(f"propagate takes one table, got {args.table} and {args.rest}")
+    for name in ("leave_out", "test", "junit", "markdown", "fail_on"):
+        if getattr(args, name) not in (None, []):
+            raise InputError(f"--{name.replace('_', '-')} is for propagate validate")
+    for name in ("draws", "precision", "jobs"):
+        if getattr(args, name) is not None and args.graph is None:
+            raise InputError(f"--{name} goes with --graph: sums are not drawn, they are exact")
+    from errcomp.propagation import fit_errors, propagate
+    from errcomp.propagation.view.run import flat_outcomes
+
+    figures = parse_figures(args.figure, ("bands", "budget"))
+    check_targets(args, inputs, figures)
+    assumptions = _assumptions(args)
+    kernels = load_kernels(args, args.table)
+    errors = _errors(args)
+    if args.only:
+        if errors is None and kernels.n_runs > 1:
+            # The other runs know the errors, and their bands are then none of hindsight.
+            errors = fit_errors(kernels.take(kernels.run != args.only), kind=args.kind)
+        kernels = kernels.where({"run": [args.only]})
+    graph = None
+    if args.graph is not None:
+        from errcomp.propagation.graph import read_graph
+
+        graph = read_graph(args.graph)
+    with progress("propagating", quiet=args.json) as report:
+        result = propagate(
+            kernels,
+            correlation=assumptions,
+            errors=errors,
+            kind=args.kind,
+            graph=graph,
+            draws=_DRAWS if args.draws is None else args.draws,
+            precision=args.precision,
+            seed=args.seed,
+            n_jobs=args.jobs,
+            progress=report,
+        )
+    document = result.to_dict()
+    document["rows"] = document.pop("outcomes")
+    document = {"schema": "errcomp.propagate/1", "source": kernels.source, **document}
+    if figures:
+        from errcomp.propagation.view import figures as draw
+
+        drawn = [
+            draw.bands(result) if n == "bands" else draw.budget(result.of()) for n, _ in figures
+        ]
+        add_figures(args, drawn, figures)
+    emit(args, document, result.view(kernels.source), inputs=inputs, flat=flat_outcomes(result))
+
+
+def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> None:
+    for name in (*_NOT_VALIDATED, "only"):
+        if getattr(args, name) is not None:
+            option = "run" if name == "only" else name
+            raise InputError(f"propagate validate does not take --{option}")
+    if (args.train is None) != (args.test is None):
+        raise InputError("--train and --test go together: fit to one, judge the other")
+    if args.train is not None and args.rest:
+        raise InputError(f"with --train and --test there is no other table, got {args.rest}")
+    from errcomp.propagation import fit_errors, validate
+    from errcomp.propagation.view.check import report_validation
+
+    figures = parse_figures(args.figure, ("coverage", "pit"))
+    check_targets(args, inputs, figures)
+    if "matrix" in parse_keys(args.assume):
+        raise InputError(
+            "propagate validate does not take the assumption matrix: it is that of one run"
+        )
+    assume = _assumptions(args)
+    with_pit = [one.name for one in assume or () if one.name != "unknown"]
+    if assume and not with_pit and "pit" in [name for name, _ in figures]:
+        raise InputError("bounds have no distribution to draw: --figure pit needs an assumption")
+    kernels = load_kernels(args, args.test or args.rest or _EMBEDDED)
+    errors = None
+    if args.train is not None:
+        errors = fit_errors(load_kernels(args, args.train), kind=args.kind)
+    with progress("validating", quiet=args.json) as report:
+        validation = validate(
+            kernels,
+            leave_out=args.leave_out or "device",
+            errors=errors,
+            assume=assume,
+            kind=args.kind,
+            progress=report,
+        )
+    document = {"schema": "errcomp.validation/1", "source": kernels.source, **validation.to_dict()}
+    if figures:
+        from errcomp.propagation.view import figures as draw
+
+        first = next(iter(validation.pit), "")
+        drawn = [
+            draw.calibration(validation) if n == "coverage" else draw.pit(validation, first)
+            for n, _ in figures
+        ]
+        add_figures(args, drawn, figures)
+    finish(args, report_validation(validation))
+    emit(
+        args,
+        document,
+        validation.view(kernels.source),
+        inputs=[args.test or args.rest or _EMBEDDED, args.train],
+    )
+
+
+def _errors(args: argparse.Namespace) -> ErrorModel | None:
+    """Return the errors that were given or are to be fitted to another table."""
+    from errcomp.propagation import fit_errors, given_errors, read_errors
+
+    given = [name for name in ("train", "errors", "spread") if getattr(args, name) is not None]
+    if len(given) > 1:
+        raise InputError(f"errors come from one place, got --{' and --'.join(given)}")
+    if args.bias is not None and args.spread is None:
+        raise InputError("--bias goes with --spread; by class give both in --errors FILE")
+    if args.train is not None:
+        return fit_errors(load_kernels(args, args.train), kind=args.kind)
+    if args.errors is not None:
+        return read_errors(args.errors, kind=args.kind)
+    if args.spread is not None:
+        spread, bias = (_given(args, name) for name in ("spread", "bias"))
+        return given_errors(spread, bias, kind=args.kind)
+    return None
+
+
+def _given(args: argparse.Namespace, name: str) -> float:
+    """Return an error that was given; 0 where it was not."""
+    value, percent = getattr(args, name) or (0.0, False)
+    if percent and args.kind == "absolute":
+        raise InputError(
+            f"--{name} is in per cent, but errors of --kind absolute are times in the table's "
+            "unit. Give a time, or --kind relative."
+        )
+    return float(value)
+
+
+def _assumptions(args: argparse.Namespace) -> list[Correlation] | None:
+    from errcomp.propagation import correlation
+
+    names = parse_keys(args.assume)
+    if args.matrix is not None and "matrix" not in names:
+        raise InputError("--matrix is for --assume matrix")
+    if args.assume is None:
+        return None
+    if not names:
+        raise InputError(f"--assume takes names separated by commas, got {args.assume!r}")
+    assumptions = []
+    for text in names:
+        name, sign, share = text.partition("=")
+        if text == "matrix":
+            assumptions.append(_correlation_of(args.matrix))
+        else:
+            assumptions.append(correlation(name, _share(text, share) if sign else None))
+    return assumptions
+
+
+def _share(text: str, share: str) -> float:
+    try:
+        return fraction(share)
+    except argparse.ArgumentTypeError:
+        raise InputError(f"--assume {text}: {share!r} is not a number") from None
+
+
+def _correlation_of(path: Path | None) -> Correlation:
+    import numpy as np
+
+    from errcomp.propagation import correlation
+
+    if path is None:
+        raise InputError("--assume matrix needs --matrix FILE: one row per kernel, no header")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an empty file, which is refused as a matrix
+            matrix = np.loadtxt(path, delimiter=",", ndmin=2)
+    except ValueError as error:
+        raise InputError(
+            f"{path}: not a table of numbers separated by commas without header ({error})"
+        ) from None
+    try:
+        return correlation("matrix", matrix=matrix)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

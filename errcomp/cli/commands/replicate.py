@@ -1,0 +1,96 @@
+"""Recompute published tables cell by cell, and say what came out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errcomp.cli.output import add_output_arguments, emit, output_path
+from errcomp.cli.streams import progress
+
+if TYPE_CHECKING:
+    from errcomp.claims.replicate import Replication
+    from errcomp.cli.parser import Parser
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {"replicate": ("errcomp replicate survey --table table6_neusight",)}
+
+
+def build(parser: Parser) -> None:
+    """Add ``replicate``."""
+    parser.description = (
+        "Compute every cell of the published tables again from the data that belong "
+        "to them, and say of each whether it came out, under which rule, or why not."
+    )
+    parser.add_argument("what", choices=("survey",), help="whose tables")
+    parser.add_argument("--table", metavar="NAME", help="only this table, e.g. table6_neusight")
+    parser.add_argument(
+        "--fail-on", choices=("not reproduced",), help="exit with 1 when a cell has this status"
+    )
+    add_output_arguments(
+        parser,
+        target=_place,
+        metavar="FILE|FOLDER",
+        about="also write to FILE, by suffix as elsewhere, or to FOLDER (it exists, or its name "
+        "has no suffix): every table as csv, md and tex, figures as svg and png, and an index",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Replicate, print the tables and the count, or write all of it into a folder."""
+    from errcomp.claims.replicate import replicate_survey
+
+    folder = args.output if args.output and _is_folder(args.output) else None
+    if folder:
+        _check(folder, args.table)
+    with progress("recomputing", quiet=args.json):
+        result = replicate_survey()
+        if folder:
+            _write(folder, result)
+            args.output = None
+    tables = result.tables()
+    if args.table is not None:
+        if args.table not in tables:
+            from errcomp.errors import InputError
+
+            raise InputError(f"no table {args.table!r}. Tables: {', '.join(tables)}")
+        tables = {args.table: tables[args.table]}
+    cells = [cell for found in tables.values() for cell in found]
+    document = {"schema": "errcomp.replication/1", **result.to_dict()}
+    document["rows"] = [cell.to_dict() for cell in cells]
+    args.exit_code = 1 if any(c.status == args.fail_on for c in cells) else 0
+    # What a folder holds is not printed besides; the count says what to look for in it.
+    emit(args, document, result.view({} if folder else tables))
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() or not path.suffix
+
+
+def _place(text: str) -> Path:
+    """Take a folder, or a file whose suffix says how to write."""
+    return Path(text) if _is_folder(Path(text)) else output_path(text)
+
+
+def _check(folder: Path, table: str | None) -> None:
+    """Refuse what cannot be written before the work is done."""
+    from errcomp.claims.view.replication_folder import check_folder
+    from errcomp.errors import InputError
+
+    if table is not None:
+        raise InputError(
+            f"a folder holds all tables. Leave out --table, or write one: -o {table}.tex"
+        )
+    check_folder(folder)
+
+
+def _write(folder: Path, result: Replication) -> None:
+    from errcomp.claims.view.replication_folder import write_folder
+
+    n, without = write_folder(folder, result)
+    print(f"wrote {folder}: {n} files; begin with its README.md", file=sys.stderr)
+    if without:
+        print(f"no figures: {without}", file=sys.stderr)

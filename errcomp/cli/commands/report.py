@@ -1,0 +1,121 @@
+"""One HTML page of results, with figures and sortable tables."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli.input import load_pairs, pairs_at_hand
+from errcomp.cli.output import PAGE, check_targets, with_basis, write_page
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+    from errcomp.report.model import Report
+
+#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+EXAMPLES = {"report": ("errcomp report neusight -o report.html",)}
+
+_STDIN = Path("/dev/stdin")
+#: Options that say how a table is read, which a page of several results has no place for.
+_OF_A_TABLE = ("--predicted", "--measured", "--column", "--unit", "--zeros", "--where", "--by")
+_ASK_AUDIT = (
+    "How a table is read is said to its audit, which writes the page, too: errcomp audit TABLE "
+    f"--predicted COLUMN --measured COLUMN -o FILE{PAGE}"
+)
+
+
+def build(parser: Parser) -> None:
+    """Add ``report``."""
+    parser.description = (
+        "Write one self-contained page: verdicts first, what to do about each caveat, "
+        "figures that answer the pointer, tables to sort and filter, and how all was computed. A "
+        "RESULT is what another command wrote with -o FILE.json, or a table of pairs, which is "
+        "audited. Every command also writes a page of its own with -o FILE.html."
+    )
+    parser.add_argument(
+        "results",
+        nargs="*",
+        default=["neusight"],
+        metavar="RESULT",
+        help="JSON document of a command (- reads it from standard input), or a table of pairs: "
+        "file, folder of an artifact, or name of an embedded table (default: neusight)",
+    )
+    parser.add_argument(
+        "--title", help="of the page (default: that of the only result, or how many there are)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=Path(f"report{PAGE}"),
+        help=f"the page to write (default: report{PAGE})",
+    )
+    parser.elsewhere = dict.fromkeys(_OF_A_TABLE, _ASK_AUDIT)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """View each result and write the page."""
+    if args.output.suffix.lower() != PAGE:
+        raise InputError(f"{args.output}: a report is a page; name a file that ends in {PAGE}")
+    if "" in args.results:
+        raise InputError("a RESULT is empty; name a file, a folder or an embedded table")
+    if "-" in args.results and not _STDIN.exists():
+        raise InputError("-: standard input is closed; name a file")
+    results = [str(_STDIN) if name == "-" else name for name in args.results]
+    check_targets(args, results)
+    _refuse_streams_read_twice(results)
+    with progress("making the page"):
+        reports = [with_basis(_report(name), [name]) for name in results]
+        write_page(args.output, reports, args.title)
+    print(f"wrote {args.output}", file=sys.stderr)
+
+
+def _is_stream(path: Path) -> bool:
+    """Say whether this is a pipe or the like, whose content is there once."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _refuse_streams_read_twice(names: Sequence[str]) -> None:
+    streams = [path for path in map(Path, names) if _is_stream(path)]
+    for i, path in enumerate(streams):
+        if any(path.samefile(other) for other in streams[:i]):
+            raise InputError(
+                f"{path} is named twice, but what comes through a pipe can be read once. Write it "
+                "to a file (-o FILE.json) and name that."
+            )
+
+
+def _report(name: str) -> Report:
+    """Return what people see of a document, or of the audit of a table."""
+    from errcomp.documents import is_document, view_of_file
+
+    if _is_stream(Path(name)):
+        try:
+            return view_of_file(name)
+        except InputError as error:
+            raise InputError(
+                f"{error} Through a pipe comes what a command prints with --json; a table is "
+                "given as a file."
+            ) from error
+    if is_document(name):
+        return view_of_file(name)
+    from errcomp.claims.auditing import audit
+
+    plain: dict[str, Any] = {"predicted": None, "measured": None, "unit": None, "zeros": "raise"}
+    try:
+        pairs = load_pairs(argparse.Namespace(table=name, output=None, where=[], **plain))
+    except InputError as error:
+        if not Path(name).is_file():
+            raise
+        raise InputError(
+            f"{error} To say how a table is read, let its audit write the page: errcomp audit "
+            f"{name} --predicted … -o FILE{PAGE}"
+        ) from error
+    return audit(pairs).view(*pairs_at_hand(pairs))

@@ -1,0 +1,405 @@
+"""Arguments that say what to work on and how, and the tables that they name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, TypeVar
+
+from errcomp.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from errcomp.tables import History, Kernels, Pairs
+    from errcomp.tables.engine.pairs import PairRows
+    from errcomp.tables.table import Table
+
+    T = TypeVar("T", bound=Table)
+
+#: Of --seed, which draws intervals.
+SEED_HELP = "of the draws that make intervals (default: 0)"
+#: Of a folder with more files the nearest name is sought among these.
+_FILES_LOOKED_AT = 1000
+
+
+def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = False) -> None:
+    """Add TABLE and how to read it; at scale it may be more than memory holds."""
+    files = "folder or pattern of Parquet files, " if at_scale else ""
+    parser.add_argument(
+        "table",
+        nargs="?",
+        default="neusight",
+        metavar="TABLE",
+        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), {files}folder of an artifact, or "
+        "name of an embedded table (default: neusight)",
+    )
+    group = parser.add_argument_group("reading the table")
+    group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
+    group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
+    add_column(group, "device, model, mode, tool, status, …")
+    group.add_argument("--unit", help="unit of both columns, e.g. ms")
+    group.add_argument(
+        "--zeros",
+        choices=("raise", "exclude"),
+        default="raise",
+        help="measurements that are not positive: raise (default) or exclude and count them",
+    )
+    add_where(group)
+
+
+def add_column(parser: argparse._ActionsContainer, names: str) -> None:
+    """Add which column of the table is what."""
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME=COLUMN",
+        help=f"column of the table that holds {names}; may be repeated",
+    )
+
+
+def add_where(
+    parser: argparse._ActionsContainer,
+    text: str = "only rows with one of these values, e.g. device=H100,L4; may be repeated",
+) -> None:
+    """Add which rows to take."""
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="KEY=VALUE[,VALUE]", help=text
+    )
+
+
+def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how intervals are made."""
+    parser.add_argument(
+        "--level",
+        type=fraction,
+        default=0.95,
+        metavar="SHARE",
+        help="coverage of the intervals (default: 95%%)",
+    )
+    parser.add_argument(
+        "--method",
+        default="default",
+        metavar="NAME",
+        help="how intervals are made: log-t, bootstrap-t, percentile, bca, wilson, "
+        "clopper-pearson or order-statistics (default: what was shown to hold for each figure)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="KEYS",
+        help="the key whose values share part of their error, or two, e.g. model,device: intervals "
+        "then draw whole models and devices (default: model and device where the table has them; "
+        "none: every pair is independent)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
+
+
+def add_jobs_argument(parser: argparse._ActionsContainer, what: str) -> None:
+    """Add ``--jobs`` to a command whose groups, fits or draws can be made beside each other."""
+    parser.add_argument(
+        "--jobs",
+        type=_at_most_one_a_core,
+        metavar="N",
+        help=f"processes that {what}, at most one a core (default: 1); the result is the same. "
+        "More than one needs errcomp[jobs]",
+    )
+
+
+def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how to read a table of kernels."""
+    group = parser.add_argument_group("reading the table")
+    group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
+    group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
+    group.add_argument("--unit", help="unit of all times, e.g. ms")
+    group.add_argument("--tool", metavar="NAME", help="only the kernels that this tool predicted")
+    add_where(group)
+
+
+def add_history_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how to read a table of validations."""
+    group = parser.add_argument_group("reading the table")
+    add_column(group, "version, measured, predicted, date, released, series, …")
+    group.add_argument(
+        "--series",
+        metavar="KEYS",
+        help="columns that together name what is validated again and again, e.g. model,shape "
+        "(default: a column series, else all that have no other meaning)",
+    )
+    group.add_argument("--unit", help="unit of all measurements, e.g. ms")
+    group.add_argument(
+        "--order",
+        metavar="VERSION,VERSION",
+        help="versions, oldest first, where neither release dates, numbers nor dates order them",
+    )
+    add_where(group)
+
+
+def seed(text: str) -> int:
+    """Read a seed: a whole number that is not negative."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed: write a whole number, 0 or more")
+    return number
+
+
+def count(text: str) -> int:
+    """Read how many: a whole number above 0."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count: write a whole number above 0")
+    return number
+
+
+def fraction(text: str) -> float:
+    """Read a fraction, in per cent or plain.
+
+    Examples
+    --------
+    >>> fraction("10%"), fraction("0.1")
+    (0.1, 0.1)
+    """
+    plain = text.strip()
+    try:
+        return float(plain.removesuffix("%")) / (100 if plain.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no fraction: write 5% or 0.05") from None
+
+
+def _at_most_one_a_core(text: str) -> int:
+    # More would start for minutes and wait for each other.
+    return min(count(text), os.cpu_count() or 1)
+
+
+def load_table(args: argparse.Namespace) -> Pairs:
+    """Read the table that the arguments name; what an artifact lacks is said on stderr."""
+    from errcomp.tables.engine.scanning import parquet_files
+
+    columns = _columns_of(args)
+    path = Path(args.table)
+    if not path.is_file() and (files := parquet_files(path)):
+        raise InputError(
+            f"{path}: {len(files):,} Parquet files, which may be more than memory holds, and this "
+            "looks at single pairs. Name one file; errcomp audit and errcomp metrics take all."
+        )
+    if path.exists():
+        return _pairs_in(path, columns, args)
+    from errcomp import datasets
+
+    if args.table not in datasets.names():
+        raise no_such_table(args.table, "table", datasets.names())
+    if columns or args.unit:
+        raise InputError(
+            f"{args.table} is an embedded table: its columns and unit are known, "
+            "leave out --predicted, --measured, --column and --unit"
+        )
+    return select(datasets.load(args.table), args.where)
+
+
+def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> Pairs:
+    """Read a file or folder: a table of pairs, or the output of a tool."""
+    from errcomp import readers
+    from errcomp.tables import Pairs
+
+    try:
+        content = readers.read(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
+    except InputError as error:
+        if path.is_dir() and any(path.glob("*.parquet")):
+            hint = f"Its Parquet files alone: '{path / '*.parquet'}' (quoted)."
+            raise InputError(f"{error} {hint}") from None
+        raise
+    if isinstance(content, Pairs):
+        return select(content, args.where)
+    from errcomp.readers.core.output import Output
+
+    print(content.report, file=sys.stderr)
+    if isinstance(content, Output) and args.where:
+        # Which level or quantity is chosen before there is one table of pairs.
+        return content.of(**parse_where(args.where)).pairs
+    return select(content.pairs, args.where)
+
+
+def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
+    """Read the table that the arguments name, or leave it where it lies if it is large."""
+    from errcomp.tables.engine.scanning import is_large, scan
+
+    if not is_large(args.table):
+        return load_table(args)
+    columns = _columns_of(args) or None
+    rows = scan(args.table, columns=columns, unit=args.unit, zeros=args.zeros)
+    return rows.where(parse_where(args.where)) if args.where else rows
+
+
+def pairs_at_hand(pairs: Pairs | PairRows) -> list[Pairs]:
+    """Return the pairs for figures that draw each of them; none where they stay where they lie."""
+    from errcomp.tables import Pairs
+
+    return [pairs] if isinstance(pairs, Pairs) else []
+
+
+def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
+    """Read the table of kernels that is named: a file, an artifact, or an embedded one."""
+    from errcomp import datasets
+    from errcomp.readers import kernels as reader
+
+    if not Path(name).exists():
+        if name not in datasets.kernel_tables():
+            raise no_such_table(name, "table of kernels", datasets.kernel_tables())
+        given = [n for n in ("predicted", "measured", "unit", "tool") if getattr(args, n)]
+        if given:
+            raise InputError(
+                f"{name} is an embedded table: its columns, unit and tool are known, leave out "
+                f"--{', --'.join(given)}"
+            )
+        kernels = datasets.load_kernels(name)
+    else:
+        columns = {
+            key: given
+            for key, given in (("predicted", args.predicted), ("measured", args.measured))
+            if given
+        }
+        kernels = reader.read(name, columns=columns or None, unit=args.unit, tool=args.tool)
+    return select(kernels, args.where)
+
+
+def read_history(args: argparse.Namespace, name: str) -> History:
+    """Read the table of validations that is named."""
+    from errcomp.readers import history as reader
+    from errcomp.readers import is_output
+
+    columns = parse_columns(args.column)
+    if is_output(name, columns):
+        from errcomp.readers.core.ingest import ingest
+
+        where = parse_where(args.where)
+        output = ingest(name)
+        chosen = output.of(**where) if where else output
+        return chosen.history_of(
+            order=parse_keys(args.order) or None, series=parse_keys(args.series) or None
+        )
+    history = reader.read(
+        name,
+        columns=columns,
+        series=parse_keys(args.series) or None,
+        order=parse_keys(args.order) or None,
+        unit=args.unit,
+    )
+    return select(history, args.where)
+
+
+def _columns_of(args: argparse.Namespace) -> dict[str, str]:
+    """Return name → column of the table, from --column and the options of one name each."""
+    # Where a page is made of several tables, no columns are named.
+    columns = parse_columns(getattr(args, "column", []))
+    for name, given in (("predicted", args.predicted), ("measured", args.measured)):
+        if given and columns.setdefault(name, given) != given:
+            raise InputError(
+                f"--{name} {given} and --column {name}={columns[name]} contradict: leave one out"
+            )
+    return columns
+
+
+def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
+    """Return the refusal of what is neither a file nor an embedded table of this kind."""
+    folder = Path(name).parent
+    try:
+        files = [str(folder / one.name) for one in islice(folder.iterdir(), _FILES_LOOKED_AT)]
+    except OSError:
+        files = []
+    return InputError(
+        f"{name}: no such file, and no embedded {kind} of that name. "
+        f"{did_you_mean(name, [*embedded, *files])}Embedded: {', '.join(embedded)}"
+    )
+
+
+def parse_columns(items: list[str]) -> dict[str, str]:
+    """Turn ``["device=gpu"]`` into name → column of the table.
+
+    Examples
+    --------
+    >>> parse_columns(["device=gpu", "model=network"])
+    {'device': 'gpu', 'model': 'network'}
+    """
+    columns: dict[str, str] = {}
+    for item in items:
+        name, sign, column = item.partition("=")
+        if not sign or not name or not column:
+            raise InputError(f"--column takes NAME=COLUMN, got {item!r}")
+        if name in columns:
+            raise InputError(f"--column names {name} twice: {columns[name]!r} and {column!r}")
+        columns[name] = column
+    return columns
+
+
+def select(table: T, items: list[str]) -> T:
+    """Keep the rows that --where asks for; say so where one --where was to hold several keys.
+
+    A value may have commas and equals signs in it, so that only a table can tell.
+    """
+    if not items:
+        return table
+    where = parse_where(items)
+    try:
+        return table.where(where)
+    except InputError as error:
+        for item in items:
+            split = _one_key_each(item, table)
+            if len(split) > 1:
+                example = " ".join(f"--where {quote(one)}" for one in split)
+                raise InputError(f"{error}. One --where takes one key: {example}") from None
+        raise
+
+
+def _one_key_each(item: str, table: Table) -> list[str]:
+    """Split ``device=H100,L4,mode=training`` where another key begins that is no value."""
+    first = item.partition("=")[0]
+    values = set(map(str, table.column(first))) if first in table.keys else set()
+    split: list[str] = []
+    for part in item.split(","):
+        key, sign, _ = part.strip().partition("=")
+        if not split or (sign and key in table.keys and part not in values):
+            split.append(part.strip())
+        else:
+            split[-1] += f",{part}"
+    return split
+
+
+def parse_where(items: list[str]) -> dict[str, list[str]]:
+    """Turn ``["device=H100,L4", "mode=inference"]`` into key → values.
+
+    Examples
+    --------
+    >>> parse_where(["device=H100,L4", "mode=inference"])
+    {'device': ['H100', 'L4'], 'mode': ['inference']}
+    """
+    where: dict[str, list[str]] = {}
+    for item in items:
+        key, sign, values = item.partition("=")
+        if not sign or not key or not values:
+            raise InputError(f"--where takes KEY=VALUE[,VALUE], got {item!r}")
+        where.setdefault(key, []).extend(values.split(","))
+    return where
+
+
+def parse_keys(text: str | None) -> tuple[str, ...]:
+    """Turn ``"device,mode"`` into its keys.
+
+    Examples
+    --------
+    >>> parse_keys("device, mode"), parse_keys(None)
+    (('device', 'mode'), ())
+    """
+    keys = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    twice = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
+    if twice:
+        raise InputError(f"{', '.join(twice)} is named twice in {text!r}")
+    return keys

@@ -1,0 +1,322 @@
+"""One way out for every command: a table for people, a document for machines, a file by suffix."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.cli.streams import say
+from errcomp.errors import InputError, MissingExtraError, did_you_mean
+from errcomp.report.model import Report
+from errcomp.report.writing import FORMATS, SUFFIXES, check_suffix, plain, rendered, write
+from errcomp.system.files import check_target, replacing, sha256_of, together
+
+if TYPE_CHECKING:
+    from errcomp.report.junit import CheckReport
+
+#: What a page is named by.
+PAGE = ".html"
+_PICTURES = (".png", ".svg", ".pdf")
+#: Libraries whose versions a page names.
+_LIBRARIES = ("numpy", "scipy", "polars", "matplotlib")
+#: Options that name a file to write, by where the arguments have them.
+_OPTIONS = {"output": "-o", "target": "-o", "junit": "--junit", "markdown": "--markdown"}
+_FILE_HELP = (
+    "also write to FILE; the suffix says how: html (a page with figures), csv, parquet, json, md, "
+    "tex"
+)
+
+
+def output_path(text: str) -> Path:
+    """Refuse a format before the work is done, not after."""
+    path = Path(text)
+    try:
+        check_suffix(path, (PAGE, *SUFFIXES))
+        check_target(path)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return path
+
+
+def add_output_arguments(
+    parser: argparse.ArgumentParser,
+    *,
+    target: Callable[[str], Path] = output_path,
+    metavar: str = "FILE",
+    about: str = _FILE_HELP,
+) -> None:
+    """Add --json, --format and -o, which takes a file unless ``target`` takes something else."""
+    group = parser.add_argument_group("output")
+    printed = group.add_mutually_exclusive_group()
+    printed.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    printed.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="print tables to paste: md (GitHub), tex (booktabs and siunitx), csv (all digits)",
+    )
+    group.add_argument("-o", "--output", metavar=metavar, type=target, help=about)
+
+
+def add_target_argument(
+    parser: argparse.ArgumentParser,
+    text: str = "the file to write; the suffix says how: csv, parquet, json",
+) -> None:
+    """Add -o, which commands that make a table of data cannot do without."""
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
+
+
+def emit(
+    args: argparse.Namespace,
+    document: Mapping[str, Any],
+    report: Report,
+    *,
+    inputs: Sequence[str | Path | None] = (),
+    flat: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
+    """Write all files that were asked for, or none; then print for machines or for people.
+
+    ``inputs`` are what the result was made from: a page names their checksums. ``flat`` are plain
+    columns for csv and parquet where the rows of the document are nested.
+    """
+    tables = report.tables_for("text")
+    columns = document if flat is None else {"rows": flat}
+
+    def write_result(path: Path) -> None:
+        if path.suffix.lower() == PAGE:
+            write_page(path, [with_basis(report, inputs)])
+        else:
+            wanted = path.suffix.lower() in (".csv", ".parquet")
+            write(path, columns if wanted else document, tables)
+
+    if args.output:
+        beside(args, args.output, write_result)
+    write_files(args.beside)
+    if args.json:
+        say(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        # Commands whose own files are what they are for take no --format.
+        say(rendered(getattr(args, "format", FORMATS[0]), columns, tables))
+
+
+def with_basis(report: Report, inputs: Sequence[str | Path | None]) -> Report:
+    """Add to the method what a report was made with, and from which files or tables."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from errcomp import __version__
+
+    versions = [f"errcomp {__version__}", f"Python {platform.python_version()}"]
+    for name in _LIBRARIES:
+        with contextlib.suppress(PackageNotFoundError):
+            versions.append(f"{name} {version(name)}")
+    sums = [told for name in inputs if name for told in _checksums(str(name))]
+    basis = [("Made with", ", ".join(versions))]
+    if sums:
+        basis.append(("Made from", "; ".join(sums)))
+    return replace(report, method=[*report.method, *basis])
+
+
+def _checksums(name: str) -> Iterator[str]:
+    """Name the content of an input: of a file, an embedded table, or each file of a folder.
+
+    A store on a server has none.
+    """
+    from errcomp import datasets
+
+    path = Path(name)
+    if path.is_file():
+        yield f"{name} (SHA-256 {sha256_of(path)})"
+    elif path.is_dir():
+        for file in sorted(file for file in path.rglob("*") if file.is_file()):
+            yield f"{file} (SHA-256 {sha256_of(file)})"
+    elif name in datasets.names():
+        for table in datasets.info(name).tables:
+            yield f"{name}/{table.file} (SHA-256 {table.sha256})"
+
+
+def write_page(path: Path, reports: Sequence[Report], title: str | None = None) -> None:
+    """Write a page, whole or not at all."""
+    from errcomp import __version__
+    from errcomp.report.html import page
+
+    text = page(
+        reports,
+        title=title or (reports[0].title if len(reports) == 1 else f"{len(reports)} results"),
+        made_by=f"errcomp {__version__}",
+    )
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
+
+
+def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path]]:
+    """Return what is to be drawn, and where to."""
+    figures = []
+    for item in items:
+        name, sign, path = item.partition("=")
+        if not sign or name not in names or not path:
+            raise InputError(
+                f"--figure takes {' or '.join(f'{n}=FILE' for n in names)}, got {item!r}. "
+                f"{did_you_mean(name, names) if name not in names else ''}".rstrip()
+            )
+        if Path(path).suffix.lower() not in _PICTURES:
+            raise InputError(
+                f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
+            )
+        figures.append((name, Path(path)))
+    return figures
+
+
+def add_figure_argument(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add --figure, which takes what `parse_figures` reads."""
+    parser.add_argument("--figure", action="append", default=[], metavar="NAME=FILE", help=text)
+
+
+def add_figures(
+    args: argparse.Namespace, drawn: Iterable[Any], figures: Iterable[tuple[str, Path]]
+) -> None:
+    """Have what --figure asked for written beside the result."""
+    from errcomp.propagation.view.figures import save
+
+    for axes, (_, path) in zip(drawn, figures, strict=True):
+        beside(args, path, partial(save, axes))
+
+
+def add_check_arguments(
+    parser: argparse.ArgumentParser,
+    *,
+    fail_on: Sequence[str] = (),
+    meaning: str = "",
+    title: str = "as a check in CI",
+) -> None:
+    """Add --junit and --markdown, and --fail-on where what is a failure can be chosen.
+
+    Parameters
+    ----------
+    fail_on : sequence of str
+        What can be failed on; the files are judged by `meaning` where nothing is chosen.
+    meaning : str
+        Help of --fail-on.
+    title : str
+        Of the group of options.
+    """
+    group = parser.add_argument_group(title)
+    if fail_on:
+        group.add_argument(
+            "--fail-on",
+            action="append",
+            default=[],
+            metavar="WHAT",
+            choices=tuple(fail_on),
+            help=meaning,
+        )
+    group.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")
+    group.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help='also write a summary in Markdown, e.g. to "$GITHUB_STEP_SUMMARY"; what FILE held is '
+        "replaced",
+    )
+
+
+def is_check(args: argparse.Namespace) -> bool:
+    """Say whether the result is to be judged: by the exit code, or in a file for CI."""
+    return bool(args.fail_on or args.junit or args.markdown)
+
+
+def add_checks(args: argparse.Namespace, report: CheckReport) -> None:
+    """Have the files that were asked for written beside the result."""
+    if args.junit is not None:
+        beside(args, args.junit, partial(_write, report.junit()))
+    if args.markdown is not None:
+        beside(args, args.markdown, partial(_write, report.markdown.encode()))
+
+
+def _write(text: bytes, path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(text)
+
+
+def finish(args: argparse.Namespace, report: CheckReport) -> None:
+    """Have the files written, and set the exit code where failures are to decide it."""
+    add_checks(args, report)
+    args.exit_code = 1 if args.fail_on and report.failed else 0
+
+
+def check_targets(
+    args: argparse.Namespace,
+    inputs: Iterable[Path | str | None],
+    figures: Sequence[tuple[str, Path]] = (),
+) -> None:
+    """Refuse files that cannot be written, or must not be, before any work is done.
+
+    Parameters
+    ----------
+    args : Namespace
+        Its -o, --junit and --markdown, as far as the command has them.
+    inputs : iterable of path
+        What the command reads; None, a URL and what is no file count as nothing.
+    figures : sequence of (str, Path)
+        What --figure asks for.
+
+    Raises
+    ------
+    InputError
+        A file cannot be written, is one that is read, or is named twice.
+    MissingExtraError
+        Figures are asked for, and matplotlib is not installed.
+    """
+    named = [Path(name) for name in inputs if name is not None and "://" not in str(name)]
+    read = [path for path in named if path.exists()]
+    taken: dict[Path, str] = {}
+    for option, target in _targets(args, figures):
+        try:
+            check_target(target)
+        except InputError as error:
+            raise InputError(f"{option}: {error}") from error
+        if target.exists() and any(target.samefile(path) for path in read):
+            raise InputError(
+                f"{option}: {target} would overwrite a file that is read; name another file"
+            )
+        other = taken.setdefault(target.resolve(), option)
+        if other is not option:
+            raise InputError(f"{option}: {target} is written by {other} too; name two files")
+    if figures and find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "figures", "drawing figures")
+
+
+def _targets(
+    args: argparse.Namespace, figures: Iterable[tuple[str, Path]]
+) -> Iterator[tuple[str, Path]]:
+    for name, option in _OPTIONS.items():
+        target = getattr(args, name, None)
+        if target is not None:
+            yield option, Path(target)
+    for name, target in figures:
+        yield f"--figure {name}", target
+
+
+def beside(args: argparse.Namespace, path: Path, write: Callable[[Path], object]) -> None:
+    """Have a file written together with the result of the command."""
+    args.beside = [*getattr(args, "beside", ()), (path, write)]
+
+
+def write_files(files: Iterable[tuple[Path, Callable[[Path], object]]]) -> None:
+    """Write all of these files whole, or none, and say which."""
+    files = list(files)
+    if not files:
+        return
+    with together():
+        for path, write in files:
+            write(path)
+    for path, _ in files:
+        print(f"wrote {path}", file=sys.stderr)

@@ -1,0 +1,190 @@
+"""The parser of all commands: help that ends in examples, refusals that say what is near."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from errcomp.cli.streams import complain, say
+from errcomp.errors import InputError, did_you_mean, nearest
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Help with the lines of examples as they are: they are there to be copied."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"max_help_position": 28, **options})
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap a paragraph; keep lines that are indented."""
+        if "\n  " not in text:
+            return super()._fill_text(text, width, indent)
+        return "\n".join(indent + line for line in text.splitlines())
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Make room for the names of commands, which stand further to the right than options."""
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            longest = max(map(len, action.choices), default=0)
+            indented = self._current_indent + self._indent_increment + longest
+            self._action_max_length = max(self._action_max_length, indented)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses in one line, with the nearest name and where to read on."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", _Formatter)
+        super().__init__(*args, **options)
+        #: Option of another command that is likely to be looked for here → where it is.
+        self.elsewhere: dict[str, str] = {}
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and leave with 2, as for every other bad input."""
+        missing = message.partition("arguments are required: ")[2]
+        for action in self._actions:
+            if action.choices and missing == (action.metavar or action.dest):
+                choices = ", ".join(map(str, action.choices))
+                message = f"{missing.upper()} is missing: {choices}"
+        complain(f"{message} (see: {self.prog} --help)")
+        raise SystemExit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help so that a full disk is told: argparse passes over it."""
+        if file is sys.stdout:
+            say(message, end="")
+        else:
+            super()._print_message(message, file)
+
+    def parse_known_args(  # type: ignore[override]  # the namespace is always a plain one here
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse here what is unknown: the parser of a command knows its options, others do not."""
+        known, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(self._unknown(rest[0]))
+        return known, rest
+
+    def _unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            quoted = word.endswith((".parquet", ".pq"))
+            hint = f". Quote a pattern: '{Path(word).parent / '*.parquet'}'" if quoted else ""
+            return f"one argument too many: {word!r}{hint}"
+        option = word.partition("=")[0]
+        after = [one.prog for one in leaves(self) if option in one._option_string_actions]
+        if after:
+            return f"{option} stands after its command, as in: {after[0]} {option}"
+        # Without the dashes, which would make any two options look alike.
+        names = {name.lstrip("-"): name for name in self._option_string_actions}
+        near = nearest(option.lstrip("-"), names)
+        refusal = f"no option {option!r}"
+        if option in self.elsewhere:
+            return f"{refusal}. {self.elsewhere[option]}"
+        return f"{refusal}. Did you mean {names[near]!r}?" if near else refusal
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Say which of the choices is near."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(one) for one in action.choices]
+        raise argparse.ArgumentError(
+            action,
+            f"invalid choice: {value!r}. {did_you_mean(str(value), choices)}"
+            f"Choices: {', '.join(choices)}",
+        )
+
+
+def refuse_mistyped(command: str, word: str, actions: Sequence[str], tables: Iterable[str]) -> None:
+    """Refuse what stands where a table may stand but was meant as one of these actions.
+
+    Raises
+    ------
+    InputError
+        It is no file, and an action is the nearest of all names.
+    """
+    near = nearest(word, [*actions, *tables])
+    if near in actions and word != near and not Path(word).exists():
+        raise InputError(f"{word}: no such file. Did you mean `errcomp {command} {near}`?")
+
+
+class _Parsers(dict[str, Any]):
+    """The parsers of commands by name: all names are there, each parser once it is asked for."""
+
+    def __init__(self, names: Iterable[str], build: Callable[[str], Parser]) -> None:
+        super().__init__(dict.fromkeys(names))
+        self._build = build
+
+    def __getitem__(self, name: str) -> Parser:
+        parser: Parser | None = super().__getitem__(name)
+        if parser is None:
+            parser = self[name] = self._build(name)
+        return parser
+
+    def values(self) -> list[Parser]:  # type: ignore[override]  # a view would show what is unbuilt
+        return [self[name] for name in self]
+
+    def items(self) -> list[tuple[str, Parser]]:  # type: ignore[override]  # likewise
+        return [(name, self[name]) for name in self]
+
+
+def add_commands(
+    parser: Parser, helps: Mapping[str, str], build: Callable[[Parser, str], None]
+) -> None:
+    """Add commands, each of which is built when it is called or looked at.
+
+    Parameters
+    ----------
+    parser : Parser
+        Of the whole command line.
+    helps : mapping of str to str
+        Names of the commands, and what the help says of each in a line.
+    build : callable
+        Gives a parser what a command has.
+    """
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+
+    def built(name: str) -> Parser:
+        command = Parser(prog=f"{parser.prog} {name}")
+        build(command, name)
+        return command
+
+    commands.choices = commands._name_parser_map = _Parsers(helps, built)
+    commands._choices_actions = [
+        commands._ChoicesPseudoAction(name, (), text) for name, text in helps.items()
+    ]
+
+
+def add_examples(
+    parser: argparse.ArgumentParser, name: str, examples: Mapping[str, Sequence[str]]
+) -> None:
+    """End the help of a command, and of the commands below it, with its examples."""
+    lines = examples.get(name, ())
+    if lines:
+        word = "example" if len(lines) == 1 else "examples"
+        parser.epilog = "\n".join([f"{word}:", *(f"  {line}" for line in lines)])
+    commands = commands_of(parser)
+    for word, below in commands.choices.items() if commands else ():
+        add_examples(below, f"{name} {word}", examples)
+
+
+def commands_of(
+    parser: argparse.ArgumentParser,
+) -> argparse._SubParsersAction[argparse.ArgumentParser] | None:
+    """Return the choice of commands of a parser, if it has any."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return action
+    return None
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield the parsers of all commands that do something, however deep."""
+    commands = commands_of(parser)
+    if commands is None:
+        yield parser
+        return
+    for one in commands.choices.values():
+        yield from leaves(one)

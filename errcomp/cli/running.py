@@ -1,0 +1,109 @@
+"""Running one command: from its words to the exit code, whatever goes wrong."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from errcomp import __version__
+from errcomp.cli import commands
+from errcomp.cli.parser import Parser, add_commands, add_examples
+from errcomp.cli.streams import complain, silence
+
+#: Of the whole command line; those of a command stand in its file.
+EXAMPLES = {
+    "": ("errcomp audit neusight", "errcomp report neusight -o report.html", "errcomp doctor")
+}
+
+
+def build_parser() -> Parser:
+    """Return the parser of the whole command line; a command is imported when it is looked at."""
+    parser = Parser(
+        prog="errcomp",
+        description="How wrong is a performance prediction, why, and is the published figure true?",
+    )
+    parser.add_argument("--version", action="version", version=f"errcomp {__version__}")
+    add_examples(parser, "", EXAMPLES)
+    add_commands(parser, command_helps(), _build)
+    return parser
+
+
+def command_helps() -> dict[str, str]:
+    """Return every command with its line of help, read from its file without importing it."""
+    heads = {}
+    for path in sorted(file for folder in commands.__path__ for file in Path(folder).glob("*.py")):
+        if path.stem != "__init__":
+            with path.open(encoding="utf-8") as file:
+                heads[path.stem] = file.readline().strip().strip('"')
+    ordered = {name: heads[name] for name in (*commands.ORDER, *heads) if name in heads}
+    return {name: f"{text[:1].lower()}{text[1:].rstrip('.')}" for name, text in ordered.items()}
+
+
+def _build(parser: Parser, name: str) -> None:
+    command = import_module(f"{commands.__name__}.{name}")
+    command.build(parser)
+    add_examples(parser, name, command.EXAMPLES)
+
+
+def run(argv: Sequence[str] | None) -> int:
+    """Run one command and return its exit code."""
+    args = argparse.Namespace(exit_code=0, beside=[])
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who called us
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as we run
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal or pipe of another encoding gets an escape, not a crash.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        with _terminated_as_interrupted():
+            return _run(argv, args)
+    except BrokenPipeError:  # the reader of our output has left, e.g. `| head`
+        silence()
+        return int(args.exit_code)
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        complain(f"{name}{error.strerror or error}")
+        return 2
+
+
+def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
+    parser = build_parser()
+    parser.parse_args(argv, args)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    from errcomp.errors import ErrcompError
+
+    try:
+        args.run(args)
+        sys.stdout.flush()
+    except ErrcompError as error:
+        complain(str(error))
+        return 2
+    return int(args.exit_code)
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let a cancelled job clean up behind itself: half a file is removed as when interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: object) -> None:
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,133 @@
+"""Datasets that the project measured itself: tables of the collectors in ``benchmarks``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from errcomp.datasets._spec import Column, DatasetSpec, Holds
+from errcomp.errors import InputError
+
+_PROTOCOL = "protocol.json"
+COLUMNS: Mapping[str, Column] = {
+    "run": Column("text", "what ran: model, shape of its input, variant"),
+    "device": Column("text", "processor, with family and model number where its name hides them"),
+    "model": Column("text", "network"),
+    "mode": Column("text", "inference (one forward pass) or training (one step)"),
+    "batch": Column("integer", "batch size"),
+    "input": Column("text", "shape of the input"),
+    "variant": Column("text", "how the graph was optimised"),
+    "version": Column("text", "release of the framework"),
+    "kernel": Column("text", "operator with the shapes of its inputs and its output"),
+    "kernel_class": Column("text", "operator"),
+    "shape": Column("text", "shape of its output, where the profiler records it"),
+    "count": Column("integer", "how often it runs: operators that agree in type and shapes"),
+    "measured": Column("number", "profiled latency of one instance, mean of processes", "ms"),
+    "measured_spread": Column("number", "standard deviation / mean of that over processes"),
+    "run_measured": Column("number", "un-profiled end-to-end latency, mean of processes", "ms"),
+    "profiled_run": Column("number", "the same while profiled, by the caller's clock", "ms"),
+    "profiled_model_run": Column("number", "the same, by the profiler's clock", "ms"),
+    "run_spread": Column("number", "standard deviation / mean of run_measured over processes"),
+}
+
+
+#: What the release histories say of each validation.
+HISTORY_COLUMNS: Mapping[str, Column] = {
+    "level": Column("text", "kernel, operators (of a network together), run, composition, model"),
+    "series": Column("text", "network/input, and the operator with its shapes"),
+    "model": Column("text", "network"),
+    "kernel_class": Column("text", "operator"),
+    "version": Column("text", "release of the framework"),
+    "released": Column("text", "day on which its files were built"),
+    "predicted": Column("number", "by the model frozen at the first release", "ms"),
+    "measured": Column("number", "latency: of the first release, times the change", "ms"),
+    "measured_spread": Column("number", "standard deviation of log changes over pairs"),
+    "n_repeats": Column("integer", "pairs of processes behind the change"),
+}
+
+
+def _spec(
+    name: str, title: str, script: str, software: str, holds: Holds = "kernels"
+) -> DatasetSpec:
+    """Return the dataset that a script of ``benchmarks`` collects, of software named so."""
+    file = f"{name}.csv"
+    collected, columns = {
+        "kernels": ("kernels.csv", COLUMNS),
+        "history": ("history.csv", HISTORY_COLUMNS),
+    }[holds]
+    return DatasetSpec(
+        title=title,
+        source=f"measured by errcomp, benchmarks/{script}",
+        commit="see protocol.json",
+        licence="MIT, Copyright (c) 2026 the errcomp developers",
+        reference=f"{software}; versions, machine, dates and protocol are in protocol.json",
+        tables={file: columns},
+        build=_builder(file, collected, columns),
+        holds=holds,
+        unit="ms",
+    )
+
+
+def _builder(
+    file: str, collected: str, columns: Mapping[str, Column]
+) -> Callable[[Path], Mapping[str, bytes]]:
+    def build(source: Path) -> Mapping[str, bytes]:
+        """Take over what a collector wrote, complete and with the columns told here."""
+        content, protocol = _read(source / collected), _read(source / _PROTOCOL)
+        header = content.partition("\n")[0].split(",")
+        if header != [*columns]:
+            raise InputError(
+                f"{source / collected}: its columns are not those of a collector, got "
+                f"{', '.join(header)[:80]!r}. Collect it again with the script in benchmarks."
+            )
+        try:
+            known = json.loads(protocol)
+        except ValueError as error:
+            raise InputError(
+                f"{source / _PROTOCOL}: is no JSON ({error}). Collect it again."
+            ) from error
+        if "pieces" not in known:
+            raise InputError(
+                f"{source / _PROTOCOL}: pieces of the measurement are missing. Run the collector "
+                "again: it measures what is missing."
+            )
+        return {file: content.encode(), _PROTOCOL: protocol.encode()}
+
+    return build
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}). Give the folder of a collector in "
+            "benchmarks."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no text in UTF-8. Collect it again.") from error
+
+
+#: The datasets by name.
+SPECS = {
+    "ort-cpu": _spec(
+        "ort-cpu",
+        "Small networks in ONNX Runtime on one CPU core: operators and runs, measured",
+        "collect_ort.py",
+        "ONNX Runtime",
+    ),
+    "torch-cpu": _spec(
+        "torch-cpu",
+        "Small networks in PyTorch on one CPU core: operators and runs, measured",
+        "collect_torch.py",
+        "PyTorch",
+    ),
+    "ort-releases": _spec(
+        "ort-releases",
+        "Small networks in every release of ONNX Runtime, against a model frozen at the first",
+        "longitudinal_ort.py and freeze_ort.py",
+        "ONNX Runtime",
+        "history",
+    ),
+}

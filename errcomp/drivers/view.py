@@ -1,0 +1,154 @@
+"""What people see of what moves an error: statements judged, contrasts, regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from errcomp.errors import InputError
+from errcomp.report import forms
+from errcomp.report.drawing.words import count
+from errcomp.report.model import Cell, Column, Figure, Form, Note, Report, Table, item
+from errcomp.results import Written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.drivers import DriversResult, Regression
+
+__all__ = ["contrasts", "drivers_view"]
+
+
+def drivers_view(result: DriversResult) -> Report:
+    """Return what has been said of the error, then contrasts, then the regressions."""
+    caption = "What each factor does to the error, with intervals; at 1 it does nothing."
+    draw = partial(contrasts, result)
+    return Report(
+        title="What has been said of this error",
+        line=[count(len(result.contrasts), "contrast"), f"n={result.n}"],
+        tables=[_statements(result), _contrasts(result), *map(_regression, result.regressions)],
+        figures=[Figure("figure", caption, draw)],
+        draw=draw,
+    )
+
+
+def _statements(result: DriversResult) -> Table:
+    columns = [
+        Column("Statement", lambda r: r.statement.text),
+        Column("Verdict", lambda r: r.verdict),
+        Column("Why", lambda r: r.why),
+    ]
+    return Table("What has been said of this error", columns, result.statements)
+
+
+def _contrasts(result: DriversResult) -> Table:
+    notes = _numbered([c.note for c in result.contrasts])
+    columns = [
+        Column("Contrast", lambda r: r.name, key=True),
+        Column("Pairs", lambda r: r.n_pairs, forms.count),
+        Column("Clusters", lambda r: (r.clusters, r.cluster_key), _CLUSTERS),
+        Column("Ratio of APE", lambda r: r.effect, forms.estimate),
+        Column("Points", lambda r: r.effect_points, forms.changes(unit="")),
+        Column("p (Holm)", lambda r: r.p_holm, forms.p_value),
+        Column("Signed", lambda r: r.effect_signed, forms.interval(3, signed=True)),
+        Column("p (Holm)", lambda r: r.p_signed_holm, forms.p_value),
+        Column("Note", lambda r: notes.get(r.note, "")),
+    ]
+    below: list[Note | str] = [
+        f"Matched pairs; intervals {100 * result.level:g} %, by cluster. Ratio 2: the error "
+        "doubles. Points: difference of MAPE in percentage points. Signed: difference of "
+        "ln(predicted / measured); +0.1 is 10 % more time predicted. p: of no effect (Holm).",
+        *(Note(note, number) for note, number in notes.items()),
+    ]
+    title = f"What moves the error of {result.tool or 'the tool'} ({result.n} pairs)"
+    return Table(title, columns, result.contrasts, below)
+
+
+def _regression(regression: Regression) -> Table:
+    question = {
+        "absolute": "All factors at once, ratio of APE",
+        "signed": "All factors at once, difference of ln(predicted / measured)",
+    }[regression.outcome]
+    adjusted = ", ".join(regression.adjusted_for) or "nothing else"
+    columns = [
+        Column("Factor", lambda r: r.name),
+        Column("Effect", lambda r: r.effect, forms.estimate),
+        Column("p (Holm)", lambda r: r.p_holm, forms.p_value),
+    ]
+    notes: list[Note | str] = [
+        f"{regression.method}, {regression.n} pairs, {regression.clusters} clusters "
+        f"({regression.cluster_key}); adjusted for: {adjusted}.",
+        *(item(caveat.message) for caveat in regression.caveats),
+        *(item(f"{aliased}.") for aliased in regression.aliased),
+    ]
+    return Table(question, columns, regression.terms, notes)
+
+
+def _numbered(notes: Sequence[str]) -> dict[str, str]:
+    kept = list(dict.fromkeys(note for note in notes if note))
+    return {note: f"[{i}]" for i, note in enumerate(kept, start=1)}
+
+
+def _clusters(clusters: tuple[int, str]) -> Cell:
+    n, key = clusters
+    return forms.figure(Written(str(n), f" {key}"), n)
+
+
+#: So many independent units, and what one is.
+_CLUSTERS = Form(_clusters, right=True)
+
+
+def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
+    """Draw what each factor does to the error: how many times it is at one level that of another.
+
+    Hollow rows may be chance: their interval holds 1, or they have none.
+
+    Parameters
+    ----------
+    found : DriversResult
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        Nothing could be compared.
+    MissingExtraError
+        Matplotlib is not installed.
+    """
+    if not found.contrasts:
+        raise InputError("no two configurations differ in one factor only: nothing to draw")
+    from errcomp.report.drawing.forest import Row, forest
+
+    rows = [
+        Row(
+            one.name,
+            one.effect.value,
+            one.effect.low,
+            one.effect.high,
+            one.effect.format(),
+            one.n_pairs,
+            strong=one.effect.low is not None
+            and one.effect.high is not None
+            and not one.effect.low <= 1 <= one.effect.high,
+        )
+        for one in found.contrasts
+    ]
+    return forest(
+        ax,
+        rows,
+        title=f"What moves the error, {count(len(rows), 'contrast')}",
+        notes=[
+            "the level named first over the other; ×2: double over single",
+            "n: matched configurations; hollow: may be chance",
+        ],
+        x="error, times that of the other level",
+        beside="times",
+        reference=(1.0, "no effect"),
+        log=True,
+    )

@@ -1,0 +1,206 @@
+"""Results carried over: values of an earlier version entered again, not measured again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from errcomp.results import Dropped
+from errcomp.tables import History
+
+__all__ = ["CarriedOver", "carried_over", "decimals", "enough_digits"]
+
+#: Values of fewer significant digits may be equal by chance, whatever the others do.
+_DIGITS = 4
+#: Copies are left out if at most this share of the equal values is to be expected by chance.
+_CHANCE = 0.2
+#: How many last digits a value may be off to count as one that nearly agrees.
+_NEAR = 10
+_MOST_DECIMALS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CarriedOver:
+    """Which validations repeat an earlier version's.
+
+    Attributes
+    ----------
+    copy : ndarray of bool, shape (n,)
+        The measurement (and the prediction) is that of an earlier version of the same series, and
+        has enough digits for that not to be chance.
+    dropped : tuple of Dropped
+        The copies, counted.
+    notes : tuple of str
+        What was equal and yet kept.
+    """
+
+    copy: NDArray[np.bool_]
+    dropped: tuple[Dropped, ...]
+    notes: tuple[str, ...]
+
+
+def decimals(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count the decimals of each number as it is written, 12 at most.
+
+    Examples
+    --------
+    >>> decimals(np.array([3.0, 0.25, 1 / 3])).tolist()
+    [0, 2, 12]
+    """
+    found = np.full(values.shape, _MOST_DECIMALS)
+    for k in range(_MOST_DECIMALS - 1, -1, -1):
+        found[np.round(values, k) == values] = k
+    return found
+
+
+def most_decimals(
+    values: NDArray[np.float64], series: NDArray[np.int64], n_series: int
+) -> NDArray[np.int64]:
+    """Return the most decimals that a value of each series has."""
+    most = np.zeros(n_series, dtype=np.int64)
+    np.maximum.at(most, series, decimals(values))
+    return most
+
+
+def enough_digits(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say which positive numbers have four significant digits or more, final zeros not counted.
+
+    Examples
+    --------
+    >>> enough_digits(np.array([3.0, 1200.0, 0.0123, 1234.0, 26.44])).tolist()
+    [False, False, False, True, True]
+    """
+    unit = 10.0 ** (np.floor(np.log10(values)) - (_DIGITS - 2))
+    ratio = values / unit
+    return np.asarray(np.abs(ratio - np.rint(ratio)) > 1e-9 * ratio)
+
+
+def carried_over(history: History) -> CarriedOver:
+    r"""Find values that were carried over from an earlier version.
+
+    A measurement that equals one of an earlier version in the same series in all its digits may be
+    a copy: results are resubmitted, and targets that someone chose are no measurements. It counts
+    as one if
+
+    * it has four significant digits or more (zeros at the end not counted), and
+    * more values of the table agree than chance explains. By chance as many values agree as differ
+      by any small number k of last digits. With :math:`N_k` values of the table that differ from
+      an earlier version's by k last digits, equal ones are copies if the mean of
+      :math:`N_{-10}, \dots, N_{-1}, N_1, \dots, N_{10}` is at most 0.2 :math:`N_0`.
+
+    What is equal and kept is counted in a note.
+
+    With predictions it is a copy only if the prediction is the same too. Otherwise the predictor
+    was validated anew against a measurement that was not repeated; a note counts that.
+
+    Valid where values are written as they were measured. Misleads where copies hide among many
+    values that agree by chance (coarse clocks, thousands of repeats): all are kept then. Of
+    validations that an engine has put together no single value is known: they are not looked at,
+    which a note says.
+
+    Parameters
+    ----------
+    history : History
+
+    Returns
+    -------
+    CarriedOver
+
+    Examples
+    --------
+    >>> from errcomp.tables import History
+    >>> history = History({"version": ["1", "2", "3"], "measured": [26.441, 26.441, 27.093]})
+    >>> found = carried_over(history)
+    >>> found.copy.tolist(), found.dropped[0].n
+    ([False, True, False], 1)
+    """
+    n, alike = history.behind.n, history.behind.alike
+    unit = history.series
+    if history.predicted is not None:
+        predictions = np.unique(history.predicted, return_inverse=True)[1]
+        unit = np.unique(unit * (predictions.max() + 1) + predictions, return_inverse=True)[1]
+    same = _seen_before(unit, history.measured, history.version, alike)
+    copy = np.zeros(history.n, dtype=bool)
+    copy[same] = enough_digits(history.measured[same])
+    notes = []
+    if together := int(n[~alike].sum()):
+        notes.append(
+            f"{together:,} of {n.sum():,} validations were put together by the engine: whether "
+            "they are carried over from an earlier version was not looked at (History of the rows "
+            "in memory does)"
+        )
+    if few := int(n[same & ~copy].sum()):
+        notes.append(
+            f"{few} measurements equal an earlier version's but have fewer than {_DIGITS} "
+            "significant digits: kept, they may be equal by chance"
+        )
+    if equal := int(n[copy].sum()):
+        chance = _nearly_seen(history, unit)
+        if chance > _CHANCE * equal:
+            notes.append(
+                f"{equal} measurements equal an earlier version's in all digits, and about "
+                f"{chance:.2g} differ from one by each small number of last digits: equal by "
+                "chance, kept"
+            )
+            copy[:] = False
+    if history.predicted is not None:
+        moved = _seen_before(history.series, history.measured, history.version, alike) & ~same
+        if moved.any():
+            notes.append(
+                f"{n[moved].sum()} predictions are compared with the measurement of an earlier "
+                "version: there only the predictor was validated anew"
+            )
+    dropped = history.left_out("carried over: equal to an earlier version's in all digits", copy)
+    return CarriedOver(copy, dropped, tuple(notes))
+
+
+def _groups(
+    unit: NDArray[np.int64], values: NDArray[np.float64], version: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Group rows of one unit and value: the order of rows, their groups, first row of each."""
+    order = np.lexsort((version, values, unit))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(unit[order]) != 0) | (np.diff(values[order]) != 0)
+    return order, np.cumsum(new) - 1, order[new]
+
+
+def _seen_before(
+    unit: NDArray[np.int64],
+    values: NDArray[np.float64],
+    version: NDArray[np.int64],
+    looked_at: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Say which of the values looked at occur at an earlier version of their unit."""
+    at = np.flatnonzero(looked_at)
+    unit, values, version = unit[at], values[at], version[at]
+    order, group, first = _groups(unit, values, version)
+    found = np.zeros(len(looked_at), dtype=bool)
+    found[at[order]] = version[order] > version[first][group]
+    return found
+
+
+def _nearly_seen(history: History, unit: NDArray[np.int64]) -> float:
+    """Count values that differ from an earlier version's by k last digits: the mean over k."""
+    at = np.flatnonzero(history.behind.alike)
+    unit, series, values = unit[at], history.series[at], history.measured[at]
+    shown = most_decimals(values, series, history.n_series)
+    steps = np.rint(values * 10.0 ** shown[series])
+    order, group, first = _groups(unit, steps, history.version[at])
+    version, fine = history.version[at][order], enough_digits(values[order])
+    n = np.where(fine, history.behind.n[at][order], 0)
+    of_group, step, earliest = unit[first], steps[first], history.version[first]
+    hits = 0
+    for shift in range(1, _NEAR + 1):
+        # Is the shift-th next group of the same unit, and near?
+        near = np.zeros(len(first) + shift, dtype=bool)
+        distance = step[shift:] - step[:-shift]
+        near[shift:-shift] = (of_group[shift:] == of_group[:-shift]) & (distance <= _NEAR)
+        if not near.any():
+            break
+        for side in (-shift, shift):
+            other = np.clip(group + side, 0, len(first) - 1)
+            close = near[group + shift if side > 0 else group]
+            hits += int(n[close & (version > earliest[other])].sum())
+    return hits / (2 * _NEAR)

@@ -1,0 +1,537 @@
+"""Where a store is: connections to it, what a user is told when they fail, and its tables.
+
+A validation refers to what was validated (its series), to its version and to its setup (the rest of
+the software) by number: a history has many validations of few of each. Keys that have no column of
+their own are one JSON text, by name in order. All tables have a prefix, since a server's database
+holds those of others too.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from errcomp.errors import InputError, MissingExtraError
+from errcomp.halflife.store.frames import SERIES, SETUP, VALUES, Kind, joined
+
+#: Seconds to wait for another writer; adding a million validations takes half a minute.
+WAIT = 120
+#: Seconds to wait for a server to answer.
+CONNECT = 10
+#: Pages kept in memory, in KiB: the index of identities is written in no order.
+_CACHE = 256 * 1024
+_MAGIC = b"SQLite format 3\0"
+#: Writers on a server take turns, as they do in a file: the number is any that nobody else uses.
+_TURN = 0x6572_7263_6F6D_70
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file, or a database on a server.
+
+    Attributes
+    ----------
+    shown : str
+        Its name for messages, without a password.
+    path : Path or None
+        Of the file.
+    url : sqlalchemy.URL or None
+        Of the database.
+    """
+
+    shown: str
+    path: Path | None
+    url: sa.URL | None
+
+    @property
+    def exists(self) -> bool:
+        """Say whether there is something to read; a server always is."""
+        return self.path is None or (self.path.exists() and self.path.stat().st_size > 0)
+
+    def check(self) -> None:
+        """Refuse a path that can hold no store.
+
+        Raises
+        ------
+        InputError
+            It is a folder, its folder is not there, or it is a file of another kind.
+        """
+        if self.path is None:
+            return
+        try:
+            if self.path.is_dir():
+                raise InputError(f"{self.shown} is a folder; name a file in it")
+            if not self.path.parent.is_dir():
+                raise InputError(f"{self.shown}: there is no folder {self.path.parent}. Make it.")
+            if not self.exists:
+                return
+            with self.path.open("rb") as file:
+                begins = file.read(len(_MAGIC))
+        except OSError as error:
+            raise InputError(f"{self.shown}: cannot be read ({error.strerror})") from error
+        if begins != _MAGIC:
+            raise InputError(
+                f"{self.shown}: no history store: it is not an SQLite file. Name another file."
+            )
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Yield a connection that sees the store as it is now, whatever writers do meanwhile.
+
+        Raises
+        ------
+        InputError
+            The store cannot be reached or read.
+        """
+        engine = self._engine(write=False)
+        with self._explained("read"), engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """Yield the connection of the only writer; all that it writes is kept at the end, or none.
+
+        Raises
+        ------
+        InputError
+            The store cannot be reached or written, or another writer did not finish in time.
+        """
+        committing, engine = False, self._engine(write=True)
+        with self._explained("written") as lost:
+            try:
+                with engine.connect() as connection, connection.begin() as transaction:
+                    yield connection
+                    committing = True
+                    transaction.commit()
+            except DBAPIError as error:
+                if committing and error.connection_invalidated:
+                    lost.append(
+                        "It is not known whether what was added has been kept: add it again with "
+                        "skip_known (--skip-known)."
+                    )
+                raise
+
+    def _engine(self, *, write: bool) -> sa.Engine:
+        """Return an engine that opens a connection for each use, so that processes may fork."""
+        if self.path is not None:
+            path = self.path
+            engine = sa.create_engine(
+                "sqlite://",
+                creator=lambda: _open_file(path, write=write),
+                poolclass=sa.NullPool,
+                hide_parameters=True,
+            )
+            start = "BEGIN IMMEDIATE" if write else "BEGIN"
+            sa.event.listen(engine, "begin", lambda found: found.exec_driver_sql(start))
+            return engine
+        assert self.url is not None
+        if find_spec("psycopg") is None:
+            raise MissingExtraError("psycopg", "postgres", "a store on a PostgreSQL server")
+        engine = sa.create_engine(
+            self.url,
+            poolclass=sa.NullPool,
+            hide_parameters=True,
+            connect_args={"connect_timeout": CONNECT},
+            isolation_level="READ COMMITTED" if write else "REPEATABLE READ",
+        )
+        if write:
+            sa.event.listen(engine, "begin", _take_turn)
+        return engine
+
+    @contextmanager
+    def _explained(self, done: str) -> Iterator[list[str]]:
+        """Turn errors of the database into messages; what is added to the list is said as well."""
+        more: list[str] = []
+        known = _errors(self.path)
+        try:
+            yield more
+        except known as error:
+            original = error.orig if isinstance(error, DBAPIError) else error
+            reason = (
+                _of_file(original, done)
+                if self.path is not None
+                else _of_server(original, done, unsure=bool(more))
+            )
+            raise InputError(" ".join([f"{self.shown}: {reason}", *more])) from error
+
+
+def locate(where: str | PathLike[str]) -> Place:
+    """Return the place that a path or a URL names.
+
+    Raises
+    ------
+    InputError
+        It is a URL of something else, or no name that a file can have.
+    """
+    text = os.fspath(where)
+    if "://" not in text:
+        if "\0" in text or text in ("", ":memory:"):
+            raise InputError(f"a store needs the name of a file, got {text!r}")
+        return Place(text, Path(text), None)
+    try:
+        url = make_url(text)
+    except (SQLAlchemyError, ValueError):
+        url = None
+    # The text is not shown: it may hold a password.
+    if url is None:
+        raise InputError(
+            "the URL of the store cannot be read. Write "
+            "postgresql://user:password@host:5432/database, with %40 for @ within a password."
+        )
+    if url.get_backend_name() == "sqlite" and url.database:
+        return Place(url.database, Path(url.database), None)
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise InputError(
+            f"a store is a file or a PostgreSQL database (postgresql://…), got {url.drivername}://…"
+        )
+    # No query: it may hold a password as well.
+    shown = sa.URL.create(
+        "postgresql", url.username, host=url.host, port=url.port, database=url.database
+    )
+    return Place(str(shown), None, url.set(drivername="postgresql+psycopg"))
+
+
+def _open_file(path: Path, *, write: bool) -> sqlite3.Connection:
+    if not write:
+        return _open_to_read(path)
+    # Readers go on while somebody writes; what was acknowledged outlives a power cut.
+    return _connect(path, "rwc", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL")
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    try:
+        return _connect(path, "rw")
+    except sqlite3.Error as error:
+        closed = error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+        # Where nothing can be made beside the file, and nobody left a log there, it is complete.
+        if not closed or path.with_name(f"{path.name}-wal").exists():
+            raise
+    return _connect(path, "ro&immutable=1")
+
+
+def _connect(path: Path, mode: str, *orders: str) -> sqlite3.Connection:
+    where = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    connection = sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None)
+    try:
+        for order in (f"PRAGMA cache_size = -{_CACHE}", *orders):
+            connection.execute(order)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _errors(path: Path | None) -> tuple[type[Exception], ...]:
+    """Return what a database raises; a server's driver does so itself where it is used directly."""
+    if path is not None:
+        return (SQLAlchemyError,)
+    import psycopg
+
+    return (SQLAlchemyError, psycopg.Error)
+
+
+def _take_turn(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT}s'")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_TURN})")
+
+
+_FILE = {
+    "SQLITE_BUSY": "another process has been writing to it for {wait} seconds. Try again.",
+    "SQLITE_FULL": "the disk is full. Nothing was added; make room and add again.",
+    "SQLITE_READONLY": "the file or its folder is read-only. Make both writable, or copy the file.",
+    "SQLITE_CANTOPEN": "cannot be opened. Check that the file and its folder can be {done}.",
+    "SQLITE_PERM": "cannot be opened. Check that the file and its folder can be {done}.",
+    "SQLITE_IOERR": "the disk failed or is full ({text}). Nothing was added; check the disk.",
+    "SQLITE_CORRUPT": "the file is damaged ({text}). Restore it from a copy.",
+    "SQLITE_NOTADB": "no history store: it is not an SQLite file, or it is damaged. Name another.",
+}
+_SERVER = {
+    "42501": "the user may not do that there ({text}). Grant it CREATE on the schema and all "
+    "rights on its tables.",
+    "25006": "the server is read-only. Name one that can be {done}.",
+    "53": "the server lacks room or connections ({text}). Nothing was added.",
+    "55P03": "another process has been writing to it for {wait} seconds. Try again.",
+    "57P": "the server is shutting down or ended the connection ({text}). {kept}",
+}
+
+
+def _of_file(error: BaseException | None, done: str) -> str:
+    code = str(getattr(error, "sqlite_errorname", ""))
+    found = next((text for start, text in _FILE.items() if code.startswith(start)), None)
+    found = found or "cannot be {done} ({text}). Check the file."
+    return found.format(wait=WAIT, done=done, text=_line(error))
+
+
+def _of_server(error: BaseException | None, done: str, *, unsure: bool) -> str:
+    code = str(getattr(error, "sqlstate", None) or "")
+    found = next((text for start, text in _SERVER.items() if code and code.startswith(start)), None)
+    found = found or (
+        "the database refuses it ({text}). Check the database."
+        if code
+        else "the server cannot be reached, refuses the connection or has gone ({text}). {kept}"
+    )
+    kept = "" if unsure else "Nothing was added; check the server and try again."
+    return found.format(wait=WAIT, done=done, text=_line(error), kept=kept).strip()
+
+
+def _line(error: Any) -> str:
+    """Return the first line of a message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+#: Version of the tables that is written.
+SCHEMA = 1
+
+metadata = sa.MetaData()
+
+# SQLite numbers rows itself where the type is INTEGER; it has 64 bits there.
+_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+meta = sa.Table("errcomp_meta", metadata, sa.Column("schema_version", sa.Integer, nullable=False))
+
+
+def _table(name: str, *columns: sa.schema.SchemaItem) -> sa.Table:
+    """Declare a table whose rows have numbers of ours."""
+    number = sa.Column("id", _Id, primary_key=True, autoincrement=False)
+    return sa.Table(f"errcomp_{name}", metadata, number, *columns)
+
+
+def _of_history(*, index: bool = False) -> sa.Column[int]:
+    refers = sa.ForeignKey("errcomp_history.id")
+    return sa.Column("history_id", _Id, refers, nullable=False, index=index)
+
+
+history = _table("history", sa.Column("name", sa.Text, nullable=False, unique=True))
+#: Which columns a history has, in the order in which they first came, and what they hold.
+column = _table(
+    "column",
+    _of_history(),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.UniqueConstraint("history_id", "name"),
+)
+
+version = _table(
+    "version",
+    _of_history(),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("released", sa.Text),
+    sa.UniqueConstraint("history_id", "version"),
+)
+
+series = _table(
+    "series",
+    _of_history(index=True),
+    sa.Column("series", sa.Text),
+    sa.Column("keys", sa.Text, nullable=False),
+    sa.Column("level", sa.Text),
+    sa.Column("predictor", sa.Text),
+    sa.Column("unit", sa.Text),
+)
+
+setup = _table(
+    "setup",
+    _of_history(index=True),
+    sa.Column("predictor_version", sa.Text),
+    sa.Column("stack", sa.Text, nullable=False),
+)
+
+validation = _table(
+    "validation",
+    # No foreign keys here: a server looks up each of them in each row, four times the cost of all
+    # else, and what is referred to is written in the same transaction.
+    sa.Column("history_id", _Id, nullable=False, index=True),
+    sa.Column("series_id", _Id, nullable=False),
+    sa.Column("version_id", _Id, nullable=False),
+    sa.Column("setup_id", _Id, nullable=False),
+    # What makes it this validation and no other, hashed; repeats without a number are counted.
+    sa.Column("identity", sa.LargeBinary, nullable=False),
+    sa.Column("occurrence", sa.Integer, nullable=False),
+    sa.Column("date", sa.Text),
+    sa.Column("repeat", sa.Text),
+    sa.Column("status", sa.Text),
+    sa.Column("measured", sa.Double),
+    sa.Column("predicted", sa.Double),
+    sa.Column("measured_spread", sa.Double),
+    sa.Column("n_repeats", sa.BigInteger),
+    sa.UniqueConstraint("identity", "occurrence"),
+)
+
+#: For each older version, what makes the next one of its tables. A version that has been written
+#: keeps its step for ever, in plain SQL: `metadata` says what the tables are now.
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
+
+
+def schema_of(connection: sa.Connection, shown: str) -> int | None:
+    """Return the version of the tables; None where there are none.
+
+    Parameters
+    ----------
+    connection : sqlalchemy.Connection
+    shown : str
+        Name of the store, for messages.
+
+    Raises
+    ------
+    InputError
+        They are of a newer version, or there are tables of something else.
+    """
+    there = set(sa.inspect(connection).get_table_names())
+    if meta.name in there:
+        found = connection.execute(sa.select(meta.c.schema_version)).scalars().all()
+        if len(found) != 1 or not isinstance(found[0], int) or not found[0] >= 1:
+            raise InputError(
+                f"{shown}: the store does not say which version it has (got {found}): it is "
+                "damaged. Restore it from a copy."
+            )
+        if found[0] > SCHEMA:
+            raise InputError(
+                f"{shown}: the store was written by a newer errcomp (version {found[0]} of its "
+                f"tables; this one knows up to {SCHEMA}). Upgrade errcomp."
+            )
+        return found[0]
+    # On a server the tables of others are none of our business.
+    if connection.dialect.name != "sqlite":
+        there &= set(metadata.tables)
+    if there:
+        raise InputError(
+            f"{shown}: this is no history store: it holds the table {min(there)}. Name another "
+            "file or database."
+        )
+    return None
+
+
+def ensure_schema(connection: sa.Connection, shown: str) -> None:
+    """Make the tables, or bring older ones up to date, within the transaction there is.
+
+    Raises
+    ------
+    InputError
+        As for `schema_of`; or the server's database cannot hold every text.
+    """
+    found = schema_of(connection, shown)
+    if found is None:
+        if connection.dialect.name == "postgresql":
+            encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+            if encoding != "UTF8":
+                raise InputError(
+                    f"{shown}: the database has the encoding {encoding}, which cannot hold every "
+                    "name. Create one with ENCODING 'UTF8'."
+                )
+        metadata.create_all(connection, checkfirst=False)
+        connection.execute(meta.insert().values(schema_version=SCHEMA))
+        return
+    if found < SCHEMA:
+        for step in range(found, SCHEMA):
+            MIGRATIONS[step](connection)
+        connection.execute(meta.update().values(schema_version=SCHEMA))
+
+
+#: Rows that are read at a time.
+_AT_ONCE = 50_000
+_TYPES: dict[type[Any], type[pl.DataType]] = {
+    int: pl.Int64,
+    float: pl.Float64,
+    str: pl.String,
+    bytes: pl.Binary,
+}
+
+
+def fetched(connection: sa.Connection, query: sa.Select[Any]) -> pl.DataFrame:
+    """Return the rows of a query as a frame, never all of them as Python objects at once."""
+    names = [column.name for column in query.selected_columns]
+    types = [_TYPES[column.type.python_type] for column in query.selected_columns]
+    frames = [pl.DataFrame(schema=dict(zip(names, types, strict=True)))]
+    found = connection.execute(query, execution_options={"yield_per": _AT_ONCE})
+    for rows in found.partitions():
+        columns = zip(names, zip(*rows, strict=True), types, strict=True)
+        frames.append(pl.DataFrame([pl.Series(n, v, dtype=t) for n, v, t in columns]))
+    return pl.concat(frames)
+
+
+def history_id(connection: sa.Connection, name: str) -> int | None:
+    """Return the number of a history; None where there is none of this name."""
+    query = sa.select(history.c.id).where(history.c.name == name)
+    found: int | None = connection.execute(query).scalar()
+    return found
+
+
+def kinds_of(connection: sa.Connection, number: int) -> dict[str, Kind]:
+    """Return the columns of a history in order, and what they hold."""
+    table = column
+    query = sa.select(table.c.name, table.c.kind).where(table.c.history_id == number)
+    return {row[0]: row[1] for row in connection.execute(query.order_by(table.c.id))}
+
+
+def parts_of(
+    connection: sa.Connection, table: sa.Table, number: int, names: Sequence[str]
+) -> pl.DataFrame:
+    """Return what a history has in one of the smaller tables, by number."""
+    columns = [table.c[name] for name in ("id", *names)]
+    query = sa.select(*columns).where(table.c.history_id == number)
+    return fetched(connection, query.order_by(table.c.id))
+
+
+def frame_of(connection: sa.Connection, number: int) -> pl.DataFrame:
+    """Return a history as one table, in the order in which it was added."""
+    kinds = kinds_of(connection, number)
+    table = validation
+    # What a history has nothing of is not read: most of the columns, as a rule.
+    names = [n for n in ("date", "repeat", *VALUES) if n in kinds]
+    columns = [table.c[n] for n in ("series_id", "version_id", "setup_id", *names)]
+    query = sa.select(*columns).where(table.c.history_id == number).order_by(table.c.id)
+    return joined(
+        fetched(connection, query),
+        parts_of(connection, series, number, SERIES),
+        parts_of(connection, version, number, ("version", "released")),
+        parts_of(connection, setup, number, SETUP),
+        kinds,
+    )
+
+
+def contents(connection: sa.Connection) -> list[dict[str, Any]]:
+    """Return name, size, predictors and dates of each history, by name."""
+    named = sa.func.coalesce(series.c.series, series.c["keys"])
+    distinct = sa.select(series.c.history_id, named, series.c.level, series.c.predictor).distinct()
+    n_series, n_versions = (
+        _by_history(connection, part, sa.func.count()) for part in (distinct.subquery(), version)
+    )
+    first, last = sa.func.min(validation.c.date), sa.func.max(validation.c.date)
+    found = _by_history(connection, validation, sa.func.count(), first, last)
+    predictors: dict[int, list[str]] = {}
+    query = sa.select(series.c.history_id, series.c.predictor).distinct()
+    for number, name in connection.execute(query.where(series.c.predictor.is_not(None))):
+        predictors.setdefault(number, []).append(name)
+    names = connection.execute(sa.select(history.c.id, history.c.name)).all()
+    return [
+        {
+            "name": name,
+            "validations": found[number][0],
+            "series": n_series[number][0],
+            "versions": n_versions[number][0],
+            "predictors": tuple(sorted(predictors.get(number, ()))),
+            "first": found[number][1],
+            "last": found[number][2],
+        }
+        for number, name in sorted(names, key=lambda row: row[1])
+    ]
+
+
+def _by_history(
+    connection: sa.Connection, table: sa.FromClause, *figures: sa.ColumnElement[Any]
+) -> dict[int, tuple[Any, ...]]:
+    query = sa.select(table.c.history_id, *figures).select_from(table).group_by(table.c.history_id)
+    return {number: tuple(rest) for number, *rest in connection.execute(query)}

@@ -1,0 +1,1 @@
+"""What people see of half-life: tables, figures, checks."""

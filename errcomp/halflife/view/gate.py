@@ -1,0 +1,212 @@
+"""The gate of `errcomp halflife check` as test cases and as a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from errcomp.halflife.gate import VERDICTS, GateResult
+from errcomp.report.junit import Case, CheckReport
+from errcomp.report.markdown import head, items, paragraph, table
+from errcomp.results import format_fraction
+
+__all__ = ["report_halflife"]
+
+#: Series that are listed in a failure.
+_LISTED = 50
+_GREW, _WITHIN, _NO_LARGER, _AS_BEFORE, _UNKNOWN, _ABSENT = VERDICTS
+
+
+def report_halflife(
+    result: GateResult, *, name: str = "errcomp.halflife", title: str = "Half-life check"
+) -> CheckReport:
+    """Report a gate's result: what moved, by how much, since when, what to do.
+
+    One test case for each group of series. A group fails where the error of any of its series
+    grew; it is skipped where none of its series can be told. Over all groups, and all versions
+    that the gate ever looks at, a false alarm has at most the probability ``alpha`` of the result.
+
+    Parameters
+    ----------
+    result : GateResult
+    name : str
+        Of the suite, and class of its test cases.
+    title : str
+        Of the summary.
+
+    Returns
+    -------
+    CheckReport
+
+    Examples
+    --------
+    >>> from errcomp.halflife.panel import Panel
+    >>> from errcomp.halflife.gate import check
+    >>> panel = Panel(
+    ...     versions=("1.0", "1.1"), months=np.arange(2.0), names=("a", "b"),
+    ...     clusters=np.arange(2), starts=np.array([0, 2, 4]), version=np.tile(np.arange(2), 2),
+    ...     error=np.array([0.0, -0.7, 0.0, 0.004]), sd=np.full(4, 0.01),
+    ...     noise_df=np.full(2, 20.0), frozen_at_first=True)
+    >>> found = report_halflife(check(panel, groups=["Gelu", "Conv"]))
+    >>> [(case.name, case.outcome) for case in found.cases]
+    [('Gelu', 'failure'), ('Conv', 'passed')]
+    >>> print(found.verdict)
+    Regression at 1.1: the error of 1 of 2 series grew.
+    """
+    members: dict[str, list[int]] = {}
+    for i, group in enumerate(result.groups):
+        members.setdefault(group, []).append(i)
+    verdict = _verdict_line(result)
+    return CheckReport(
+        name,
+        tuple(_case(result, group, series) for group, series in members.items()),
+        _properties(result),
+        verdict,
+        _markdown(result, title, verdict),
+    )
+
+
+def _case(result: GateResult, group: str, series: Sequence[int]) -> Case:
+    inside = set(series)
+    grew = [i for i in result.blamed().tolist() if i in inside]
+    if grew:
+        lines = [_line(result, i) for i in grew[:_LISTED]]
+        if len(grew) > _LISTED:
+            lines.append(f"and {len(grew) - _LISTED} more")
+        message = f"the error of {len(grew)} of {len(series)} series grew: {lines[0]}"
+        return Case(group, "failure", message, "regression", "\n".join(lines))
+    if np.isnan(result.p[list(series)]).all():
+        reasons = {result.why[i] or str(result.verdict[i]) for i in series}
+        return Case(group, "skipped", "; ".join(sorted(reasons)))
+    return Case(group)
+
+
+def _properties(result: GateResult) -> dict[str, str]:
+    counts = {f"series.{verdict}": str(n) for verdict, n in result.counts().items()}
+    return {
+        "version": result.version,
+        "outcome": result.outcome,
+        "look": str(result.look),
+        "alpha": f"{result.alpha:.6g}",
+        "level.look": f"{result.level:.6g}",
+        "margin": f"{result.margin:.6g}",
+        "noise.scale": f"{result.law.scale:.6g}",
+        "noise.df": f"{result.law.df:.6g}",
+        **counts,
+    }
+
+
+def _line(result: GateResult, i: int) -> str:
+    return (
+        f"{result.names[i]}: {_from_to(result, i)}, {result.releases(i)}, "
+        f"{_moved(result, i)}, p = {result.p_adjusted[i]:.2g} over all series"
+    )
+
+
+def _error(log_error: float) -> str:
+    """Write a log error as people do: how far the prediction is off the measurement."""
+    if abs(log_error) > 5:
+        return f"{np.exp(np.clip(log_error, -700, 700)):.2g} times"
+    relative = float(np.expm1(log_error))
+    return f"{'+' if relative >= 0 else '−'}{format_fraction(abs(relative))}"
+
+
+def _from_to(result: GateResult, i: int) -> str:
+    return f"error {_error(result.baseline[i])} before, {_error(result.new[i])} now"
+
+
+def _moved(result: GateResult, i: int) -> str:
+    """Say what moved, and by how much: what was measured, the prediction, or both."""
+    by = result.moved_by[i]
+    if by == "unknown":
+        return "what moved is not known"
+    parts = []
+    if by in ("reference", "both"):
+        parts.append(f"measured values moved by {_error(-result.reference[i])}")
+    if by in ("predictor", "both"):
+        parts.append(f"predictions moved by {_error(result.predictor[i])}")
+    return " and ".join(parts) or "as before"
+
+
+def _verdict_line(result: GateResult) -> str:
+    n, grew = len(result.names), int((result.verdict == _GREW).sum())
+    if result.outcome == "regression":
+        return f"Regression at {result.version}: the error of {grew} of {n} series grew."
+    if result.outcome == "cannot be told":
+        return f"Nothing could be tested at {result.version}: the noise of no series is known."
+    tested = int((~np.isnan(result.p)).sum())
+    least = float(np.median(result.detectable[~np.isnan(result.p)]))
+    return (
+        f"Pass at {result.version}: the error of none of {tested} series that were tested grew. "
+        f"Half of them would have shown a shift of {_error(least)} or less with probability 1/2."
+    )
+
+
+def _markdown(result: GateResult, title: str, verdict: str) -> str:
+    lines = head(title, verdict)
+    blamed = result.blamed().tolist()
+    if blamed:
+        lines += ["### Error grew", "", *_table(result, blamed)]
+    others = [
+        i for i in range(len(result.names)) if result.moved_by[i] and result.verdict[i] != _GREW
+    ]
+    if others:
+        others.sort(key=lambda i: -abs(float(result.shift[i])))
+        lines += ["### Moved, and no regression", "", *_table(result, others)]
+    lines += _do(result)
+    counts = [(verdict, str(n)) for verdict, n in result.counts().items() if n]
+    lines += table(["verdict", "series"], counts, right=[1])
+    lines.append(
+        f"Look {result.look} of this gate: level {result.level:.2g} of {result.alpha:.2g} over all "
+        "looks, shared by all series."
+    )
+    if result.law.scale != 1 or np.isfinite(result.law.df):
+        lines.append(
+            "Baselines scatter more, or further, than their noise says: compared with Student t of "
+            f"{result.law.df:.3g} degrees of freedom and scale {result.law.scale:.2f}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _table(result: GateResult, series: Sequence[int]) -> list[str]:
+    rows = [
+        (
+            result.names[i],
+            result.groups[i],
+            result.releases(i),
+            _error(result.baseline[i]),
+            _error(result.new[i]),
+            _error(result.shift[i])
+            + (f" [{_error(low)}, {_error(result.high[i])}]" if np.isfinite(low) else ""),
+            _moved(result, i),
+        )
+        for i, low in zip(series, result.low[list(series)], strict=True)
+    ]
+    names = ("series", "group", "between", "error before", "now", "shift, 95 % interval", "moved")
+    return table(names, rows, right=(3, 4, 5))
+
+
+def _do(result: GateResult) -> list[str]:
+    """Say what to do next."""
+    if result.outcome == "cannot be told":
+        return paragraph(
+            "What to do: validate each series more than once under one version, or two versions "
+            "before the next check."
+        )
+    if result.outcome == "pass":
+        return paragraph("What to do: nothing.")
+    by = set(result.moved_by[result.blamed()].tolist())
+    lines = []
+    if by & {"reference", "both"}:
+        lines += [
+            "The measurement moved: validate once more on the same machine with the version "
+            "before. If that moved too, it was the machine and not the software.",
+            "If it was the software, recalibrate these groups from the new version on, or hold "
+            "the version back.",
+        ]
+    if by & {"predictor", "both"}:
+        lines.append("The prediction moved: look for what changed in the predictor.")
+    if "unknown" in by:
+        lines.append("What moved is not known: keep measured and predicted of the versions before.")
+    return items("What to do:", lines)

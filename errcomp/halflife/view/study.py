@@ -1,0 +1,198 @@
+"""A study of releases as tables for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from errcomp.halflife.view.fit import HALF_LIFE, steps_table
+from errcomp.report import forms
+from errcomp.report.model import Cell, Column, Form, Table
+from errcomp.results import format_fraction
+
+if TYPE_CHECKING:
+    from errcomp.halflife.fitting import ReleaseStudy
+    from errcomp.halflife.panel import Clock, HalfLife
+    from errcomp.halflife.results import GroupHalfLife
+
+__all__ = ["study_tables"]
+
+_NAMES = {
+    "model": "whole model (operators × composition)",
+    "composition": "composition term alone",
+    "kernel": "operators, each as it was",
+    "operators": "operators of a network together",
+    "run": "networks, each as it was",
+}
+
+
+class _Counts(NamedTuple):
+    """What the series of a group did.
+
+    Attributes
+    ----------
+    name : str
+    n : int
+        Series.
+    looked_at : int
+        Those of which a release can be told.
+    sure : list of str
+        Versions at which they had surely expired, in order.
+    since : int
+        Position of the first; behind all where there is none.
+    change : float
+        Of the error from the first to the last release, log scale, the median.
+    noisy : int
+        Series that noise leaves open.
+    """
+
+    name: str
+    n: int
+    looked_at: int
+    sure: list[str]
+    since: int
+    change: float
+    noisy: int
+
+
+def study_tables(study: ReleaseStudy) -> list[Table]:
+    """Return the half-lives by level, by class of operator and by network, and the steps."""
+    first, last = study.modelled.versions[0], study.modelled.versions[-1]
+    levels = [*study.modelled.groups, *study.looked_up.groups]
+    order = list(_NAMES)
+    levels.sort(key=lambda group: order.index(group.key["level"]))
+    return [
+        _table(
+            f"A model calibrated at {first}, judged at every release to {last}: half-life by level",
+            "Level",
+            [(_NAMES[group.key["level"]], group) for group in levels],
+            _notes(study),
+        ),
+        _few(
+            "Operators by class, as they were: which are as wrong as 5 % doubled, and since when",
+            "Operator",
+            [(str(group.key["kernel_class"]), group) for group in study.classes.groups],
+        ),
+        _few(
+            "The whole model by network: where its error is beyond twice that at first",
+            "Network",
+            [(str(group.key["model"]), group) for group in study.networks.groups],
+        ),
+        steps_table(study.classes),
+    ]
+
+
+def _table(
+    title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]], notes: Sequence[str]
+) -> Table:
+    columns = [
+        Column(header, lambda row: row[0], key=True),
+        Column("Series", lambda row: row[1].panel.n_series, forms.count),
+        Column("Error at first", lambda row: row[1], _AT_FIRST),
+        Column("Error at last", lambda row: _relative(row[1].trajectory.rms[-1]), forms.percent),
+        Column("RMS doubled: releases", partial(_half_life, "trajectory", "releases"), HALF_LIFE),
+        Column("months", partial(_half_life, "trajectory", "months"), HALF_LIFE),
+        Column("Half expired: months", partial(_half_life, "turnbull", "months"), HALF_LIFE),
+        Column("Not surely expired", lambda row: _kept(row[1]), forms.share),
+    ]
+    return Table(title, columns, groups, notes)
+
+
+def _at_first(group: GroupHalfLife) -> Cell:
+    if group.threshold.source == "given":
+        return Cell("5 % promised", _relative(group.threshold.error))
+    return forms.percent.write(_relative(group.trajectory.rms[0]))
+
+
+def _half_life(method: str, clock: Clock, row: tuple[str, GroupHalfLife]) -> HalfLife | None:
+    return row[1].estimate(method, clock)
+
+
+def _kept(group: GroupHalfLife) -> float | None:
+    expiry = group.expiry.get("releases")
+    return None if expiry is None or not expiry.n else expiry.censored_share
+
+
+def _few(title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]]) -> Table:
+    """Show groups of few series: what each of them did, without a figure for others like them."""
+    rows = [_counts(name, group) for name, group in groups]
+    rows.sort(key=lambda row: (-len(row.sure) / row.n, row.since, -abs(row.change)))
+    columns = [
+        Column(header, lambda row: row.name, key=True),
+        Column("Series", lambda row: row.n, forms.count),
+        Column("Expired", lambda row: (len(row.sure), row.looked_at), _OF),
+        Column("First at", lambda row: row.sure[0] if row.sure else "–"),
+        Column("Last at", lambda row: row.sure[-1] if row.sure else "–"),
+        Column(
+            "Predicted / measured, first to last release",
+            lambda row: _relative(row.change),
+            forms.change,
+        ),
+        Column("Too noisy", lambda row: row.noisy, forms.number_or("–")),
+    ]
+    notes = [
+        "Expired: surely beyond the limit at some release, at 95 % for each series; the releases "
+        "named are those at which it was sure for the first and the last of them. Too noisy: noise "
+        "leaves every release open. Predicted / measured: its change, median over the series; "
+        "above 0 the measured time fell (faster)."
+    ]
+    return Table(title, columns, rows, notes)
+
+
+def _counts(name: str, group: GroupHalfLife) -> _Counts:
+    panel, expiry = group.panel, group.expiry["releases"]
+    start = panel.version[panel.starts[expiry.series]]
+    sure = np.isfinite(expiry.right)
+    at = np.sort(start[sure] + expiry.right[sure].astype(int)).tolist()
+    ends = panel.error[panel.starts[1:] - 1] - panel.error[panel.starts[:-1]]
+    return _Counts(
+        name=name,
+        n=panel.n_series,
+        looked_at=expiry.n,
+        sure=[panel.versions[one] for one in at],
+        since=at[0] if at else len(panel.versions),
+        change=float(np.median(ends)),
+        noisy=len(expiry.too_noisy),
+    )
+
+
+def _written_of(counts: tuple[int, int]) -> Cell:
+    n, of = counts
+    return Cell(f"{n} of {of}", float(n)) if of else Cell("–")
+
+
+_AT_FIRST = Form(_at_first, right=True)
+#: So many of so many; sorted by the first.
+_OF = Form(_written_of, right=True)
+
+
+def _relative(log_error: float) -> float:
+    return math.expm1(float(log_error))
+
+
+def _notes(study: ReleaseStudy) -> list[str]:
+    alike = "; ".join(
+        f"{one.figure.split()[2]} {100 * one.value:+.2f} % [{100 * (one.low or 0):+.2f}, "
+        f"{100 * (one.high or 0):+.2f}]"
+        for one in study.alike
+    )
+    noise = study.modelled.noise
+    return [
+        "RMS doubled: until the root mean square error over all series has doubled. Half expired: "
+        "until half of the series are beyond twice the error. Not surely expired: not beyond it by "
+        "more than noise explains (95 %) at any release. [low, high]: 95 % interval, given "
+        "these releases; > x: more than x, "
+        "where the interval begins; not doubled, or less than half expired, in the record.",
+        "The whole model and its composition term start with the error they have on networks that "
+        "they were not fitted to; operators and networks that are looked up start with none, and "
+        "are held to what 5 % would promise.",
+        f"Two processes of the first release differ by (mean, 95 % interval): {alike}.",
+        f"Noise of one comparison: {format_fraction(noise.sd)} (median).",
+        "One CPU, one framework, small networks: how long models hold elsewhere is not in it. "
+        "Profiled operators hold the profiler's own time, which grew from 1.28 on; un-profiled "
+        "networks do not.",
+    ]

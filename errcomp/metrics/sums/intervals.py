@@ -1,0 +1,403 @@
+"""Figures of all groups as columns, with intervals, from sums and histograms of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from errcomp.metrics._registry import NoSpreadError, figure
+from errcomp.metrics.intervals._coverage import COVERAGE, WILSON, Sample, is_offered, small_sample
+from errcomp.metrics.intervals._kinds import (
+    BOOTSTRAPS,
+    FEWEST_PAIRS,
+    SHARES,
+    Interval,
+    Request,
+    maximum,
+    not_offered,
+    of_means,
+    quantile_interval,
+    refused,
+    sample_of,
+    share_interval,
+    too_few,
+)
+from errcomp.metrics.intervals._smooth import Cells, Single, Smooth, add_up, of_units
+from errcomp.metrics.intervals.dependence import Dependence, dependence
+from errcomp.metrics.sums import (
+    MEANS,
+    TERMS,
+    Errors,
+    bounds_in_clusters,
+    log_t_bounds,
+    no_bounds,
+    no_spread,
+    quantile_bounds,
+    quantiles,
+    residuals,
+    undefined,
+    values,
+    within,
+)
+from errcomp.results import Caveat, Estimate
+from errcomp.tables.sums import Histogram, Sum, Totals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+#: Intervals that need no more than sums over pairs.
+METHODS = ("default", "log-t", *SHARES, "order-statistics")
+_LARGEST = "the largest number a float64 can hold (1.8e308)"
+
+
+class _Said(NamedTuple):
+    """What an estimate says of its interval."""
+
+    method: str
+    caveats: tuple[Caveat, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FigureColumn:
+    """One figure of all groups.
+
+    Attributes
+    ----------
+    name : str
+    value, low, high : ndarray, shape (groups,)
+        NaN where there is none.
+    level : float or None
+    say : callable
+        The words for the interval of one group, which are made when they are looked at.
+    """
+
+    name: str
+    value: Floats
+    low: Floats
+    high: Floats
+    level: float | None
+    say: Callable[[int], _Said]
+
+    def estimate(self, i: int, n: int, unit: str | None) -> Estimate:
+        """Return the figure of one group of n pairs."""
+        spec, said = figure(self.name), self.say(i)
+        has = not np.isnan(self.low[i])
+        return Estimate(
+            self.name,
+            float(self.value[i]),
+            low=float(self.low[i]) if has else None,
+            high=float(self.high[i]) if has else None,
+            level=self.level if has else None,
+            method=said.method,
+            n=n,
+            unit=unit or "measured" if spec.unit == "measured" else spec.unit,
+            definition=spec.definition,
+            caveats=said.caveats if has else (),
+            seed=said.seed,
+        )
+
+
+def columns_by(
+    by: Sequence[str],
+    fine: Totals,
+    *,
+    figures: Sequence[str],
+    clusters: tuple[str, ...],
+    ask: Request | None,
+    errors: Errors | None,
+    given: bool,
+) -> tuple[Totals, list[FigureColumn]]:
+    """Return the groups by these keys, and their figures.
+
+    Parameters
+    ----------
+    by : sequence of str
+    fine : Totals
+        Sums by these keys and all clusters.
+    figures, clusters : sequence of str
+        Figures, and keys that may carry a dependence.
+    ask : Request, optional
+        How intervals are made; None for none.
+    errors : Errors, optional
+        What quantiles are read off.
+    given : bool
+        Whether the reader named the clusters.
+    """
+    totals = fine.merged(by) if clusters or not by else fine
+    parts: list[Totals] = []
+    if clusters:
+        # A cell that lies in several groups is one where groups are pooled.
+        cells = fine.merged(list(dict.fromkeys((*by, *clusters))))
+        parts = [cells.select(index) for index in cells.parts(by)]
+    drawn = [
+        dependence({key: part.keys[key] for key in clusters}, given=given, counts=part.n)
+        for part in parts
+    ]
+    histogram, by_cell = (None, None) if errors is None else (errors.whole, errors.by_cell)
+    columns = [
+        column(name, totals, ask, parts=parts, drawn=drawn, histogram=histogram, by_cell=by_cell)
+        for name in figures
+    ]
+    return totals, columns
+
+
+def column(
+    name: str,
+    totals: Totals,
+    ask: Request | None,
+    *,
+    parts: Sequence[Totals] = (),
+    drawn: Sequence[Dependence] = (),
+    histogram: Histogram | None = None,
+    by_cell: Sequence[Histogram] | None = None,
+) -> FigureColumn:
+    """Compute one figure of all groups.
+
+    Parameters
+    ----------
+    name : str
+    totals : Totals
+        Sums of each group.
+    ask : Request, optional
+        How the interval is made; None for none.
+    parts : sequence of Totals
+        Sums over the cells of each group that share all clusters, if there are cluster keys.
+    drawn : sequence of Dependence
+        What is drawn as a unit in each group, by the cells of ``parts``.
+    histogram : Histogram, optional
+        Of the errors of each group, for quantiles.
+    by_cell : sequence of Histogram, optional
+        For each group those of its cells.
+    """
+    if ask is not None and (refusal := refused(figure(name), ask)) is not None:
+        none, said = np.full(len(totals), np.nan), _Said(refusal.method)
+        alone = column(name, totals, None, histogram=histogram)
+        return FigureColumn(name, alone.value, none, none, ask.level, lambda i: said)
+    value, missing = _values(name, totals, histogram), undefined(name, totals)
+    say: Callable[[int], _Said]
+    if ask is None:
+        low, high, say = _nothing(len(totals)), _nothing(len(totals)), _not_asked
+    else:
+        if histogram is not None and figure(name).kind == "quantile":
+            low, high, say = _from_histogram(name, histogram, ask)
+        else:
+            low, high, say = _by_pairs(name, totals, ask)
+        if any(one.names or one.reason for one in drawn):
+            found = _by_clusters(name, value, parts, drawn, by_cell, ask)
+            low, high, say = _replaced((low, high, say), found)
+
+    def words(i: int) -> _Said:
+        if not np.isnan(value[i]):
+            return say(i)
+        if missing[i]:
+            return _Said(
+                f"not defined here: {missing[i]} prediction{_are(missing[i])} not positive, and "
+                f"{figure(name).label} needs the logarithm"
+            )
+        return _Said(
+            f"not defined here: an error, or a sum of errors, is beyond {_LARGEST}. Check that "
+            "predicted and measured have the same unit."
+        )
+
+    none = np.isnan(value)
+    low, high = np.where(none, np.nan, low), np.where(none, np.nan, high)
+    return FigureColumn(name, value, low, high, None if ask is None else ask.level, words)
+
+
+def _values(name: str, totals: Totals, histogram: Histogram | None) -> Floats:
+    if figure(name).kind != "quantile":
+        found = values(name, totals)
+    else:
+        assert histogram is not None  # fetched for every quantile
+        found = quantiles(histogram, _quantile_of(name))
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _are(n: int) -> str:
+    return "s are" if n > 1 else " is"
+
+
+def _nothing(groups: int) -> Floats:
+    return np.full(groups, np.nan)
+
+
+def _not_asked(_: int) -> _Said:
+    return _Said("no interval was asked for")
+
+
+Bounds = tuple["Floats", "Floats", Callable[[int], _Said]]
+
+
+class _Found(NamedTuple):
+    """The interval of one group."""
+
+    low: float | None
+    high: float | None
+    said: _Said
+
+
+def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
+    """Make intervals of pairs that are independent."""
+    label, kind = figure(name).label, figure(name).kind
+    if kind == "share":
+        method = "wilson" if ask.method == "default" else ask.method
+        counts = zip(totals.sums[within(name)].tolist(), totals.n.tolist(), strict=True)
+        both = [SHARES[method](inside, n, ask.level) for inside, n in counts]
+        low, high = np.asarray(both, dtype=np.float64).reshape(-1, 2).T
+        tested: tuple[float, ...] = WILSON if method == "wilson" else ()
+        return (
+            low,
+            high,
+            lambda i: _Said(method, small_sample(label, tested, Sample(int(totals.n[i]), False))),
+        )
+    if kind == "maximum":
+        none = _nothing(len(totals))
+        return (
+            none,
+            none,
+            lambda i: _Said(maximum(Sample(int(totals.n[i]), False), ask.level).method),
+        )
+    if ask.method in BOOTSTRAPS:
+        none, drawing = _nothing(len(totals)), "no interval: it would draw pairs of an engine"
+        return none, none, lambda i: _Said(drawing)
+    row = COVERAGE["log-t"][name]
+    bounds = log_t_bounds(name, totals, ask.level)
+    low, high = bounds.low, bounds.high
+    sizes = {
+        n: n >= FEWEST_PAIRS and _is_offered(name, row, n, ask) for n in set(totals.n.tolist())
+    }
+    offered = np.fromiter(map(sizes.__getitem__, totals.n.tolist()), bool, len(totals))
+    low, high = np.where(offered, low, np.nan), np.where(offered, high, np.nan)
+
+    def say(i: int) -> _Said:
+        sample = Sample(int(totals.n[i]), False)
+        if not np.isnan(low[i]):
+            return _Said("log-t", small_sample(label, row, sample))
+        if sample.units < FEWEST_PAIRS:
+            return _Said(too_few(sample, FEWEST_PAIRS).method)
+        if not offered[i]:
+            return _Said(not_offered(sample).method)
+        return _Said(no_bounds(name, totals, bounds, i))
+
+    return low, high, say
+
+
+def _is_offered(name: str, row: tuple[float, ...], n: int, ask: Request) -> bool:
+    return ask.method == "log-t" or is_offered(name, row, Sample(n, False))
+
+
+def _by_clusters(
+    name: str,
+    value: Floats,
+    parts: Sequence[Totals],
+    drawn: Sequence[Dependence],
+    by_cell: Sequence[Histogram] | None,
+    ask: Request,
+) -> dict[int, _Found]:
+    """Make the intervals of the groups of which whole clusters are drawn, or none is valid."""
+    found = {}
+    for i, one in enumerate(drawn):
+        if np.isnan(value[i]) or not (one.names or one.reason):
+            continue
+        asked = ask._replace(drawn=one)
+        if one.reason:
+            made = Interval(one.reason)
+        elif figure(name).kind == "quantile":
+            cells = None if by_cell is None else by_cell[i]
+            made = _quantile(name, float(value[i]), int(parts[i].n.sum()), cells, asked)
+        else:
+            made = _cluster_interval(name, float(value[i]), parts[i], asked)
+        sample = sample_of(int(parts[i].n.sum()), one)
+        caveats = small_sample(figure(name).label, made.coverage, sample)
+        found[i] = _Found(made.low, made.high, _Said(made.method, caveats, made.seed))
+    return found
+
+
+def _cluster_interval(name: str, value: float, part: Totals, ask: Request) -> Interval:
+    """Make the interval of a figure of one group.
+
+    Parameters
+    ----------
+    name : str
+        The figure.
+    value : float
+        Of the whole group.
+    part : Totals
+        Sums over each cell of the group that shares all clusters.
+    ask : Request
+        Its ``drawn`` numbers these cells.
+    """
+    n, kind = int(part.n.sum()), figure(name).kind
+    if kind == "maximum":
+        return maximum(sample_of(n, ask.drawn), ask.level)
+    if kind == "share":
+        inside, size = part.sums[within(name)], part.n.astype(np.float64)
+        by_key = []
+        for code in ask.drawn.codes:
+            count = int(code.max()) + 1
+            by_key.append((add_up(inside, code, count), add_up(size, code, count)))
+        return share_interval(float(inside.sum()), n, by_key, ask)
+    return of_means(name, ask, n, lambda: _prepared(name, value, part, ask.drawn))
+
+
+def _prepared(name: str, value: float, part: Totals, drawn: Dependence) -> Smooth:
+    form, whole = MEANS[name], part.merged(())
+    if reason := no_spread(name, whole, 0):
+        raise NoSpreadError(reason)
+    found = residuals(name, whole)
+    scale = float(found.scale[0])
+    size = part.n.astype(np.float64)
+    y = part.sums[Sum(("m",))] if form.weighted else size
+    squares = part.sums[Sum(("m", "m"))] if form.weighted else size
+    r = (part.sums[Sum(TERMS[name])] - float(found.mean[0]) * y) / scale
+    single = Single(
+        float(found.squares[0]) / scale**2, int(whole.n[0]), float(found.y[0] ** 2 / found.yy[0])
+    )
+    return of_units(form, value, Cells(r, y, squares, single), drawn)
+
+
+def _replaced(pairs: Bounds, found: Mapping[int, _Found]) -> Bounds:
+    """Put the intervals of some groups in the place of those of independent pairs."""
+    low, high, say = pairs
+    low, high = low.copy(), high.copy()
+    for i, one in found.items():
+        low[i], high[i] = (np.nan if end is None else end for end in (one.low, one.high))
+    return low, high, lambda i: found[i].said if i in found else say(i)
+
+
+def _quantile(name: str, value: float, n: int, cells: Histogram | None, ask: Request) -> Interval:
+    """Bound a quantile of one group from the histograms of its cells."""
+    if cells is None:
+        return Interval("no interval: there are too many clusters for a histogram of each")
+
+    def bounds() -> Iterator[tuple[float, float] | None]:
+        for code in ask.drawn.codes:
+            yield bounds_in_clusters(cells.merged(code), _quantile_of(name), ask.level)
+
+    return quantile_interval(name.removesuffix("_approx"), value, n, ask, bounds)
+
+
+def _quantile_of(name: str) -> float:
+    q: float = getattr(figure(name).function, "keywords", {})["q"]
+    return q
+
+
+def _from_histogram(name: str, histogram: Histogram, ask: Request) -> Bounds:
+    """Take order statistics as bounds of a quantile, as far as buckets tell."""
+    low, high, needed = quantile_bounds(histogram, _quantile_of(name), ask.level)
+
+    def say(i: int) -> _Said:
+        if not np.isnan(low[i]):
+            return _Said("order statistics of a histogram")
+        return _Said(
+            f"no interval: {ask.percent} confidence needs {needed} pairs, there are "
+            f"{histogram.n[i]}"
+        )
+
+    return low, high, say

@@ -1,0 +1,1 @@
+"""What people see of propagation: tables, figures, checks."""

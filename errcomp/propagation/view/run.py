@@ -1,0 +1,422 @@
+"""What people see of propagated errors: the band of each run, and what makes it so wide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from errcomp.propagation.errors.residuals import LEVELS, NOT_MODELLED
+from errcomp.report import forms
+from errcomp.report.drawing.words import count
+from errcomp.report.model import (
+    Advice,
+    Cell,
+    Column,
+    Figure,
+    Form,
+    Note,
+    Report,
+    Table,
+    Tone,
+    Verdict,
+    item,
+)
+from errcomp.results import format_fraction, format_number
+
+if TYPE_CHECKING:
+    from errcomp.propagation import Outcome, Propagation
+    from errcomp.results import Caveat
+
+__all__ = ["advice_of", "flat_outcomes", "propagation_view"]
+
+_SHOWN = 0.9
+_TOP = 8
+_NAMED = 2
+_FLAT = (
+    "run",
+    "assumption",
+    "prediction",
+    "measured",
+    "mean",
+    "sd",
+    "median",
+    "bias",
+    "relative_sd",
+    "kernel_sd",
+    "growth",
+    "effective_number",
+    "saturated",
+)
+#: Runs whose bands are drawn, one figure each.
+_DRAWN = 6
+
+
+def propagation_view(found: Propagation, source: str = "") -> Report:
+    """Return what people see of kernel errors in whole runs.
+
+    Parameters
+    ----------
+    found : Propagation
+    source : str
+        Name of the table.
+
+    Returns
+    -------
+    Report
+    """
+    from errcomp.propagation.view import figures as drawing
+
+    first = found.of()
+    figures = [
+        Figure(
+            f"bands-{i}",
+            "Bands under each assumption, with what was predicted (line) and measured (diamond).",
+            partial(drawing.bands, found, run),
+        )
+        for i, run in enumerate(found.runs[:_DRAWN], 1)
+    ]
+    if first.by_class is not None:
+        caption = f"Where the error of {first.run} comes from."
+        figures.append(Figure("budget", caption, partial(drawing.budget, first)))
+    notes = []
+    if len(found.runs) > _DRAWN:
+        notes.append(f"Drawn are the first {_DRAWN} of {len(found.runs)} runs; the table has all.")
+    caveats = {(c.code, c.message): c for c in found.caveats}
+    for outcome in found.outcomes:
+        for caveat in outcome.caveats:
+            caveats.setdefault((caveat.code, caveat.message), caveat)
+    return Report(
+        title=f"How wrong is the whole run? {source or 'The table given'}",
+        line=_line(found),
+        verdicts=[_of_run(found.of(run), found.unit) for run in found.runs[:_DRAWN]],
+        advice=[advice_of(caveat) for caveat in caveats.values()],
+        figures=figures,
+        tables=_tables(found, source),
+        method=[
+            *(
+                (f"Bands under {outcome.assumption}", outcome.method)
+                for outcome in found.outcomes
+                if outcome.run == first.run
+            ),
+            ("Errors", f"{found.model.kind}, fitted to {found.model.n_runs} runs"),
+            ("Unit of times", found.unit or "not stated"),
+            ("Seed", str(found.seed)),
+        ],
+        notes=notes,
+        draw=partial(drawing.bands, found),
+    )
+
+
+def _line(found: Propagation) -> list[str]:
+    if len(found.runs) != 1:
+        return [", ".join(found.assumptions), f"n={len(found.runs)} runs"]
+    outcome, unit = found.of(), f" {found.unit}" if found.unit else ""
+    band = outcome.band(_SHOWN)
+    low, high = format_number(band.low), format_number(band.high)
+    return [f"{outcome.assumption}: {100 * _SHOWN:g} % band {low} … {high}{unit}", "n=1 run"]
+
+
+def _of_run(outcome: Outcome, unit: str | None) -> Verdict:
+    band = outcome.band(_SHOWN)
+    times = f"{format_number(band.low)} … {format_number(band.high)}{f' {unit}' if unit else ''}"
+    text = (
+        f'— {outcome.run} with probability {100 * _SHOWN:g} % under "{outcome.assumption}"; '
+        f"predicted {format_number(outcome.prediction)}"
+    )
+    tone: Tone = "plain"
+    if outcome.measured is not None:
+        inside = band.low <= outcome.measured <= band.high
+        text += f", measured {format_number(outcome.measured)}, "
+        text += "inside the band" if inside else "outside the band"
+        tone = "good" if inside else "doubt"
+    if outcome.relative_sd is not None:
+        text += (
+            f". Kernels err by {format_fraction(outcome.kernel_sd)} (sd), the run by "
+            f"{format_fraction(outcome.relative_sd)}"
+        )
+    return Verdict(times, f"{text}.", tone)
+
+
+def advice_of(caveat: Caveat) -> Advice:
+    """Return a caveat as advice."""
+    name = caveat.code.replace("-", " ").capitalize()
+    return Advice(name, f"{caveat.message[:1].upper()}{caveat.message[1:].rstrip('.')}.")
+
+
+def _tables(found: Propagation, source: str) -> list[Table]:
+    """One run in detail, several runs one line each."""
+    first = found.of()
+    # Only sums have budgets; without one it may be the time of a graph.
+    sums = any(outcome.by_class is not None for outcome in found.outcomes)
+    what, of = "Sum of kernel times" if sums else "Total time", source or "the table"
+    if len(found.runs) > 1:
+        return [_many(found, f"{what} of {len(found.runs)} runs of {of}")]
+    # A table without runs is one run without a name.
+    named = "" if found.runs[0] == "run" else f"of {found.runs[0]} "
+    tables = [_one(found, f"{what} {named}of {of}")]
+    if first.by_class is not None:
+        tables.append(_budget(first))
+    if first.critical:
+        tables.append(_critical(first))
+    if first.assumption == "estimated" and found.model.components is not None:
+        tables.append(_shared(found))
+    return [table for table in tables if table.rows]
+
+
+def _one(found: Propagation, title: str) -> Table:
+    unit = f" {found.unit}" if found.unit else ""
+    columns = [
+        Column("Assumption", lambda outcome: outcome.assumption, key=True),
+        Column("Mean", lambda outcome: outcome.mean, forms.number),
+        Column("sd", lambda outcome: outcome.relative_sd, forms.percent),
+        Column("Growth", lambda outcome: outcome.growth, forms.significant(2)),
+        *(_band_column(level) for level in (0.5, 0.9, 0.95)),
+    ]
+    if any(outcome.effective_number is not None for outcome in found.outcomes):
+        number = forms.significant(3)
+        columns.insert(4, Column("Effective number", lambda one: one.effective_number, number))
+    first = found.of()
+    notes: list[Note | str] = [
+        f"Predicted: {format_number(first.prediction)}{unit}."
+        + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
+        + f" Error of the kernels, weighted with time: {format_fraction(first.kernel_sd)} sd.",
+        *_outside(first),
+        *_says(first),
+        *_basis(found),
+        # How often there is no finite time has been said.
+        *_caveats(found, without="infinite" if first.saturated else ""),
+    ]
+    return Table(title, columns, found.outcomes, notes)
+
+
+def _band_column(level: float) -> Column:
+    return Column(f"{100 * level:g} % band", partial(_ends, level=level), forms.band)
+
+
+def _says(outcome: Outcome) -> list[str]:
+    """Say in words what the first assumption makes of the error, and why."""
+    notes = []
+    if outcome.growth is not None and outcome.relative_sd is not None:
+        sd, kernel = format_fraction(outcome.relative_sd), format_fraction(outcome.kernel_sd)
+        notes.append(f'Under "{outcome.assumption}" {kernel} become {sd}: {_why(outcome)}.')
+    if outcome.bias is not None and abs(outcome.bias) >= 0.0005:
+        direction = "longer" if outcome.bias > 0 else "shorter"
+        amount = format_fraction(abs(outcome.bias))
+        notes.append(f"Bias: the run is expected to take {amount} {direction} than predicted.")
+    if outcome.saturated:
+        notes.append(
+            f"Saturated with probability {format_fraction(outcome.saturated)}: in those draws more "
+            "work arrives than can be served, and no finite time exists."
+        )
+    return notes
+
+
+def _outside(outcome: Outcome) -> list[str]:
+    """Say that the measured total is where the widest band does not reach."""
+    widest = outcome.bands[-1]
+    if outcome.measured is None or widest.low <= outcome.measured <= widest.high:
+        return []
+    side = "above" if outcome.measured > widest.high else "below"
+    level = f"{100 * widest.level:g} %"
+    return [f'The measured time lies {side} the {level} band under "{outcome.assumption}".']
+
+
+def _basis(found: Propagation) -> list[str]:
+    """Say whose errors these are, and for what the bands hold."""
+    model = found.model
+    if model.components is None:
+        return []
+    devices = len(model.devices)
+    runs = f"Errors of {model.n_runs} measured run{'s' if model.n_runs > 1 else ''}"
+    where = f"on {devices} device{'s' if devices > 1 else ''}"
+    new = "a device that is new" if model.components.cluster == "device" else "another run on it"
+    notes = [f"{runs} {where}; bands are those for {new}."]
+    df, observed = model.tails.combined, model.tails.observed
+    if "estimated" in found.assumptions and not math.isinf(df):
+        seen = ""
+        if observed is not None:
+            of = "of" if model.components.cluster == "run" else "on"
+            seen = f"the errors {of} these {observed.n_clusters} {model.components.cluster}s and "
+        notes.append(
+            f'Bands under "estimated" have the tails of {seen}a Student t with {df:.1f} degrees '
+            "of freedom; sd is that of the propagated moments."
+        )
+    return notes
+
+
+def _why(outcome: Outcome) -> str:
+    assert outcome.growth is not None  # the caller asks where there is one
+    if outcome.growth > 1.02:
+        return "the graph amplifies them"
+    if outcome.growth > 0.95:
+        return "almost nothing cancels: the errors share their causes"
+    if outcome.effective_number is None:
+        return "errors cancel in part"
+    number = format_number(outcome.effective_number, 3)
+    return f"errors cancel as if {number} kernels of equal error were independent"
+
+
+def _shared(found: Propagation) -> Table:
+    """Show the estimated correlation of two kernels by what they have in common."""
+    model = found.model
+    assert model.components is not None  # the caller asks where they were estimated
+    parts = model.components
+    of_run = dict(zip(LEVELS, parts.levels, strict=True))
+    shown = {
+        "the run": of_run["run"],
+        "the run and the class": of_run["class"],
+        "the run, class, shape and prediction": of_run["kernel"],
+        "the device, in two runs": parts.device,
+        "the device and the class, in two runs": parts.device_class,
+    }
+    alone, word = parts.n_clusters == 1, parts.cluster
+    rows = [
+        (what, interval)
+        for what, interval in shown.items()
+        # Where no kernels share just this there is nothing to be estimated.
+        if not math.isnan(interval.value if alone else interval.low)
+    ]
+    columns = [
+        Column("Two kernels that share", lambda row: row[0], key=True),
+        Column("Correlation", lambda row: row[1].value, forms.fixed(2)),
+    ]
+    notes = []
+    if not alone and parts.confidence is not None:
+        columns.append(Column("Interval", lambda row: (row[1].low, row[1].high), _CORRELATIONS))
+        notes.append(
+            f"Intervals: {100 * parts.confidence:g} %, by leaving out each {word} in turn."
+        )
+    title = f"What errors share, estimated from {count(model.n_runs, 'run')}"
+    if word == "device":
+        title += f" on {count(parts.n_clusters, 'device')}"
+    return Table(title, columns, rows, notes)
+
+
+def _budget(outcome: Outcome) -> Table:
+    assert outcome.by_class is not None
+    budget = outcome.by_class
+    names = list(map(str, budget.names))
+    columns = [
+        Column("Kernel class", lambda i: names[i], key=True),
+        Column("Share of time", lambda i: float(budget.share_of_time[i]), forms.percent),
+        Column("Share of variance", lambda i: float(budget.first_order[i]), forms.percent),
+        Column("sd saved", lambda i: _bought(float(budget.total[i])), forms.percent),
+    ]
+    rest = len(names) - _TOP
+    remaining = format_fraction(float(budget.first_order[_TOP:].sum()))
+    more = f"{rest} more class{'es' if rest > 1 else ''} with {remaining} of the variance."
+    notes = [
+        *([more] if rest > 0 else []),
+        "sd saved: by how much the standard deviation of the run would shrink if the class had no "
+        "error.",
+    ]
+    if NOT_MODELLED in names[:_TOP]:
+        notes.append(
+            f"{NOT_MODELLED}: kernels that are predicted to take no time, or too little to measure."
+        )
+    return Table(
+        f'Where the error comes from, under "{outcome.assumption}"',
+        columns,
+        range(len(names))[:_TOP],
+        notes,
+    )
+
+
+def _bought(total: float) -> float:
+    """How much smaller the standard deviation would be, a fraction."""
+    return 1 - math.sqrt(max(0.0, 1 - total))
+
+
+def _critical(outcome: Outcome) -> Table:
+    ranked = sorted(outcome.critical.items(), key=lambda item: -item[1])
+    columns = [
+        Column("Event", lambda row: row[0], key=True),
+        Column("Probability", lambda row: row[1], forms.percent),
+    ]
+    rest = len(ranked) - _TOP
+    notes = [f"{count(rest, 'more event')}."] if rest > 0 else []
+    return Table("How often an event is on the critical path", columns, ranked[:_TOP], notes)
+
+
+def _many(found: Propagation, title: str) -> Table:
+    first, *others = found.assumptions
+    of_run: dict[str, dict[str, Outcome]] = {}
+    for outcome in found.outcomes:
+        of_run.setdefault(outcome.run, {})[outcome.assumption] = outcome
+
+    def around(name: str) -> Column:
+        def ends(row: Mapping[str, Outcome]) -> tuple[float, float]:
+            band, centre = row[name].band(_SHOWN), row[first].median or row[first].prediction
+            return band.low / centre - 1, band.high / centre - 1
+
+        return Column(name.capitalize(), ends, _AROUND)
+
+    columns = [
+        Column("Run", lambda row: row[first].run, key=True),
+        Column("Predicted", lambda row: row[first].prediction, forms.number),
+        Column("Median", lambda row: row[first].median, forms.number),
+        Column("90 % band", lambda row: _ends(row[first]), forms.band),
+        *(around(name) for name in others),
+    ]
+    if any(outcome.measured for outcome in found.outcomes):
+        columns.insert(4, Column("Measured", lambda row: row[first].measured, forms.number))
+    unit = f" in {found.unit}" if found.unit else ""
+    notes: list[Note | str] = [
+        f'Times{unit}. Median and band under "{first}"; other columns: 90 % band around that '
+        "median under other assumptions.",
+        *_caveats(found),
+    ]
+    return Table(title, columns, [*of_run.values()], notes)
+
+
+def _ends(outcome: Outcome, level: float = _SHOWN) -> tuple[float, float]:
+    band = outcome.band(level)
+    return band.low, band.high
+
+
+def _written_around(ends: tuple[float, float]) -> Cell:
+    low, high = ends
+    return Cell(f"{100 * low:+.0f}/{100 * high:+.0f} %", float(low))
+
+
+def _written_correlations(ends: tuple[float, float]) -> Cell:
+    low, high = ends
+    return Cell(f"{low:.2f} … {high:.2f}", float(low))
+
+
+#: Ends of a band, changes of the median; sorted by the lower one.
+_AROUND = Form(_written_around, right=True)
+#: Ends of an interval of correlations; sorted by the lower one.
+_CORRELATIONS = Form(_written_correlations, right=True)
+
+
+def _caveats(found: Propagation, *, without: str = "") -> list[Note]:
+    """Every caveat once: of those that runs share the first, and in how many runs it holds."""
+    notes = [item(f"{caveat.message}.", on="text") for caveat in found.caveats]
+    by_code: dict[str, dict[str, str]] = {}
+    for outcome in found.outcomes:
+        for caveat in outcome.caveats:
+            if caveat.code == without:
+                continue
+            by_code.setdefault(caveat.code, {}).setdefault(outcome.run, caveat.message)
+    for messages in by_code.values():
+        run, message = next(iter(messages.items()))
+        more = f" (run {run}; likewise {len(messages) - 1} more)" if len(messages) > 1 else ""
+        notes.append(item(f"{message}{more}.", on="text"))
+    return notes
+
+
+def flat_outcomes(found: Propagation) -> list[dict[str, Any]]:
+    """Return one row of plain values for each run and assumption; bands as columns."""
+    rows = []
+    for outcome in found.outcomes:
+        plain = outcome.to_dict()
+        row = {name: plain[name] for name in _FLAT}
+        for band in plain["bands"]:
+            percent = f"{100 * band['level']:g}"
+            row |= {f"low_{percent}": band["low"], f"high_{percent}": band["high"]}
+        caveats = "; ".join(caveat.code for caveat in (*found.caveats, *outcome.caveats))
+        rows.append({**row, "unit": found.unit, "method": outcome.method, "caveats": caveats})
+    return rows

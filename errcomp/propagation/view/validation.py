@@ -1,0 +1,135 @@
+"""What people see of bands held against measured totals: whether they hold, at which width."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from errcomp.propagation.view.run import advice_of
+from errcomp.report import forms
+from errcomp.report.drawing.words import count
+from errcomp.report.model import (
+    Column,
+    Figure,
+    Note,
+    Report,
+    Table,
+    Verdict,
+    item,
+)
+
+if TYPE_CHECKING:
+    from errcomp.propagation import Validation
+    from errcomp.propagation.validation import ValidationRow
+
+__all__ = ["validation_view"]
+
+_SHOWN = 0.9
+_NAMED = 2
+
+
+def validation_view(found: Validation, source: str = "") -> Report:
+    """Return what people see of bands held against measured totals.
+
+    Parameters
+    ----------
+    found : Validation
+    source : str
+        Name of the table.
+
+    Returns
+    -------
+    Report
+    """
+    from errcomp.propagation.view import figures as drawing
+
+    figures = [
+        Figure(
+            "coverage",
+            "On the line a band holds as often as it says; below it, less often.",
+            partial(drawing.calibration, found),
+        ),
+        *(
+            Figure(
+                f"pit-{i}",
+                "Where the totals stand in their distributions: level if those are right. The grey "
+                "band takes totals as independent.",
+                partial(drawing.pit, found, name),
+            )
+            for i, name in enumerate(found.pit, 1)
+        ),
+    ]
+    shown = [row for row in found.rows if row.level == _SHOWN] or list(found.rows)
+    return Report(
+        title=f"Do the bands hold? {source or 'The table given'}",
+        line=_line(found),
+        verdicts=[_of_assumption(row) for row in shown],
+        advice=[advice_of(caveat) for caveat in found.caveats],
+        figures=figures,
+        tables=[_table(found, source)],
+        method=[
+            ("Totals", found.total),
+            ("Left out", f"each {found.left_out} in turn" if found.left_out else "another table"),
+            ("Coverage", "Share of the totals inside the band."),
+            ("Intervals", f"95 %, with totals of one {found.cluster} taken as alike."),
+        ],
+        draw=partial(drawing.calibration, found),
+    )
+
+
+def _line(found: Validation) -> list[str]:
+    row = next((row for row in found.rows if row.level == _SHOWN), found.rows[0])
+    holds = f"{100 * row.level:g} % band holds {100 * row.coverage:.0f} %"
+    return [f"{row.assumption}: {holds}", f"n={row.n}"]
+
+
+def _of_assumption(row: ValidationRow) -> Verdict:
+    said = f"— {row.assumption}: a {100 * row.level:g} % band holds {100 * row.coverage:.0f} % "
+    # Three digits, so that an end next to the level does not look like it.
+    said += f"[{100 * row.coverage_low:.3g}, {100 * row.coverage_high:.3g}] of {row.n} totals."
+    if row.coverage_high < row.level:
+        return Verdict("Too narrow", said, "bad")
+    if row.coverage_low > row.level:
+        return Verdict("Too wide", said, "doubt")
+    return Verdict("Not refuted", said, "good")
+
+
+def _table(found: Validation, source: str) -> Table:
+    """Coverage per assumption, with what it costs in width."""
+    assumptions = list(dict.fromkeys(row.assumption for row in found.rows))
+    levels = list(dict.fromkeys(row.level for row in found.rows))
+
+    def coverage(level: float) -> Column:
+        def values(name: str) -> tuple[float, float, float]:
+            row = found.row(name, level)
+            return row.coverage, row.coverage_low, row.coverage_high
+
+        return Column(f"{100 * level:g} % band", values, forms.interval(0, scale=100))
+
+    columns = [
+        Column("Assumption", lambda name: name, key=True),
+        *(coverage(level) for level in levels),
+        Column("Width (90 %)", lambda name: found.row(name, _SHOWN).mean_width, forms.percent),
+        Column("Score (90 %)", lambda name: found.row(name, _SHOWN).interval_score, forms.percent),
+    ]
+    first = found.rows[0]
+    how = f"leaving each {found.left_out} out" if found.left_out else "errors from another table"
+    notes: list[Note | str] = [
+        f"Per cent of {count(first.n, 'total')} ({found.total}) inside the band, with 95 % "
+        f"intervals that take totals of one {found.cluster} as alike "
+        f"({count(first.n_clusters, found.cluster)}).",
+        *_without_total(found),
+        "Width: of the band over the prediction. Score: interval score over the prediction; lower "
+        "is better.",
+        *(item(f"{caveat.message}.", on="text") for caveat in found.caveats),
+    ]
+    title = f"Do the bands hold? {source or 'the table'}, {how}"
+    return Table(title, columns, assumptions, notes)
+
+
+def _without_total(found: Validation) -> list[str]:
+    if not found.not_judged:
+        return []
+    n = len(found.not_judged)
+    names = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
+    return [f"Not judged: {count(n, 'run')} without measured and predicted total ({names})."]

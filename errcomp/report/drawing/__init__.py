@@ -1,0 +1,1 @@
+"""What all figures share: style, words, rows with intervals, points that answer, files."""

@@ -1,0 +1,117 @@
+"""Axes that several figures have: logarithmic, rows beside numbers, shares that bands promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.report.drawing import style as _style
+from errcomp.report.drawing import words as _text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+
+def log_ticks(axis: Axis, unit: str = "", *, apart: float, beside: float | None = None) -> None:
+    """Put ticks at 1, 2 and 5 times powers of ten, or at powers alone, that are so far apart.
+
+    ``apart`` is the least distance, a share of the axis; labels side by side get more where they
+    need it, the more the more points ``beside`` it are taken. The limits must be final and the axis
+    logarithmic.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = sorted(axis.get_view_interval())
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    length = math.log10(high / low)
+    points = _style.length_of(axis, beside) if axis is axis.axes.xaxis else math.inf
+    for digits, finest in (((1.0, 2.0, 5.0), math.log10(2.0)), ((1.0, 3.0), math.log10(3.0))):
+        there = _within([digit * 10.0**power for power in decades for digit in digits], low, high)
+        if finest >= length * _apart(there, unit, apart, points):
+            break
+    else:
+        there = _within([10.0**power for power in decades], low, high)
+        every = max(1, math.ceil(length * _apart(there, unit, apart, points)))
+        there = _within([10.0**power for power in decades[::every]], low, high)
+    if len(there) < 3:
+        there = _within(MaxNLocator(5).tick_values(low, high), low, high)
+        while len(there) > 2 and _closest(there, length) < _apart(there, unit, apart, points):
+            there = there[::2]
+    axis.set_ticks(there, [_text.number(value) + unit for value in there])
+    axis.set_ticks([], minor=True)
+
+
+def _within(values: Iterable[float], low: float, high: float) -> list[float]:
+    return [float(value) for value in values if low <= value <= high]
+
+
+def _closest(values: Sequence[float], length: float) -> float:
+    """Return the least distance of two values as a share of the axis."""
+    return float(np.diff(np.log10(values)).min()) / length
+
+
+def _apart(values: Sequence[float], unit: str, least: float, points: float) -> float:
+    """Return how far apart labels of these values must be, as a share of the axis."""
+    longest = max((len(_text.number(value) + unit) for value in values), default=0)
+    return max(least, _style.CHARACTER * (longest + 1) / points)
+
+
+def label_rows(ax: Axes, names: Sequence[str], counts: Sequence[int], *, above: float) -> None:
+    """Name rows 0, 1, … from the top and say how many pairs each has; the counts are never cut."""
+    texts = [f"{name}  n={n:,}" for name, n in zip(_text.fitting(names), counts, strict=True)]
+    ax.set_yticks(range(len(texts)), texts)
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)
+    ax.tick_params(axis="y", length=0, pad=6)
+    ax.set_ylim(len(texts) - 0.4, -0.6 - above)
+
+
+def columns_beside(
+    ax: Axes, columns: Sequence[tuple[str, Sequence[str], Sequence[str]]], *, first: float = 9.0
+) -> None:
+    """Write columns to the right of rows 0, 1, …: a heading, texts and their colours."""
+    points = first
+    for heading, texts, tints in columns:
+        _style.beside(ax, -0.8, heading, points=points, colour=_style.MUTED)
+        for y, (text, tint) in enumerate(zip(texts, tints, strict=True)):
+            if text:
+                _style.beside(ax, y, text, points=points, colour=tint)
+        points += _style.CHARACTER * max(len(heading) + 1, *map(len, texts)) + 7.0
+
+
+def promised(ax: Axes | None, levels: Sequence[float], height: float) -> tuple[Axes, float]:
+    """Draw what bands of these levels promise.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes or None
+        New axes of this height where there are none.
+    levels : sequence of float
+        Ascending, in (0, 1).
+    height : float
+
+    Returns
+    -------
+    ax : matplotlib.axes.Axes
+        Both axes in per cent.
+    room : float
+        Width that the points of one level may take, beside each other.
+    """
+    ax = _style.canvas(ax, height)
+    room = min(4.0, 0.8 * 100 * float(np.diff(levels).min(initial=0.05)))
+    left, right = 100 * levels[0] - room, 100 * levels[-1] + room
+    ax.set_xlim(left, right)
+    ax.set_ylim(-2, 102)
+    ax.plot([left, right], [left, right], color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2,
+            label="nominal")  # fmt: skip
+    for level in levels:  # what the points beside each other are to be held against
+        ax.plot([100 * level - room / 2, 100 * level + room / 2], [100 * level] * 2,
+                color=_style.INK, lw=2.0, zorder=2)  # fmt: skip
+    ax.set_xticks([100 * level for level in levels], [f"{100 * level:.6g} %" for level in levels])
+    ax.set_yticks(range(0, 101, 20), [f"{y} %" for y in range(0, 101, 20)])
+    ax.grid(axis="y", color=_style.GRID)
+    return ax, room

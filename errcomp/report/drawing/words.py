@@ -1,0 +1,189 @@
+"""Names and numbers in figures: short, on one line, with the digits that matter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from errcomp.results import format_fraction
+
+#: Characters of a name beside a row, in a key or in a sentence, and in a title, which may break.
+_NAME_WIDTH, _TITLE_WIDTH = 34, 80
+
+
+def shorten(name: str, width: int = _NAME_WIDTH) -> str:
+    """Return a name on one line; of a long one the end, which tells more than the start.
+
+    Examples
+    --------
+    >>> shorten("bert_encoder_layer_0_attention_self_query", 24)
+    '…_0_attention_self_query'
+    """
+    return _end(_line(name), width)
+
+
+def fitting(names: Sequence[str], width: int = _NAME_WIDTH) -> list[str]:
+    """Shorten names so that different ones stay different.
+
+    Of a long name the end is kept; where others end alike, what is around the first difference;
+    where that is not enough, they are numbered.
+
+    Examples
+    --------
+    >>> fitting(["void elementwise_kernel<4, 1>", "void elementwise_kernel<4, 2>"], 16)
+    ['…se_kernel<4, 1>', '…se_kernel<4, 2>']
+    >>> fitting(["a" * 20 + "1" + "b" * 20, "a" * 20 + "2" + "b" * 20], 12)
+    ['…aaaa1bbbbb…', '…aaaa2bbbbb…']
+    """
+    lines = {name: _line(name) for name in names}
+    short = {name: _end(line, width) for name, line in lines.items()}
+    alike: dict[str, list[str]] = {}
+    for name, text in short.items():
+        alike.setdefault(text, []).append(name)
+    for same in alike.values():
+        if len({lines[name] for name in same}) > 1:
+            short.update(_around_difference({name: lines[name] for name in same}, width))
+    taken: set[str] = set()
+    for name, text in short.items():
+        unique, times = text, 1
+        while unique in taken:
+            times += 1
+            mark = f" ({times})"
+            unique = _end(text, width - len(mark)) + mark
+        taken.add(unique)
+        short[name] = unique
+    return [short[name] for name in names]
+
+
+def _line(name: str) -> str:
+    text = "".join(c if c.isprintable() else " " for c in name)
+    return " ".join(text.split()) or "(no name)"
+
+
+def _end(line: str, width: int) -> str:
+    return line if len(line) <= width else f"…{line[1 - width :].lstrip(' ')}"
+
+
+def _around_difference(lines: dict[str, str], width: int) -> dict[str, str]:
+    """Show of each line what surrounds the first place at which they differ."""
+    letters = zip(*lines.values(), strict=False)
+    shortest = min(map(len, lines.values()))
+    differ = next((i for i, these in enumerate(letters) if len(set(these)) > 1), shortest)
+    start = max(0, differ - width // 3)
+    shown = {}
+    for name, line in lines.items():
+        part = line[start : start + width - 2]
+        text = f"{'…' if start else ''}{part}{'…' if start + len(part) < len(line) else ''}"
+        shown[name] = text if len(line) > width else line
+    return shown
+
+
+def count(n: int, noun: str) -> str:
+    """Count things.
+
+    Examples
+    --------
+    >>> count(1, "class"), count(1200, "kernel"), count(2, "series")
+    ('1 class', '1,200 kernels', '2 series')
+    """
+    plural = noun if noun.endswith("series") else noun + ("es" if noun.endswith("s") else "s")
+    return f"{n:,} {noun if n == 1 else plural}"
+
+
+def number(value: float) -> str:
+    """Write a round number, as at a tick of an axis, without exponent where people use none.
+
+    Examples
+    --------
+    >>> number(0.05), number(-20.0), number(5e6), number(2e9), number(1e-5)
+    ('0.05', '−20', '5,000,000', '2e+09', '1e−05')
+    """
+    plain = not value or 1e-4 <= abs(value) < 1e9
+    return (f"{value:,.10g}" if plain else f"{value:.6g}").replace("-", "−")
+
+
+def with_unit(name: str, unit: str | None) -> str:
+    """Name an axis, with the unit or that none is stated.
+
+    Examples
+    --------
+    >>> with_unit("measured", "ms"), with_unit("measured", None)
+    ('measured (ms)', 'measured (unit not stated)')
+    """
+    return f"{name} ({unit or 'unit not stated'})"
+
+
+def of_run(what: str, run: str) -> str:
+    """Say of which run something is; kernels of a table without runs are all one, ``"run"``.
+
+    Examples
+    --------
+    >>> of_run("Sum of kernel times", "H100/bert"), of_run("Sum of kernel times", "run")
+    ('Sum of kernel times of H100/bert', 'Sum of kernel times of all kernels')
+    """
+    return f"{what} of all kernels" if run == "run" else f"{what} of {shorten(run, _TITLE_WIDTH)}"
+
+
+def share(value: float) -> str:
+    """Write a fraction as percent with two digits, and a small one not as nothing.
+
+    Examples
+    --------
+    >>> share(0.414), share(0.0212), share(0.00012), share(-0.07), share(0.0)
+    ('41 %', '2.1 %', '<0.1 %', '−7.0 %', '0 %')
+    """
+    percent = 100 * value
+    if abs(percent) >= 9.95:
+        text = f"{percent:,.0f} %"
+    elif abs(percent) >= 0.1:
+        text = f"{percent:.1f} %"
+    else:
+        text = "<0.1 %" if percent > 0 else ">-0.1 %" if percent else "0 %"
+    return text.replace("-", "−")
+
+
+def exact(value: float) -> str:
+    """Write a fraction as percent, with the digits that tables have.
+
+    Examples
+    --------
+    >>> exact(0.1182), exact(-0.034)
+    ('11.82 %', '−3.40 %')
+    """
+    return format_fraction(value).replace("-", "−")
+
+
+def signed(change: float, write: Callable[[float], str] = share) -> str:
+    """Write a relative change with its sign, with the digits of `share` or of `exact`.
+
+    Examples
+    --------
+    >>> signed(0.12), signed(-0.034), signed(0.0)
+    ('+12 %', '−3.4 %', '0 %')
+    >>> signed(0.1182, exact)
+    '+11.82 %'
+    """
+    return f"{'+' if change > 0 else ''}{write(change)}"
+
+
+def span(low: float, high: float) -> str:
+    """Write an interval with the digits that tell its ends apart.
+
+    Examples
+    --------
+    >>> span(128.84, 183.96), span(1000.12, 1000.48), span(3.2, float("inf")), span(0.25, 40343.0)
+    ('129 – 184', '1,000.12 – 1,000.48', '3.20 – ∞', '0.25 – 40,343')
+    """
+    largest = max((abs(end) for end in (low, high) if math.isfinite(end)), default=0.0)
+    if not 1e-4 <= largest < 1e9:
+        ends = [f"{end:.3g}" for end in (low, high)]
+    else:
+        width = high - low if 0 < high - low < math.inf else largest
+        power = math.floor(math.log10(largest))
+        decimals = min(max(1 - math.floor(math.log10(width)), 2 - power, 0), 8)
+        ends = [f"{end:,.{decimals}f}" for end in (low, high)]
+        for i, end in enumerate((low, high)):
+            if end and not float(ends[i].replace(",", "")):  # small beside the other, not nothing
+                ends[i] = f"{end:.2g}"
+    ends = [f"−{end[1:]}" if end.startswith("-") else end for end in ends]
+    return " – ".join(ends).replace("inf", "∞")

@@ -1,0 +1,381 @@
+"""Reports as one HTML file that needs nothing else: no network, no server, and no script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from xml.etree import ElementTree as ET
+from xml.etree.ElementTree import Element
+
+from errcomp.report.html.svg import Picture, pictures
+from errcomp.report.model import ITEM, Advice, Cell, Column, Report, Table, Tone, clean
+
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+#: Characters across an upright sheet of paper, at the size that tables are printed in.
+_UPRIGHT = 100
+#: Characters of a word that is not broken on paper, and of the space between two columns.
+_WORD, _BETWEEN = 16, 2
+#: A sign for each tone, so that colour is not all that tells them apart.
+_SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "doubt": "?", "plain": "·"}
+
+
+def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
+    """Write reports as an HTML page.
+
+    All text is escaped, the policy in its head forbids every request and every script but its own,
+    and what the script adds (sorting, filters, answers to the pointer) is not needed to read it.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+    title : str
+        Of the page.
+    made_by : str
+        Name and version of what made it.
+
+    Returns
+    -------
+    str
+        The same reports give the same text.
+    """
+    names = [f"result-{i}" for i in range(1, len(reports) + 1)]
+    alone = len(reports) == 1 and reports[0].title == title
+    main = el("main", id="main", tabindex="-1")
+    main.extend(
+        _section(one, name, titled=not alone) for one, name in zip(reports, names, strict=True)
+    )
+    body = el(
+        "body",
+        el("a", "Skip to the results", class_="skip", href="#main"),
+        el("header", el("h1", title, id="title"), _contents(reports, names)),
+        main,
+        el("footer", el("p", f"Made by {made_by}. It needs no network and no server.")),
+        el("div", id="told", role="status", aria_live="polite"),
+        _script(),
+    )
+    return "<!doctype html>\n" + written(el("html", _head(title), body, lang="en")) + "\n"
+
+
+def fragment(report: Report) -> str:
+    """Write one report for a notebook, with its style and without a script."""
+    style = el("style")
+    style.text = f"@scope {{\n{_asset('page.css')}\n}}"
+    drawn, notes = pictures(report.figures)
+    plain = [replace(one, spots=()) for one in drawn]
+    shown = replace(report, notes=[*report.notes, *notes])
+    # Cells of a notebook are one page: ids differ where results do.
+    content = written(_part(shown, plain, ""))
+    name = "r" + hashlib.sha256(content.encode()).hexdigest()[:12]
+    return written(el("div", style, _part(shown, plain, name), class_="errcomp"))
+
+
+def _head(title: str) -> Element:
+    style = el("style")
+    style.text = _asset("page.css")
+    script = _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    policy += f"script-src 'sha256-{digest}'"
+    return el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title),
+        style,
+    )
+
+
+def _script() -> Element:
+    script = el("script")
+    script.text = _asset("page.js")
+    return script
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("errcomp.report.html") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _contents(reports: Sequence[Report], names: Sequence[str]) -> Element:
+    links = [
+        el("li", el("a", report.title, href=f"#{name}"))
+        for report, name in zip(reports, names, strict=True)
+    ]
+    if len(links) < 2:
+        return el("span")
+    return el("nav", el("ul", *links), aria_label="Results on this page")
+
+
+def _section(report: Report, name: str, *, titled: bool = True) -> Element:
+    drawn, notes = pictures(report.figures)
+    return _part(replace(report, notes=[*report.notes, *notes]), drawn, name, titled=titled)
+
+
+def _part(report: Report, drawn: Sequence[Picture], name: str, *, titled: bool = True) -> Element:
+    """Write a report as a section; the only one of a page is titled by the page."""
+    parts = [el("h2", report.title, id=f"{name}-title")] if titled else []
+    below = "h3" if titled else "h2"
+    if report.verdicts:
+        parts.append(_verdicts(report))
+    parts += [el("p", *prose(note)) for note in report.notes]
+    if report.advice:
+        parts.append(
+            el(
+                "div",
+                el(below, "What to know, and what to do", class_="below"),
+                _advice(report.advice),
+                class_="know",
+            )
+        )
+    if drawn:
+        parts.append(el("div", *(_picture(one, name) for one in drawn), class_="pictures"))
+    tables = report.tables_for("page")
+    parts += [_table(one, f"{name}-table-{i}", below) for i, one in enumerate(tables, 1)]
+    if report.method:
+        parts.append(_method(report.method, below))
+    labelled = f"{name}-title" if titled else "title"
+    return el("section", *parts, id=name, aria_labelledby=labelled)
+
+
+def _verdicts(report: Report) -> Element:
+    items = [
+        el(
+            "li",
+            el("span", _SIGNS[one.tone], class_="sign", aria_hidden="true"),
+            el("strong", one.head),
+            " ",
+            el("span", *prose(one.text)),
+            class_=f"verdict {one.tone}",
+        )
+        for one in report.verdicts
+    ]
+    return el("ul", *items, class_="verdicts")
+
+
+def _advice(advice: Sequence[Advice]) -> Element:
+    items = []
+    for one in advice:
+        item = el("li", el("strong", f"{one.title}."), " ", *prose(one.text))
+        if one.remedy:
+            item.append(el("span", el("b", "What to do: "), *prose(one.remedy), class_="remedy"))
+        items.append(item)
+    return el("ul", *items, class_="advice")
+
+
+def _picture(one: Picture, section: str) -> Element:
+    name = f"{section}-{one.name}"
+    svg = _renamed(one.svg, name)
+    svg.set("role", "img")
+    svg.set("aria-label", one.alt)
+    frame = el("div", svg, class_="frame", tabindex="0", role="group", aria_label="Figure")
+    figure = el("figure", frame, class_="picture", id=name)
+    if one.spots:
+        # Inside a data block nothing is markup but what would end it.
+        data = el("script", type="application/json", class_="spots")
+        data.text = json.dumps(one.spots, ensure_ascii=False).replace("<", "\\u003c")
+        figure.append(data)
+    figure.append(el("figcaption", one.caption))
+    return figure
+
+
+def _renamed(drawn: Element, name: str) -> Element:
+    """Keep only ids that something refers to, and begin them with the name of the figure."""
+    svg = deepcopy(drawn)
+    used = set()
+    for element in svg.iter():
+        for value in element.attrib.values():
+            used.update(_REFERENCE.findall(value))
+        used.add(element.get("href", "").removeprefix("#"))
+    for element in svg.iter():
+        for key, value in list(element.attrib.items()):
+            if key == "id":
+                del element.attrib["id"]
+                if value in used:
+                    element.set("id", f"{name}-{value}")
+            elif key == "href" and value.startswith("#"):
+                element.set(key, f"#{name}-{value[1:]}")
+            elif "url(#" in value:
+                element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
+    return svg
+
+
+def _table(table: Table, name: str, heading: str) -> Element:
+    cells = [[column.cell(row) for column in table.columns] for row in table.rows]
+    head = el("tr", *(_head_cell(column) for column in table.columns))
+    body = el("tbody", *(_row(row, table.columns, f"{name}-{i}") for i, row in enumerate(cells)))
+    drawn = el("table", el("thead", head), body, class_="grid", aria_labelledby=name)
+    parts = [
+        el(heading, table.title, id=name, class_="below"),
+        el("div", drawn, class_="wide", tabindex="0", role="group", aria_labelledby=name),
+    ]
+    if table.notes:
+        notes = [
+            el("li", *prose(note.text if note.mark in ("", ITEM) else f"{note.mark}  {note.text}"))
+            for note in table.remarks()
+        ]
+        parts.append(el("ul", *notes, class_="notes"))
+    parts += [
+        _fold(cell, f"{name}-{i}") for i, row in enumerate(cells) for cell in row if cell.more
+    ]
+    characters = _characters(table.columns, cells)
+    if characters <= _UPRIGHT:
+        return el("div", *parts, class_="table")
+    return el("div", *parts, class_="table broad", style=f"--characters: {characters}")
+
+
+def _characters(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> int:
+    """Return how many characters its rows have at least beside each other, on paper."""
+    return sum(
+        _BETWEEN
+        + max(_longest(column.header.split()), *(_least(row[i], column) for row in cells), 1)
+        for i, column in enumerate(columns)
+    )
+
+
+def _least(cell: Cell, column: Column) -> int:
+    if cell.tone != "plain":  # a word of a verdict, with its sign
+        return len(cell.text) + _BETWEEN
+    if column.right:
+        return _longest(figures(cell.text))
+    return min(_longest(cell.text.split()), _WORD)
+
+
+def _longest(parts: Sequence[str]) -> int:
+    return max(map(len, parts), default=0)
+
+
+def _fold(cell: Cell, name: str) -> Element:
+    """Write what unfolds of a row: below the table, where there is room for sentences."""
+    return el("details", el("summary", cell.about), _advice(cell.more), class_="fold", id=name)
+
+
+def _head_cell(column: Column) -> Element:
+    choice = column.choice or (column.key and not column.right)
+    return el(
+        "th",
+        column.header,
+        scope="col",
+        class_="figure" if column.right else None,
+        data_choice="yes" if choice else None,
+        title=column.about or None,
+    )
+
+
+def _row(row: Sequence[Cell], columns: Sequence[Column], name: str) -> Element:
+    cells = []
+    for i, (cell, column) in enumerate(zip(row, columns, strict=True)):
+        shown = el("span", *_whole(cell.text)) if column.right else el("span", cell.text)
+        if cell.tone != "plain":
+            sign = el("span", f"{_SIGNS[cell.tone]} ", class_="sign", aria_hidden="true")
+            shown = el("span", sign, el("span", cell.text), class_=f"word {cell.tone}")
+        if cell.more:
+            shown = el("a", shown, href=f"#{name}", aria_label=f"{cell.text}, {cell.about}")
+        cells.append(
+            el(
+                "th" if i == 0 else "td",
+                shown,
+                scope="row" if i == 0 else None,
+                class_=_class_of(cell, column),
+                data_value=_sorted_by(cell.value),
+            )
+        )
+    return el("tr", *cells)
+
+
+def _sorted_by(value: float | None) -> str | None:
+    """Write a number as JavaScript reads it; what is none sorts behind all others."""
+    if value is None or math.isnan(value):
+        return None
+    return repr(value) if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _whole(text: str) -> list[Element | str]:
+    """Write figures so that no line ends within one."""
+    first, *rest = (el("span", part, class_="whole") for part in figures(text))
+    return [first, *(one for part in rest for one in (" ", part))]
+
+
+def _class_of(cell: Cell, column: Column) -> str | None:
+    if column.right:
+        return "figure"
+    return "long" if _longest(cell.text.split()) > _WORD else None
+
+
+def _method(method: Sequence[tuple[str, str]], heading: str) -> Element:
+    terms: list[Element] = []
+    for term, text in method:
+        terms += [el("dt", term), el("dd", text)]
+    return el(
+        "details",
+        el("summary", el(heading, "How this was computed", class_="below")),
+        el("dl", *terms),
+        class_="method",
+    )
+
+
+def el(tag: str, *children: ET.Element | str, **attributes: str | None) -> ET.Element:
+    """Make an element; names of attributes take ``_`` for ``-``, and ``class_`` is the class.
+
+    Examples
+    --------
+    >>> ET.tostring(el("p", "a <b> ", el("em", "c"), class_="x"), "unicode", "html")
+    '<p class="x">a &lt;b&gt; <em>c</em></p>'
+    """
+    made = ET.Element(
+        tag,
+        {
+            name.rstrip("_").replace("_", "-"): clean(value)
+            for name, value in attributes.items()
+            if value is not None
+        },
+    )
+    for child in children:
+        if isinstance(child, ET.Element):
+            made.append(child)
+        elif len(made):
+            made[-1].tail = (made[-1].tail or "") + clean(child)
+        else:
+            made.text = (made.text or "") + clean(child)
+    return made
+
+
+def prose(text: str) -> list[ET.Element | str]:
+    """Return text with what stands between backticks as code.
+
+    Examples
+    --------
+    >>> [part if isinstance(part, str) else part.text for part in prose("run `errcomp` now")]
+    ['run ', 'errcomp', ' now']
+    """
+    # A figure and its per cent sign stay on one line.
+    parts = text.replace(" %", "\N{NO-BREAK SPACE}%").split("`")
+    if len(parts) % 2 == 0:  # a backtick without its fellow is one
+        return ["`".join(parts)]
+    return [el("code", part) if i % 2 else part for i, part in enumerate(parts)]
+
+
+def figures(text: str) -> list[str]:
+    """Split the text of a cell with figures where a line may end: before an interval only.
+
+    Examples
+    --------
+    >>> figures("8.74 % [3.3, 52.0]"), figures("44 of 117")
+    (['8.74 %', '[3.3, 52.0]'], ['44 of 117'])
+    """
+    figure, space, interval = text.partition(" [")
+    return [figure, f"[{interval}"] if space else [figure]
+
+
+def written(element: ET.Element) -> str:
+    """Write an element as HTML; characters that the encoding lacks are escaped."""
+    return ET.tostring(element, "unicode", "html")

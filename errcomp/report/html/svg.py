@@ -1,0 +1,172 @@
+"""Figures as SVG inside a page: small, without names that clash, and with points that answer."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from errcomp.errors import InputError
+from errcomp.report.drawing.hover import spots
+from errcomp.report.drawing.saving import borrow, drawn_figure
+from errcomp.report.model import Figure as Drawing
+from errcomp.report.model import clean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+_DIGITS = re.compile(r"(\d+\.\d\d)\d+")
+#: Attributes that say where something is: a hundredth of a point is near enough.
+_PLACES = {"d", "height", "points", "transform", "viewBox", "width", "x", "y"}
+#: Points to the inch in an SVG that Matplotlib writes.
+_POINTS = 72
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure that is drawn already.
+
+    Attributes
+    ----------
+    name : str
+        Unique on its page.
+    caption : str
+        How to read it.
+    alt : str
+        What it shows, for those who do not see it.
+    svg : Element
+        Without ids of its own beyond its name.
+    spots : sequence of (float, float, str)
+        Points in units of the SVG, with what a reader is told there.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    svg: ET.Element
+    spots: Sequence[tuple[float, float, str]] = ()
+
+
+def pictures(figures: Sequence[Drawing]) -> tuple[list[Picture], list[str]]:
+    """Draw what can be drawn, and say what cannot and why."""
+    if not figures:
+        return [], []
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ModuleNotFoundError:
+        return [], ["Figures are left out: install them with pip install 'errcomp[figures]'."]
+    except ImportError as error:
+        return [], [f"Figures are left out: Matplotlib cannot be imported ({error})."]
+    drawn, notes = [], []
+    for one in figures:
+        try:
+            drawn.append(picture(one.draw(), one.name, one.caption))
+        except InputError as error:
+            notes.append(f"Not drawn ({one.name}): {error}")
+    return drawn, notes
+
+
+def picture(ax: Axes, name: str, caption: str) -> Picture:
+    """Draw axes into a page.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        They stand for the whole figure they are in.
+    name : str
+        Unique in its section.
+    caption : str
+        How to read it.
+
+    Returns
+    -------
+    Picture
+    """
+    figure = drawn_figure(ax)
+    svg = _svg(figure)  # which also makes all text printable
+    return Picture(name, caption, _words(figure), svg, _spots(figure))
+
+
+def _svg(figure: Figure) -> ET.Element:
+    import matplotlib as mpl
+    from matplotlib.text import Text
+
+    stream = io.BytesIO()
+    borrow(figure)
+    for text in figure.findobj(Text):  # what is not printable has no place in an SVG
+        text.set_text(_cleaned(text.get_text()))
+    grounds = [ax.patch for ax in figure.axes if ax.patch.get_visible()]
+    for ground in grounds:  # the page has its own
+        ground.set_visible(False)
+    try:
+        settings = mpl.rc_context({"svg.hashsalt": "errcomp", "svg.fonttype": "none"})
+        with settings, warnings.catch_warnings():
+            # The reader's own fonts show what Matplotlib's font lacks.
+            warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+            figure.savefig(
+                stream, format="svg", facecolor="none", metadata={"Creator": None, "Date": None}
+            )
+    finally:
+        for ground in grounds:
+            ground.set_visible(True)
+    tree = ET.fromstring(stream.getvalue())
+    for element in tree.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        for key in [key for key in element.attrib if "}" in key]:
+            element.set(key.rpartition("}")[2], element.attrib.pop(key))
+        for key in _PLACES & element.attrib.keys():
+            element.set(key, _DIGITS.sub(r"\1", element.attrib[key]))
+        element.tail = (element.tail or "").strip() or None
+        if element.tag != "text":
+            element.text = (element.text or "").strip() or None
+    for parent in list(tree.iter()):
+        for child in list(parent):
+            # The page has one style for all figures; what made the file is of no use in it.
+            if child.tag in ("metadata", "style"):
+                parent.remove(child)
+    for name in ("width", "height", "version"):
+        tree.attrib.pop(name, None)
+    return tree
+
+
+def _words(figure: Figure) -> str:
+    """Say what a figure shows: its titles and what is written above its axes."""
+    from matplotlib.text import Annotation
+
+    said = []
+    for ax in figure.axes:
+        said.append(ax.get_title(loc="left") or ax.get_title())
+        notes = [
+            child
+            for child in ax.get_children()
+            if isinstance(child, Annotation) and child.xycoords == "axes fraction"
+        ]
+        said += [n.get_text() for n in sorted(notes, key=lambda n: -n.xyann[1]) if n.xy == (0, 1)]
+        axes = [label for label in (ax.get_xlabel(), ax.get_ylabel()) if label]
+        if axes:
+            said.append(f"Axes: {', '.join(axes)}")
+    return ". ".join(" ".join(part.split()).rstrip(".") for part in said if part) + "."
+
+
+def _spots(figure: Figure) -> list[tuple[float, float, str]]:
+    scale = _POINTS / figure.dpi
+    height = figure.bbox.height
+    places = []
+    for ax in figure.axes:
+        for told in spots(ax):
+            at = ax.transData.transform(list(zip(told.x, told.y, strict=True)))
+            places += [
+                (round(float(x) * scale, 1), round(float(height - y) * scale, 1), _cleaned(text))
+                for (x, y), text in zip(at, told.texts, strict=True)
+            ]
+    return places
+
+
+def _cleaned(text: str) -> str:
+    return "\n".join(map(clean, text.split("\n")))

@@ -1,0 +1,205 @@
+"""What a check in CI leaves behind: a summary, whether the build fails, and JUnit XML.
+
+The XML is in the common part of what the Ant and Jenkins schemas allow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+from xml.etree import ElementTree as ET
+
+from errcomp.errors import InputError
+from errcomp.report.model import clean
+
+#: Characters that XML 1.0 does not allow, not even escaped.
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test case.
+
+    Attributes
+    ----------
+    name : str
+    outcome : {"passed", "failure", "skipped"}
+    message : str
+        One line: why it failed or was skipped.
+    kind : str
+        Sort of failure, e.g. ``"overstated"``.
+    text : str
+        Of a failure, as many lines as it takes.
+    """
+
+    name: str
+    outcome: Literal["passed", "failure", "skipped"] = "passed"
+    message: str = ""
+    kind: str = ""
+    text: str = ""
+
+
+def junit_xml(
+    name: str,
+    cases: Sequence[Case],
+    *,
+    properties: Mapping[str, str],
+    summary: str,
+    timestamp: datetime | None = None,
+) -> bytes:
+    """Write test cases as one suite.
+
+    Parameters
+    ----------
+    name : str
+        Of the suite, and class of its cases.
+    cases : sequence of Case
+        A name that comes again is numbered: CI systems follow a case by its name.
+    properties : mapping of str to str
+        Of the suite: levels and counts that the outcomes rest on.
+    summary : str
+        The verdict, as the suite's output.
+    timestamp : datetime, optional
+        When it was checked; a zone is turned to UTC, as the format has none. 1970 by default, so
+        that the bytes depend on the result alone.
+
+    Returns
+    -------
+    bytes
+        UTF-8.
+
+    Raises
+    ------
+    InputError
+        The name is empty.
+
+    Examples
+    --------
+    >>> cases = [Case("A"), Case("B", "failure", "far off", "error", "by 12 %")]
+    >>> found = junit_xml("demo", cases, properties={"level": "0.95"}, summary="1 of 2 failed.")
+    >>> [found.count(word) for word in (b"<testcase ", b"<failure ")]
+    [2, 1]
+    """
+    if not name.strip():
+        raise InputError("name of the suite must not be empty.")
+    when = timestamp or datetime(1970, 1, 1)
+    if when.tzinfo is not None:
+        when = when.astimezone(UTC)
+    outcomes = [case.outcome for case in cases]
+    suite = ET.Element(
+        "testsuite",
+        {
+            "name": token(name),
+            "package": token(name),
+            "id": "0",
+            "timestamp": when.strftime("%Y-%m-%dT%H:%M:%S"),
+            "hostname": "localhost",
+            "tests": str(len(cases)),
+            "failures": str(outcomes.count("failure")),
+            "errors": "0",
+            "skipped": str(outcomes.count("skipped")),
+            "time": "0",
+        },
+    )
+    known = ET.SubElement(suite, "properties")
+    for key, value in properties.items():
+        ET.SubElement(known, "property", {"name": key, "value": legal(value)})
+    suite.extend(
+        _element(case, label, token(name))
+        for case, label in zip(cases, _labels(cases), strict=True)
+    )
+    ET.SubElement(suite, "system-out").text = legal(summary)
+    ET.SubElement(suite, "system-err").text = ""
+    suites = ET.Element("testsuites")
+    suites.append(suite)
+    ET.indent(suites)
+    body: bytes = ET.tostring(suites, "utf-8")
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + body + b"\n"
+
+
+def _element(case: Case, label: str, suite: str) -> ET.Element:
+    element = ET.Element("testcase", {"name": label, "classname": suite, "time": "0"})
+    if case.outcome == "failure":
+        given = {"message": token(case.message), "type": token(case.kind)}
+        ET.SubElement(element, "failure", given).text = legal(case.text or case.message)
+    elif case.outcome == "skipped":
+        ET.SubElement(element, "skipped", {"message": token(case.message)})
+    return element
+
+
+def _labels(cases: Sequence[Case]) -> list[str]:
+    """Return names that differ, in the order of the cases."""
+    labels: dict[str, None] = {}
+    for case in cases:
+        name = label = token(case.name)
+        again = 1
+        while label in labels:
+            again += 1
+            label = f"{name} ({again})"
+        labels[label] = None
+    return list(labels)
+
+
+def legal(text: str) -> str:
+    r"""Show characters that XML does not allow, and those that nobody sees, as their code.
+
+    Examples
+    --------
+    >>> print(legal("a\x00b"))
+    a\x00b
+    """
+    shown = _NO_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r", "\\r"))
+    return "".join(c if c in "\n\t\xa0" else clean(c) for c in shown)
+
+
+def token(text: str) -> str:
+    r"""Make a name of one line: a token of XML has no line breaks or blanks at its ends.
+
+    Examples
+    --------
+    >>> token(" two\n lines "), token(" ")
+    ('two lines', '(no name)')
+    """
+    return legal(" ".join(text.split())) or "(no name)"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """A check's cases and its summary; the same result gives the same bytes.
+
+    Attributes
+    ----------
+    name : str
+        Of the suite, and class of its cases.
+    cases : tuple of Case
+    properties : mapping of str to str
+        Levels and counts that the outcomes rest on.
+    verdict : str
+        One sentence.
+    markdown : str
+        The summary for people: heading, verdict, table, what to do.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    properties: Mapping[str, str]
+    verdict: str
+    markdown: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether any case failed."""
+        return any(case.outcome == "failure" for case in self.cases)
+
+    def junit(self, *, timestamp: datetime | None = None) -> bytes:
+        """Return the cases as JUnit XML; see `errcomp.report.junit.junit_xml`."""
+        return junit_xml(
+            self.name,
+            self.cases,
+            properties=self.properties,
+            summary=self.verdict,
+            timestamp=timestamp,
+        )

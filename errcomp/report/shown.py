@@ -1,0 +1,91 @@
+"""How results print, draw and show themselves: each by its own view."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.report.model import Report
+
+__all__ = ["Shown"]
+
+
+class Shown:
+    """A result that prints as on the command line, shows itself in a notebook and draws itself."""
+
+    __slots__ = ()
+
+    def view(self) -> Report:
+        """Return all that people see of this result, as values with formats."""
+        raise NotImplementedError
+
+    def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the figure that answers what this result is about.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; new axes in a figure of their own by default.
+        options
+            Of that figure, e.g. ``run`` of a propagation.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        InputError
+            The figure has no such option, or there is nothing to draw.
+        MissingExtraError
+            Matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> ec.audit(ec.datasets.load("neusight")).plot().get_xlabel()
+        'absolute error (% of measured)'
+        """
+        from errcomp.errors import InputError, describe_names
+
+        draw = self.view().draw
+        name = _name_of(self)
+        if draw is None:
+            raise InputError(f"there is no figure of {name}")
+        known = [one for one in inspect.signature(draw).parameters if one != "ax"]
+        unknown = [one for one in options if one not in known]
+        if unknown:
+            raise InputError(
+                f"the figure of {name} has no option {unknown[0]}. "
+                f"Options: {describe_names(known) or 'none'}"
+            )
+        return draw(ax=ax, **options)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Keep the short line: a dataclass writes all its fields unless its class has one."""
+        super().__init_subclass__(**options)
+        cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """Return one line: the class, the main figure, and of how many."""
+        return f"{_name_of(self)}({', '.join(self.view().line)})"
+
+    def __str__(self) -> str:
+        """Return the tables that the command line prints of such a result."""
+        from errcomp.report.text import render
+
+        return "\n\n".join(render(table) for table in self.view().tables_for("text"))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of this result: with figures, without a script."""
+        from errcomp.report.html import fragment
+
+        return fragment(self.view())
+
+
+def _name_of(result: Shown) -> str:
+    """Return the class of a result, also of one that was read from a document."""
+    return next(one.__name__ for one in type(result).__mro__ if Shown in one.__bases__)

@@ -1,1 +1,0 @@
-"""Results laid out as tables, and what tables are written to."""

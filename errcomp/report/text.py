@@ -1,0 +1,166 @@
+"""Tables as text, as wide as a terminal has room for and a reader can follow."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from errcomp.report.model import ITEM, Column, Note, Table, clean
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+
+#: Tables for people fit this many columns: all that a file or a pipe gets.
+WIDTH = 100
+#: A narrower terminal than this breaks the lines itself.
+_NARROWEST = 60
+_GAP = 2
+#: Characters at which textwrap breaks lines, and others in their place where it must not.
+_HELD = {ord(" "): "\N{NO-BREAK SPACE}", ord("-"): "\ue000"}
+_RELEASED = {ord(held): chr(one) for one, held in _HELD.items()}
+
+
+def render(table: Table) -> str:
+    """Draw a table as text that needs no colour and fits the width."""
+    from rich.console import Console
+    from rich.text import Text
+
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = max(_NARROWEST, min(WIDTH, get_terminal_size().columns)) if terminal else WIDTH
+    colour = terminal and not os.environ.get("NO_COLOR")
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=colour, highlight=False, emoji=False)
+    console.print(Text(table.title, style="bold"))
+    for columns in fitting(table, width) if table.rows else ():
+        console.print()
+        console.print(_grid(columns, table.rows, width))
+    drawn = re.sub(r"\n\n+", "\n\n", re.sub(r" +$", "", stream.getvalue(), flags=re.M))
+    lines = drawn.rstrip("\n").splitlines()
+    if table.rows and table.notes:
+        lines.append("")
+    return "\n".join([*lines, *(_wrap(note, width) for note in table.remarks())])
+
+
+def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        show_header=any(column.header for column in columns),
+    )
+    whole = _unbroken(columns, rows, width)
+    for column in columns:
+        drawn.add_column(
+            Text(column.header),
+            justify="right" if column.right else "left",
+            # Without a fixed width Rich takes from figures what a long header would like to have.
+            width=_width(column, rows) - _GAP if column.right or column in whole else None,
+            overflow="fold",
+        )
+    for row in rows:
+        drawn.add_row(*(Text(clean(column.cell(row).text)) for column in columns))
+    return drawn
+
+
+def fitting(table: Table, width: int = WIDTH) -> list[list[Column]]:
+    """Split the columns over several grids, each with the key columns, so that figures fit."""
+    keys = [column for column in table.columns if column.key]
+    grids, used = [list(keys)], 0
+    # The last column has no gap beside it.
+    room = width + _GAP - sum(_width(column, table.rows) for column in keys)
+    for column in table.columns:
+        if column.key:
+            continue
+        needed = _width(column, table.rows)
+        if keys and used + needed > room and len(grids[-1]) > len(keys):
+            grids.append(list(keys))
+            used = 0
+        grids[-1].append(column)
+        used += needed
+    return grids
+
+
+def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Return the least width of a column with its gap; text can be broken, figures not."""
+    words = column.header.split() or [""]
+    cells = [column.cell(row).text for row in rows]
+    if not column.right:
+        words += [word for cell in cells for word in cell.split()]
+        cells = []
+    return max(map(len, [*words, *cells])) + _GAP
+
+
+def _unbroken(
+    columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int
+) -> list[Column]:
+    """Return the columns of text in which words would be broken though others have room.
+
+    Rich narrows the widest columns to one width, however long their words are: a name that is
+    broken cannot be copied.
+    """
+    texts = [column for column in columns if not column.right]
+    least = {id(column): _width(column, rows) for column in texts}
+    room = width + _GAP - sum(_width(column, rows) for column in columns if column.right)
+    if sum(least.values()) > room:
+        return []
+    natural = {
+        id(column): _GAP + max(len(column.header), *(len(column.cell(row).text) for row in rows))
+        for column in texts
+    }
+    held: list[Column] = []
+    while texts:
+        level = _level([natural[id(column)] for column in texts], room)
+        tight = [column for column in texts if least[id(column)] > level]
+        if not tight:
+            break
+        held += tight
+        room -= sum(least[id(column)] for column in tight)
+        texts = [column for column in texts if column not in tight]
+    return held
+
+
+def _level(widths: Sequence[int], room: int) -> float:
+    """Return the width to which the widest are narrowed so that all have room.
+
+    Examples
+    --------
+    >>> _level([10, 30, 50], 70), _level([10, 20], 70)
+    (30.0, inf)
+    """
+    if sum(widths) <= room:
+        return math.inf
+    left = room
+    for i, one in enumerate(sorted(widths)):
+        share = left / (len(widths) - i)
+        if one > share:
+            return share
+        left -= one
+    return math.inf
+
+
+def _wrap(note: Note, width: int) -> str:
+    """Break a note at the width; the lines of one with a mark stand below each other."""
+    mark = f" {note.mark} " if note.mark == ITEM else f" {note.mark}  " if note.mark else ""
+    if note.mark.startswith("["):
+        mark = f"{note.mark} "
+    # A figure and its percent sign stay together: textwrap does not break at this space.
+    kept = clean(note.text).replace(" %", "\N{NO-BREAK SPACE}%")
+    # Nor within code that is to be pasted.
+    kept = re.sub(r"`[^`]+`", lambda code: code[0].translate(_HELD), kept)
+    lines = textwrap.wrap(
+        kept, width, initial_indent=mark, subsequent_indent=" " * len(mark), break_long_words=False
+    )
+    return "\n".join([*([""] if note.apart else []), *lines]).translate(_RELEASED)

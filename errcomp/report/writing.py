@@ -1,0 +1,225 @@
+"""Results and tables into files, by suffix, whole or not at all, and as text to paste."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.errors import InputError
+from errcomp.report.model import Table
+from errcomp.system.files import replacing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
+#: What a result can be printed as; the first is for a terminal.
+FORMATS = ("text", "md", "tex", "csv")
+#: What begins a formula in a spreadsheet, as OWASP lists it, full-width signs included.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+#: A claim as printed, or a key that is a number, is no formula.
+_NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)? ?%?")
+
+#: What the rows of a document are called: of most, of a search, of a check of a history.
+_ROWS = ("rows", "matches", "series")
+
+
+def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> None:
+    """Write a result by suffix, whole or not at all."""
+    check_suffix(path, SUFFIXES)
+    with replacing(path) as temporary:
+        _WRITERS[path.suffix.lower()](temporary, document, tables)
+
+
+def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) -> str:
+    r"""Return a result as text to print or to paste, without a line break at its end.
+
+    Parameters
+    ----------
+    form : {"text", "md", "tex", "csv"}
+        For a terminal, Markdown, LaTeX, or the rows of the document: fractions with all their
+        digits, named by the keys of the document (see `flat_columns`). Text that a spreadsheet
+        would take for a formula begins with an apostrophe.
+    document : mapping
+        The result for machines.
+    tables : sequence of Table
+        The result for people.
+
+    Raises
+    ------
+    InputError
+        The form is another one.
+
+    Examples
+    --------
+    >>> rendered("csv", {"rows": [{"device": "A,1", "mape": 0.0873}]}, [])
+    'device,mape\n"A,1",0.0873'
+    """
+    if form == "text":
+        from errcomp.report.text import render
+
+        return "\n\n".join(render(table) for table in tables)
+    if form == "md":
+        from errcomp.report.markdown import markdown
+
+        return markdown(tables)
+    if form == "tex":
+        from errcomp.report.latex import latex
+
+        return latex(tables)
+    if form == "csv":
+        return _csv(document)
+    raise InputError(f"cannot print as {form!r}. Use one of: {', '.join(FORMATS)}")
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write a table of data by suffix, whole or not at all."""
+    writers: dict[str, Callable[[Path], object]] = {
+        ".csv": frame.write_csv,
+        ".parquet": frame.write_parquet,
+        ".json": frame.write_json,
+        ".jsonl": frame.write_ndjson,
+    }
+    check_suffix(path, tuple(writers))
+    with replacing(path) as temporary:
+        writers[path.suffix.lower()](temporary)
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file name that does not say in which of these formats to write."""
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        name = repr(suffix) if suffix else "a name without suffix"
+        raise InputError(
+            f"{path}: cannot tell the format from {name}. Use one of: {', '.join(suffixes)}"
+        )
+
+
+def _csv(document: Mapping[str, Any]) -> str:
+    columns = flat_columns(document)
+    lines = [columns, *zip(*columns.values(), strict=True)] if columns else []
+    return "\n".join(",".join(map(_quoted, line)) or '""' for line in lines)
+
+
+def _quoted(cell: Any) -> str:
+    # Python's own writer leaves a lone carriage return unquoted, which readers take for a new row.
+    text = "" if cell is None else str(_inert(cell))
+    return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
+
+
+def _inert(cell: Any) -> Any:
+    """Begin text that a spreadsheet would take for a formula with an apostrophe."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def _write_parquet(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:
+    import polars as pl
+
+    pl.DataFrame(flat_columns(document), strict=False).write_parquet(path)
+
+
+def _write_json(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:
+    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8", errors="replace")
+
+
+def _write_text(
+    form: str, path: Path, document: Mapping[str, Any], tables: Sequence[Table]
+) -> None:
+    text = rendered(form, document, tables)
+    path.write_text(f"{text}\n", encoding="utf-8", errors="replace", newline="")
+
+
+_WRITERS: dict[str, Callable[[Path, Mapping[str, Any], Sequence[Table]], None]] = {
+    ".csv": partial(_write_text, "csv"),
+    ".parquet": _write_parquet,
+    ".json": _write_json,
+    ".md": partial(_write_text, "md"),
+    ".tex": partial(_write_text, "tex"),
+}
+
+
+def flat_columns(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the rows of a document as columns whose cells are numbers, text or nothing.
+
+    A document without rows is a row itself. An object becomes a column for each of its keys
+    (``claim.metric``), a list one text with its parts between semicolons: caveats and other things
+    that have a code by their codes, other objects as ``key=value``.
+
+    Parameters
+    ----------
+    document : mapping
+        As a command prints it with ``--json``.
+
+    Returns
+    -------
+    dict of str to list
+        Columns of one length, in the order of the keys.
+
+    Examples
+    --------
+    >>> caveats = [{"code": "tail", "message": "…"}, {"code": "one-sided", "message": "…"}]
+    >>> flat_columns({"rows": [{"key": {"gpu": "A"}, "levels": [0.5, 0.9], "caveats": caveats}]})
+    {'key.gpu': ['A'], 'levels': ['0.5; 0.9'], 'caveats': ['tail; one-sided']}
+    """
+    rows = plain(next((document[name] for name in _ROWS if name in document), [document]))
+    columns: dict[str, list[Any]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        _add(columns, name, [row.get(name) for row in rows])
+    return columns
+
+
+def _add(columns: dict[str, list[Any]], name: str, cells: Sequence[Any]) -> None:
+    objects = [cell for cell in cells if isinstance(cell, dict)]
+    others = [None if isinstance(cell, dict) else _told(cell) for cell in cells]
+    if not objects or any(cell is not None for cell in others):
+        columns[name] = others
+    for key in dict.fromkeys(key for cell in objects for key in cell):
+        inner = [cell.get(key) if isinstance(cell, dict) else None for cell in cells]
+        _add(columns, f"{name}.{key}", inner)
+
+
+def _told(cell: Any) -> Any:
+    """Write a list as text; leave all else as it is."""
+    if not isinstance(cell, list):
+        return cell
+    return "; ".join(_part(part) for part in cell)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, dict):
+        if "code" in part:
+            return str(part["code"])
+        return ", ".join(f"{key}={_part(value)}" for key, value in part.items())
+    if isinstance(part, list):
+        return " ".join(map(_part, part))
+    return "" if part is None else str(part)
+
+
+def plain(value: Any) -> Any:
+    """Turn a document into what JSON can hold: no NumPy types, no NaN (null instead).
+
+    Examples
+    --------
+    >>> plain({"a": float("nan"), "b": (1, 2.5)})
+    {'a': None, 'b': [1, 2.5]}
+    """
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)

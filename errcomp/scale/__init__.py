@@ -1,1 +1,0 @@
-"""Figures from sums over rows that stay in their engine."""

@@ -1,0 +1,206 @@
+"""What people see of error figures by group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from errcomp.errors import InputError, describe_names
+from errcomp.metrics import figure
+from errcomp.metrics import figure as figure_named
+from errcomp.report import forms
+from errcomp.report.drawing import words
+from errcomp.report.model import Column, Figure, Report, Table, heading_of, key_text
+from errcomp.results import Estimate, why_none
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from errcomp.summary import Summary
+
+__all__ = ["summary_figure", "summary_view"]
+
+#: Figures with a sign, and where they have none.
+_NEUTRAL = {"bias": 0.0, "total_error": 0.0, "gm_ratio": 1.0}
+#: Values whose largest is so many times their median need a logarithmic axis.
+_WIDE = 12.0
+#: Coverage that is named where no figure has an interval.
+_USUAL = 0.95
+
+
+def summary_view(
+    summary: Summary,
+    *,
+    figures: Sequence[str] = (),
+    level: float | None = None,
+    title: str = "Error figures",
+    apart: bool = False,
+    unused: int = 0,
+) -> Report:
+    """Return what people see of error figures by group.
+
+    Parameters
+    ----------
+    summary : Summary
+    figures : sequence of str
+        Those to show; all by default.
+    level : float, optional
+        Coverage of the intervals, where no figure has one to tell it.
+    title : str
+    apart : bool
+        Whether the groups are those of several tools, which have no figure together.
+    unused : int
+        Pairs of other tools.
+
+    Returns
+    -------
+    Report
+    """
+    computed = summary.pooled.figures
+    if level is None:
+        levels = (estimate.level for estimate in computed.values())
+        level = next((one for one in levels if one is not None), _USUAL)
+    table = _table(summary, figures or tuple(computed), level, title, apart)
+    if unused:
+        table = replace(table, notes=[*table.notes, f"{unused} pairs of other tools not used"])
+    draw = partial(summary_figure, summary)
+    # Tools apart have no figure together.
+    first = [f"{figure(n).label} {e.format()}" for n, e in [*computed.items()][:1]]
+    groups = [words.count(len(summary.rows), "group")] if summary.by else []
+    caption = "The first figure of each group, with its interval."
+    return Report(
+        title=title,
+        line=[*first, *groups, f"n={summary.pooled.n or sum(row.n for row in summary.rows)}"],
+        tables=[table],
+        figures=[Figure("figure", caption, draw)],
+        draw=draw,
+    )
+
+
+def _table(
+    summary: Summary, figures: Sequence[str], level: float, title: str, apart: bool
+) -> Table:
+    """Return figures by group; those of all pairs too, unless groups are told ``apart``."""
+    together = bool(summary.by) and not apart
+    rows = [*summary.rows, summary.pooled] if together else [*summary.rows]
+
+    def key_column(name: str) -> Column:
+        return Column(
+            heading_of(name), lambda row: key_text(row.key.get(name, "all pairs")), key=True
+        )
+
+    def figure_column(name: str) -> Column:
+        return Column(heading_of(figure(name).label), lambda row: row.figures[name], forms.estimate)
+
+    columns = [
+        *(key_column(name) for name in summary.by),
+        Column("n", lambda row: row.n, forms.count, key=True),
+        *(figure_column(name) for name in figures),
+    ]
+    notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]
+    if together:
+        macro = ", ".join(
+            f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
+        )
+        notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for name, found in row.figures.items():
+            if why_none(found.value, found.low, found.method):
+                reasons.setdefault(found.method, {})[heading_of(figure(name).label)] = None
+    notes += sorted(f"{', '.join(labels)}: {reason}" for reason, labels in reasons.items())
+    notes += [f"{d.n} row{'' if d.n == 1 else 's'} not used: {d.reason}" for d in summary.dropped]
+    return Table(title, columns, rows, notes)
+
+
+def _format(name: str, value: float) -> str:
+    return Estimate(name, value, unit=figure(name).unit).format()
+
+
+def summary_figure(found: Summary, figure: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw one error figure of each group with its interval, the largest first.
+
+    Parameters
+    ----------
+    found : Summary
+    figure : str, optional
+        The first that was computed by default.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        The figure was not computed.
+    MissingExtraError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from errcomp import summarize
+    >>> found = summarize({"predicted": [11.0, 21.0, 52.0], "measured": [10.0, 20.0, 40.0],
+    ...                    "device": ["A", "A", "B"]}, by="device")
+    >>> [label.get_text() for label in summary_figure(found).get_yticklabels()]
+    ['B  n=1', 'A  n=2', 'all pairs  n=3']
+    """
+    known = list(found.pooled.figures)
+    name = known[0] if figure is None else figure
+    if name not in known:
+        raise InputError(f"{name} was not computed. Computed: {describe_names(known)}")
+    from errcomp.report.drawing.forest import Row, forest
+
+    spec = figure_named(name)
+    scale = 100.0 if spec.unit == "fraction" else 1.0
+    groups = sorted(
+        found.rows if found.by else (),
+        key=lambda row: -np.nan_to_num(row.figures[name].value, nan=-math.inf),
+    )
+    rows = []
+    for row, label in [
+        *((row, ", ".join(map(str, row.key.values()))) for row in groups),
+        (found.pooled, "all pairs"),
+    ]:
+        one = row.figures[name]
+        ends = [None if end is None else scale * end for end in (one.low, one.high)]
+        text = one.format().replace("-", "−")
+        rows.append(Row(label, scale * one.value, ends[0], ends[1], text, row.n))
+    levels = {row.figures[name].level for row in (*found.rows, found.pooled)} - {None}
+    said = [f"{100 * level:g} % interval" for level in levels if level is not None]
+    by = [f"by {' and '.join(map(words.shorten, found.by))}, largest first"] if found.by else []
+    neutral = _NEUTRAL.get(name)
+    return forest(
+        ax,
+        rows,
+        title=f"{_sentence(spec.label)}, n={words.count(found.pooled.n, 'pair')}",
+        notes=[*by, *said],
+        x=_axis(spec.label, spec.unit, found.pooled.figures[name].unit),
+        beside=spec.label,
+        reference=None if neutral is None else (neutral, "neither too high nor too low"),
+        log=neutral is None and _far_apart([row.value for row in rows]),
+    )
+
+
+def _axis(label: str, kind: str, unit: str | None) -> str:
+    """Name the axis of a figure, with its unit where it has one."""
+    if kind == "measured":
+        return words.with_unit(label, None if unit == kind else unit)
+    return f"{label} (%)" if kind == "fraction" else label
+
+
+def _far_apart(values: Sequence[float]) -> bool:
+    """Return whether the largest of values that are all positive would hide the others."""
+    finite = [value for value in values if math.isfinite(value)]
+    return min(finite, default=0.0) > 0 and max(finite) > _WIDE * float(np.median(finite))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

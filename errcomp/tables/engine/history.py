@@ -1,0 +1,200 @@
+"""Histories whose rows stay in an engine: what `errcomp.tables.History` is for rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.errors import InputError, offer
+from errcomp.results import Dropped
+from errcomp.tables.columns import Origin
+from errcomp.tables.engine.groups import Cells, EngineRows, GroupOrigin, group_table
+from errcomp.tables.memory.history import OPTIONS, History
+from errcomp.tables.memory.history_columns import (
+    FAILED,
+    MAY_BE_EMPTY,
+    NOT_KEYS,
+    OCCASION,
+    STACK,
+    VALUES,
+    known_keys,
+)
+from errcomp.tables.table import Behind
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    from numpy.typing import NDArray
+
+__all__ = ["HistoryRows"]
+
+
+class HistoryRows(EngineRows):
+    """Validations in an engine, reduced inside it to groups by series, version, stack and day.
+
+    What repeats each other is put together there: number, mean and scatter of the logarithms.
+    What `errcomp.half_life`, `errcomp.halflife.forecast.outlook` and
+    `errcomp.halflife.panel.panel_of` make of it is what they make of the same rows in memory, but
+    for what needs single rows:
+
+    * Copies of a row are counted as repeats; in memory they are refused.
+    * Results carried over from an earlier version are looked for only where one validation stands
+      alone or all that are put together are equal. A note counts the others.
+    * Dates count to the day: of UTC, or of the session's time zone where DuckDB or Spark has time
+      stamps with one.
+    * Columns that neither name a series nor are asked for are not looked at: no note says that
+      repeats differ in one.
+
+    Parameters
+    ----------
+    data : lazy frame
+        Polars LazyFrame, DuckDB relation, Dask or Spark dataframe, …; a frame in memory counts as
+        an engine too. Columns as in `errcomp.tables.History`; numbers must be numbers, and what
+        is missing of ``measured`` is a validation that gave no figure.
+    columns, series, order, unit, source
+        As in `errcomp.tables.History`.
+
+    Attributes
+    ----------
+    native
+        The frame that went in.
+    engine : str
+        What people call the engine.
+    dropped : tuple of Dropped
+        Failed validations.
+
+    Raises
+    ------
+    InputError
+        Columns are missing or hold no numbers.
+    EngineError
+        The engine failed, in its own words.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from errcomp.halflife.panel import panel_of
+    >>> rows = HistoryRows(
+    ...     pl.LazyFrame(
+    ...         {
+    ...             "version": ["1.9", "1.9", "1.10", "1.10"],
+    ...             "op": ["Conv"] * 4,
+    ...             "measured": [10.0, 10.2, 11.0, 11.1],
+    ...         }
+    ...     )
+    ... )
+    >>> found = panel_of(rows)
+    >>> rows.engine, found.n_repeats.tolist(), found.panel.error.round(3).tolist()
+    ('Polars', [2, 2], [0.0, -0.09])
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        series: Sequence[str] | None = None,
+        order: Sequence[str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+    ) -> None:
+        self._series, self._order, self._unit = series, order, unit
+        super().__init__(
+            data,
+            columns,
+            source,
+            required=("version", "measured"),
+            options=OPTIONS,
+            numbers=VALUES,
+            failed=FAILED,
+        )
+        there = self._rows.schema
+        asked = [name for name in there if name in MAY_BE_EMPTY or name.startswith(STACK)]
+        self._empty = self._rows.empty([name for name in asked if name != "status"])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that hold something."""
+        return tuple(name for name in self._rows.schema if name not in self._empty)
+
+    def grouped(self, keys: Sequence[str] = ()) -> History:
+        """Return a history whose rows stand for groups of validations.
+
+        Parameters
+        ----------
+        keys : sequence of str
+            Columns that will be asked for.
+        """
+        by, there = self._by(keys), self.columns
+        cells = self._cells(
+            "validations",
+            [name for name in by if name != "date"],
+            bucketed="measured",
+            logs=[name for name in ("predicted",) if name in there],
+            spread="measured_spread" if "measured_spread" in there else None,
+            day="date" if "date" in there else None,
+        )
+        return _GroupedHistory(cells, self)
+
+    def _by(self, keys: Sequence[str]) -> list[str]:
+        """Return the columns that tell groups apart."""
+        there = self.columns
+        named = list(known_keys(self._series, there, self.prefix))
+        if not named and "series" in there:
+            named = [name for name in ("series", "level", "predictor") if name in there]
+        elif not named:
+            named = [name for name in there if name not in (*NOT_KEYS, *OCCASION)]
+        other = ("version", "predictor_version", "released", "date", "n_repeats", "unit")
+        stack = [name for name in there if name.startswith(STACK)]
+        able = list(dict.fromkeys(("series", *(n for n in there if n not in NOT_KEYS))))
+        for name in keys:
+            if name not in able:
+                raise InputError(
+                    f"{self.prefix}no column {name!r}. "
+                    f"{offer('Columns to group by', able, wanted=str(name))}"
+                )
+        wanted = dict.fromkeys((*named, *other, *stack, *keys))
+        return [name for name in wanted if name in there]
+
+
+class _GroupedHistory(History):
+    """A history of groups of rows."""
+
+    def __init__(self, cells: Cells, rows: HistoryRows) -> None:
+        measured = cells.logs["measured"]
+        logs = {name: one.written() for name, one in cells.logs.items()}
+        spread = {} if np.isnan(cells.spread).all() else {"measured_spread": cells.spread}
+        # A number of its own: groups that agree in all else were not entered twice.
+        apart = {} if "repeat" in cells.keys else {"repeat": np.arange(len(cells.n))}
+        columns = {**cells.keys, **logs, **spread, **apart}
+        frame, order = group_table(columns, (*cells.keys, "measured"))
+        self._n, self._cell_keys = cells.n[order], list(cells.keys)
+        super().__init__(
+            frame, series=rows._series, order=rows._order, unit=rows._unit, source=rows.source
+        )
+        missing = int(cells.n[measured.missing].sum())
+        none = (Dropped("no measurement", missing),) if missing else ()
+        self.dropped = (*rows.dropped, *none)
+        at = order[self.positions]
+        alike = measured.alike[at]
+        if "predicted" in cells.logs:
+            alike &= cells.logs["predicted"].alike[at]
+        self.behind = Behind(cells.n[at], measured.scatter[at], alike)
+        self.notes += (
+            f"the rows were added up inside {rows.engine}: validations entered twice count as "
+            "repeats",
+        )
+        if timed := int(cells.timed[at].sum()):
+            self.notes += (
+                f"{timed:,} validations have a time of day, which is left out: dates count to the "
+                "day",
+            )
+
+    def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:
+        return GroupOrigin.of_groups(frame, self._cell_keys, self._n, source)
+
+    def left_out(self, reason: str, mask: NDArray[np.bool_]) -> tuple[Dropped, ...]:
+        """Count the validations under a mask that are left out: rows of groups have no numbers."""
+        n = int(self.behind.n[mask].sum())
+        return (Dropped(reason, n),) if n else ()

@@ -1,0 +1,347 @@
+"""Pairs whose rows stay in an engine: what `errcomp.tables.Pairs` is for rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.tables.columns import NOT_POSITIVE_REMEDY, Zeros, check_zeros, nothing_left
+from errcomp.tables.engine import PARTITION, Condition
+from errcomp.tables.engine.groups import EngineRows
+from errcomp.tables.memory.pairs import FAILED, NOT_KEYS, NOT_POSITIVE, OPTIONS
+from errcomp.tables.sums import MOST_HISTOGRAMS, Histogram, Sum, Totals
+from errcomp.tables.table import (
+    Keyed,
+    Table,
+    as_options,
+    check_options_occur,
+    meant,
+    nothing_satisfies,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["PairRows", "PairTotals"]
+
+#: Column that names the file of each row, and how messages call it.
+PLACE = "_errcomp_file"
+_PLAIN = {PLACE: "file", PARTITION: "partition"}
+
+#: Different values of a column that are looked at, at most.
+_MOST = 10_000
+#: Tell whether every row could be used: where a value is missing or a measurement not positive
+#: there is no error, and what is not finite makes a sum that is not finite.
+_ERRORS, _KNOWN = Sum(("error",)), Sum(("error",), "count")
+#: A row that has this has an error as well. Counting once takes a fortieth of a query less.
+_IMPLIES = Sum(("log_ratio",), "count")
+
+
+class PairRows(EngineRows, Keyed):
+    """Rows of pairs in an engine, checked while they are added up.
+
+    Parameters
+    ----------
+    data : lazy frame
+        Polars LazyFrame, DuckDB relation, Dask or Spark dataframe, … with columns ``predicted`` and
+        ``measured``; every other column is a key, except ``status`` and ``unit``.
+    columns, unit, source, zeros
+        As in `errcomp.tables.Pairs`.
+    place : str, optional
+        Column that says where each row is, e.g. its file: no key, but named in messages.
+
+    Attributes
+    ----------
+    native
+        The frame that went in.
+    engine : str
+        What people call the engine.
+    dropped : tuple of Dropped
+        Rows that are left out.
+    selection : dict of str to tuple of str
+        Conditions by which rows were chosen (see `where`).
+    unit : str or None
+
+    Raises
+    ------
+    InputError
+        Columns are missing or hold no numbers, or units are mixed.
+    EngineError
+        The engine failed, in its own words.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = PairRows(pl.LazyFrame({"predicted": [11.0], "measured": [10.0], "device": ["A"]}))
+    >>> rows.engine, rows.keys
+    ('Polars', ('device',))
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+        zeros: Zeros = "raise",
+        place: str | None = None,
+    ) -> None:
+        check_zeros(zeros)
+        self.selection, self._place = {}, place
+        super().__init__(
+            data,
+            columns,
+            source,
+            required=("predicted", "measured"),
+            options=OPTIONS,
+            numbers=("predicted", "measured"),
+            failed=FAILED,
+        )
+        if zeros == "exclude":
+            self._leave_out(self._rows.positive_or_bad("measured", "predicted"), NOT_POSITIVE)
+        self.unit = self._one_unit(unit)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the columns to group by."""
+        others = (*NOT_KEYS, self._place)
+        return tuple(name for name in self._rows.schema if name not in others)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names in the column ``tool``; empty when there is no such column."""
+        if "tool" not in self.keys:
+            return ()
+        return tuple(sorted({str(name) for name in self._rows.distinct("tool", _MOST)}))
+
+    @property
+    def n(self) -> int:
+        """Number of rows in use: the engine counts them."""
+        return self._rows.count()
+
+    def where(self, conditions: Mapping[str, Any]) -> Self:
+        """Keep the rows whose key has the value given, or one of the values given.
+
+        Raises
+        ------
+        InputError
+            A key or a value does not occur; the message lists those that do.
+        """
+        chosen = as_options(conditions)
+        self.check_columns(tuple(chosen))
+        rows = self._rows
+        for name, options in chosen.items():
+            found = self._rows.distinct_texts(name, _MOST)
+            there = {str(value) for value, _ in found}
+            options = chosen[name] = meant(options, there)
+            if len(found) < _MOST:  # else there may be more values than were looked at
+                check_options_occur(name, options, there)
+            lost = [option for option in options if option not in there]
+            # Engines write True, times and decimals in ways of their own.
+            rows = rows.where(name, [*lost, *(t for v, t in found if str(v) in options)])
+        part = copy(self)
+        part._rows = rows
+        part.selection = {**self.selection, **chosen}
+        return part
+
+    def grouped(
+        self,
+        keys: Sequence[str] = (),
+        *,
+        sums: Sequence[Sum] = (),
+        clusters: Sequence[str] = (),
+        within: Sequence[str] = (),
+    ) -> PairTotals:
+        """Add the pairs up by their keys; see `PairTotals`."""
+        return PairTotals(self, by=keys, sums=sums, clusters=clusters, within=within)
+
+    def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
+        """Add up by group, ordered by key; raise if a row cannot be used."""
+        known = _IMPLIES if _IMPLIES in sums else _KNOWN
+        wanted = list(dict.fromkeys((_ERRORS, known, *sums)))
+        totals = self._rows.totals(by, wanted).merged(by)
+        self._check(totals, known)
+        return totals
+
+    def has_histogram(self, by: Sequence[str]) -> bool:
+        """Say whether `histogram` knows these keys: an engine can be asked for any."""
+        return True
+
+    def histogram(self, by: Sequence[str]) -> Histogram:
+        """Count pairs by group and by bucket of their APE, of rows that `totals` has checked."""
+        return self._rows.histogram(by, "log_ape")
+
+    def _one_unit(self, unit: str | None) -> str | None:
+        if "unit" not in self._rows.schema:
+            return unit
+        units = {"" if v is None else str(v).strip() for v in self._rows.distinct("unit", 10)}
+        expected = unit if unit is not None else min(units, default="")
+        if other := sorted(units - {expected}):
+            names = " and ".join(repr(v) if v else "no unit" for v in (expected, other[0]))
+            raise InputError(
+                f"{self.prefix}mixed units: {names}. Convert all rows to one unit first."
+            )
+        return expected or None
+
+    def _check(self, found: Totals, known: Sum) -> None:
+        if not found.n.sum():
+            if self.selection:
+                raise nothing_satisfies(self.selection)
+            raise nothing_left("pairs", self.dropped, self.prefix)
+        finite = bool(np.isfinite(found.sums[_ERRORS]).all())
+        if finite and (found.sums[known] == found.n).all():
+            return
+        if finite and known != _KNOWN and self._all_known():
+            return
+        for what, bad, remedy in _REASONS:
+            n, rows = self._rows.examples(bad)
+            if n:
+                raise InputError(f"{self.prefix}{what}, {self._described(n, rows, what)}. {remedy}")
+        raise InputError(
+            f"{self.prefix}a sum over these rows is beyond the largest number a float64 can hold "
+            "(1.8e308). Check that predicted and measured have the same unit."
+        )
+
+    def _all_known(self) -> bool:
+        """Say whether all rows have an error: what was counted may lack another reason."""
+        counted = self._rows.totals((), [_KNOWN])
+        return bool((counted.sums[_KNOWN] == counted.n).all())
+
+    def _described(self, n: int, rows: list[dict[str, Any]], what: str) -> str:
+        """Name three of the rows by their keys: rows in an engine have no numbers."""
+        name = what.split(" ", 1)[0]
+        keys = (*(part for part in (self._place, PARTITION) if part in rows[0]), *self.keys)
+        named = [", ".join(f"{_PLAIN.get(k, k)}={row[k]}" for k in keys) for row in rows]
+        more = f" (and {n - len(rows):,} more)" if n > len(rows) else ""
+        which = f": {'; '.join(named)}{more}" if keys else ""
+        return f"got {rows[0][name]} in {n:,} row{'s' if n > 1 else ''}{which}"
+
+
+def _missing(name: str) -> Condition:
+    return lambda column: column(name).is_null()
+
+
+def _not_finite(name: str) -> Condition:
+    return lambda column: ~(column(name) * 1.0).is_finite()
+
+
+_STATUS = "or give the rows a status if the predictions failed."
+_REASONS: tuple[tuple[str, Condition, str], ...] = (
+    ("predicted is missing", _missing("predicted"), f"Fill it in, {_STATUS}"),
+    ("measured is missing", _missing("measured"), f"Fill it in, {_STATUS}"),
+    ("predicted must be finite", _not_finite("predicted"), f"Remove the rows, {_STATUS}"),
+    ("measured must be finite", _not_finite("measured"), f"Remove the rows, {_STATUS}"),
+    ("measured must be positive", lambda column: column("measured") <= 0, NOT_POSITIVE_REMEDY),
+)
+
+
+# Pairs added up by their keys.
+
+
+class PairTotals(Table):
+    """Sums over pairs that stay in an engine, one row for each combination of keys.
+
+    What `errcomp.tables.Pairs` offers to group and select, it offers as well; what needs single
+    pairs it does not.
+
+    Parameters
+    ----------
+    pairs : PairRows
+    by : sequence of str
+        Keys that parts are chosen by. Quantiles are known of parts that are unions of their groups.
+    clusters : sequence of str
+        Keys that quantiles are known by as well, unless there are too many.
+    within : sequence of str
+        Keys that split these groups further; sums are known of every combination.
+    sums : sequence of Sum
+
+    Attributes
+    ----------
+    engine : str
+        Where the pairs are.
+
+    Raises
+    ------
+    InputError
+        A key does not exist, or a row cannot be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = PairRows(pl.LazyFrame({"predicted": [11.0, 9.0], "measured": [10.0, 10.0],
+    ...                               "device": ["A", "A"]}))
+    >>> totals = PairTotals(rows, by=["device"], within=[], sums=[Sum(("ape",))])
+    >>> len(totals), totals.n, totals.histogram().n.tolist()
+    (1, 2, [2])
+    """
+
+    _per_row = ("rows", "_group")
+
+    def __init__(
+        self,
+        pairs: PairRows,
+        *,
+        by: Sequence[str],
+        within: Sequence[str],
+        sums: Sequence[Sum],
+        clusters: Sequence[str] = (),
+    ) -> None:
+        keys = tuple(dict.fromkeys((*by, *clusters, *within)))
+        pairs.check_columns(keys)
+        self._totals = pairs.totals(keys, sums)
+        known = tuple(dict.fromkeys((*by, *clusters)))
+        if self._totals.numbered(known)[1] > MOST_HISTOGRAMS:
+            known = tuple(by)
+        self._histogram = pairs.histogram(known)
+        self._of_histogram = self._totals.merged(known)
+        self._group = self._totals.numbered(known)[0]
+        self.source, self.selection = pairs.source, dict(pairs.selection)
+        self.unit, self.dropped, self.engine = pairs.unit, pairs.dropped, pairs.engine
+        self.rows = np.arange(len(self._totals))
+        self._native = pairs.native
+        self._columns = {name: _objects(self._totals.keys[name]) for name in keys}
+
+    @property
+    def n(self) -> int:
+        """Number of pairs."""
+        return int(self.counts.sum())
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Pairs that each row stands for, shape (rows,)."""
+        return self._totals.n
+
+    def take(self, index: NDArray[Any]) -> Self:
+        """Return the rows at these positions (or under this mask) as a table of their own."""
+        part = super().take(index)
+        part._totals = self._totals.select(index)
+        return part
+
+    def sums(self, one: Sum) -> NDArray[np.float64]:
+        """Return a sum over the pairs of each row, shape (rows,)."""
+        return self._totals.sums[one]
+
+    def totals(self, by: Sequence[str], sums: Sequence[Sum] = ()) -> Totals:
+        """Add up by group, ordered by key, as `PairRows.totals`: all sums that there are."""
+        return self._totals.merged(by)
+
+    def has_histogram(self, by: Sequence[str]) -> bool:
+        """Say whether `histogram` knows these keys."""
+        return set(by) <= self._of_histogram.keys.keys()
+
+    def histogram(self, by: Sequence[str] = ()) -> Histogram:
+        """Return the histograms of the groups, ordered by key."""
+        there = np.unique(self._group)
+        found = self._histogram.select(there)
+        return found.merged(self._of_histogram.select(there).numbered(by)[0])
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects

@@ -1,0 +1,192 @@
+"""The user's own frame, of any library: columns as arrays in, native frames out.
+
+Frames in memory become arrays; rows in an engine stay there (see `errcomp.tables.engine`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import polars as pl
+    from numpy.typing import NDArray
+
+
+#: What the names of columns made here begin with, so that they meet none of the user's.
+MARK = "_errcomp_"
+
+
+def in_engine(native: Any) -> bool:
+    """Say whether this is a frame whose rows are not in memory: lazy, distributed, a relation."""
+    import narwhals as nw
+
+    try:
+        return isinstance(nw.from_native(native, pass_through=True), nw.LazyFrame)
+    except nw.exceptions.DuplicateError:
+        return False  # whoever collects it says what is wrong
+
+
+def to_eager(native: Any) -> nw.DataFrame[Any]:
+    """Wrap a dataframe of any supported library; collect lazy ones; mappings become Polars."""
+    import narwhals as nw
+
+    if isinstance(native, Mapping):
+        native = _from_mapping(native)
+    frame = wrapped(native)
+    try:
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        names: list[Any] = frame.columns
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(_TWICE) from error
+    _check_names(names)
+    return frame
+
+
+def wrapped(native: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """Wrap a dataframe of any supported library, in memory or not."""
+    import narwhals as nw
+
+    try:
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
+    except TypeError as error:
+        raise InputError(
+            f"expected a dataframe (pandas, Polars, PyArrow, …) or a mapping of columns, "
+            f"got {type(native).__name__}"
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(_TWICE) from error
+    return frame
+
+
+def check_names(names: Sequence[Any], engine: str) -> None:
+    """Raise if an engine that says nothing of its names cannot tell columns apart by them."""
+    _check_names(names)
+    # Spark does not tell upper from lower case, and takes a point for access to a part.
+    same = [name.lower() if engine == "Spark" else name for name in names]
+    if len(set(same)) < len(same):
+        raise InputError(_TWICE)
+    for name in names:
+        if engine == "Spark" and ("." in name or "`" in name):
+            raise InputError(
+                f"column {name!r}: Spark takes what follows a point for a part of a column. Rename "
+                "the column."
+            )
+
+
+_TWICE = "the table has two columns of one name. Rename one."
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    other = [name for name in names if not isinstance(name, str)]
+    if other:
+        raise InputError(f"column names must be text, got {other[0]!r}. Rename the column.")
+
+
+def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:
+    import polars as pl
+
+    _check_names(columns)
+    refused = (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError)
+    data = {}
+    for name, values in columns.items():
+        try:
+            one = isinstance(values, str | bytes) or not isinstance(values, Iterable)
+            # One value stands for all rows, as in Polars.
+            data[name] = values if one else pl.Series(name, _with_one_type(values))
+        except refused as error:
+            reason = str(error).split("\n", maxsplit=1)[0][:120]
+            raise InputError(
+                f"column {name!r} cannot be read: {reason}. Give all its values one type, one "
+                "value per row."
+            ) from error
+    try:
+        return pl.DataFrame(data)
+    except refused as error:
+        lengths = ", ".join(f"{n} {len(v)}" for n, v in data.items() if isinstance(v, pl.Series))
+        raise InputError(
+            f"columns must have the same length, got {lengths}. Give each one value per row."
+        ) from error
+
+
+def _with_one_type(values: Any) -> Any:
+    """Make floats of a list of integers and floats, which Polars would refuse."""
+    kinds = {type(v) for v in values} if isinstance(values, list | tuple) else set()
+    if {int, float} <= kinds <= {int, float, type(None)}:
+        return [None if v is None else float(v) for v in values]
+    return values
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether this is None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ArithmeticError):  # NA, a signalling NaN
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
+    """Return one column as an array; missing is NaN among floats, None among everything else."""
+    import narwhals as nw
+
+    series = frame[name]
+    beyond_numpy = series.dtype in (nw.Int128, nw.UInt128) or series.dtype == nw.Decimal
+    if series.dtype.is_numeric() and not beyond_numpy and series.null_count() == 0:
+        return np.asarray(series.to_numpy())
+    if series.dtype.is_float():
+        return np.asarray([np.nan if is_missing(v) else v for v in series.to_list()], dtype=float)
+    values = np.empty(len(series), dtype=object)
+    values[:] = [None if is_missing(v) else v for v in series.to_list()]
+    return _without_decimals(values) if series.dtype == nw.Decimal else values
+
+
+def _without_decimals(values: NDArray[Any]) -> NDArray[Any]:
+    """Make floats of decimals, or texts where floats have too few digits to tell them apart."""
+    floats = [None if v is None else float(v) for v in values]
+    exact = all(f is None or Decimal(repr(f)) == v for f, v in zip(floats, values, strict=True))
+    result = np.empty(len(values), dtype=object)
+    result[:] = floats if exact else [None if v is None else str(v) for v in values]
+    return result
+
+
+def _in_64_bits(values: Iterable[Any]) -> list[Any]:
+    """Make texts of a column of integers (identifiers) that not every library can hold."""
+    column = list(values)
+    kinds = set(map(type, column))
+    if kinds == {int}:
+        large = max(column) >= 2**63 or min(column) <= -(2**63)
+    else:
+        large = int in kinds and any(isinstance(v, int) and abs(v) >= 2**63 for v in column)
+    return [None if v is None else str(v) for v in column] if large else column
+
+
+def frame_from_columns(columns: Mapping[str, Iterable[Any]], like: Any = None) -> Any:
+    """Build a native frame of the same library as ``like`` (Polars when there is none).
+
+    NaN is missing in a column that is an array of floats.
+    """
+    import polars as pl
+
+    data: dict[str, Any] = {
+        name: pl.Series(name, v, nan_to_null=True) if isinstance(v, np.ndarray) else _in_64_bits(v)
+        for name, v in columns.items()
+    }
+    if like is None:
+        return pl.DataFrame(data, strict=False)
+    import narwhals as nw
+
+    implementation = nw.from_native(like).implementation
+    if implementation.is_dask() or implementation.is_pyspark():
+        implementation = nw.Implementation.PANDAS  # what users of these have for small tables
+    elif not (implementation.is_pandas_like() or implementation.is_pyarrow()):
+        return pl.DataFrame(data, strict=False)
+    plain = {name: v.to_list() if isinstance(v, pl.Series) else v for name, v in data.items()}
+    return nw.from_dict(plain, backend=implementation).to_native()

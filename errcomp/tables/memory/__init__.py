@@ -1,0 +1,1 @@
+"""Tables in memory: each row is one of the data."""

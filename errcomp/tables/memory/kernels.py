@@ -1,0 +1,437 @@
+"""The Kernels table: the kernels (operators) of runs, and the one place where they are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from errcomp.errors import InputError, describe_names, offer
+from errcomp.tables.columns import Origin, dropped_rows, numeric, one_unit, rename, succeeded, texts
+from errcomp.tables.frames import to_eager
+from errcomp.tables.memory.pairs import FAILED
+from errcomp.tables.table import OnDemand, Table, one_of
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    from numpy.typing import NDArray
+
+
+#: Sums of counts stay exact in floating point up to here.
+_MOST = 2**53
+_RESERVED = ("run", "kernel", "kernel_class", "count", "predicted", "measured", "run_measured")
+_NOT_KEYS = ("count", "predicted", "measured", "run_measured", "status", "unit")
+#: Columns that say something of a whole run, where they do not differ between its kernels.
+_RUN_KEYS = ("tool", "device", "model", "mode", "batch", "seq_len", "variant", "version", "date")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunTotals:
+    """Totals of the kernels of each run; arrays of shape (runs,).
+
+    Attributes
+    ----------
+    run : ndarray of str
+        Names, in the order in which the runs appear.
+    predicted, measured : ndarray
+        Σ count · predicted and Σ count · measured; NaN where a kernel of the run has no such time
+        or its prediction failed.
+    run_measured : ndarray
+        Measured end to end; NaN where it was not.
+    kernels, instances : ndarray of int
+        Rows of the run, and how many kernels run: Σ count.
+    complete : ndarray of bool
+        No prediction of a kernel of the run failed.
+    keys : mapping of str to ndarray
+        Of the columns tool, device, model, mode, batch, seq_len, variant, version and date those
+        that there are: the value that all kernels of the run share, None where they differ.
+    unit : str or None
+        Unit of the times.
+    source : str
+        Where the kernels came from.
+    """
+
+    run: NDArray[Any]
+    predicted: NDArray[np.float64]
+    measured: NDArray[np.float64]
+    run_measured: NDArray[np.float64]
+    kernels: NDArray[np.int64]
+    instances: NDArray[np.int64]
+    complete: NDArray[np.bool_]
+    keys: Mapping[str, NDArray[Any]]
+    unit: str | None
+    source: str
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+
+class Kernels(Table):
+    r"""One kernel (operator) of one run in each row, with the times of one instance.
+
+    Parameters
+    ----------
+    data : dataframe or mapping of columns
+        pandas, Polars, PyArrow, … with ``predicted`` or ``measured`` or both. Its columns:
+
+        * ``run``: name of the run; without it all rows are one run, ``"run"``.
+        * ``kernel``: name of the kernel; without it ``class/row number``.
+        * ``kernel_class``: class of the kernel; without it the name of the kernel.
+        * ``count``: how often the kernel runs; 1 without it.
+        * ``predicted``, ``measured``: time of one instance, finite and ≥ 0 (a predictor may say 0
+          of an operator that only rearranges memory). ``measured`` may be missing (null, NaN)
+          where a kernel was not measured; see `unmeasured`.
+        * ``run_measured``: end-to-end time of the run, > 0, the same in all its rows, or missing
+          in all of them.
+        * ``device``: may differ between the kernels of a run; ``""`` where missing.
+        * ``status``: rows whose status is not ok are failed predictions: counted in `dropped`,
+          their runs are `incomplete`.
+        * ``unit``: the same in all rows.
+
+        Every other column (``tool``, ``model``, ``stream``, ``shape``, …) is a key.
+    columns : mapping, optional
+        Renames columns of the data: ``{"measured": "latency_ms"}`` reads measured from latency_ms.
+    unit : str, optional
+        Unit of all times. Must agree with a ``unit`` column where there is one.
+    source : str
+        Named in messages, e.g. the file.
+    line_offset : int, optional
+        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+
+    Attributes
+    ----------
+    run, kernel, kernel_class, device : ndarray of str, shape (n,)
+        As objects: a long name is stored once, however many rows have it.
+    count : ndarray of int, shape (n,)
+    predicted, measured, run_measured : ndarray, shape (n,)
+        NaN where unknown; ``predicted`` only where the table has no such column.
+    rows : ndarray of int, shape (n,)
+        Number of each row (or line) as the user counts them.
+
+    Raises
+    ------
+    InputError
+        Columns are missing; names are missing; counts are not whole numbers ≥ 1 or add up to more
+        than 2⁵³; times are no numbers, negative or not finite; units are mixed; or no row is left.
+
+    Notes
+    -----
+    A run is known by its name. Misleads where one name stands for several executions: their
+    kernels add up. `totals` refuses that for several tools; several repetitions need names.
+
+    Examples
+    --------
+    >>> kernels = Kernels(
+    ...     {
+    ...         "run": ["a", "a", "b"],
+    ...         "kernel": ["matmul", "add", "matmul"],
+    ...         "kernel_class": ["BMM", "VEC", "BMM"],
+    ...         "count": [12, 24, 12],
+    ...         "predicted": [1.0, 0.5, 2.0],
+    ...     },
+    ...     unit="ms",
+    ... )
+    >>> kernels.n, kernels.runs, kernels.ids.tolist()
+    (3, ('a', 'b'), ['a/matmul', 'a/add', 'b/matmul'])
+    >>> kernels.totals().predicted.tolist()
+    [24.0, 24.0]
+    """
+
+    _per_row = ("rows", "count", "predicted", "measured", "run_measured")
+    _columns: OnDemand
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+        line_offset: int | None = None,
+    ) -> None:
+        frame = to_eager(data)
+        known = [name for name in _RESERVED if name in frame.columns]
+        frame = rename(frame, columns or {}, source, known)
+        origin = self._origin(frame, source, line_offset)
+        insist(frame, origin, "predicted", "measured")
+        insist(frame, origin, "kernel", "kernel_class")
+        ok = succeeded(frame, origin, "kernels", FAILED)
+        self.source, self.subject, self.selection = source, None, {}
+        self.unit = one_unit(frame, unit, ok, origin)
+        self.rows = origin.rows[ok]
+        self.count: NDArray[np.int64] = counts_of(frame, ok, origin)[ok]
+        self.predicted = times_of(frame, "predicted", ok, origin)[ok]
+        self.measured = times_of(frame, "measured", ok, origin, blank=True)[ok]
+        self.run_measured = times_of(frame, "run_measured", ok, origin, blank=True)[ok]
+        names = names_of(frame, ok, origin)
+        others = (n for n in frame.columns if n not in (*names, *_NOT_KEYS))
+        table = OnDemand(frame, [*names, *others], np.arange(len(frame)), names)
+        self._native = frame.to_native()
+        self._columns = table.take(ok)
+        self._fail(table.take(~ok), origin.rows[~ok])
+        self._read_names()
+        self._check_run_measured(origin.of(ok))
+
+    def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:
+        return Origin.of_table(source, len(frame), line_offset)
+
+    def _fail(self, columns: OnDemand, rows: NDArray[np.int64]) -> None:
+        """Take these as the kernels whose prediction failed."""
+        self._failed, self._failed_rows = columns, rows
+        self.dropped = dropped_rows(FAILED, rows)
+
+    def _read_names(self) -> None:
+        self.run, self.kernel = self._columns["run"], self._columns["kernel"]
+        self.kernel_class = self._columns["kernel_class"]
+        there = "device" in self._columns
+        self.device = self._columns["device"] if there else np.full(self.n, "", dtype=object)
+
+    def _check_run_measured(self, origin: Origin) -> None:
+        codes, first = self._by_run
+        end_to_end, of_run = self.run_measured, self.run_measured[first][codes]
+        bad = (end_to_end != of_run) & ~(np.isnan(end_to_end) & np.isnan(of_run))
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InputError(
+                f"{origin.prefix}run_measured must be the same in all rows of a run, got "
+                f"{end_to_end[at]} after {of_run[at]} in {origin.name(bad)} (run "
+                f"{self.run[at]!r}). Give each run its own name, or fix the value."
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"Kernels(n={self.n}, runs={self.n_runs}, keys={self.keys}, unit={self.unit!r}, "
+            f"source={self.source!r})"
+        )
+
+    @cached_property
+    def _by_run(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The run of each row, and the first row of each run."""
+        codes = self.codes("run")
+        return codes, np.unique(codes, return_index=True)[1]
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Names of the runs, in the order in which they appear."""
+        return tuple(self.run[self._by_run[1]].tolist())
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs."""
+        return len(self._by_run[1])
+
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """Names of the runs with a failed kernel; one that lost all is not among `runs`."""
+        return tuple(dict.fromkeys(self._failed["run"].tolist()))
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Names of the runs with a kernel that was not measured."""
+        codes, first = self._by_run
+        return tuple(self.run[first[np.unique(codes[np.isnan(self.measured)])]].tolist())
+
+    @cached_property
+    def ids(self) -> NDArray[Any]:
+        """A name for each row, unique in this table: ``run/kernel``, the second time with ``#2``.
+
+        A selection is numbered anew.
+        """
+        plain = [f"{run}/{kernel}" for run, kernel in zip(self.run, self.kernel, strict=True)]
+        taken = set(plain)
+        ids = np.empty(self.n, dtype=object)
+        ids[:] = plain
+        if len(taken) < self.n:
+            times: dict[str, int] = {}
+            for i, name in enumerate(plain):
+                times[name] = times.get(name, 0) + 1
+                if times[name] > 1:
+                    # A kernel may itself be called "add#2".
+                    while f"{name}#{times[name]}" in taken:
+                        times[name] += 1
+                    ids[i] = f"{name}#{times[name]}"
+                    taken.add(ids[i])
+        return ids
+
+    def take(self, index: NDArray[Any]) -> Self:
+        """Return the kernels at these positions (or under this mask) as a table of their own.
+
+        Failed kernels of its runs stay with it: they are `dropped`, and the runs `incomplete`.
+        """
+        part = super().take(index)
+        part._read_names()
+        there = set(_runs_of_tools(part._columns)) if len(self._failed_rows) else set()
+        mask = np.asarray([run in there for run in _runs_of_tools(self._failed)], dtype=bool)
+        part._fail(self._failed.take(mask), self._failed_rows[mask])
+        return part
+
+    def where(self, conditions: Mapping[str, Any]) -> Self:
+        """Keep the kernels whose key has the value given, or one of the values given.
+
+        Failed kernels are `dropped` of the selection if they satisfy the conditions.
+
+        Raises
+        ------
+        InputError
+            A key or a value does not occur; the message lists those that do.
+        """
+        part = super().where(conditions)
+        mask = np.ones(len(self._failed_rows), dtype=bool)
+        for name in conditions:
+            mask &= one_of(list(map(str, self._failed[name])), part.selection[name])
+        part._fail(self._failed.take(mask), self._failed_rows[mask])
+        return part
+
+    def per_run(self, name: str) -> NDArray[Any]:
+        """Return the value of a column for each run, shape (runs,); None where its kernels differ.
+
+        Raises
+        ------
+        InputError
+            There is no such column, or its values are lists or the like.
+        """
+        values = self.column(name)[self._by_run[1]].astype(object)
+        values[self._differing(name)] = None
+        return values
+
+    def _differing(self, name: str) -> NDArray[np.int64]:
+        """Return the positions of the runs whose kernels differ in this column."""
+        runs, first = self._by_run
+        codes = self.codes(name)
+        return np.unique(runs[codes != codes[first][runs]])
+
+    def totals(self) -> RunTotals:
+        r"""Add the kernels of each run up.
+
+        .. math:: P_r = \sum_{k \in r} c_k \, p_k, \qquad M_r = \sum_{k \in r} c_k \, m_k
+
+        with count c, and predicted p and measured m of one instance.
+
+        Returns
+        -------
+        RunTotals
+            One row per run, in the order of `runs`.
+
+        Raises
+        ------
+        InputError
+            Kernels of several tools would be added up, or a total is too large to be stored.
+
+        Notes
+        -----
+        Misleads where it is taken for the time of the run: kernels overlap, and the time between
+        them (launches, communication) is not theirs. Compare with ``run_measured``.
+        """
+        codes, first = self._by_run
+        n = len(first)
+        if "tool" in self._columns and len(mixed := self._differing("tool")):
+            raise InputError(
+                f"{self.prefix}run {self.runs[mixed[0]]!r} "
+                f"has kernels of several tools ({describe_names(self.tools)}), which do not add "
+                "up. Choose one with of_tool(...) (--tool)."
+            )
+        failed = set(self.incomplete)
+        complete = np.asarray([run not in failed for run in self.runs], dtype=bool)
+        sums = []
+        for times in (self.predicted, self.measured):
+            with np.errstate(over="ignore"):
+                total = np.bincount(codes, weights=self.count * times, minlength=n)
+            if np.isinf(total).any():
+                raise InputError(
+                    f"{self.prefix}the total of run "
+                    f"{self.runs[np.argmax(np.isinf(total))]!r} is above 1.8e308. Use a larger "
+                    "unit."
+                )
+            sums.append(np.where(complete, total, np.nan))
+        return RunTotals(
+            run=self.run[first],
+            predicted=sums[0],
+            measured=sums[1],
+            run_measured=self.run_measured[first],
+            kernels=np.bincount(codes, minlength=n),
+            instances=np.bincount(codes, weights=self.count, minlength=n).astype(np.int64),
+            complete=complete,
+            keys={name: self.per_run(name) for name in _RUN_KEYS if name in self._columns},
+            unit=self.unit,
+            source=self.source,
+        )
+
+
+def _runs_of_tools(columns: Mapping[str, NDArray[Any]]) -> list[tuple[str, ...]]:
+    """Return the run of each row, and whose: tools fail in runs of the same name."""
+    names = ("run", "tool") if "tool" in columns else ("run",)
+    return list(zip(*(map(str, columns[name]) for name in names), strict=True))
+
+
+# Columns of kernels and runs, checked and turned into arrays of all rows.
+
+
+def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
+    """Raise unless one of these columns is there."""
+    if not set(names) & set(frame.columns):
+        there = offer("Columns found", frame.columns, wanted=names[0])
+        raise InputError(
+            f"{origin.prefix}missing column {' or '.join(names)}. {there}. "
+            "Name yours with columns={...}."
+        )
+
+
+def names_of(
+    frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin
+) -> dict[str, NDArray[Any]]:
+    """Return run, kernel, kernel_class and, if there is one, device of all rows."""
+    n, every = len(frame), np.ones(len(frame), dtype=bool)
+    found = {"run": np.full(n, "run", dtype=object)}
+    if "run" in frame.columns:
+        # A failed kernel says which run is incomplete.
+        found["run"] = texts(frame, "run", every, origin)
+    for name in ("kernel", "kernel_class"):
+        if name in frame.columns:
+            found[name] = texts(frame, name, ok, origin)
+    if "kernel" not in found:
+        rows = zip(found["kernel_class"], origin.rows, strict=True)
+        found["kernel"] = np.asarray([f"{kind}/{row}" for kind, row in rows], dtype=object)
+    found.setdefault("kernel_class", found["kernel"])
+    if "device" in frame.columns:
+        found["device"] = texts(frame, "device", ok, origin, blank=True)
+    return found
+
+
+def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -> NDArray[np.int64]:
+    """Return how often each kernel runs; 1 where nothing says so."""
+    if "count" not in frame.columns:
+        return np.ones(len(frame), dtype=np.int64)
+    counts = numeric(frame, "count", ok, origin)
+    bad = ok & ~((counts >= 1) & (counts < _MOST) & (counts == np.floor(counts)))
+    remedy = "Remove kernels that do not run, and give the others the number of times they do."
+    origin.refuse(bad, counts, f"count must be a whole number from 1 to {_MOST - 1}", remedy)
+    if counts[ok].sum() > _MOST:
+        raise InputError(
+            f"{origin.prefix}the counts add up to {counts[ok].sum():.3g}, above {_MOST}, where "
+            "sums are no longer exact. Fix the counts."
+        )
+    return np.where(ok, counts, 1).astype(np.int64)
+
+
+def times_of(
+    frame: nw.DataFrame[Any],
+    name: str,
+    ok: NDArray[np.bool_],
+    origin: Origin,
+    *,
+    blank: bool = False,
+) -> NDArray[np.float64]:
+    """Return a column of times, NaN where there is none."""
+    if name not in frame.columns:
+        return np.full(len(frame), np.nan)
+    times = numeric(frame, name, ok, origin, blank=blank)
+    end_to_end = name == "run_measured"
+    fine = (times > 0 if end_to_end else times >= 0) & (times < np.inf)
+    bad = ok & ~(fine | (np.isnan(times) & blank))
+    rule = f"{name} must be finite and {'positive' if end_to_end else '≥ 0'}"
+    remedy = "Fix the value, or give the row a status if the prediction failed."
+    origin.refuse(bad, times, rule, remedy)
+    return times

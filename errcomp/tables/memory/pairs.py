@@ -1,0 +1,177 @@
+"""The Pairs table and the one place where pairs are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from errcomp.errors import InputError
+from errcomp.results import Dropped
+from errcomp.tables.columns import (
+    Origin,
+    Zeros,
+    as_float,
+    check_values,
+    dropped_rows,
+    failures,
+    nothing_left,
+    numeric,
+    one_unit,
+    rename,
+    status_ok,
+)
+from errcomp.tables.frames import column_values, to_eager
+from errcomp.tables.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+#: Columns with a meaning of their own; every other column is a key to group by as well.
+RESERVED_KEYS = (
+    "tool",
+    "level",
+    "device",
+    "model",
+    "mode",
+    "batch",
+    "seq_len",
+    "variant",
+    "kernel_class",
+    "version",
+    "date",
+    "repeat",
+)
+OPTIONS = "--predicted COLUMN --measured COLUMN --column NAME=COLUMN"
+#: Columns that are no keys.
+NOT_KEYS = ("predicted", "measured", "status", "unit")
+#: Why rows are left out.
+FAILED = "the prediction failed (status)"
+NOT_POSITIVE = "measured is not positive"
+
+
+def as_pairs(
+    predicted: ArrayLike, measured: ArrayLike, *, zeros: Zeros = "raise"
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Check two arrays of predictions and measurements and return them as float64.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Same unit, finite, measured > 0, n >= 1.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+
+    Returns
+    -------
+    predicted, measured : ndarray, shape (m,)
+        m = n unless rows were excluded.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, nothing is left, values are not finite, or a measurement is not positive.
+
+    Examples
+    --------
+    >>> as_pairs([11.0, 90.0], [10.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: measured must be positive, got 0.0 in row 2. Exclude such rows with \
+zeros="exclude" (--zeros exclude; they will be counted), or fix the measurement.
+    """
+    p = as_float("predicted", predicted)
+    m = as_float("measured", measured)
+    if p.shape != m.shape:
+        raise InputError(
+            f"predicted and measured must have the same length, got {len(p)} and {len(m)}"
+        )
+    keep = check_values(p, m, zeros=zeros, origin=Origin("", np.arange(1, len(p) + 1), "row"))
+    p, m = p[keep], m[keep]
+    if len(p) == 0:
+        raise InputError("no pairs: at least one prediction with its measurement is needed")
+    return p, m
+
+
+class Pairs(Table):
+    """One predicted quantity and its measurement in each row, with keys to group by.
+
+    Parameters
+    ----------
+    data : dataframe or mapping of columns
+        pandas, Polars, PyArrow, … with columns ``predicted`` and ``measured``. Every other column
+        is a key, except ``status`` (rows whose status is not ok are failures: counted, not used)
+        and ``unit`` (must be the same in all rows).
+    columns : mapping, optional
+        Renames columns of the data: ``{"measured": "latency_ms"}`` reads measured from latency_ms.
+    unit : str, optional
+        Unit of both columns. Must agree with a ``unit`` column where there is one.
+    source : str
+        Named in messages, e.g. the file.
+    zeros : {"raise", "exclude"}
+        What to do with measurements that are not positive.
+    subject : str, optional
+        The tool that an audit is about when the table holds several.
+    line_offset : int, optional
+        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+
+    Raises
+    ------
+    InputError
+        Columns are missing, values are not numbers, not finite or not positive, units are mixed,
+        or no row is left.
+
+    Examples
+    --------
+    >>> pairs = Pairs({"predicted": [11.0, 90.0], "measured": [10.0, 100.0], "device": ["A", "B"]})
+    >>> pairs.n, pairs.keys
+    (2, ('device',))
+    >>> [(g.key, g.index.tolist()) for g in pairs.groups(["device"])]
+    [({'device': 'A'}, [0]), ({'device': 'B'}, [1])]
+    """
+
+    _per_row = ("rows", "predicted", "measured")
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+        zeros: Zeros = "raise",
+        subject: str | None = None,
+        line_offset: int | None = None,
+    ) -> None:
+        frame = rename(to_eager(data), columns or {}, source, options=OPTIONS)
+        origin = Origin.of_table(source, len(frame), line_offset)
+        self.source, self.subject, self.selection = source, subject, {}
+        ok = status_ok(frame)
+        p, m = (numeric(frame, name, ok, origin) for name in ("predicted", "measured"))
+        positive = np.ones(len(frame), dtype=bool)
+        positive[ok] = check_values(p[ok], m[ok], zeros=zeros, origin=origin.of(ok))
+        keep = ok & positive
+        self.dropped: tuple[Dropped, ...] = (
+            *dropped_rows(FAILED, origin.rows[~ok]),
+            *dropped_rows(NOT_POSITIVE, origin.rows[~positive]),
+        )
+        if not keep.any():
+            failed = failures(frame, ok, origin)
+            raise nothing_left("pairs", self.dropped, self.prefix, failed=failed)
+        self.unit = one_unit(frame, unit, keep, origin)
+        self.predicted: NDArray[np.float64] = p[keep]
+        self.measured: NDArray[np.float64] = m[keep]
+        self.rows = origin.rows[keep]
+        self._native = frame.to_native()
+        self._renamed = dict(columns or {})
+        self._columns = {
+            name: column_values(frame, name)[keep] for name in frame.columns if name not in NOT_KEYS
+        }
+
+    def __repr__(self) -> str:
+        return f"Pairs(n={self.n}, keys={self.keys}, unit={self.unit!r}, source={self.source!r})"
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        return iter(zip(self.predicted.tolist(), self.measured.tolist(), strict=True))

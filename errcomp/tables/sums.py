@@ -1,0 +1,207 @@
+"""Sums over groups of rows: what is asked of rows that stay in an engine, and what it answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from errcomp.tables.frames import is_missing
+from errcomp.tables.table import numbered
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+#: Width of a bucket of a histogram, as a natural logarithm.
+BUCKET = math.log(1.01)
+#: Groups that have a histogram each, at most: each fetches up to some hundred buckets.
+MOST_HISTOGRAMS = 20_000
+#: Stands for the bucket of what is exactly 0.
+_EXACT = np.iinfo(np.int64).min
+#: Stands for that of what is beyond the largest float64.
+_BEYOND = 10**6
+
+
+class Sum(NamedTuple):
+    """One figure over the rows of a group.
+
+    Attributes
+    ----------
+    terms : tuple of str
+        What is added up is the product of these terms (see `errcomp.tables.engine`); ``p`` is
+        the prediction, ``m`` the measurement.
+    how : {"sum", "max", "count", "within"}
+        ``"count"``: rows where the term exists; ``"within"``: rows where it is at most ``limit``.
+    limit : float
+    """
+
+    terms: tuple[str, ...]
+    how: str = "sum"
+    limit: float = 0.0
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it runs over a column of its own, and not over a term."""
+        return len(self.terms) > 1 or self.how == "within"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums by group.
+
+    Attributes
+    ----------
+    keys : mapping of str to list
+        Values of each key, one per group; missing is None.
+    n : ndarray of int, shape (groups,)
+        Rows in each group.
+    sums : mapping of Sum to ndarray, shape (groups,)
+    """
+
+    keys: Mapping[str, list[Any]]
+    n: Ints
+    sums: Mapping[Sum, Floats]
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def key(self, i: int) -> dict[str, Any]:
+        """Return the key of one group."""
+        return {name: values[i] for name, values in self.keys.items()}
+
+    def merged(self, by: Sequence[str]) -> Totals:
+        """Add up the groups that share these keys; ordered by them."""
+        numbers, count = self.numbered(by)
+        if count == len(self):  # no two share them
+            first = np.argsort(numbers)
+        else:
+            first = np.full(count, len(self), dtype=np.int64)
+            np.minimum.at(first, numbers, np.arange(len(self)))
+        there = first.tolist()
+        keys = {name: [self.keys[name][i] for i in there] for name in by}
+        known = {one: _known(one, values) for one, values in self.sums.items()}
+        if count == len(self):
+            return Totals(keys, self.n[first], {one: v[first] for one, v in known.items()})
+        return Totals(
+            keys,
+            np.bincount(numbers, weights=self.n, minlength=count).astype(np.int64),
+            {one: _added(one, values, numbers, count) for one, values in known.items()},
+        )
+
+    def numbered(self, by: Sequence[str]) -> tuple[Ints, int]:
+        """Return the number of each group in the order of these keys, and how many there are."""
+        return numbered({name: self.keys[name] for name in by}, len(self))
+
+    def parts(self, by: Sequence[str]) -> list[Ints]:
+        """Return which groups share these keys, where they are ordered by them."""
+        starts = np.flatnonzero(np.diff(self.numbered(by)[0])) + 1
+        return np.split(np.arange(len(self)), starts)
+
+    def select(self, index: NDArray[Any]) -> Totals:
+        """Return some of the groups."""
+        chosen = np.arange(len(self))[index]
+        return Totals(
+            {name: [values[i] for i in chosen] for name, values in self.keys.items()},
+            self.n[index],
+            {one: values[index] for one, values in self.sums.items()},
+        )
+
+
+def _known(one: Sum, values: Floats) -> Floats:
+    """Return what a figure over no row is where the term exists."""
+    if one.how == "sum":
+        return values
+    return np.where(np.isnan(values), -np.inf if one.how == "max" else 0.0, values)
+
+
+def _added(one: Sum, values: Floats, numbers: Ints, count: int) -> Floats:
+    if one.how == "max":
+        out = np.full(count, -np.inf)
+        np.maximum.at(out, numbers, values)
+        return out
+    return np.bincount(numbers, weights=values, minlength=count).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many rows of each group have a value in each bucket, buckets in ascending order.
+
+    Attributes
+    ----------
+    bucket, count : sequence of ndarray of int
+        For each group the buckets that hold rows, and how many.
+    n : ndarray of int, shape (groups,)
+    """
+
+    bucket: Sequence[Ints]
+    count: Sequence[Ints]
+    n: Ints
+
+    @classmethod
+    def of(cls, counts: Totals, buckets: Sequence[Any]) -> Histogram:
+        """Order counts by group and bucket; without a bucket is what is exactly 0."""
+        numbers = np.asarray(
+            [_EXACT if is_missing(b) else int(min(b, _BEYOND)) for b in buckets], dtype=np.int64
+        )
+        group, _ = counts.numbered(tuple(counts.keys))
+        order = np.lexsort((numbers, group))
+        starts = np.flatnonzero(np.diff(group[order])) + 1
+        bucket = np.split(numbers[order], starts)
+        count = np.split(counts.n[order], starts)
+        return cls(bucket, count, np.asarray([c.sum() for c in count], dtype=np.int64))
+
+    def select(self, index: Ints) -> Histogram:
+        """Return some of the groups."""
+        chosen = index.tolist()
+        return Histogram(
+            [self.bucket[i] for i in chosen], [self.count[i] for i in chosen], self.n[index]
+        )
+
+    def merged(self, codes: Ints) -> Histogram:
+        """Put groups together that have the same number, from 0 without gaps."""
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order])) + 1
+        parts = [self.select(index).pooled() for index in np.split(order, starts)]
+        return Histogram(
+            [part.bucket[0] for part in parts],
+            [part.count[0] for part in parts],
+            np.asarray([part.n[0] for part in parts]),
+        )
+
+    def pooled(self) -> Histogram:
+        """Return the histogram of all groups together."""
+        bucket, where = np.unique(np.concatenate(self.bucket), return_inverse=True)
+        count = np.zeros(len(bucket), dtype=np.int64)
+        np.add.at(count, where, np.concatenate(self.count))
+        return Histogram([bucket], [count], np.asarray([self.n.sum()]))
+
+    def values(self) -> Floats:
+        """Return the values of the first group in ascending order: the middles of their buckets."""
+        return np.repeat(self._middles(), self.count[0])
+
+    def share_of_largest(self, worst: int) -> float:
+        """Return the share of so many largest values of the first group in the sum of them all."""
+        middle, down = self._middles(), self.count[0][::-1]
+        taken = np.clip(worst - (down.cumsum() - down), 0, down)[::-1]
+        return float((taken * middle).sum() / (self.count[0] * middle).sum())
+
+    def _middles(self) -> Floats:
+        return np.asarray([self.value(bucket, 0.5) for bucket in self.bucket[0].tolist()])
+
+    def at(self, i: int, rank: int) -> int:
+        """Return the bucket of the rank-th smallest value of a group, from 1."""
+        return int(self.bucket[i][np.searchsorted(np.cumsum(self.count[i]), rank)])
+
+    @staticmethod
+    def value(bucket: int, where: float) -> float:
+        """Return the value at a place of a bucket: 0 is its lower edge, 1 the upper."""
+        if bucket == _BEYOND:
+            return np.inf
+        return 0.0 if bucket == _EXACT else float(np.exp((bucket + where) * BUCKET))

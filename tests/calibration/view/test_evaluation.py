@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp.calibration.design import LEVELS, QUANTILES
+from errcomp.calibration.evaluation import Evaluation, evaluate
+from errcomp.calibration.predictions import Predictions
+from errcomp.calibration.view.evaluation import draw
+from errcomp.errors import InputError
+from errcomp.results import format_fraction
+from errcomp.tables import Kernels
+
+SPLIT = "leave-device-out"
+
+
+def make(train: Kernels) -> dict[str, Any]:
+    """Predict a tenth too much; bands are wider where kernels are longer, but for three widths."""
+
+    def predict(new: Kernels) -> Predictions:
+        total = new.totals().measured
+        time = 1.1 * total
+        half = (0.05 + 0.05 * np.digitize(total, [4.0, 8.0]))[:, None] * np.array(LEVELS)
+        return Predictions(
+            run=new.totals().run, total=total, predicted=time, low=time[:, None] * (1 - half),
+            high=time[:, None] * (1 + half), quantiles=time[:, None].repeat(len(QUANTILES), 1),
+            parts={}, fallback=new.totals().run, calibrated=np.ones(len(total), bool),
+            warnings=((),) * len(total), estimator="global", unit=new.unit,
+        )  # fmt: skip
+
+    return {"global": predict}
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    n = 12
+    table = {
+        "run": [f"r{i}" for i in range(n)],
+        "kernel": ["k"] * n,
+        "kernel_class": ["k"] * n,
+        "count": [1] * n,
+        "device": [f"D{i % 6}" for i in range(n)],
+        "measured": [1.0 + i for i in range(n)],
+        "run_measured": [(1.0 + 0.02 * (i % 5)) * (1.0 + i) for i in range(n)],
+    }
+    return evaluate(make, Kernels(table, unit="ms"), splits=[SPLIT])
+
+
+@pytest.mark.extras
+def test_the_surest_runs_err_in_the_table_as_in_the_figure(found: Evaluation) -> None:
+    pytest.importorskip("matplotlib")
+    from errcomp.report.drawing import words as _text
+
+    (row,) = found.rows
+    table = found.view().tables_for("text")[0]
+    column = next(one for one in table.columns if one.header == "Surest 80 %")
+    assert row.abstention is not None
+    surest = row.abstention.at(0.8)
+    # Runs of one width are not told apart: all of them are in what a limit of width would answer.
+    assert row.answered.n == row.n
+    assert surest != pytest.approx(row.figures["mean_ape"].value)
+    assert column.cell(table.rows[0]).text == format_fraction(surest)
+    beside = [text.get_text() for text in draw("abstention", found, SPLIT).texts]
+    assert f"global {_text.share(surest)}" in beside
+
+
+def test_brackets_say_of_which_others_they_speak(found: Evaluation) -> None:
+    method = dict(found.view("table").method)
+    assert "groups (models, devices, …) like those left out" in method["[low, high]"]
+    how = method["Groups, and how the interval of the MAPE was made"]
+    assert how == f"{SPLIT}: 6 devices ({found.rows[0].figures['mean_ape'].method})"
+
+
+def test_where_nothing_was_judged_the_reasons_are_shown(found: Evaluation) -> None:
+    reasons = {"leave-device-out": "leave-device-out: there is one device"}
+    nothing = replace(found, rows=(), held_out={}, transfer=(), not_done=reasons)
+    assert repr(nothing) == "Evaluation(nothing judged)"
+    assert "Not done: leave-device-out: there is one device" in str(nothing)
+    with pytest.raises(InputError, match="nothing was judged"):
+        nothing.plot()

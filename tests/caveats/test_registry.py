@@ -1,0 +1,76 @@
+"""A caveat is one file: the registry finds it, and every view of an audit shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from errcomp.caveats import CHECKS
+from errcomp.caveats._registry import caveat
+
+DUMMY = '''
+"""Checks of the day of the week."""
+
+from errcomp.caveats._case import Case, Finding
+from errcomp.caveats._registry import caveat
+from errcomp.results import Caveat
+
+
+@caveat(
+    "measured-on-a-monday",
+    "Measurements were made on a Monday",
+    scope="pairs",
+    order=25,
+    why="Fires always. A fact, no test.",
+    remedy="Measure on a Tuesday.",
+)
+def measured_on_a_monday(case: Case) -> Finding:
+    """Find that it is Monday."""
+    message = f"All {case.n} pairs are from a Monday."
+    return Finding(Caveat("measured-on-a-monday", message, {"n": case.n}))
+'''
+
+
+Run = Callable[..., str]
+
+
+def test_a_caveat_is_added_by_one_file(run_with_file: Run) -> None:
+    run = partial(run_with_file, "caveats/weekday.py", DUMMY)
+    code = "from errcomp.caveats import CHECKS; print(*dict.fromkeys(c.code for c in CHECKS))"
+    codes = run("-c", code).split()
+    assert codes == [*codes[:2], "measured-on-a-monday", *codes[3:]]
+    assert [*codes[:2], *codes[3:]] == list(dict.fromkeys(one.code for one in CHECKS))
+    told = run("-c", "from errcomp.caveats import explain; print(explain('measured-on-a-monday'))")
+    assert told == (
+        "Measurements were made on a Monday.\nFires always. A fact, no test.\n"
+        "What to do: Measure on a Tuesday.\n"
+    )
+
+
+def test_an_audit_shows_a_caveat_of_one_file(run_with_file: Run, tmp_path: Path) -> None:
+    run = partial(run_with_file, "caveats/weekday.py", DUMMY)
+    rows = "predicted,measured,tool\n11,10,sim\n19,20,sim\n33,30,sim\n"
+    (tmp_path / "table.csv").write_text(rows, encoding="utf-8")
+    shown = run("-m", "errcomp", "audit", "table.csv")
+    assert "All 3 pairs are from a Monday." in shown
+    document = json.loads(run("-m", "errcomp", "audit", "table.csv", "--json"))
+    assert "measured-on-a-monday" in json.dumps(document)
+    (tmp_path / "audit.json").write_text(json.dumps(document), encoding="utf-8")
+    run("-m", "errcomp", "report", "audit.json", "-o", "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert "Measure on a Tuesday." in page
+
+
+def test_two_files_cannot_declare_the_same_caveat() -> None:
+    declare = caveat("units", "Again", scope="pairs", order=1, why="", remedy="")
+    with pytest.raises(ValueError, match="errcomp.caveats.sample declares the caveat 'units'"):
+        declare(test_two_files_cannot_declare_the_same_caveat)  # type: ignore[arg-type]
+    assert [one.title for one in CHECKS if one.code == "units"] != ["Again"]
+
+
+def test_no_two_caveats_have_the_same_place() -> None:
+    assert [one.order for one in CHECKS] == sorted({one.order for one in CHECKS})

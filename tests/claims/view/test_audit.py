@@ -1,0 +1,122 @@
+"""An audit as a table: what is said of all claims together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import errcomp as ec
+from errcomp.claims.auditing import Audit
+from errcomp.claims.registry import user_claim
+from errcomp.claims.verdict import Word
+from errcomp.claims.view.audit import audit_view, claim_line
+from errcomp.report.model import Note
+
+
+@pytest.fixture(scope="module")
+def judged() -> Audit:
+    data = {
+        "predicted": [1.2 + 0.01 * (i % 5) for i in range(24)],
+        "measured": [1.0] * 24,
+        "gpu": ["A", "B"] * 12,
+    }
+    return ec.audit(data, by=["gpu"], claims=[user_claim("<5%", aggregation="mean")])
+
+
+def said(audit: Audit) -> str:
+    (table,) = audit_view(audit).tables_for("text")
+    return next(note.text for note in table.remarks() if "claims are judged" in note.text)
+
+
+def words(audit: Audit) -> list[str]:
+    (table,) = audit_view(audit).tables_for("text")
+    column = next(column for column in table.columns if column.header == "Verdict")
+    return [column.cell(row).text for row in table.rows]
+
+
+def with_words(audit: Audit, word: Word, jointly: Word) -> Audit:
+    row = audit.rows[0]
+    changed = replace(row, verdict=replace(row.verdict, word=word, jointly=jointly))
+    return replace(audit, rows=(changed, *audit.rows[1:]))
+
+
+def test_groups_and_claims_about_all_pairs_are_counted_and_named(judged: Audit) -> None:
+    assert said(judged) == (
+        "3 claims are judged, each at 95 %. What is over- or understated is so at the level that "
+        "holds for all of them too."
+    )
+    assert words(judged) == ["overstated"] * 3
+
+
+@pytest.mark.parametrize("word", ["overstated", "understated"])
+def test_verdicts_that_hold_only_alone_stand_in_brackets(judged: Audit, word: Word) -> None:
+    lost = with_words(judged, word, "consistent")
+    assert words(lost) == [f"({word})", "overstated", "overstated"]
+    assert said(lost) == (
+        "3 claims are judged, each at 95 %. In brackets: not so at the level that holds for all "
+        "3 claims together."
+    )
+    assert words(with_words(judged, word, word))[0] == word
+
+
+def test_no_claim_that_is_decided_needs_no_word_of_all_together(judged: Audit) -> None:
+    verdict = replace(judged.claims[0], word="consistent", jointly="consistent")
+    rows = tuple(replace(row, verdict=verdict) for row in judged.rows)
+    even = replace(judged, rows=rows, claims=(verdict,))
+    assert said(even) == "3 claims are judged, each at 95 %."
+
+
+def test_a_claim_that_is_wrong_only_alone_is_told_so(judged: Audit) -> None:
+    (verdict,) = judged.claims
+    assert "<5 % (given by the user): overstated. " in claim_line(verdict)
+    alone = replace(verdict, jointly="consistent")
+    assert "<5 % (given by the user): (overstated). " in claim_line(alone)
+
+
+def test_a_single_claim_is_judged_by_itself() -> None:
+    data = {"predicted": [1.2, 1.3, 1.4], "measured": [1.0] * 3}
+    (table,) = audit_view(ec.audit(data, claims=[user_claim("5%")])).tables_for("text")
+    assert not any("claims are judged" in note.text for note in table.remarks())
+
+
+def test_an_undecided_group_is_told_what_would_decide_it(judged: Audit) -> None:
+    own = replace(user_claim("5%"), aggregation="not stated")
+    row = judged.rows[0]
+    row = replace(row, verdict=replace(row.verdict, word="not verifiable", claim=own))
+    (table,) = audit_view(replace(judged, rows=(row, *judged.rows[1:]))).tables_for("text")
+    (note,) = [note.text for note in table.remarks() if "--aggregation" in note.text]
+    assert note.startswith("A: not verifiable because the claim does not say how it was averaged")
+
+
+def test_a_figure_without_an_interval_says_why() -> None:
+    """Two models say too little about others."""
+    error = [0.1 + 0.1 * (i // 20) + 0.0005 * (i % 20) for i in range(40)]
+    data = {
+        "predicted": [1 + e for e in error],
+        "measured": [1.0] * 40,
+        "model": [f"m{i // 20}" for i in range(40)],
+    }
+    found = ec.audit(data, by=[], claims=[user_claim("20%", aggregation="mean")])
+    (row,) = found.overall
+    assert row.verdict.word == "not verifiable"
+    (table,) = audit_view(found).tables_for("text")
+    shown = [column.cell(table.rows[0]).text for column in table.columns]
+    assert row.figures["mape"].format() in shown
+    reason = "no interval: 2 models say too little about others; at least 3 are needed"
+    assert Note(f"{reason} (if only these matter: --cluster none)", "–") in table.notes
+    assert not any("whole clusters" in note.text for note in table.remarks())
+
+
+@pytest.mark.parametrize(("n", "told"), [(1, "1 row, "), (2, "2 rows, ")])
+def test_rows_that_are_not_used_are_counted(n: int, told: str) -> None:
+    data = {
+        "predicted": [1.0, 1.1, 1.2, 1.3, 1.4],
+        "measured": [1.0] * 5,
+        "status": ["ok"] * (5 - n) + ["out of memory"] * n,
+    }
+    found = ec.audit(data)
+    assert [one.n for one in found.dropped] == [n]
+    (table,) = audit_view(found).tables_for("text")
+    assert any(note.text.startswith(f"Not used: {told}") for note in table.remarks())
+    assert any(note.startswith(f"Not used: {told}") for note in found.view().notes)

@@ -1,0 +1,35 @@
+"""A column of the audit's table is one line in one place: every medium shows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from errcomp.claims.view import audit as view
+from errcomp.report import forms
+from errcomp.report.model import Column
+
+
+def test_a_column_that_is_added_is_shown_by_every_medium(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from errcomp.cli import main
+
+    made = view._groups
+
+    def with_column(audit):
+        table = made(audit)
+        added = Column("Dummy", lambda row: row.n / 8, forms.fixed(3))
+        return replace(table, columns=[*table.columns, added])
+
+    monkeypatch.setattr(view, "_groups", with_column)
+    for form in ("text", "md", "tex"):
+        main(["audit", "neusight", "--by", "device", "--format", form])
+        shown = capsys.readouterr().out
+        assert "Dummy" in shown
+        assert "18.250" in shown  # 146 pairs
+    page = tmp_path / "page.html"
+    main(["audit", "neusight", "--by", "device", "-o", str(page)])
+    assert 'data-value="18.25"' in page.read_text(encoding="utf-8")

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import errcomp as ec
+from errcomp.halflife.panel import HalfLife
+from errcomp.halflife.results import HalfLives
+from errcomp.halflife.view.fit import answers_of, timed, written
+
+
+def histories(**slow_from: int) -> dict[str, list[Any]]:
+    """Eight series of each group under twelve versions; a group becomes slow at its version."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (
+            f"1.{version}",
+            name,
+            str(shape),
+            1.0,
+            (2.0 if version >= at else 1.0) * rng.normal(1, 0.01),
+        )
+        for name, at in slow_from.items()
+        for shape in range(8)
+        for version in range(12)
+    ]
+    names = ("version", "op", "shape", "predicted", "measured")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+@pytest.fixture(scope="module")
+def found() -> HalfLives:
+    return ec.half_life(histories(Conv=99, Gelu=8), by="op", error=0.05)
+
+
+def test_a_half_life_is_written_with_its_interval() -> None:
+    one = HalfLife("turnbull", 6.0, 2.0, 32.0, 0.95, "releases", 8, 0.5)
+    assert written(one) == "6 [2, 32]"
+    assert written(replace(one, high=math.inf)) == "6 [2, ∞]"
+    assert written(replace(one, half_life=math.inf, high=math.inf)) == "> 2"
+    assert written(replace(one, half_life=None, refused="why")) == "cannot be told"
+    assert written(None) == "–"
+
+
+def test_one_of_a_unit_is_singular() -> None:
+    assert (timed(1.0, "months"), timed(1.04, "months")) == ("1 month", "1 month")
+    assert (timed(0.5, "releases"), timed(120.0, "releases")) == ("0.5 releases", "120 releases")
+
+
+def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(found: HalfLives) -> None:
+    (table,) = found.view().tables_for("text")[:1]
+    heads = [column.header for column in table.columns]
+    assert heads[3:6] == ["RMS error doubled", "Half of the series expired", "Not surely expired"]
+    shown = {
+        group.key["op"]: [column.cell(group).text for column in table.columns]
+        for group in table.rows
+    }
+    for group in found.groups:
+        trajectory, turnbull = (group.estimate(m, "releases") for m in ("trajectory", "turnbull"))
+        assert trajectory is not None
+        assert turnbull is not None
+        assert shown[group.key["op"]][3:5] == [written(trajectory), written(turnbull)]
+    assert shown["Gelu"][3].startswith("8 [")
+    assert shown["Conv"][3] == "> 11"
+    assert shown["Conv"][4].startswith("> ")
+    assert shown["Conv"][5] == "100 %"
+    notes = " ".join(note.text for note in found.view().tables_for("text")[0].remarks())
+    assert "> 12: more than 12, where that interval begins" in notes
+
+
+def test_the_answer_is_when_the_error_doubles_else_when_half_expire(found: HalfLives) -> None:
+    conv, gelu = found.groups
+    assert [one.method for one in answers_of(gelu, found.clocks)] == ["trajectory"]
+    without = [one for one in gelu.estimates if one.method != "trajectory"]
+    refused = replace(gelu, estimates=tuple(without))
+    assert [one.method for one in answers_of(refused, found.clocks)] == ["turnbull"]
+    assert answers_of(replace(conv, estimates=()), found.clocks) == []
+
+
+def test_a_single_series_beside_groups_answers_in_the_same_columns() -> None:
+    one = histories(Conv=99, Gelu=8)
+    kept = [i for i, (op, shape) in enumerate(zip(one["op"], one["shape"], strict=True))
+            if op == "Conv" or shape == "0"]  # fmt: skip
+    found = ec.half_life({k: [v[i] for i in kept] for k, v in one.items()}, by="op", error=0.05)
+    table = found.view().tables_for("text")[0]
+    gelu = [column.cell(table.rows[1]).text for column in table.columns]
+    (expiry,) = answers_of(found.groups[1], found.clocks)
+    assert expiry.method == "expiry"
+    assert gelu[3] == gelu[4] == written(expiry)

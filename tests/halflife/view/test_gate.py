@@ -1,0 +1,220 @@
+"""Reports of a gate: form of the XML, escaping, what is said, the same bytes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.halflife.gate import check
+from errcomp.halflife.panel import Panel
+from errcomp.halflife.view.gate import report_halflife
+
+BASE = (0.0, 0.01, -0.01)
+
+
+def junit_xml(result, *, name="errcomp.halflife", timestamp=None):
+    return report_halflife(result, name=name).junit(timestamp=timestamp)
+
+
+def markdown_summary(result, **options):
+    return report_halflife(result, **options).markdown
+
+
+def panel_of_rows(rows, *, sd=0.01, names=None, versions=None, frozen=True):
+    error = np.array(rows, dtype=float)
+    s, n = error.shape
+    there = ~np.isnan(error)
+    return Panel(
+        versions=tuple(versions or (f"1.{k}" for k in range(n))),
+        months=np.arange(float(n)),
+        names=tuple(names or (f"op{i}" for i in range(s))),
+        clusters=np.arange(s),
+        starts=np.concatenate([[0], np.cumsum(there.sum(axis=1))]),
+        version=np.tile(np.arange(n), (s, 1))[there],
+        error=error[there],
+        sd=np.broadcast_to(np.asarray(sd, dtype=float), error.shape)[there],
+        noise_df=np.where(np.isnan(np.broadcast_to(sd, error.shape)).all(axis=1), 0.0, 20.0),
+        frozen_at_first=frozen,
+    )
+
+
+def mixed(**options):
+    """Gelu: one series grew, one did not; Conv: as before; New: cannot be told."""
+    panel = panel_of_rows(
+        [[*BASE, -0.7], [*BASE, 0.0], [*BASE, 0.01], [np.nan, np.nan, np.nan, 0.3]],
+        names=("Gelu 1x128", "Gelu 1x512", "Conv", "New"),
+    )
+    return check(panel, groups=["Gelu", "Gelu", "Conv", "New"], **options)
+
+
+# The form that CI systems read
+
+
+def test_form(schema):
+    root = schema(junit_xml(mixed()))
+    cases = {case.get("name"): case for case in root.iter("testcase")}
+    assert list(cases) == ["Gelu", "Conv", "New"]
+    assert [child.tag for child in cases["Gelu"]] == ["failure"]
+    assert len(cases["Conv"]) == 0
+    assert cases["New"].find("skipped").get("message") == "no version in the baseline"
+
+
+def test_failures_name_operator_release_and_sizes():
+    root = ET.fromstring(junit_xml(mixed()))
+    failure = root.find(".//failure")
+    assert failure.get("message").startswith("the error of 1 of 2 series grew: Gelu 1x128: ")
+    assert failure.get("type") == "regression"
+    text = failure.text
+    assert "Gelu 1x128: error +0.00 % before, −50.34 % now, 1.2 to 1.3" in text
+    # log(measured before / measured now) = -0.7: twice as slow.
+    assert "measured values moved by +101.4 %" in text
+    assert "Gelu 1x512" not in text
+
+
+def test_properties_hold_the_levels():
+    root = ET.fromstring(junit_xml(mixed(look=2, margin=0.02)))
+    found = {one.get("name"): one.get("value") for one in root.iter("property")}
+    assert found["level.look"] == "0.00833333"
+    assert (found["look"], found["alpha"], found["margin"]) == ("2", "0.05", "0.02")
+    assert (found["series.error grew"], found["series.cannot be told"]) == ("1", "1")
+    assert (found["outcome"], found["noise.df"]) == ("regression", "inf")
+
+
+def test_many_series_are_listed_up_to_a_number():
+    panel = panel_of_rows([[*BASE, 0.5 + 0.001 * i] for i in range(60)])
+    found = check(panel, groups=["all"] * 60)
+    text = ET.fromstring(junit_xml(found)).find(".//failure").text
+    assert text.startswith("op59: ")
+    assert text.endswith("and 10 more")
+    assert len(text.splitlines()) == 51
+    summary = markdown_summary(found)
+    assert "and 40 more." in summary
+    assert summary.count("| op") == 20
+
+
+def test_any_name_is_escaped(nasty, schema):
+    name = nasty
+    panel = panel_of_rows(
+        [[*BASE, 0.7], [np.nan, np.nan, np.nan, 1.0]],
+        names=(name, "x"),
+        versions=("1", "2", "3" + name, name),
+    )
+    found = check(panel, groups=[name, name + "x"])
+    root = schema(junit_xml(found, name=f"suite {name}"))
+    assert root.find(".//failure") is not None
+    for line in markdown_summary(found, title=name).splitlines():
+        assert not set(line) & set("\x00\x1b\r\t\ufffe\ud800")
+        assert "<b>" not in re.sub(r"\\.", "", line)
+    rows = [line for line in markdown_summary(found).splitlines() if line.startswith("| ")]
+    blamed = re.sub(r"\\.", "", rows[1])
+    assert blamed.count("|") == 8
+
+
+def test_control_characters_are_shown():
+    panel = panel_of_rows([[*BASE, 0.7]], names=("a\x00b",))
+    assert b"a\\x00b" in junit_xml(check(panel))
+
+
+def test_time_stamps():
+    def stamp(when):
+        return ET.fromstring(junit_xml(mixed(), timestamp=when))[0].get("timestamp")
+
+    assert stamp(None) == "1970-01-01T00:00:00"
+    assert stamp(datetime(2026, 11, 21, 1, 2, 3, 4)) == "2026-11-21T01:02:03"
+    assert stamp(datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=2)))) == "2025-12-31T22:00:00"
+    assert stamp(datetime(2026, 1, 1, tzinfo=UTC)) == "2026-01-01T00:00:00"
+
+
+def test_the_same_result_gives_the_same_bytes():
+    assert junit_xml(mixed()) == junit_xml(mixed())
+    assert markdown_summary(mixed()) == markdown_summary(mixed())
+
+
+def test_a_suite_needs_a_name():
+    with pytest.raises(InputError, match="name of the suite must not be empty"):
+        junit_xml(mixed(), name=" ")
+
+
+# The summary
+
+
+def test_summary_of_a_regression():
+    text = markdown_summary(mixed(look=1))
+    assert text.startswith("## Half-life check\n\n**Regression at 1.3: the error of 1 of 4 series")
+    assert "| Gelu 1x128 | Gelu | 1.2 to 1.3 | +0.00 % | −50.34 % | −50.34 % \\[" in text
+    assert "- The measurement moved: validate once more" in text
+    assert "| error grew | 1 |" in text
+    assert "Look 1 of this gate: level 0.025 of 0.05" in text
+    assert "The prediction moved" not in text
+    assert "Student t" not in text
+    assert "no regression" not in text
+
+
+def test_summary_says_what_a_pass_could_have_seen():
+    panel = panel_of_rows([[*BASE, 0.0]])
+    found = check(panel)
+    text = markdown_summary(found)
+    seen = np.expm1(found.detectable[0])
+    assert f"Half of them would have shown a shift of +{100 * seen:.2f} % or less" in text
+    assert "What to do: nothing." in text
+
+
+def test_summary_where_nothing_can_be_told(schema):
+    found = check(panel_of_rows([[0.0, 0.5]], sd=np.nan))
+    text = markdown_summary(found)
+    assert "**Nothing could be tested at 1.1: the noise of no series is known.**" in text
+    assert "What to do: validate each series more than once" in text
+    suite = schema(junit_xml(found))[0]
+    assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
+
+
+def test_series_that_were_not_validated_are_skipped():
+    panel = panel_of_rows([[*BASE, 0.0], [*BASE, np.nan]])
+    found = ET.fromstring(junit_xml(check(panel))).find(".//skipped")
+    assert found.get("message") == "not validated"
+
+
+def test_summary_of_what_moved_and_is_no_regression():
+    error = np.array([[*BASE, 0.5], [*BASE, 0.5], [*BASE, 0.0], [0.5, 0.51, 0.49, 0.0]])
+    predictor = np.zeros((4, 4))
+    predictor[:3, 3] = [0.5, 0.2, 0.3]
+    panel = panel_of_rows(error, frozen=False)
+    first = np.repeat(error[:, :1], 4, axis=1)
+    found = check(panel, predictor=predictor.ravel(), reference=(error - first - predictor).ravel())
+    text = markdown_summary(found)
+    grew, others = text.split("### Moved, and no regression")
+    assert "predictions moved by +64.87 %" in grew
+    # Both parts: exp(-0.3) - 1 of the measurement, exp(0.2) - 1 of the prediction.
+    assert "measured values moved by −25.92 % and predictions moved by +22.14 %" in grew
+    assert "| op2 |" in others
+    assert others.index("| op3 |") < others.index("| op2 |")
+    assert "- The prediction moved: look for what changed" in others
+    assert "- The measurement moved" in others
+
+
+def test_summary_where_what_moved_is_not_known():
+    text = markdown_summary(check(panel_of_rows([[*BASE, 9.0]], frozen=False)))
+    assert "what moved is not known" in text
+    assert "- What moved is not known: keep measured and predicted" in text
+    assert "8.1e+03 times" in text
+    assert "The measurement moved" not in text
+
+
+def test_summary_says_that_the_law_was_widened():
+    rng = np.random.default_rng(0)
+    panel = panel_of_rows(0.05 * rng.standard_normal((30, 8)))
+    text = markdown_summary(check(panel))
+    assert re.search(r"Baselines scatter more, or further, .* scale [45]\.\d\d\.", text)
+
+
+def test_figures_beyond_any_number_are_written():
+    # One df and a late look: what could be seen is beyond floating point.
+    found = check(panel_of_rows([[0.0, 5.0, 1.0]], sd=np.nan), look=1000)
+    assert np.isfinite(found.detectable[0])
+    assert found.detectable[0] > 1000
+    assert "1e+304 times or less" in markdown_summary(found)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import errcomp as ec
+from errcomp.documents._fields import Field
+from errcomp.documents.half_lives import read_half_lives
+from errcomp.halflife.forecast import Outlook, outlook
+from errcomp.halflife.results import GroupHalfLife, HalfLives
+from errcomp.halflife.view.fit import written
+from errcomp.report.model import Verdict
+from errcomp.report.writing import plain
+
+
+def histories(shapes: int = 8) -> dict[str, list[Any]]:
+    """Two operators under twelve versions; all but one Gelu take twice as long from 1.8 on."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"1.{version}", f"2024-{version + 1:02}-01", op, str(shape), 1.0,
+         (2.0 if op == "Gelu" and shape < max(1, shapes - 1) and version >= 8 else 1.0)
+         * rng.normal(1, 0.01))
+        for op in ("Conv", "Gelu") for shape in range(shapes) for version in range(12)
+    ]  # fmt: skip
+    names = ("version", "released", "op", "shape", "predicted", "measured")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+@pytest.fixture(scope="module")
+def found() -> HalfLives:
+    return ec.half_life(histories(), by="op", error=0.05)
+
+
+@pytest.fixture(scope="module")
+def ahead() -> Outlook:
+    return outlook(histories(), by="op", error=0.2)
+
+
+def verdict(found: HalfLives, group: GroupHalfLife) -> Verdict:
+    (only,) = replace(found, groups=(group,)).view().verdicts
+    return only
+
+
+def without(group: GroupHalfLife, *methods: str) -> GroupHalfLife:
+    kept = tuple(one for one in group.estimates if one.method not in methods)
+    return replace(group, estimates=kept)
+
+
+def test_the_page_answers_until_when_and_at_which_release(found: HalfLives) -> None:
+    conv, gelu = (verdict(found, group) for group in found.groups)
+    releases, months = (found.groups[1].estimate("trajectory", c) for c in found.clocks)
+    assert releases is not None
+    assert months is not None
+    assert releases.half_life == 8
+    head = " or ".join(written(one).replace(" [", f" {one.unit} [") for one in (releases, months))
+    assert gelu.head == head
+    assert "— Gelu: then the error (root mean square over 8 series) has doubled" in gelu.text
+    assert "at 1.8 (calibrated at 1.0)" in gelu.text
+    assert conv.head == "Not yet doubled"
+    assert "interval from 11 releases or 11 months on" in conv.text
+
+
+def test_half_of_the_series_come_second_and_in_words(found: HalfLives) -> None:
+    conv, gelu = found.groups
+    turnbull = conv.estimate("turnbull", "releases")
+    assert turnbull is not None
+    assert f"More than {turnbull.low:g} releases or " in verdict(found, conv).text
+    assert "less than half of the series have expired in the record" in verdict(found, conv).text
+    assert "(100 % had not surely expired when last seen)" in verdict(found, conv).text
+    assert "then half of the series have expired (12 % had not surely" in verdict(found, gelu).text
+    alone = verdict(found, without(conv, "trajectory"))
+    assert alone.head.startswith(f"More than {turnbull.low:g} releases or ")
+    assert alone.text.startswith("— Conv: less than half of the series have expired")
+
+
+def test_what_cannot_be_told_says_why(found: HalfLives) -> None:
+    group = found.groups[0]
+    refused = replace(group.estimates[0], half_life=None, refused="noise is all there is.")
+    told = verdict(found, replace(group, estimates=(refused,)))
+    assert (told.head, told.tone) == ("Cannot be told", "doubt")
+    assert told.text == "— Conv: noise is all there is."
+
+
+def test_a_single_series_answers_for_itself() -> None:
+    found = ec.half_life(histories(shapes=1), by="op", error=0.05)
+    conv, gelu = found.view().verdicts
+    assert conv.text.startswith("— Conv: in the record its error stays below twice")
+    assert "then its error has doubled, at 1.8 (calibrated at 1.0)." in gelu.text
+    assert "Half of the series" not in gelu.text
+
+
+def test_the_page_of_a_document_says_the_same_but_for_the_release(found: HalfLives) -> None:
+    read = read_half_lives(Field(plain(found.to_dict()), ""))
+    for live, kept in zip(found.view().verdicts, read.view().verdicts, strict=True):
+        assert kept.head == live.head
+        assert kept.text == live.text.replace(", at 1.8 (calibrated at 1.0)", "")
+
+
+def test_a_forecast_begins_with_when_it_drops(ahead: Outlook) -> None:
+    for group, told in zip(ahead.groups, ahead.view().verdicts, strict=True):
+        method = group.method("releases")
+        (one,) = [a for a in group.answers if (a.method, a.unit) == (method, "releases")]
+        assert one.drop is not None
+        assert f"(by {method})" in told.text
+        if one.drop.time is None:
+            assert told.head == "Not below 90 %"
+        else:
+            assert told.head.startswith(f"Below 90 % after {one.drop.time:g} release")
+
+
+def test_a_forecast_that_is_below_now_or_cannot_be_told_is_in_doubt(ahead: Outlook) -> None:
+    group = ahead.groups[0]
+
+    def told(**changes: Any) -> Verdict:
+        answers = tuple(replace(one, **changes) for one in group.answers)
+        (only,) = replace(ahead, groups=(replace(group, answers=answers),)).view().verdicts
+        return only
+
+    drop = next(one.drop for one in group.answers if one.drop is not None)
+    now = told(drop=replace(drop, time=0.0, low=0.0, high=0.0))
+    assert (now.head, now.tone) == ("Below 90 % now", "doubt")
+    later = told(drop=replace(drop, time=2.0, low=1.0, high=np.inf))
+    assert later.head == "Below 90 % after 2 releases [1, ∞]"
+    assert later.text.startswith("— Conv: until then the error of a series is within 20.00 %")
+    refused = told(drop=None, forecast=None, refused="too few.")
+    assert (refused.head, refused.text, refused.tone) == (
+        "Cannot be told",
+        "— Conv: too few.",
+        "doubt",
+    )

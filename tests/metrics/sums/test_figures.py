@@ -1,0 +1,52 @@
+"""Histograms that add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from errcomp.metrics import approximate_ape_quantile
+from errcomp.metrics.intervals.direct import order_statistics
+from errcomp.metrics.ranked import BUCKET
+from errcomp.metrics.sums import _ranks, quantile_bounds, quantiles
+from errcomp.tables.sums import Histogram, Totals
+
+
+def histogram(errors: np.ndarray, group: np.ndarray) -> Histogram:
+    bucket = [None if e == 0 else int(np.floor(np.log(e) / BUCKET)) for e in errors]
+    return Histogram.of(Totals({"g": group.tolist()}, np.ones(len(errors), int), {}), bucket)
+
+
+def test_quantiles_of_groups_and_of_all() -> None:
+    rng = np.random.default_rng(1)
+    errors, group = rng.lognormal(-3, 1, 900), np.repeat([0, 1, 2], 300)
+    made = histogram(errors, group)
+    for q in (0.5, 0.9, 0.99):
+        exact = [np.quantile(errors[group == g], q) for g in range(3)]
+        assert quantiles(made, q) == pytest.approx(exact, rel=0.00501)
+        whole = np.quantile(errors, q)
+        assert quantiles(made.pooled(), q) == pytest.approx([whole], rel=0.00501)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("n", [6, 36, 400, 5000])
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_bounds_are_the_buckets_of_the_order_statistics(q: float, n: int, level: float) -> None:
+    errors = np.random.default_rng(n).lognormal(-3, 1, n)
+    low, high, needed = quantile_bounds(histogram(errors, np.zeros(n, int)), q, level)
+    exact = order_statistics(errors, q, level)
+    if exact is None:
+        assert np.isnan(low[0])
+        assert needed > n
+        return
+    first, last = _ranks(n, q, (1 - level) / 2)
+    assert (np.sort(errors)[first - 1], np.sort(errors)[last - 1]) == exact
+    assert low[0] <= exact[0] < low[0] * 1.01
+    assert high[0] / 1.01 <= exact[1] <= high[0]
+
+
+def test_exact_predictions_have_a_bucket_of_their_own() -> None:
+    made = histogram(np.asarray([0.0, 0.0, 0.0, 0.1]), np.zeros(4, int))
+    assert quantiles(made, 0.5).tolist() == [0.0]
+    assert quantiles(made, 1.0) == pytest.approx([0.1], rel=0.00501)
+    assert approximate_ape_quantile(predicted=[1.0, 1.0], measured=[1.0, 2.0], q=0.0) == 0.0

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from errcomp.report.model import Cell, Column, Form, Table, item
+from errcomp.report.text import render
+
+FIGURES = Form(Cell, right=True)
+
+
+def wide() -> Table:
+    figures = [
+        Column(f"Figure {i}", lambda r, i=i: f"{i}.0 % [1.0, {i}00.0]", form=FIGURES)
+        for i in range(10)
+    ]
+    keys = [Column("Key", lambda r: r["key"], key=True)]
+    return Table("Wide", [*keys, *figures], [{"key": "a"}, {"key": "b"}])
+
+
+def test_figures_are_never_broken_but_continue_below() -> None:
+    text = render(wide())
+    assert max(map(len, text.splitlines())) <= 100
+    assert all(f"{i}.0 % [1.0, {i}00.0]" in text for i in range(10))
+    assert text.count("\nKey ") > 1
+
+
+def test_a_name_is_not_broken_where_others_have_room() -> None:
+    name = "A100-40G/bert_large/inference/512/16"
+    columns = [
+        Column("Run", lambda r: name, key=True),
+        Column("Measured", lambda r: "12.5 " * 6, form=FIGURES),
+        Column("Known of it", lambda r: "kernels are slower than in other runs"),
+    ]
+    text = render(Table("Worst", columns, [{}]))
+    assert name in text
+    assert max(map(len, text.splitlines())) <= 100
+    # Where two names have no room beside each other both are broken, and all of them is there.
+    columns[2] = Column("Known of it", lambda r: "x" * 90)
+    text = render(Table("Worst", columns, [{}]))
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.count("x") == 90
+
+
+def test_notes_wrap_and_keep_a_figure_with_its_percent_sign() -> None:
+    note = item("word " * 17 + "and then 12.34 % of it")
+    columns: list[Any] = [Column("Name", lambda r: r["name"])]
+    lines = render(Table("A title", columns, [], (note,))).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert any("12.34 %" in line for line in lines)
+    assert lines[-1].startswith("   ")
+
+
+def test_code_to_paste_stays_on_one_line() -> None:
+    code = "`python -c 'import polars as pl; pl.read_csv(\"runs-of-may.csv\")'`"
+    note = item("word " * 15 + f"and then: {code} and more")
+    lines = render(Table("A title", [Column("N", lambda r: "")], [], (note,))).splitlines()
+    assert any(code in line for line in lines)
+
+
+def test_a_narrow_terminal_gets_narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setenv("NO_COLOR", "1")
+    figures = [
+        Column(f"Figure {i}", lambda r: "12.34 % [1.0, 2.0]", form=FIGURES) for i in range(4)
+    ]
+    wide = Table("T", [Column("Key", lambda r: "a", key=True), *figures], [{}], ["word " * 40])
+    for columns, widest in (("80", 80), ("400", 100), ("10", 60)):
+        monkeypatch.setenv("COLUMNS", columns)
+        text = render(wide)
+        assert max(map(len, text.splitlines())) <= widest
+        assert text.count("12.34 % [1.0, 2.0]") == 4
+        assert "\x1b" not in text
+    monkeypatch.setenv("NO_COLOR", "")  # set and empty means nothing
+    assert "\x1b" in render(wide)

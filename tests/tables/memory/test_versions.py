@@ -1,0 +1,167 @@
+"""Version numbers, and what puts versions in order where numbers do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from packaging.version import Version
+
+from errcomp.errors import InputError
+from errcomp.tables.memory.history_columns import order_versions, version_number
+
+NUMBERS = [
+    "1.0.dev456",
+    "1.0a1",
+    "1.0a2.dev456",
+    "1.0a12.dev456",
+    "1.0a12",
+    "1.0b1.dev456",
+    "1.0b2",
+    "1.0b2.post345.dev456",
+    "1.0b2.post345",
+    "1.0rc1.dev456",
+    "1.0rc1",
+    "1.0",
+    "1.0+abc.5",
+    "1.0+abc.7",
+    "1.0+5",
+    "1.0.post456.dev34",
+    "1.0.post456",
+    "1.0.15",
+    "1.1.dev1",
+    "1.9",
+    "1.10",
+    "1.15.1",
+    "1.16.0",
+    "2.0",
+    "v2.1",
+    "2.2-rc.1",
+    "2.2-3",
+    "2.7.0rc1",
+    "2.7.0",
+    "2.8.0.dev20251001+rocm7.0.0.git64359f59",
+    "2.8.0",
+    "25.09",
+    "25.11",
+    "26.02.01",
+    "0.11.0a0",
+    "0.11.0a0+build.1579841125.jan",
+    "0.10.0a",
+    "0.7.99.9000",
+    "19.11.3.11",
+    "1.1.0rc2.post2",
+]
+
+
+def dates(*texts: str) -> np.ndarray:
+    return np.asarray([text or "NaT" for text in texts], dtype="M8[s]")
+
+
+def order(names, *, given=None, released=None, first=None, source=""):
+    nothing = [""] * len(names)
+    return order_versions(
+        names,
+        order=given,
+        released=dates(*(released or nothing)),
+        first=dates(*(first or nothing)),
+        source=source,
+    )
+
+
+def test_numbers_are_ordered_as_pep_440_orders_them():
+    # The order of `packaging`, which nobody here wrote.
+    for a in NUMBERS:
+        for b in NUMBERS:
+            mine = (version_number(a) > version_number(b)) - (version_number(a) < version_number(b))
+            theirs = (Version(a) > Version(b)) - (Version(a) < Version(b))
+            assert mine == theirs, (a, b)
+
+
+@pytest.mark.parametrize(("older", "newer"), [("1.9", "1.10"), ("2.0-nightly", "2.0"), ("7", "v8")])
+def test_numbers_in_order(older, newer):
+    assert version_number(older) < version_number(newer)
+
+
+@pytest.mark.parametrize("name", ["3012eb184330", "3723b12", "12345678", "main", "1.2.x", "", "v"])
+def test_what_is_no_number(name):
+    assert version_number(name) is None
+
+
+@pytest.mark.parametrize("name", ["20260131", "123456", "v3"])
+def test_whole_numbers_and_dates_are(name):
+    assert version_number(name) is not None
+
+
+def test_release_dates_come_first_and_disagreement_is_noted():
+    found = order(["1.16.0", "1.15.1"], released=["2023-09-20", "2023-10-05"])
+    assert (found.names, found.by) == (("1.16.0", "1.15.1"), "released")
+    assert found.notes == (
+        "numbers and release dates disagree: 1.16.0 (2023-09-20) was released before 1.15.1 "
+        "(2023-10-05); ordered by release date",
+    )
+    assert order(["1.15.1", "1.16.0"], released=["2023-06-20", "2023-10-05"]).notes == ()
+    assert order(["main", "1.16.0"], released=["2023-06-20", "2023-10-05"]).notes == ()
+
+
+def test_numbers_where_a_release_date_is_missing():
+    found = order(["1.10", "1.9", "1.11"], released=["2025-01-01", "", "2024-01-01"])
+    assert (found.names, found.by) == (("1.9", "1.10", "1.11"), "number")
+    assert "1.11 (2024-01-01) was released before 1.10" in found.notes[0]
+    assert found.notes[0].endswith("ordered by number")
+
+
+def test_dates_of_validation_last():
+    found = order(["beef", "cafe"], first=["2025-02-01", "2025-01-01"])
+    assert (found.names, found.by, found.notes) == (("cafe", "beef"), "date", ())
+
+
+def test_one_release_date_is_settled_by_number_or_the_other_date():
+    day = ["2025-01-01"] * 2
+    assert order(["1.10", "1.9"], released=day).names == ("1.9", "1.10")
+    assert order(["beef", "cafe"], released=day, first=["2025-03-01", "2025-02-01"]).names == (
+        "cafe",
+        "beef",
+    )
+
+
+def test_a_single_version_needs_no_order():
+    assert order(["beef"]).by == "single"
+
+
+def test_an_order_is_taken_as_given():
+    found = order(["b", "a"], given=["a", "x", "b"], released=["2025-01-01", "2025-02-01"])
+    assert (found.names, found.by) == (("a", "b"), "order")
+    assert found.notes == (
+        "1 versions of the order given were never validated: left out",
+        "the order given is not that of release: b (2025-01-01) was released before a (2025-02-01)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (["a", "b"], {"given": ["a"]}, "h.csv: order lacks 1 of 2 versions: b. Name all of them"),
+        (["a", "b"], {"given": ["a", "b", "a"]}, "order names 'a' twice"),
+        (
+            ["a", "b", "c", "d"],
+            {"first": ["2025-01-01", "", "", ""]},
+            r"cannot be ordered: without a release date: a, b, c \(and 1 more\); no version "
+            r"number: a, b, c \(and 1 more\); without a date of validation: b, c, d\. Name them, "
+            r"oldest first, with order=\[...\] \(--order A,B,C\)",
+        ),
+        (
+            ["a", "b", "c"],
+            {"released": ["2025-01-02", "2025-01-01", "2025-01-02"]},
+            "a, c have one release date, 2025-01-02",
+        ),
+        (
+            ["a", "b"],
+            {"released": ["2025-01-01"] * 2, "first": ["2025-01-01", ""]},
+            "a, b have one release date, 2025-01-01",
+        ),
+        (["1.0", "1.0.0"], {}, "'1.0' and '1.0.0' are one number"),
+    ],
+)
+def test_what_cannot_be_ordered_says_why(names, options, message):
+    with pytest.raises(InputError, match=message):
+        order(names, source="h.csv", **options)

@@ -1,0 +1,165 @@
+"""The house: arrows point one way, folders are small, the report knows no result."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import errcomp
+
+ROOT = Path(errcomp.__file__).parent
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+#: Rooms from the ground up: each imports only rooms named before it.
+ROOMS = (
+    *("errors", "system", "results", "stats"),
+    *("tables", "metrics", "readers", "datasets", "report"),
+    *("caveats", "summary"),
+    *("claims", "propagation", "calibration", "halflife", "drivers"),
+    *("documents", "_moved", "", "cli", "__main__"),
+)
+#: Packages for different questions: they meet in the rooms below them.
+QUESTIONS = ("claims", "propagation", "calibration", "halflife", "drivers")
+#: Entries of a folder, and of the package itself.
+MOST_ENTRIES, MOST_ROOMS = 16, 24
+
+
+@cache
+def modules() -> Mapping[str, ast.Module]:
+    """Return every module of the package, parsed, by its name."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        name = ".".join(parts).removesuffix(".__init__")
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def imported(name: str, *, typing: bool) -> tuple[str, ...]:
+    """Return the modules that a module imports, at its head or within a function."""
+    return tuple(_imported(name, typing=typing))
+
+
+def _imported(name: str, *, typing: bool) -> Iterator[str]:
+    pending: list[ast.AST] = [modules()[name]]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
+            continue
+        pending += ast.iter_child_nodes(node)
+        targets: list[str] = []
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name}: imports are absolute"
+            # The version is no arrow: it is all that the front door has of its own.
+            names = [alias.name for alias in node.names if alias.name != "__version__"]
+            whole = (f"{node.module}.{name}" for name in names)
+            targets = [one if one in modules() else str(node.module) for one in whole]
+        yield from (one for one in targets if one in modules() and one != name)
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the groups of names that lead back to themselves (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in graph[name]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[name] = min(low[name], low[other])
+        if low[name] == index[name]:
+            at = stack.index(name)
+            group, stack[at:] = stack[at:], []
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for name in graph:
+        if name not in index:
+            visit(name)
+    return found
+
+
+def room(name: str) -> str:
+    """Return the room that a module stands in; nothing for the front door."""
+    return [*name.split("."), ""][1]
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set(), "e": {"d", "f"}, "f": {"e"}}
+    assert circles(graph) == [["a", "b", "c"], ["e", "f"]]
+
+
+def test_no_module_leads_back_to_itself() -> None:
+    assert circles({name: set(imported(name, typing=False)) for name in modules()}) == []
+
+
+def test_no_room_leads_back_to_itself_even_for_types() -> None:
+    graph: dict[str, set[str]] = {room(name): set() for name in modules()}
+    for name in modules():
+        graph[room(name)] |= {room(one) for one in imported(name, typing=True)} - {room(name)}
+    assert circles(graph) == []
+
+
+def test_arrows_point_down() -> None:
+    assert sorted({room(name) for name in modules()}) == sorted(ROOMS)
+    up = [
+        f"{name} imports {one}"
+        for name in modules()
+        for one in imported(name, typing=True)
+        if ROOMS.index(room(one)) > ROOMS.index(room(name))
+    ]
+    assert up == []
+
+
+def test_questions_do_not_import_each_other() -> None:
+    across = [
+        f"{name} imports {one}"
+        for name in modules()
+        if room(name) in QUESTIONS
+        for one in imported(name, typing=True)
+        if room(one) in QUESTIONS and room(one) != room(name)
+    ]
+    assert across == []
+
+
+def folders() -> list[Path]:
+    """Return the folders of the package, without what Python leaves in them."""
+    found = [ROOT, *(path for path in sorted(ROOT.rglob("*")) if path.is_dir())]
+    return [path for path in found if "__pycache__" not in path.parts]
+
+
+@pytest.mark.parametrize("folder", folders(), ids=lambda path: str(path.relative_to(ROOT.parent)))
+def test_a_folder_can_be_read_at_a_glance(folder: Path) -> None:
+    entries = {
+        path.name
+        for path in folder.iterdir()
+        if path.name not in ("__init__.py", "__pycache__", "py.typed")
+    }
+    assert len(entries) <= (MOST_ROOMS if folder == ROOT else MOST_ENTRIES)
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_what_newcomers_are_led_to_is_there(page: str) -> None:
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
+    named = {path for path in re.findall(r"`([\w./]+(?:/|\.py))`", text) if "mysim" not in path}
+    places = [ROOT, *(path for path in ROOT.iterdir() if path.is_dir())]
+    missing = [
+        path
+        for path in named
+        if not (CHECKOUT / path).exists() and not any((at / path).exists() for at in places)
+    ]
+    assert len(named) > 5
+    assert missing == []
