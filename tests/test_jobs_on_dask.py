@@ -33,10 +33,12 @@ def on_dask() -> Iterator[None]:
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
-        distributed.Client(cluster),
+        distributed.Client(cluster) as client,
         joblib.parallel_config(backend="dask"),
     ):
         yield
+        # Closing a cluster while it starts a worker anew, in place of one that was killed, fails.
+        client.wait_for_workers(2, timeout=60)
 
 
 def slowly(folder: Path, estimate: Callable[[Any], Any]) -> Callable[[Any], Any]:
