@@ -54,7 +54,7 @@ def is_utilization(source: Source) -> bool:
 
 
 def _phases(values: dict[str, float]) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for name, value in values.items():
         phase, _, ending = name.partition(" ")
         quantity = _ENDINGS.get(ending)
@@ -62,8 +62,8 @@ def _phases(values: dict[str, float]) -> list[dict[str, Any]]:
         if phase in _PHASES.values() and quantity and (value or ending != "total comm"):
             level = "collective" if ending == "total comm" else "kernel"
             kind = {"level": level, "quantity": quantity, "phase": phase}
-            found.append({**kind, "predicted": value})
-    return found
+            rows.append({**kind, "predicted": value})
+    return rows
 
 
 def row_of(line: str) -> dict[str, Any] | None:
@@ -162,20 +162,20 @@ class _Log:
     finished: set[tuple[int, str | None]] = field(default_factory=set)
     why: str = ""
     rank_of_nodes: int | None = None
-    again: bool = False
+    several: bool = False
 
     def take(self, line: str) -> None:
-        if found := _FINISHED.search(line):
-            rank, iteration = int(found[1]), found[2]
+        if match := _FINISHED.search(line):
+            rank, iteration = int(match[1]), match[2]
             if (rank, iteration) in self.finished:
                 self._another_run()
             self.finished.add((rank, iteration))
             keys: dict[str, Any] = {**_COMMON, "rank": rank}
             if iteration is not None:
                 keys["iteration"] = int(iteration)
-            exposed = {"quantity": "exposed communication", "predicted": float(found[4])}
+            exposed = {"quantity": "exposed communication", "predicted": float(match[4])}
             self.runs[-1] += [
-                {**keys, "quantity": "time", "predicted": float(found[3])},
+                {**keys, "quantity": "time", "predicted": float(match[3])},
                 {**keys, **exposed},
             ]
         elif row := row_of(line):
@@ -190,19 +190,19 @@ class _Log:
     def _another_run(self) -> None:
         self.runs.append([])
         self.finished.clear()
-        self.again = True
+        self.several = True
 
     def _other(self, line: str) -> None:
-        if found := _SPENT.search(line):
-            what = _QUANTITIES.get(found[2], f"{found[2].lower()} time")
-            value = {"quantity": what, "predicted": float(found[3])}
-            self.runs[-1].append({**_COMMON, "rank": int(found[1]), **value})
-        elif found := _DETAILS.search(line):
-            self.rank_of_nodes = int(found[1])
-        elif found := _NODE.search(line):
-            self.runs[-1] += _communication(found, self.rank_of_nodes)
-        elif found := _FAILED.search(line):
-            self.why = found[1]
+        if match := _SPENT.search(line):
+            quantity = _QUANTITIES.get(match[2], f"{match[2].lower()} time")
+            value = {"quantity": quantity, "predicted": float(match[3])}
+            self.runs[-1].append({**_COMMON, "rank": int(match[1]), **value})
+        elif match := _DETAILS.search(line):
+            self.rank_of_nodes = int(match[1])
+        elif match := _NODE.search(line):
+            self.runs[-1] += _communication(match, self.rank_of_nodes)
+        elif match := _FAILED.search(line):
+            self.why = match[1]
 
 
 def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
@@ -211,8 +211,8 @@ def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
     for line in lines:
         log.take(line)
     for i, run in enumerate(log.runs):
-        number = f"#{i + 1}" if log.again else ""
-        _name(run, f"{name}{number}" if name else f"run {i + 1}" if log.again else "")
+        number = f"#{i + 1}" if log.several else ""
+        _name(run, f"{name}{number}" if name else f"run {i + 1}" if log.several else "")
     if not log.finished:
         named = {"run": name} if name else {}
         status = log.why or _NOT_FINISHED
@@ -220,14 +220,14 @@ def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
     return [row for run in log.runs for row in _without_repeats(run)]
 
 
-def _communication(found: re.Match[str], rank: int | None) -> list[dict[str, Any]]:
+def _communication(match: re.Match[str], rank: int | None) -> list[dict[str, Any]]:
     keys = {
         **{"level": "collective", "rank": rank},
-        **{"node": int(found[1]), "size_bytes": int(found[2])},
+        **{"node": int(match[1]), "size_bytes": int(match[2])},
     }
-    bandwidth = float(found[4]) if found[4].count(".") < 2 and found[4] != "." else None
+    bandwidth = float(match[4]) if match[4].count(".") < 2 and match[4] != "." else None
     return [
-        {**keys, "quantity": "time", "unit": "ns", "predicted": float(found[3])},
+        {**keys, "quantity": "time", "unit": "ns", "predicted": float(match[3])},
         {**keys, "quantity": "bandwidth", "unit": "GB/s", "predicted": bandwidth},
     ]
 

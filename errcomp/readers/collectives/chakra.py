@@ -82,19 +82,19 @@ class Node:
 
 def begins_trace(head: bytes) -> bool:
     """Is this the begin of a trace: global metadata, then a node, each after its length."""
-    found = []
+    messages = []
     try:
         for message in wire.messages(head):
-            found.append(list(wire.fields(message)))
-            if len(found) == 2:
+            messages.append(list(wire.fields(message)))
+            if len(messages) == 2:
                 break
     except ValueError:
         # What the head cuts off is too long for it: the first message may be.
-        if not found:
+        if not messages:
             return _begins_long(head)
-    if not found or not _is_metadata(found[0]):
+    if not messages or not _is_metadata(messages[0]):
         return False
-    return _is_node(found[1]) if len(found) > 1 else _has_version(found[0])
+    return _is_node(messages[1]) if len(messages) > 1 else _has_version(messages[0])
 
 
 def _begins_long(head: bytes) -> bool:
@@ -103,20 +103,20 @@ def _begins_long(head: bytes) -> bool:
     return size is not None
 
 
-def _is_metadata(found: list[tuple[int, int, int | bytes]]) -> bool:
-    return all(number in (1, 2) and kind == wire.LENGTH for number, kind, _ in found)
+def _is_metadata(fields: list[tuple[int, int, int | bytes]]) -> bool:
+    return all(number in (1, 2) and kind == wire.LENGTH for number, kind, _ in fields)
 
 
-def _has_version(found: list[tuple[int, int, int | bytes]]) -> bool:
+def _has_version(fields: list[tuple[int, int, int | bytes]]) -> bool:
     return any(
         number == 1 and isinstance(value, bytes) and _VERSION.fullmatch(value) is not None
-        for number, _, value in found
+        for number, _, value in fields
     )
 
 
-def _is_node(found: list[tuple[int, int, int | bytes]]) -> bool:
-    kinds = {number: kind for number, kind, _ in found}
-    types = [value for number, _, value in found if number == 3]
+def _is_node(fields: list[tuple[int, int, int | bytes]]) -> bool:
+    kinds = {number: kind for number, kind, _ in fields}
+    types = [value for number, _, value in fields if number == 3]
     return (
         kinds.get(2) == wire.LENGTH
         and kinds.get(3) == wire.VARINT
@@ -160,9 +160,9 @@ def _version(message: bytes) -> str:
         if number == 1 and isinstance(value, bytes):
             return value.decode("utf-8", "replace")
         if number == 2 and kind == wire.LENGTH and isinstance(value, bytes):
-            name, found = _attribute(value, frozenset(("schema",)))
-            if name == "schema" and isinstance(found, str):
-                return found
+            name, schema = _attribute(value, frozenset(("schema",)))
+            if name == "schema" and isinstance(schema, str):
+                return schema
     return ""
 
 
@@ -193,14 +193,14 @@ def _part(node: Node, number: int, value: bytes) -> None:
     elif number == 8:
         node.shapes = _shapes(value)
     elif number == 10 and value.startswith(_WANTED_STARTS):
-        name, found = _attribute(value, _WANTED)
-        if found is not None:
-            node.attributes[name] = found
+        name, content = _attribute(value, _WANTED)
+        if content is not None:
+            node.attributes[name] = content
 
 
 def _shapes(message: bytes) -> str:
-    found = (v for number, _, v in wire.fields(message) if number == 2 and isinstance(v, bytes))
-    return next((value.decode("utf-8", "replace") for value in found), "")
+    parts = (v for number, _, v in wire.fields(message) if number == 2 and isinstance(v, bytes))
+    return next((value.decode("utf-8", "replace") for value in parts), "")
 
 
 def _attribute(message: bytes, wanted: frozenset[str]) -> tuple[str, Any]:
@@ -323,9 +323,9 @@ def _record_function(node: _JsonNode) -> int | None:
     if node.rf_id is not None:
         return _whole(node.rf_id)
     attributes = node.attrs if isinstance(node.attrs, list) else []
-    for one in attributes:
-        if isinstance(one, dict) and one.get("name") == "rf_id":
-            return _whole(one.get("value"))
+    for attribute in attributes:
+        if isinstance(attribute, dict) and attribute.get("name") == "rf_id":
+            return _whole(attribute.get("value"))
     return None
 
 
@@ -333,16 +333,16 @@ def _shape(node: _JsonNode) -> str | None:
     """Return the shapes of the inputs: ``[[512,3,224,224],[64]]``, without those of numbers."""
     text = bytes(node.input_shapes)
     try:
-        found = json.loads(text) if text else json.loads(bytes(node.inputs) or b"null")
+        inputs = json.loads(text) if text else json.loads(bytes(node.inputs) or b"null")
     except (ValueError, RecursionError):
         return None
-    if isinstance(found, dict):
-        found = found.get("shapes")
-    if not isinstance(found, list):
+    if isinstance(inputs, dict):
+        inputs = inputs.get("shapes")
+    if not isinstance(inputs, list):
         return None
-    sizes = [one for one in found if isinstance(one, list) and one]
-    known = [one for one in sizes if all(isinstance(size, int) for size in one)]
-    return ";".join("x".join(map(str, one)) for one in known) or None
+    sizes = [shape for shape in inputs if isinstance(shape, list) and shape]
+    known = [shape for shape in sizes if all(isinstance(size, int) for size in shape)]
+    return ";".join("x".join(map(str, shape)) for shape in known) or None
 
 
 _NO_TIME = "no duration in the trace"
@@ -419,7 +419,7 @@ def _read_trace(source: Source) -> Rows:
     version, nodes = read_nodes(source)
     operators = [node for node in nodes if node.type != METADATA]
     timed = any(node.duration for node in operators)
-    unknown = len({one for node in nodes for one in node.after} - {node.id for node in nodes})
+    unknown = len({number for node in nodes for number in node.after} - {node.id for node in nodes})
     notes = []
     if unknown:
         notes.append(f"{unknown} nodes that others wait for are not in the trace.")
@@ -450,8 +450,8 @@ def _rows(nodes: Sequence[Node], version: str) -> pl.DataFrame:
         "shape": [node.shapes or None for node in nodes],
     }
     for name, (new, kind) in _KEYS.items():
-        found = [node.attributes.get(name) for node in nodes]
-        columns[new] = [value if type(value) is kind else None for value in found]
+        values = [node.attributes.get(name) for node in nodes]
+        columns[new] = [value if type(value) is kind else None for value in values]
     frame = pl.DataFrame(columns, strict=False, infer_schema_length=None)
     return frame.with_columns(schema=pl.lit(version))
 
@@ -511,7 +511,7 @@ def _document(source: Source, version: str, nodes: Sequence[Node]) -> dict[str, 
 
 def _names(kinds: Sequence[tuple[str, int, int]]) -> dict[tuple[str, int, int], str]:
     """Return a name for each kind: that of its nodes, numbered where times differ."""
-    found: dict[tuple[str, int, int], str] = {}
+    names: dict[tuple[str, int, int], str] = {}
     taken: Counter[str] = Counter()
     for kind in dict.fromkeys(kinds):
         # A name is text without zero characters, and has an end.
@@ -521,8 +521,8 @@ def _names(kinds: Sequence[tuple[str, int, int]]) -> dict[tuple[str, int, int], 
             taken[plain] += 1
             name = f"{plain} #{taken[plain]}"
         taken[name] += 1
-        found[kind] = name
-    return found
+        names[kind] = name
+    return names
 
 
 @_tool.reads(

@@ -90,9 +90,9 @@ def _read_log(source: Source) -> Rows:
     notes: list[str] = []
     unknown = 0
     for i, table in enumerate(tables, start=1):
-        found = _rows(table, str(i) if len(tables) > 1 else None)
-        unknown += sum(row["collective"] is None for row in found)
-        rows += found
+        added = _rows(table, str(i) if len(tables) > 1 else None)
+        unknown += sum(row["collective"] is None for row in added)
+        rows += added
         where = f" of run {i}" if len(tables) > 1 else ""
         if not table.complete:
             notes.append(
@@ -106,7 +106,7 @@ def _read_log(source: Source) -> Rows:
         notes.append(f"The log does not name the collective of {unknown} rows.")
     cut = sum(table.cut for table in tables)
     dropped = [Dropped("row that is cut off", cut)] if cut else []
-    absent = sum(one["time_of"] is None for table in tables for one in _points(table))
+    absent = sum(point["time_of"] is None for table in tables for point in _points(table))
     if absent:
         dropped.append(Dropped("placement that the test did not run", absent))
     return Rows(rows, dropped=dropped, notes=notes)
@@ -175,41 +175,41 @@ def _read_report(source: Source) -> Rows:
         raise source.error("no list of results. The test may have been stopped: run it again.")
     config = report.get("config")
     devices = config.get("devices") if isinstance(config, dict) else None
-    devices = [one for one in devices or [] if isinstance(one, dict)]
+    devices = [device for device in devices or [] if isinstance(device, dict)]
     args = report.get("args")
     program = str(args[0]).rpartition("/")[2] if isinstance(args, list) and args else ""
     table = Table(
         program=program.removesuffix("_perf") or None,
         version=None if report.get("nccl_version") is None else str(report["nccl_version"]),
-        hosts={str(one.get("hostname")) for one in devices},
-        devices={str(one.get("device_info")) for one in devices},
+        hosts={str(device.get("hostname")) for device in devices},
+        devices={str(device.get("device_info")) for device in devices},
         ranks=len(devices),
     )
     short = 0
-    for one in report["results"]:
-        found = _result(one) if isinstance(one, dict) else []
-        table.rows += found
-        short += not found
+    for result in report["results"]:
+        added = _result(result) if isinstance(result, dict) else []
+        table.rows += added
+        short += not added
     rows = _rows(table, None)
     return Rows(rows, dropped={"result without size or time": short})
 
 
-def _result(one: dict[str, Any]) -> list[dict[str, Any]]:
-    size, count = one.get("size"), one.get("count")
+def _result(result: dict[str, Any]) -> list[dict[str, Any]]:
+    size, count = result.get("size"), result.get("count")
     if not isinstance(size, int) or not isinstance(count, int):
         return []
-    root = str(one.get("root", "")).strip()
-    redop = one.get("redop")
+    root = str(result.get("root", "")).strip()
+    redop = result.get("redop")
     common = {
         "size_bytes": size,
         "elements": count,
-        "dtype": str(one.get("type")),
+        "dtype": str(result.get("type")),
         "redop": None if redop in (None, "none", "") else str(redop),
         "root": int(root) if root.isdigit() else None,
     }
     rows = []
     for place in ("out-of-place", "in-place"):
-        values = one.get(place.replace("-", "_"))
+        values = result.get(place.replace("-", "_"))
         if isinstance(values, dict):
             cells = {column: _float(values.get(name)) for name, column in _JSON.items()}
             cells = {name: value for name, value in cells.items() if value is not None}
@@ -313,16 +313,16 @@ class Table:
             words = words[:-2]
         # Columns of one placement: the header names them twice.
         named = [name for name in self.columns if name not in ("redop", "root", "timestamp")]
-        one = named[: len(named) // 2]
-        places = next((n for n in (2, 1) if 0 <= len(words) - 3 - n * len(one) <= 2), 0)
-        if not one or not places:
+        single = named[: len(named) // 2]
+        places = next((n for n in (2, 1) if 0 <= len(words) - 3 - n * len(single) <= 2), 0)
+        if not single or not places:
             self.cut += 1
             return
-        tail = words[len(words) - places * len(one) :]
+        tail = words[len(words) - places * len(single) :]
         common = _common(words[:3], words[3 : len(words) - len(tail)])
         names = ("out-of-place", "in-place")[-places:]
         for i, place in enumerate(names):
-            cells = dict(zip(one, tail[i * len(one) : (i + 1) * len(one)], strict=True))
+            cells = dict(zip(single, tail[i * len(single) : (i + 1) * len(single)], strict=True))
             self.rows.append({**common, "placement": place, **_values(source, line, cells)})
 
 
@@ -347,21 +347,21 @@ def _values(source: Source, line: int, cells: dict[str, str]) -> dict[str, Any]:
 
 def tables_of(source: Source) -> list[Table]:
     """Return every run of a test that a log holds."""
-    found: list[Table] = []
+    tables: list[Table] = []
     program: str | None = None
     for line, raw in enumerate(source.lines(), start=1):
         text = without_launcher(raw)
         if not text.startswith("#"):
-            if found and found[-1].columns:
-                found[-1].row(source, line, text)
+            if tables and tables[-1].columns:
+                tables[-1].row(source, line, text)
             if match := _PROGRAM.search(text):  # the command, as a script shows it
                 program = match.group(1)
             continue
-        begins = _START.match(text) and (not found or found[-1].columns)
-        if begins or not found or (is_header(text) and found[-1].columns):
-            found.append(Table(program=program))
-        found[-1].comment(text)
-    return [table for table in found if table.columns]
+        begins = _START.match(text) and (not tables or tables[-1].columns)
+        if begins or not tables or (is_header(text) and tables[-1].columns):
+            tables.append(Table(program=program))
+        tables[-1].comment(text)
+    return [table for table in tables if table.columns]
 
 
 def collective_of(table: Table) -> str | None:

@@ -141,24 +141,24 @@ def _summary(
             "cut off: copy it again.",
             line=number + 1,
         )
-    found = {}
+    times = {}
     for name, cell in zip(names[1:], cells[1:], strict=True):
         match = _CELL.fullmatch(cell)
         if match is None:
             raise source.error(f"{name} must be a time, got {cell[:40]!r}.", line=number + 1)
-        found[name] = _number(match[1])
-    return cells[0], found
+        times[name] = _number(match[1])
+    return cells[0], times
 
 
 def _totals(source: Source, number: int, line: str) -> dict[str, float | None]:
     cells = [cell.strip() for cell in line.split(",")]
-    found = dict(zip(cells[::2], map(_number, cells[1::2]), strict=False))
-    if not all(found.get(name) is not None for name in _TOTALS):
+    times = dict(zip(cells[::2], map(_number, cells[1::2]), strict=False))
+    if not all(times.get(name) is not None for name in _TOTALS):
         raise source.error(
             f"{', '.join(_TOTALS)} expected, got {line[:60]!r}. The file may be cut off.",
             line=number,
         )
-    return found
+    return times
 
 
 def _whole(
@@ -170,10 +170,10 @@ def _whole(
     # The summary includes bubbles and the pipeline, the line of totals does not; and it is rounded.
     more = sum(summary.get(name) or 0.0 for name in ("bubble time", "Expose_PP_comm"))
     best = totals if totals and not more else {**totals, **rounded} if summary else totals
-    found: list[tuple[str, float | None, str | None]]
-    found = [(what, best.get(name), None) for name, what in _TOTALS.items() if name in best]
-    found += [("bubble time", summary["bubble time"], None)] if "bubble time" in summary else []
-    found += [
+    parts: list[tuple[str, float | None, str | None]]
+    parts = [(quantity, best.get(name), None) for name, quantity in _TOTALS.items() if name in best]
+    parts += [("bubble time", summary["bubble time"], None)] if "bubble time" in summary else []
+    parts += [
         ("exposed communication", summary[name], group)
         for name, group in _PARTS.items()
         if name in summary
@@ -181,13 +181,13 @@ def _whole(
     return [
         {
             "level": "system",
-            "quantity": what,
+            "quantity": quantity,
             "unit": "us",
             "predicted": value,
             "run": run,
             "group": group,
         }
-        for what, value, group in found
+        for quantity, value, group in parts
     ]
 
 
