@@ -78,14 +78,14 @@ class Joined:
             f"joined {len(self.rows):,} of {self.n_predicted:,} predictions and "
             f"{self.n_measured:,} measurements"
         ]
-        for what, keys in (
+        for title, keys in (
             ("predictions without a measurement", self.without_measurement),
             ("measurements without a prediction", self.without_prediction),
             ("keys that several rows have (left out)", self.ambiguous),
         ):
             if keys:
                 more = ", …" if len(keys) > _SHOWN else ""
-                lines.append(f"{len(keys):,} {what}: {', '.join(keys[:_SHOWN])}{more}")
+                lines.append(f"{len(keys):,} {title}: {', '.join(keys[:_SHOWN])}{more}")
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
 
@@ -176,15 +176,15 @@ def join(
     else:
         left, right, ambiguous = _single(left, right, keys)
     given = [name for name in renamed.values() if name in right.columns]
-    found = left.join(right.select(*keys, *given), on=keys, how="left", maintain_order="left")
-    matched = found.filter(pl.col("\0measured").is_not_null())
+    joined = left.join(right.select(*keys, *given), on=keys, how="left", maintain_order="left")
+    matched = joined.filter(pl.col("\0measured").is_not_null())
     alone = right.join(matched.select(keys), on=keys, how="anti", maintain_order="left")
     rows = _in_unit_of_predictions(_with_their_reference(matched), clock_hz)
     result = Joined(
         rows=rows.select(pl.exclude(r"^\x00.*$")),
         n_predicted=len(predicted.filter(pl.col("predicted").is_not_null())),
         n_measured=len(measured.filter(pl.col("measured").is_not_null())),
-        without_measurement=_shown(found.filter(pl.col("\0measured").is_null()), keys),
+        without_measurement=_shown(joined.filter(pl.col("\0measured").is_null()), keys),
         without_prediction=_shown(alone, keys),
         ambiguous=ambiguous,
         notes=_doubts(matched, counted, alike, predicted, measured) if counted else (),
@@ -208,10 +208,10 @@ def _side(frame: pl.DataFrame, value: str, keys: Sequence[str]) -> pl.DataFrame:
                 f"the {'predictions' if value == 'predicted' else 'measurements'} have no column "
                 f"{name!r}. Columns: {describe_names(frame.columns, wanted=name)}"
             )
-    there = frame.filter(pl.col(value).is_not_null())
-    if there.is_empty():
+    valued = frame.filter(pl.col(value).is_not_null())
+    if valued.is_empty():
         raise InputError(f"no row has a value in {value}: nothing to join.")
-    return there.with_row_index("\0row")
+    return valued.with_row_index("\0row")
 
 
 def _with_their_reference(matched: pl.DataFrame) -> pl.DataFrame:
@@ -230,9 +230,9 @@ def _in_unit_of_predictions(matched: pl.DataFrame, clock_hz: float | None) -> pl
 
     if "unit" not in matched.columns or "\0unit" not in matched.columns:
         return matched.with_columns(measured=pl.col("\0measured"))
-    there = matched.select("\0unit", "unit").unique(maintain_order=True)
-    scale = [factor(unit, to, clock_hz=clock_hz) for unit, to in there.rows()]
-    scales = there.with_columns(pl.Series("\0scale", scale, dtype=pl.Float64))
+    units = matched.select("\0unit", "unit").unique(maintain_order=True)
+    scale = [factor(unit, to, clock_hz=clock_hz) for unit, to in units.rows()]
+    scales = units.with_columns(pl.Series("\0scale", scale, dtype=pl.Float64))
     return matched.join(
         scales, on=["\0unit", "unit"], how="left", nulls_equal=True, maintain_order="left"
     ).with_columns(measured=pl.col("\0measured") * pl.col("\0scale"))
@@ -243,7 +243,7 @@ def _keys(
 ) -> list[pl.Series]:
     import polars as pl
 
-    found = []
+    columns = []
     for i, name in enumerate(names):
         text = frame[name].cast(pl.String).str.strip_chars()
         numbers = text.cast(pl.Float64, strict=False)
@@ -255,10 +255,10 @@ def _keys(
         )[f"\0{i}"]
         if by == "name":
             known = text.unique().drop_nulls().to_list()
-            table = {one: normalised(aliases.get(one, one)) for one in known}
+            table = {spelling: normalised(aliases.get(spelling, spelling)) for spelling in known}
             text = text.replace(table)
-        found.append(text)
-    return found
+        columns.append(text)
+    return columns
 
 
 def _single(
@@ -320,11 +320,11 @@ def _doubts(
     """Say what contradicts, or that nothing confirms, that rows of one number belong together."""
     agree, unlike = False, []
     for name in alike:
-        mine, theirs = _keys(matched, [name, f"\0{name}"], "keys", {})
-        comparable = mine.is_not_null() & theirs.is_not_null()
-        differ = (comparable & (mine != theirs)).arg_true()
+        ours, theirs = _keys(matched, [name, f"\0{name}"], "keys", {})
+        comparable = ours.is_not_null() & theirs.is_not_null()
+        differ = (comparable & (ours != theirs)).arg_true()
         if name in _ABOUT and len(differ):
-            values = f"{mine[differ[0]]} and {theirs[differ[0]]}"
+            values = f"{ours[differ[0]]} and {theirs[differ[0]]}"
             unlike.append(f"{name} ({values}) in {len(differ):,} of {len(matched):,} pairs")
         agree |= bool(comparable.any() and not len(differ))
     why = f"the rows were joined by {counted} alone, which only counts the rows of both sides"
@@ -393,24 +393,24 @@ def normalised(name: str) -> str:
 
 def _identifiers(rest: str) -> str:
     """Return the identifiers at the start of a mangled name, which each have their length first."""
-    found: list[str] = []
+    parts: list[str] = []
     while True:
         rest = rest.removeprefix("St").removeprefix("L")
         digits = re.match(r"[0-9]{1,4}", rest)
         if digits is None:
-            return "::".join(found)
+            return "::".join(parts)
         length, rest = int(digits.group()), rest[digits.end() :]
         if length > len(rest):  # it is no mangled name after all
             return ""
         part, rest = rest[:length], rest[length:]
         if not part.startswith("_GLOBAL__N"):
-            found.append(part)
+            parts.append(part)
 
 
 def _without_brackets(text: str) -> str:
     """Leave out everything in angle, round and curly brackets, and the type before the name."""
     text = text.replace("(anonymous namespace)::", "")
-    found: list[str] = []
+    letters: list[str] = []
     depth = 0
     for letter in text:
         if letter in "<({[":
@@ -418,8 +418,8 @@ def _without_brackets(text: str) -> str:
         elif letter in ">)}]":
             depth = max(depth - 1, 0)
         elif not depth:
-            found.append(letter)
-    plain = "".join(found).strip()
+            letters.append(letter)
+    plain = "".join(letters).strip()
     # "void f" and "float2 f": what stands before the last blank is a type, unless brackets were
     # all there is.
     return plain.rsplit(" ", 1)[-1] if plain and "::" in plain else plain or text

@@ -204,7 +204,7 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
 def _silent_stderr() -> Iterator[None]:
     """Keep off the terminal what Polars prints there itself when a damaged file makes it panic."""
     try:
-        kept = os.dup(2)
+        stderr = os.dup(2)
     except OSError:  # it is closed
         yield
         return
@@ -214,8 +214,8 @@ def _silent_stderr() -> Iterator[None]:
             os.dup2(nowhere.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 # CSV text to a frame: every row counted and every field accounted for before it is used.

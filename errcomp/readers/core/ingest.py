@@ -83,10 +83,10 @@ def ingest(
             return _folder(path, str(path), among, progress)
         if is_archive(path):
             with unpacked(path) as (folder, left_out):
-                found = _folder(folder, str(path), among, progress)
+                output = _folder(folder, str(path), among, progress)
             reason = "a link, or no plain file, in an archive"
             skipped = tuple(Skipped(name, reason) for name in left_out)
-            return replace(found, skipped=(*found.skipped, *skipped))
+            return replace(output, skipped=(*output.skipped, *skipped))
     return read_source(Source(path), among)
 
 
@@ -107,36 +107,36 @@ def _folder(
     skipped: list[Skipped] = []
     paths = _files(folder, skipped)
     files = [File(path, path.relative_to(folder).as_posix(), path.stat().st_size) for path in paths]
-    every = _each(files, among, progress)
-    found = [one for one in every if isinstance(one, Output)]
-    skipped += [one for one in every if isinstance(one, Skipped)]
-    along = [(one.name, one.whole) for one in every if isinstance(one, Along)]
-    read = {one for output in found for one in output.formats}
+    outcomes = _each(files, among, progress)
+    outputs = [outcome for outcome in outcomes if isinstance(outcome, Output)]
+    skipped += [outcome for outcome in outcomes if isinstance(outcome, Skipped)]
+    along = [(outcome.name, outcome.whole) for outcome in outcomes if isinstance(outcome, Along)]
+    read = {format_name for output in outputs for format_name in output.formats}
     for shown, whole in along:
         if whole not in read:
             skipped.append(Skipped(shown, f"belongs to {whole}, of which there is no file"))
-    if not found:
-        first = "; ".join(f"{one.name}: {one.reason}" for one in skipped[:3])
+    if not outputs:
+        first = "; ".join(f"{skip.name}: {skip.reason}" for skip in skipped[:3])
         more = f" (and {len(skipped) - 3} more files)" if len(skipped) > 3 else ""
         raise InputError(f"{name}: no file in it could be read. {first or 'It is empty'}{more}")
     known = tuple(shown for shown, whole in along if whole in read)
-    merged = _merged(found, skipped)
+    merged = _merged(outputs, skipped)
     values = [
         (file.name, file.path)
-        for file, one in zip(files, every, strict=True)
-        if isinstance(one, Output)
+        for file, outcome in zip(files, outcomes, strict=True)
+        if isinstance(outcome, Output)
     ]
     return replace(merged, along=known, notes=(*merged.notes, *same_bytes(values)))
 
 
 def _each(
     files: Sequence[File], among: Sequence[Format] | None, progress: Progress | None
-) -> list[Found]:
+) -> list[Outcome]:
     """Read each file: several at the same time where that pays, with the same result."""
-    done: dict[int, Found] = {}
+    done: dict[int, Outcome] = {}
     if (processes := processes_for(files, among)) > 1:
         done = read_files(files, among, processes, progress)
-        outputs = [(at, one) for at, one in done.items() if isinstance(one, Output)]
+        outputs = [(at, outcome) for at, outcome in done.items() if isinstance(outcome, Output)]
         if len(outputs) == 1 and outputs[0][1].graph is not_here:
             del done[outputs[0][0]]
     so_far, total = sum(files[at].size for at in done), sum(file.size for file in files)
@@ -158,31 +158,33 @@ def _files(folder: Path, skipped: list[Skipped]) -> list[Path]:
         skipped.append(Skipped(shown, f"cannot be read ({error.strerror})"))
 
     walk = os.walk(folder, onerror=closed)
-    found = (Path(parent) / name for parent, _, names in walk for name in names)
-    return sorted(path for path in found if path.is_file())
+    paths = (Path(parent) / name for parent, _, names in walk for name in names)
+    return sorted(path for path in paths if path.is_file())
 
 
-def _merged(found: Sequence[Output], skipped: Sequence[Skipped]) -> Output:
+def _merged(outputs: Sequence[Output], skipped: Sequence[Skipped]) -> Output:
     import polars as pl
 
-    if len(found) == 1:
-        return replace(found[0], skipped=(*found[0].skipped, *skipped))
-    frames = [one.rows.with_columns(file=pl.lit(one.files[0])) for one in found]
+    if len(outputs) == 1:
+        return replace(outputs[0], skipped=(*outputs[0].skipped, *skipped))
+    frames = [output.rows.with_columns(file=pl.lit(output.files[0])) for output in outputs]
     named = _own_runs(frames)
     notes = dict.fromkeys(
-        f"{one.files[0]}: {note}" if len(found) > 1 else note for one in found for note in one.notes
+        f"{output.files[0]}: {note}" if len(outputs) > 1 else note
+        for output in outputs
+        for note in output.notes
     )
     return Output(
         rows=pl.concat(named, how="diagonal_relaxed"),
-        formats=tuple(dict.fromkeys(name for one in found for name in one.formats)),
-        files=tuple(name for one in found for name in one.files),
+        formats=tuple(dict.fromkeys(name for output in outputs for name in output.formats)),
+        files=tuple(name for output in outputs for name in output.files),
         dropped=tuple(
-            replace(drop, reason=f"{one.files[0]}: {drop.reason}")
-            for one in found
-            for drop in one.dropped
+            replace(drop, reason=f"{output.files[0]}: {drop.reason}")
+            for output in outputs
+            for drop in output.dropped
         ),
         skipped=tuple(skipped),
-        notes=(*notes, *same_captures(found)),
+        notes=(*notes, *same_captures(outputs)),
     )
 
 
@@ -220,7 +222,7 @@ class Along:
     whole: str
 
 
-Found = Output | Skipped | Along
+Outcome = Output | Skipped | Along
 
 
 def is_data(path: Path) -> bool:
@@ -228,7 +230,7 @@ def is_data(path: Path) -> bool:
     return not path.name.startswith(".") and path.suffix.lower() not in _NOT_DATA
 
 
-def look(path: Path, name: str, among: Sequence[Format] | None) -> Found:
+def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
     """Read a file, or say why not; ``name`` is what messages call it."""
     source = Source(path, name=name)
     try:
@@ -304,12 +306,12 @@ def read_files(
     among: Sequence[Format] | None,
     processes: int,
     progress: Callable[[float, float], None] | None = None,
-) -> dict[int, Found]:
+) -> dict[int, Outcome]:
     """Read files in processes; those that are left are to be read here.
 
     Returns
     -------
-    dict of int to Found
+    dict of int to Outcome
         By place in ``files``. A file is missing if no process could be started, or if what was
         found of it (an error in a reader) cannot be sent.
 
@@ -320,7 +322,7 @@ def read_files(
     """
     # The largest first: the last one to be read is a small one.
     waiting = sorted(range(len(files)), key=lambda i: (files[i].size, -i))
-    found: dict[int, Found] = {}
+    outcomes: dict[int, Outcome] = {}
     done, total = 0, sum(file.size for file in files)
     with _children(processes, among) as children, selectors.DefaultSelector() as selector:
         for child in children:
@@ -337,11 +339,11 @@ def read_files(
                     selector.unregister(child.replies)
                 if answer is None:
                     continue
-                found[at] = answer
+                outcomes[at] = answer
                 done += files[at].size
                 if progress is not None:
                     progress(done, total)
-    return found
+    return outcomes
 
 
 class _Child:
@@ -356,7 +358,7 @@ class _Child:
         )
         self.jobs = cast("IO[bytes]", self.process.stdin)
         self.replies = cast("IO[bytes]", self.process.stdout)
-        self._say(names)
+        self._send(names)
 
     def is_ready(self) -> bool:
         """Wait until it has loaded the readers; False if it cannot (no Python of its own, say)."""
@@ -368,18 +370,18 @@ class _Child:
         """Let it read the next file, if one is left."""
         self.at = waiting.pop() if waiting else None
         if self.at is not None:
-            self._say([os.fspath(files[self.at].path), files[self.at].name])
+            self._send([os.fspath(files[self.at].path), files[self.at].name])
 
-    def answer(self, file: File) -> Found | None:
+    def answer(self, file: File) -> Outcome | None:
         """Take what it found; None if that cannot be sent."""
         head = self.replies.readline()
         if not head.endswith(b"\n"):
             raise self._ended(file)
-        kind, size, told = json.loads(head)
+        kind, size, described = json.loads(head)
         rows = self.replies.read(size)
         if len(rows) < size:
             raise self._ended(file)
-        return _unpacked(kind, told, rows)
+        return _unpacked(kind, described, rows)
 
     def _ended(self, file: File) -> InputError:
         code = self.process.wait()
@@ -389,9 +391,9 @@ class _Child:
             "or less of it."
         )
 
-    def _say(self, what: Any) -> None:
+    def _send(self, message: Any) -> None:
         with contextlib.suppress(BrokenPipeError):  # it was ended: there will be no answer
-            self.jobs.write(json.dumps(what).encode() + b"\n")
+            self.jobs.write(json.dumps(message).encode() + b"\n")
             self.jobs.flush()
 
     def end(self) -> None:
@@ -406,7 +408,7 @@ class _Child:
 @contextmanager
 def _children(number: int, among: Sequence[Format] | None) -> Iterator[list[_Child]]:
     """Start processes; yields those that are ready, and ends them."""
-    names = None if among is None else [one.name for one in among]
+    names = None if among is None else [entry.name for entry in among]
     started: list[_Child] = []
     try:
         with contextlib.suppress(OSError):  # the system gives no more processes
@@ -427,59 +429,59 @@ def main() -> None:
     os.dup2(2, 1)
     jobs = sys.stdin.buffer
     names = json.loads(jobs.readline())
-    known = {one.name: one for one in formats()}
+    known = {entry.name: entry for entry in formats()}
     among = None if names is None else [known[name] for name in names]
     replies.write(_READY)
     replies.flush()
     for job in jobs:
         path, name = json.loads(job)
         try:
-            kind, told, rows = _packed(look(Path(path), name, among))
+            kind, described, rows = _packed(look(Path(path), name, among))
         except Exception:  # an error of the reader: the parent meets it by itself
-            kind, told, rows = "again", {}, b""
-        replies.write(json.dumps([kind, len(rows), told]).encode() + b"\n" + rows)
+            kind, described, rows = "again", {}, b""
+        replies.write(json.dumps([kind, len(rows), described]).encode() + b"\n" + rows)
         replies.flush()
 
 
-def _packed(found: Found) -> tuple[str, dict[str, Any], bytes]:
-    if isinstance(found, Skipped):
-        return "skipped", asdict(found), b""
-    if isinstance(found, Along):
-        return "along", asdict(found), b""
+def _packed(outcome: Outcome) -> tuple[str, dict[str, Any], bytes]:
+    if isinstance(outcome, Skipped):
+        return "skipped", asdict(outcome), b""
+    if isinstance(outcome, Along):
+        return "along", asdict(outcome), b""
     content = io.BytesIO()
-    found.rows.write_ipc(content)
-    told = {
-        "formats": found.formats,
-        "files": found.files,
-        "dropped": [asdict(one) for one in found.dropped],
-        "skipped": [asdict(one) for one in found.skipped],
-        "notes": found.notes,
-        "along": found.along,
+    outcome.rows.write_ipc(content)
+    described = {
+        "formats": outcome.formats,
+        "files": outcome.files,
+        "dropped": [asdict(drop) for drop in outcome.dropped],
+        "skipped": [asdict(skip) for skip in outcome.skipped],
+        "notes": outcome.notes,
+        "along": outcome.along,
     }
     # A graph is made when it is asked for: it stays in the process that read the file.
-    return "output" if found.graph is None else "graph", told, content.getvalue()
+    return "output" if outcome.graph is None else "graph", described, content.getvalue()
 
 
-def _unpacked(kind: str, told: dict[str, Any], rows: bytes) -> Found | None:
+def _unpacked(kind: str, described: dict[str, Any], rows: bytes) -> Outcome | None:
     if kind == "again":
         return None
     if kind == "skipped":
-        return Skipped(**told)
+        return Skipped(**described)
     if kind == "along":
-        return Along(**told)
+        return Along(**described)
     import polars as pl
 
     return Output(
         rows=pl.read_ipc(rows),
-        formats=tuple(told["formats"]),
-        files=tuple(told["files"]),
+        formats=tuple(described["formats"]),
+        files=tuple(described["files"]),
         dropped=tuple(
-            Dropped(one["reason"], one["n"], tuple(one["rows"])) for one in told["dropped"]
+            Dropped(drop["reason"], drop["n"], tuple(drop["rows"])) for drop in described["dropped"]
         ),
-        skipped=tuple(Skipped(**one) for one in told["skipped"]),
-        notes=tuple(told["notes"]),
+        skipped=tuple(Skipped(**skip) for skip in described["skipped"]),
+        notes=tuple(described["notes"]),
         graph=not_here if kind == "graph" else None,
-        along=tuple(told["along"]),
+        along=tuple(described["along"]),
     )
 
 
@@ -504,14 +506,14 @@ class _Kernel(NamedTuple):
     total: str
 
 
-def same_captures(found: Sequence[Output]) -> tuple[str, ...]:
+def same_captures(outputs: Sequence[Output]) -> tuple[str, ...]:
     """Return a note of files in one folder that hold the same kernels with the same times.
 
     They are of one tool, and either of two formats or once with a row for each launch and once
     with sums; most kernels of the shorter one agree in how often they ran and in their total time
     (to four digits: some files are rounded).
     """
-    rows = [_kernels(one) for one in found]
+    rows = [_kernels(output) for output in outputs]
     having: dict[_Kernel, list[int]] = defaultdict(list)
     for i, kernels in enumerate(rows):
         for kernel in kernels:
@@ -522,7 +524,7 @@ def same_captures(found: Sequence[Output]) -> tuple[str, ...]:
             alike.update(
                 (i, j)
                 for i, j in combinations(files, 2)
-                if found[i].formats != found[j].formats or rows[i][kernel] != rows[j][kernel]
+                if outputs[i].formats != outputs[j].formats or rows[i][kernel] != rows[j][kernel]
             )
     pairs = [
         pair for pair, n in alike.items() if 2 * n > min(len(rows[pair[0]]), len(rows[pair[1]]))
@@ -530,8 +532,11 @@ def same_captures(found: Sequence[Output]) -> tuple[str, ...]:
     if not pairs:
         return ()
     first = min(pairs)[0]
-    names = [found[first].files[0], *(found[j].files[0] for i, j in sorted(pairs) if i == first)]
-    others = len({PurePath(found[i].files[0]).parent for i, _ in pairs}) - 1
+    names = [
+        outputs[first].files[0],
+        *(outputs[j].files[0] for i, j in sorted(pairs) if i == first),
+    ]
+    others = len({PurePath(outputs[i].files[0]).parent for i, _ in pairs}) - 1
     more = f" (here and in {others:,} more folder{'s'[: others > 1]})" if others else ""
     return (
         f"{', '.join(names)} hold the same kernels with the same times, as files of one capture "
@@ -539,16 +544,16 @@ def same_captures(found: Sequence[Output]) -> tuple[str, ...]:
     )
 
 
-def _kernels(one: Output) -> dict[_Kernel, int]:
+def _kernels(output: Output) -> dict[_Kernel, int]:
     """Return in how many rows each measured kernel of a file stands."""
     import polars as pl
 
-    if "kernel" not in one.rows.columns:
+    if "kernel" not in output.rows.columns:
         return {}
     of_kernel = (pl.col("level") == "kernel") & (pl.col("quantity") == "time")
-    count = pl.col("count") if "count" in one.rows.columns else pl.lit(1)
+    count = pl.col("count") if "count" in output.rows.columns else pl.lit(1)
     totals = (
-        one.rows.filter(of_kernel & pl.col("measured").is_not_null())
+        output.rows.filter(of_kernel & pl.col("measured").is_not_null())
         # A count may be text where a file is damaged.
         .with_columns(count=count.cast(pl.Float64, strict=False).fill_null(1))
         .group_by("tool", "kernel", "unit")
@@ -558,15 +563,15 @@ def _kernels(one: Output) -> dict[_Kernel, int]:
             total=(pl.col("measured") * pl.col("count")).sum(),
         )
     )
-    folder = str(PurePath(one.files[0]).parent)
-    found = {}
+    folder = str(PurePath(output.files[0]).parent)
+    counts = {}
     for tool, kernel, unit, rows, instances, total in totals.iter_rows():
         try:
             scale = factor(unit, "ns")
         except InputError:
             continue
-        found[_Kernel(tool, folder, kernel, instances, f"{total * scale:.4g}")] = rows
-    return found
+        counts[_Kernel(tool, folder, kernel, instances, f"{total * scale:.4g}")] = rows
+    return counts
 
 
 def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:

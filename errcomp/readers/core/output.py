@@ -118,13 +118,13 @@ class Output:
         if len(failed):
             why = ", ".join(failed.unique().sort().to_list()[:_REASONS])
             lines.append(f"{len(failed):,} rows without a value they should have: {why}")
-        lines += [f"{one.n:,} rows left out: {one.reason}" for one in self.dropped]
+        lines += [f"{drop.n:,} rows left out: {drop.reason}" for drop in self.dropped]
         lines += [f"note: {note}" for note in self.notes]
         if self.along:
             more = f" and {len(self.along) - _REASONS:,} more" if len(self.along) > _REASONS else ""
             lines.append(f"without values of their own: {', '.join(self.along[:_REASONS])}{more}")
         shown = self.skipped[:_SKIPPED]
-        lines += [f"skipped {one.name}: {one.reason}" for one in shown]
+        lines += [f"skipped {skip.name}: {skip.reason}" for skip in shown]
         if len(self.skipped) > len(shown):
             lines.append(f"skipped {len(self.skipped) - len(shown):,} more files")
         return "\n".join(lines)
@@ -147,15 +147,15 @@ class Output:
                     f"{self.name}: no column {key!r}. Columns: "
                     f"{describe_names(rows.columns, wanted=key)}"
                 )
-            there = rows[key].cast(pl.String)
-            found = rows.filter(there.is_in(options))
-            if found.is_empty():
-                known = sorted(there.drop_nulls().unique().to_list())
+            column = rows[key].cast(pl.String)
+            matching = rows.filter(column.is_in(options))
+            if matching.is_empty():
+                known = sorted(column.drop_nulls().unique().to_list())
                 raise InputError(
                     f"{self.name}: no row has {key}={','.join(options)}. Values there: "
                     f"{describe_names(known, wanted=options[0])}"
                 )
-            rows = found
+            rows = matching
         return replace(self, rows=rows)
 
     @property
@@ -263,8 +263,8 @@ class Output:
         of_level = (pl.col("level") == level) & (pl.col("quantity") == "time")
         rows = self.rows.filter(of_level)
         if rows.is_empty():
-            there = self.rows.select("level", "quantity").unique().sort("level", "quantity").rows()
-            known = ", ".join(f"{quantity} of a {one}" for one, quantity in there)
+            pairs = self.rows.select("level", "quantity").unique().sort("level", "quantity").rows()
+            known = ", ".join(f"{quantity} of a {kind}" for kind, quantity in pairs)
             raise InputError(
                 f"{self.name}: no time of a {level}. There are: {known or 'no rows'}. Choose rows "
                 "by --level and --quantity."
@@ -364,20 +364,20 @@ def output(
         dropped = [Dropped(reason, n) for reason, n in dropped.items() if n]
     dropped = tuple(dropped)
     if frame.is_empty():
-        why = "; ".join(f"{one.n} {one.reason}" for one in dropped) or "nothing was recognised"
+        why = "; ".join(f"{drop.n} {drop.reason}" for drop in dropped) or "nothing was recognised"
         raise InputError(f"{name}: no predicted or measured value in it ({why}).")
     frame = frame.with_columns(
         pl.col(name).fill_null(value) if name in frame.columns else pl.lit(value).alias(name)
         for name, value in same.items()
     )
-    missing = [one for one in _FIRST[:4] if one not in frame.columns]
+    missing = [column for column in _FIRST[:4] if column not in frame.columns]
     if missing:
         raise TypeError(f"a reader must say {', '.join(missing)} of its rows")
     if "status" not in frame.columns:
         frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
     frame = _checked(frame)
-    kept = [one for one in frame.columns if one not in _FIRST and _some(frame, one)]
-    frame = frame.select(*_FIRST, *kept)
+    keys = [column for column in frame.columns if column not in _FIRST and _some(frame, column)]
+    frame = frame.select(*_FIRST, *keys)
     return Output(frame, (format,), (name,), dropped, (), tuple(notes), graph)
 
 
@@ -385,8 +385,8 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     empty = {name: pl.lit(None, dtype=pl.Float64) for name in _VALUES if name not in frame.columns}
-    there = (name for name in _VALUES if name not in empty)
-    given = {name: pl.col(name).cast(pl.Float64, strict=False) for name in there}
+    present = (name for name in _VALUES if name not in empty)
+    given = {name: pl.col(name).cast(pl.Float64, strict=False) for name in present}
     fine = {
         name: pl.when(value.is_finite() & (value >= 0)).then(value) for name, value in given.items()
     }
@@ -402,11 +402,11 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
         known = frame.select(pl.col("status").unique())
         ok = known.filter(pl.Series(status_ok(to_eager(known))))["status"].cast(pl.String)
         why = pl.when(status.is_null() | status.is_in(ok.to_list())).then(why).otherwise(status)
-    found = frame.with_columns(**fine, **empty, status=why)
-    if _some(found, "status"):
-        return found
+    checked = frame.with_columns(**fine, **empty, status=why)
+    if _some(checked, "status"):
+        return checked
     # One null for all rows takes no memory, a column of text 16 bytes a row.
-    return found.with_columns(status=pl.lit(None, dtype=pl.String))
+    return checked.with_columns(status=pl.lit(None, dtype=pl.String))
 
 
 def _of_table(rows: pl.DataFrame) -> pl.DataFrame:
@@ -436,8 +436,8 @@ def named_by_file(rows: pl.DataFrame) -> pl.DataFrame:
     for name, value in own.items():
         if {name, "file", "kernel"} <= set(rows.columns) and rows[name].null_count():
             nowhere = pl.col(name).is_null().all().over("file")
-            found = pl.when(nowhere).then(value).otherwise(pl.col(name))
-            rows = rows.with_columns(found.alias(name))
+            filled = pl.when(nowhere).then(value).otherwise(pl.col(name))
+            rows = rows.with_columns(filled.alias(name))
     return rows
 
 

@@ -80,12 +80,12 @@ def varints(data: bytes) -> list[int]:
     >>> varints(b"\x03\x96\x01")
     [3, 150]
     """
-    found = []
+    numbers = []
     at = 0
     while at < len(data):
         value, at = _varint(data, at)
-        found.append(value)
-    return found
+        numbers.append(value)
+    return numbers
 
 
 def messages(data: bytes) -> Iterator[bytes]:
@@ -132,8 +132,8 @@ def double(value: int) -> float:
     >>> double(0x3FF8000000000000)
     1.5
     """
-    found: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
-    return found
+    number: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
+    return number
 
 
 def single(value: int) -> float:
@@ -144,8 +144,8 @@ def single(value: int) -> float:
     >>> single(0x3FC00000)
     1.5
     """
-    found: float = struct.unpack("<f", value.to_bytes(4, "little"))[0]
-    return found
+    number: float = struct.unpack("<f", value.to_bytes(4, "little"))[0]
+    return number
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

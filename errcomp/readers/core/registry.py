@@ -156,16 +156,16 @@ class ToolFormats:
 
         def declared(read: Reads) -> Reads:
             def read_file(source: Source) -> Output:
-                found = read(source)
-                if isinstance(found, Output):
-                    return found
+                result = read(source)
+                if isinstance(result, Output):
+                    return result
                 return output(
                     source.name,
                     name,
-                    found.rows,
-                    dropped=found.dropped,
-                    notes=found.notes,
-                    graph=found.graph,
+                    result.rows,
+                    dropped=result.dropped,
+                    notes=result.notes,
+                    graph=result.graph,
                     **same,
                 )
 
@@ -231,27 +231,29 @@ def formats() -> tuple[Format, ...]:
     InputError
         A package adds something that is no format, or one of a name that is taken.
     """
-    found: list[Format] = []
+    declared: list[Format] = []
     # In the order of their names, whichever room they stand in.
     for module in sorted(_modules(), key=lambda name: name.rpartition(".")[2]):
-        found += getattr(import_module(module), "FORMATS", ())
+        declared += getattr(import_module(module), "FORMATS", ())
     for entry in entry_points(group=ENTRY_POINTS):
         try:
-            given = tuple(entry.load())
+            extras = tuple(entry.load())
         except Exception as error:
             raise InputError(
                 f"the reader {entry.name!r} of {entry.value} cannot be loaded ({error}). Update or "
                 "remove the package."
             ) from error
-        for one in given:
-            if not isinstance(one, Format) or one.name in {known.name for known in found}:
-                what = repr(one.name) if isinstance(one, Format) else f"a {type(one).__name__}"
+        for extra in extras:
+            if not isinstance(extra, Format) or extra.name in {known.name for known in declared}:
+                shown = (
+                    repr(extra.name) if isinstance(extra, Format) else f"a {type(extra).__name__}"
+                )
                 raise InputError(
-                    f"the reader {entry.name!r} of {entry.value} gives {what}, which is no format "
+                    f"the reader {entry.name!r} of {entry.value} gives {shown}, which is no format "
                     "or has the name of another. Update or remove the package."
                 )
-            found.append(one)
-    return tuple(found)
+            declared.append(extra)
+    return tuple(declared)
 
 
 def formats_of(name: str) -> tuple[Format, ...]:
@@ -264,19 +266,23 @@ def formats_of(name: str) -> tuple[Format, ...]:
     """
     known = formats()
     plain = name.lower().replace(" ", "-")
-    found = tuple(one for one in known if plain == one.name)
-    found = found or tuple(one for one in known if plain == one.tool.lower().replace(" ", "-"))
-    if not found:
-        options = list(dict.fromkeys([*(one.tool for one in known), *(one.name for one in known)]))
+    chosen = tuple(entry for entry in known if plain == entry.name)
+    chosen = chosen or tuple(
+        entry for entry in known if plain == entry.tool.lower().replace(" ", "-")
+    )
+    if not chosen:
+        options = list(
+            dict.fromkeys([*(entry.tool for entry in known), *(entry.name for entry in known)])
+        )
         raise InputError(f"no format or tool {name!r}. {offer('Known', options, wanted=name)}")
-    return found
+    return chosen
 
 
 def recognise(source: Source, among: Iterable[Format] | None = None) -> list[Format]:
     """Return the formats that a file or folder may be in: one or none, of a file rarely several."""
     folder = source.path.is_dir()
     known = formats() if among is None else among
-    return [one for one in known if one.folder == folder and one.recognise(source)]
+    return [entry for entry in known if entry.folder == folder and entry.recognise(source)]
 
 
 def read_source(source: Source, among: Sequence[Format] | None = None) -> Output:
@@ -299,28 +305,28 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
             raise source.error("the file is empty. The run may have failed, or copy it again.")
         if source.head.startswith(b"PK\x03\x04"):
             raise source.error("a zip archive that is cut off or damaged. Copy it again.")
-        known = "" if among is None else f" ({', '.join(one.files for one in among)})"
+        known = "" if among is None else f" ({', '.join(entry.files for entry in among)})"
         begins = next((line for line in source.head_lines if line.strip()), "")[:60]
         raise source.error(
             f"not recognised as the output of a tool that is known{known}; it begins with "
             f"{begins!r}. `errcomp readers` lists the formats."
         )
     if len(possible) > 1:
-        names = ", ".join(one.name for one in possible)
+        names = ", ".join(entry.name for entry in possible)
         raise source.error(f"may be {names}. Say which: errcomp ingest FORMAT PATH.")
     return _read(source, possible[0])
 
 
 def _read(source: Source, chosen: Format) -> Output:
     if chosen.read is None:
-        what = f"is {chosen.files} of {chosen.tool}"
+        described = f"is {chosen.files} of {chosen.tool}"
         if chosen.part_of:
-            whole = next((one for one in formats() if one.name == chosen.part_of), None)
+            whole = next((entry for entry in formats() if entry.name == chosen.part_of), None)
             files = chosen.part_of if whole is None else whole.files
             raise source.error(
-                f"{what}, which is read along with {files}. Give that, or the folder."
+                f"{described}, which is read along with {files}. Give that, or the folder."
             )
-        raise source.error(f"{what}, which cannot be read. {chosen.limits}")
+        raise source.error(f"{described}, which cannot be read. {chosen.limits}")
     try:
         return _with_reference(chosen.read(source), chosen)
     except (ErrcompError, MemoryError):
@@ -329,23 +335,23 @@ def _read(source: Source, chosen: Format) -> Output:
         raise source.error("nested too deeply. The file may be damaged.") from None
 
 
-def _with_reference(found: Output, chosen: Format) -> Output:
+def _with_reference(result: Output, chosen: Format) -> Output:
     """State what measured values were measured on, where the reader did not."""
     if chosen.gives not in ("measurements", "both"):
-        return found
+        return result
     import polars as pl
 
-    rows, word = found.rows, pl.lit(chosen.reference or "unknown")
-    there = rows["measured"].is_not_null()
-    if not there.any():
-        return found
+    rows, word = result.rows, pl.lit(chosen.reference or "unknown")
+    has_value = rows["measured"].is_not_null()
+    if not has_value.any():
+        return result
     # One word for all rows takes no memory, a column of text 16 bytes a row.
-    column = word if there.all() else pl.when(pl.col("measured").is_not_null()).then(word)
+    column = word if has_value.all() else pl.when(pl.col("measured").is_not_null()).then(word)
     if "reference" in rows.columns:
         column = pl.coalesce(pl.col("reference").cast(pl.String), column)
     first = rows.columns[: rows.columns.index("status") + 1]
     rest = pl.exclude(*first, "reference")
-    return replace(found, rows=rows.select(*first, column.alias("reference"), rest))
+    return replace(result, rows=rows.select(*first, column.alias("reference"), rest))
 
 
 # The tools of the registry, a line each: those that can be read and those that cannot.
@@ -385,32 +391,32 @@ class Tool:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        readable = [one for one in self.formats if one.read is not None]
+        readable = [entry for entry in self.formats if entry.read is not None]
         gives = 0
-        for one in readable:
-            gives |= _GIVES[one.gives]
+        for entry in readable:
+            gives |= _GIVES[entry.gives]
         return {
             "tool": self.name,
-            "formats": [one.name for one in self.formats],
-            "files": [one.files for one in readable],
-            "level": list(dict.fromkeys(level for one in readable for level in one.levels)),
+            "formats": [entry.name for entry in self.formats],
+            "files": [entry.files for entry in readable],
+            "level": list(dict.fromkeys(level for entry in readable for level in entry.levels)),
             "gives": next(name for name, code in _GIVES.items() if code == gives),
-            "sample_tested": any(one.sample for one in readable),
+            "sample_tested": any(entry.sample for entry in readable),
             "details": [
                 {
-                    "name": one.name,
-                    "files": one.files,
-                    "levels": list(one.levels),
-                    "quantities": list(one.quantities),
-                    "units": list(one.units),
-                    "gives": one.gives,
-                    "reference": one.reference if _GIVES[one.gives] & 2 else None,
-                    "sample": one.sample,
-                    "read": one.read is not None,
-                    "limits": one.limits
-                    or (f"read along with {one.part_of}" if one.part_of else ""),
+                    "name": entry.name,
+                    "files": entry.files,
+                    "levels": list(entry.levels),
+                    "quantities": list(entry.quantities),
+                    "units": list(entry.units),
+                    "gives": entry.gives,
+                    "reference": entry.reference if _GIVES[entry.gives] & 2 else None,
+                    "sample": entry.sample,
+                    "read": entry.read is not None,
+                    "limits": entry.limits
+                    or (f"read along with {entry.part_of}" if entry.part_of else ""),
                 }
-                for one in self.formats
+                for entry in self.formats
             ],
             "why": self.why,
         }
@@ -430,28 +436,29 @@ def tools(name: str | None = None) -> list[Tool]:
     ()
     """
     by_tool: dict[str, list[Format]] = {}
-    for one in formats():
-        by_tool.setdefault(one.tool, []).append(one)
-    found = [Tool(tool, tuple(own)) for tool, own in by_tool.items()]
-    found += [Tool(tool, (), f"{why} {_BY_HAND}") for tool, why in NO_OUTPUT.items()]
-    found.sort(key=lambda tool: tool.name.lower())
+    for entry in formats():
+        by_tool.setdefault(entry.tool, []).append(entry)
+    known = [Tool(tool, tuple(own)) for tool, own in by_tool.items()]
+    known += [Tool(tool, (), f"{why} {_BY_HAND}") for tool, why in NO_OUTPUT.items()]
+    known.sort(key=lambda tool: tool.name.lower())
     if name is None:
-        return found
+        return known
     wanted = name.lower()
-    same = [tool for tool in found if tool.name.lower() == wanted]
+    same = [tool for tool in known if tool.name.lower() == wanted]
     # kineto, nsys and ncu are names of formats; "torch" is a part of names.
     same = same or [
         tool
-        for tool in found
-        if wanted in tool.name.lower() or any(one.name.startswith(wanted) for one in tool.formats)
+        for tool in known
+        if wanted in tool.name.lower()
+        or any(entry.name.startswith(wanted) for entry in tool.formats)
     ]
     if len(same) != 1:
         if same:
             names = [tool.name for tool in same]
             raise InputError(f"{name!r} may be several tools. Tools: {describe_names(names)}")
-        names = [tool.name for tool in found]
+        names = [tool.name for tool in known]
         # Who writes "kinteo" means a format.
-        first_words = (one.name.partition("-")[0] for tool in found for one in tool.formats)
+        first_words = (entry.name.partition("-")[0] for tool in known for entry in tool.formats)
         plain = {tool.lower() for tool in names}
         names += [word for word in dict.fromkeys(first_words) if word not in plain]
         raise InputError(f"no tool {name!r}. {offer('Tools', names, wanted=name)}")

@@ -75,9 +75,9 @@ class Sheet:
         InputError
             A field is no number, or there is no such column.
         """
-        found, bad = to_numbers(self._column(column))
+        values, bad = to_numbers(self._column(column))
         if required:
-            bad |= np.isnan(found)
+            bad |= np.isnan(values)
         if bad.any():
             value = self._column(column)[int(np.argmax(bad))]
             where = describe_rows(self.lines[bad].tolist(), word="line")
@@ -85,7 +85,7 @@ class Sheet:
                 f"{self.name}: {column} must be a number, got {value[:40]!r} in {where}. The file "
                 "may be damaged: copy it again."
             )
-        return found
+        return values
 
     def take(self, which: NDArray[np.bool_]) -> Sheet:
         """Return the rows under a mask as a table of their own."""
@@ -116,8 +116,8 @@ def to_numbers(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
 
     numbers = column.cast(pl.Float64, strict=False)
     other = numbers.is_null()
-    found = numbers.fill_null(float("nan")).to_numpy(writable=True)
-    bad = np.zeros(len(found), dtype=np.bool_)
+    values = numbers.fill_null(float("nan")).to_numpy(writable=True)
+    bad = np.zeros(len(values), dtype=np.bool_)
     if other.any():  # few as a rule: the rest is not gone through as text
         which = other.to_numpy()
         text = column.filter(other).str.strip_chars()
@@ -125,9 +125,9 @@ def to_numbers(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
         plain = pl.select(pl.when(commas).then(text.str.replace_all(",", "")).otherwise(text))
         numbers = plain.to_series().cast(pl.Float64, strict=False)
         missing = text.str.to_lowercase().is_in(list(MISSING)) | text.is_null()
-        found[which] = numbers.fill_null(float("nan")).to_numpy()
+        values[which] = numbers.fill_null(float("nan")).to_numpy()
         bad[which] = (numbers.is_null() & ~missing).to_numpy()
-    return found, bad
+    return values, bad
 
 
 def sheet_of(
@@ -187,8 +187,8 @@ def sheet_of(
     import polars as pl
 
     frame = pl.concat([part for part, _ in parts], rechunk=False)
-    kept = [pl.nth(i).alias(column) for i, column in enumerate(names) if column]
-    return Sheet(name, frame.select(kept), at)
+    columns = [pl.nth(i).alias(column) for i, column in enumerate(names) if column]
+    return Sheet(name, frame.select(columns), at)
 
 
 @dataclass(slots=True)
@@ -267,8 +267,8 @@ class _Table:
         import polars as pl
 
         data = [
-            pl.Series(str(i), one, dtype=pl.String).str.strip_chars()
-            for i, one in enumerate(zip(*rows, strict=True))
+            pl.Series(str(i), cells, dtype=pl.String).str.strip_chars()
+            for i, cells in enumerate(zip(*rows, strict=True))
         ]
         return pl.DataFrame(data), np.asarray(at, dtype=np.int64)
 
@@ -280,9 +280,9 @@ class _Table:
 
         width, separator = len(self.header), self.separator
         every = pl.Series("line", lines, dtype=pl.String)
-        kept = (every.str.strip_chars() != "") & (every != head)
-        at = np.flatnonzero(kept.to_numpy()) + line
-        every = every.filter(kept)
+        is_row = (every.str.strip_chars() != "") & (every != head)
+        at = np.flatnonzero(is_row.to_numpy()) + line
+        every = every.filter(is_row)
         fields = every.str.count_matches(separator, literal=True).to_numpy() + 1
         blank_end = every.str.strip_chars_end(" ").str.ends_with(separator).to_numpy()
         # A separator at the end of the rows but not of the header, or the other way round.
@@ -307,15 +307,15 @@ def _ragged(name: str, line: int, fields: int, width: int) -> InputError:
 
 def _names(header: Sequence[str]) -> list[str]:
     """Return a name of its own for each column; ``""`` for a last one without name or values."""
-    found: list[str] = []
+    names: list[str] = []
     for i, cell in enumerate(header, start=1):
         name = cell.strip() or ("" if i == len(header) else f"column_{i}")
-        again = 2
-        while name and name in found:
-            name = f"{cell.strip()}_{again}"
-            again += 1
-        found.append(name)
-    return found
+        number = 2
+        while name and name in names:
+            name = f"{cell.strip()}_{number}"
+            number += 1
+        names.append(name)
+    return names
 
 
 # Columns that identify or explain the rows of a table.
@@ -343,8 +343,8 @@ def snake(name: str) -> str:
     >>> snake("Elapsed_Cycles"), snake("#SMs (active)"), snake("tokens/s/gpu")
     ('elapsed_cycles', 'sms_active', 'tokens_s_gpu')
     """
-    found = re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_") or "column"
-    return f"{found}_" if found in _RESERVED else found
+    plain = re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_") or "column"
+    return f"{plain}_" if plain in _RESERVED else plain
 
 
 def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
@@ -376,10 +376,10 @@ def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
     numbers, bad = to_numbers(plain)
     if bad.any() or not np.isfinite(numbers).any():
         return named
-    found = pl.Series(name, numbers, nan_to_null=True)
+    numeric = pl.Series(name, numbers, nan_to_null=True)
     known = numbers[~np.isnan(numbers)]
     whole = bool(np.all(np.abs(known) < 2**53) and np.all(known == np.floor(known)))
-    return found.cast(pl.Int64) if whole else found
+    return numeric.cast(pl.Int64) if whole else numeric
 
 
 def number_key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
@@ -399,8 +399,8 @@ def number_key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
     import polars as pl
 
     sheet.numbers(column)  # this is where it is checked
-    found = key(sheet, column, name)
-    return found.cast(pl.Float64) if found.dtype == pl.String else found
+    series = key(sheet, column, name)
+    return series.cast(pl.Float64) if series.dtype == pl.String else series
 
 
 def keys_of(sheet: Sheet, names: Mapping[str, str]) -> dict[str, pl.Series]:
@@ -410,15 +410,15 @@ def keys_of(sheet: Sheet, names: Mapping[str, str]) -> dict[str, pl.Series]:
 
 def other_keys(sheet: Sheet, used: Collection[str]) -> dict[str, str]:
     """Name every column that is not used yet as a key."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for column in sheet.columns:
         if column in used:
             continue
-        name, again = snake(column), 2
-        while name in found:
-            name, again = f"{snake(column)}_{again}", again + 1
-        found[name] = column
-    return found
+        name, number = snake(column), 2
+        while name in columns:
+            name, number = f"{snake(column)}_{number}", number + 1
+        columns[name] = column
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +443,7 @@ class Value:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that hold it."""
-        return tuple(one for one in (self.predicted, self.measured) if one)
+        return tuple(name for name in (self.predicted, self.measured) if name)
 
 
 def long(
@@ -467,14 +467,16 @@ def long(
         The table has none of the columns, or a field of one is no number.
     """
     values = list(values)
-    there = [one for one in values if set(one.columns) <= set(sheet.columns)]
-    if not there:
-        wanted = ", ".join(one for value in values for one in value.columns) or "any known one"
+    present = [value for value in values if set(value.columns) <= set(sheet.columns)]
+    if not present:
+        wanted = (
+            ", ".join(column for value in values for column in value.columns) or "any known one"
+        )
         raise InputError(
             f"{sheet.name}: no column of times. Expected {wanted}; found "
             f"{describe_names(sheet.columns)}."
         )
-    return _below_each_other(sheet, there, keys, fixed)
+    return _below_each_other(sheet, present, keys, fixed)
 
 
 def rows_of(
@@ -504,8 +506,8 @@ def rows_of(
             f"{sheet.name}: missing column {missing[0]!r}. Columns found: "
             f"{describe_names(sheet.columns, wanted=missing[0])}."
         )
-    found = {name: key(sheet, column, name) for name, column in keys.items()}
-    rows = _below_each_other(sheet, values, found, fixed)
+    key_columns = {name: key(sheet, column, name) for name, column in keys.items()}
+    rows = _below_each_other(sheet, values, key_columns, fixed)
     sides = pl.col([name for name in ("predicted", "measured") if name in rows.columns])
     rows = rows.with_columns(sides.fill_nan(None))
     return rows.filter(pl.any_horizontal(sides.is_not_null())) if len(values) > 1 else rows
@@ -520,19 +522,19 @@ def _below_each_other(
     import polars as pl
 
     def constant(same: Mapping[str, Any]) -> dict[str, pl.Expr]:
-        return {name: pl.lit(one) for name, one in same.items() if one is not None}
+        return {name: pl.lit(content) for name, content in same.items() if content is not None}
 
     own = {name for value in values for name in value.fixed}
-    mixed = {name: one for name, one in fixed.items() if name in own}
+    mixed = {name: content for name, content in fixed.items() if name in own}
     frames = []
     for value in values:
-        found = {
+        numbers = {
             side: sheet.numbers(column)
             for side, column in (("predicted", value.predicted), ("measured", value.measured))
             if column
         }
         same = {**mixed, **value.fixed, "quantity": value.quantity, "unit": value.unit}
-        frames.append(pl.DataFrame({**found, **keys}).with_columns(**constant(same)))
+        frames.append(pl.DataFrame({**numbers, **keys}).with_columns(**constant(same)))
     rows = frames[0]
     if len(frames) > 1:
         # The values of one row of the table below each other.

@@ -136,10 +136,10 @@ def decode(path: Path, content: bytes) -> str:
 def _is_record(line: bytes, *, with_rows: bool) -> bool:
     """Is this line an object of its own; one that holds ``rows`` may be a whole JSON file."""
     try:
-        found = loads(line)
+        record = loads(line)
     except ValueError:
         return False
-    return isinstance(found, dict) and (with_rows or "rows" not in found)
+    return isinstance(record, dict) and (with_rows or "rows" not in record)
 
 
 class Source:
@@ -200,10 +200,10 @@ class Source:
     def head(self) -> bytes:
         """The first 64 KiB, decompressed, without byte-order mark; UTF-16 as UTF-8."""
         with self.open() as file:
-            found = file.read(_HEAD)
-        if found.startswith(_UTF16):
-            return found[: len(found) // 2 * 2].decode("utf-16", "replace").encode()
-        return found.removeprefix(_BOM)
+            head = file.read(_HEAD)
+        if head.startswith(_UTF16):
+            return head[: len(head) // 2 * 2].decode("utf-16", "replace").encode()
+        return head.removeprefix(_BOM)
 
     @cached_property
     def head_lines(self) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ class Source:
         """
         if self.head.lstrip()[:1] not in (b"{", b"["):
             return ()
-        found: list[str] = []
+        names: list[str] = []
         depth, wanted = 0, None
         for token in _TOKEN.finditer(self.head):
             text = token.group()
@@ -239,8 +239,8 @@ class Source:
                 if wanted is not None and depth < wanted:
                     break
             elif token.group(2) and depth == wanted:
-                found.append(token.group(1).decode("utf-8", "replace"))
-        return tuple(dict.fromkeys(found))
+                names.append(token.group(1).decode("utf-8", "replace"))
+        return tuple(dict.fromkeys(names))
 
     def content(self) -> bytes:
         """Read the whole file, decompressed.
@@ -251,10 +251,10 @@ class Source:
             The file is empty, or cannot be read.
         """
         with self.open() as file, files_readable():
-            found = file.read()
-        if not found or found.isspace():
+            content = file.read()
+        if not content or content.isspace():
             raise self._empty()
-        return found
+        return content
 
     def _empty(self) -> InputError:
         return self.error("the file is empty. It may be cut off: copy it again.")
@@ -456,19 +456,19 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            found = self._gzip.read(len(buffer))
+            data = self._gzip.read(len(buffer))
         except (OSError, EOFError, zlib.error) as error:
             raise self._source.error(
                 f"broken gzip ({error}). The file may be cut off: copy it again."
             ) from None
-        self._done += len(found)
+        self._done += len(data)
         if self._done > self._most:
             raise self._source.error(
                 f"its gzip unpacks to more than {_RATIO} times its size, {self._done >> 20} MiB so "
                 "far. If that is right, unpack it yourself and give the result."
             )
-        buffer[: len(found)] = found
-        return len(found)
+        buffer[: len(data)] = data
+        return len(data)
 
     def close(self) -> None:
         self._gzip.close()

@@ -53,8 +53,8 @@ def tables_in(source: Source) -> set[str] | None:
 
 def tables_of(database: sqlite3.Connection) -> set[str]:
     """Return the names of tables and views."""
-    found = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-    return {str(name) for (name,) in found.fetchall()}
+    cursor = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    return {str(name) for (name,) in cursor.fetchall()}
 
 
 def select(
@@ -62,8 +62,8 @@ def select(
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return those of the columns that a table has, and its rows."""
     name = _quoted(table)
-    there = {str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")}
-    columns = [one for one in wanted if one in there]
+    present = {str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")}
+    columns = [column for column in wanted if column in present]
     if not columns:
         return [], []
     listed = ", ".join(map(_quoted, columns))
@@ -78,8 +78,8 @@ def whole_numbers(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl
     """Return rows as whole numbers; SQLite does not see to it that they are."""
     import polars as pl
 
-    found = {}
+    series = {}
     for i, column in enumerate(columns):
         values = [row[i] if isinstance(row[i], int) else None for row in rows]
-        found[column] = pl.Series(column, values, dtype=pl.Int64)
-    return pl.DataFrame(found)
+        series[column] = pl.Series(column, values, dtype=pl.Int64)
+    return pl.DataFrame(series)

@@ -52,8 +52,8 @@ def count_of(value: Any, *, or_text: bool = False) -> int | None:
         and len(value) < 19
     ):
         value = int(value)
-    found = whole(value)
-    return None if found is None or found < 0 else found
+    count = whole(value)
+    return None if count is None or count < 0 else count
 
 
 def dict_of(value: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def list_of(value: Any) -> list[Any]:
 
 def dicts_of(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a list."""
-    return [one for one in list_of(value) if isinstance(one, dict)]
+    return [item for item in list_of(value) if isinstance(item, dict)]
 
 
 def text(value: Any) -> str | None:

@@ -90,9 +90,9 @@ class _Parser:
         self.tokens = list(_tokens(source))
         self.at = 0
 
-    def error(self, what: str) -> Exception:
+    def error(self, problem: str) -> Exception:
         line = self.tokens[min(self.at, len(self.tokens) - 1)][2] if self.tokens else 1
-        return self.source.error(f"{what}. The file may be cut off: copy it again.", line=line)
+        return self.source.error(f"{problem}. The file may be cut off: copy it again.", line=line)
 
     def _next(self) -> tuple[str, str]:
         if self.at >= len(self.tokens):
@@ -107,21 +107,21 @@ class _Parser:
     def message(self, end: str, depth: int = 0) -> Message:
         if depth > _DEEPEST:
             raise self.error("messages are nested too deeply")
-        found: Message = {}
+        fields: Message = {}
         while self.at < len(self.tokens):
             if end and self._sees(end):
                 self.at += 1
-                return found
+                return fields
             if self._sees(",;"):
                 self.at += 1
                 continue
             kind, name = self._next()
             if kind != "word":
                 raise self.error(f"expected the name of a field, got {name[:20]!r}")
-            found.setdefault(name, []).extend(self._values(depth))
+            fields.setdefault(name, []).extend(self._values(depth))
         if end:
             raise self.error("the text proto ends within a message")
-        return found
+        return fields
 
     def _values(self, depth: int) -> list[Any]:
         if self._sees(":"):
@@ -129,13 +129,13 @@ class _Parser:
         if not self._sees("["):
             return [self._value(depth)]
         self.at += 1
-        found: list[Any] = []
+        values: list[Any] = []
         while not self._sees("]"):
-            found.append(self._value(depth))
+            values.append(self._value(depth))
             if self._sees(","):
                 self.at += 1
         self.at += 1
-        return found
+        return values
 
     def _value(self, depth: int) -> Any:
         kind, text = self._next()
@@ -167,10 +167,10 @@ def _read(source: Source) -> Rows:
     rows: list[dict[str, Any]] = []
     without, made_up = 0, False
     for i, block in enumerate(blocks, start=1):
-        found = _block(source, i, block) if isinstance(block, dict) else []
-        rows += found
-        without += not found
-        made_up |= any("made up" in row["source"] for row in found)
+        added = _block(source, i, block) if isinstance(block, dict) else []
+        rows += added
+        without += not added
+        made_up |= any("made up" in row["source"] for row in added)
     notes = ["What a tool divides its cycles by (one or more iterations) is not in the file."]
     if made_up:
         notes.append(
@@ -182,8 +182,8 @@ def _read(source: Source) -> Rows:
 def _block(source: Source, i: int, block: Message) -> list[dict[str, Any]]:
     content = block.get("basic_block", [{}])[0]
     listed = content.get("canonicalized_instructions", []) if isinstance(content, dict) else []
-    listed = [one for one in listed if isinstance(one, dict)]
-    names = [str(one.get("mnemonic", ["?"])[0]) for one in listed]
+    listed = [instruction for instruction in listed if isinstance(instruction, dict)]
+    names = [str(instruction.get("mnemonic", ["?"])[0]) for instruction in listed]
     keys = {
         "kernel": hashlib.sha256(repr(content).encode()).hexdigest()[:12],
         "block": i,
@@ -191,17 +191,17 @@ def _block(source: Source, i: int, block: Message) -> list[dict[str, Any]]:
         "mnemonics": " ".join(names),
     }
     rows = []
-    for one in block.get("inverse_throughputs", []):
-        if not isinstance(one, dict):
+    for throughput in block.get("inverse_throughputs", []):
+        if not isinstance(throughput, dict):
             continue
-        said = str(one.get("source", ["unknown"])[0])
-        values = one.get("inverse_throughput_cycles", [])
-        cpu = _CPU.search(said)
-        column = "measured" if _MEASURE.search(said) else "predicted"
+        origin = str(throughput.get("source", ["unknown"])[0])
+        values = throughput.get("inverse_throughput_cycles", [])
+        cpu = _CPU.search(origin)
+        column = "measured" if _MEASURE.search(origin) else "predicted"
         common = {
-            "tool": said.partition(":")[0].strip() or "unknown",
+            "tool": origin.partition(":")[0].strip() or "unknown",
             **keys,
-            "source": said,
+            "source": origin,
             "device": cpu.group(1) if cpu else None,
         }
         if not values:

@@ -59,8 +59,8 @@ def read(path: AnyPath) -> Output:
 
 def _named(source: Source) -> dict[str, str]:
     match = _NAME.fullmatch(source.path.name)
-    found = match.groupdict() if match else {}
-    return {name: value for name, value in found.items() if value is not None}
+    parts = match.groupdict() if match else {}
+    return {name: value for name, value in parts.items() if value is not None}
 
 
 def _is_e2e(source: Source) -> bool:

@@ -190,14 +190,14 @@ def _pickle(source: Source) -> bytes:
         with zipfile.ZipFile(source.path) as archive:
             names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
             with archive.open(names[0]) as file:
-                found = file.read(_LARGEST + 1)
+                content = file.read(_LARGEST + 1)
     except (*_BROKEN, ValueError, IndexError) as error:
         raise source.error(
             f"broken zip ({error}). The file may be cut off: copy it again."
         ) from None
-    if len(found) > _LARGEST:
+    if len(content) > _LARGEST:
         raise source.error(f"more than {_LARGEST >> 20} MiB of numbers, which no file of HELP has.")
-    return found
+    return content
 
 
 def _numbers(source: Source, pickled: bytes) -> Iterator[float]:

@@ -147,11 +147,11 @@ def _read_data_set(source: Source) -> Rows:
         if not text.strip():
             continue
         try:
-            found = decoder.decode(text)
-            name = msgspec.json.decode(found.get("id", b"null"))
+            record = decoder.decode(text)
+            name = msgspec.json.decode(record.get("id", b"null"))
             values = {
                 device: msgspec.json.decode(raw)
-                for device, raw in found.items()
+                for device, raw in record.items()
                 if _DEVICE.fullmatch(device)
             }
         except (msgspec.DecodeError, RecursionError) as error:
@@ -175,8 +175,8 @@ def _measured(model: str, device: str, value: Any) -> dict[str, Any]:
     try:
         return {**row, "measured": number(str(value))}
     except ValueError:
-        said = "no latency" if value in (None, "") else str(value)[:80]
-        return {**row, "status": f"failed: {said}"}
+        shown = "no latency" if value in (None, "") else str(value)[:80]
+        return {**row, "status": f"failed: {shown}"}
 
 
 FORMATS = _tool.formats

@@ -56,7 +56,7 @@ _ASTRA_SIM = {
     "compute time": "compute",
 }
 #: A log in which the systems finish twice is read as runs x#1 and x#2.
-_AGAIN = re.compile(r"#\d+$")
+_NUMBERED = re.compile(r"#\d+$")
 _Line = tuple[str, ...]
 _Table = Mapping[str, list[float]]
 
@@ -115,17 +115,17 @@ def _read_requests(path: Path) -> _Table:
     table: dict[str, list[float]] = {}
     for name in needed:
         if name in rows.columns:  # A key: it stands beside every quantity of its request.
-            found = rows.filter(rows["quantity"] == _VIDUR["E2E latency"])[name]
+            column = rows.filter(rows["quantity"] == _VIDUR["E2E latency"])[name]
         else:
             part = rows.filter(rows["quantity"] == name)
             failed = part.filter(part["status"].is_not_null())
             if len(failed):
                 request, status = failed.row(0, named=True)["request"], failed["status"][0]
                 raise InputError(f"{path}: {name} of request {request}: {status}. Copy it again.")
-            found = part["predicted"]
-        if not found.dtype.is_numeric() or found.null_count() or not len(found):
+            column = part["predicted"]
+        if not column.dtype.is_numeric() or column.null_count() or not len(column):
             raise InputError(f"{path}: every request must have a number of {name}. Copy it again.")
-        table[name] = [float(value) for value in found.to_list()]
+        table[name] = [float(value) for value in column.to_list()]
     return table
 
 
@@ -193,14 +193,14 @@ def _astrasim(path: Path) -> list[_Line]:
         raise InputError(
             f"{path}: not the survey's collection of ASTRA-sim logs ({error}). Copy it again."
         ) from error
-    names = [_AGAIN.sub("", run) for run in rows["run"].to_list()]
-    found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
-    several = {_AGAIN.sub("", run) for run in rows["run"].to_list() if _AGAIN.search(run)}
+    names = [_NUMBERED.sub("", run) for run in rows["run"].to_list()]
+    runs: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    several = {_NUMBERED.sub("", run) for run in rows["run"].to_list() if _NUMBERED.search(run)}
     for name, quantity, value in zip(names, rows["quantity"], rows["predicted"], strict=True):
         if value is not None:
-            found[name].setdefault(quantity, []).append(value)
+            runs[name].setdefault(quantity, []).append(value)
     lines: list[_Line] = []
-    for run, columns in found.items():
+    for run, columns in runs.items():
         finished = columns.get("time", [])
         lines.append(_line("ASTRA-sim", run, "NPUs finished", "count", len(finished), "count"))
         for quantity, column in _ASTRA_SIM.items():
@@ -227,11 +227,11 @@ def _timeloop(path: Path) -> list[_Line]:
     }
     lines: list[_Line] = []
     for (quantity, unit), pattern in single.items():
-        found = re.search(pattern, text, re.MULTILINE)
-        if found is None:
+        match = re.search(pattern, text, re.MULTILINE)
+        if match is None:
             raise InputError(f"{path}: no line like {pattern!r}: not a Timeloop stats file")
         lines.append(
-            _line("Timeloop", run, quantity, "total", amount(str(path), quantity, found[1]), unit)
+            _line("Timeloop", run, quantity, "total", amount(str(path), quantity, match[1]), unit)
         )
     _, _, shares = text.partition("fJ/Compute")
     parts = re.findall(r"^ +(\w+) += (\S+)$", shares, re.MULTILINE)

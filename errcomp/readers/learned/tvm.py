@@ -118,7 +118,9 @@ def _is_index(value: Any) -> bool:
 def _is_workloads(source: Source) -> bool:
     record = _first(source)
     two = isinstance(record, list) and len(record) == 2
-    return two and all(isinstance(one, str) for one in record) and bool(_HASH.fullmatch(record[0]))
+    return (
+        two and all(isinstance(item, str) for item in record) and bool(_HASH.fullmatch(record[0]))
+    )
 
 
 _tool = ToolFormats("MetaSchedule", gives="measurements", reference="hardware")
@@ -226,11 +228,11 @@ def _meta(workload: Any, trace: Any, args: Any) -> dict[str, Any]:
 
 def _times(tool: str, target: Any, times: Any) -> dict[str, Any]:
     """Return the times of a record of the meta schedule; none where it was not measured."""
-    said = target if isinstance(target, dict) else {"kind": target}
-    options = " ".join(f"-{name}={said[name]}" for name in ("model", "mcpu") if said.get(name))
-    kind = str(said.get("kind") or "unknown")
+    fields = target if isinstance(target, dict) else {"kind": target}
+    options = " ".join(f"-{name}={fields[name]}" for name in ("model", "mcpu") if fields.get(name))
+    kind = str(fields.get("kind") or "unknown")
     row = _common(tool, f"{kind} {options}".strip(), [times or [], 0, None, None])
-    arch = said.get("arch")
+    arch = fields.get("arch")
     return {**row, "target": _text(target), "device": str(arch) if arch else row["device"]}
 
 

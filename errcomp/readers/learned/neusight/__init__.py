@@ -143,7 +143,7 @@ def read(
         tool: _totals(root, root / "results" / "prediction", tool, failed, ignored)
         for tool in _tools(root, predictors)
     }
-    todo = [(tool, c) for tool, found in predictions.items() for c in found if c in labels]
+    todo = [(tool, c) for tool, totals in predictions.items() for c in totals if c in labels]
     if not todo:
         raise InputError(f"{root}: no configuration was both measured and predicted")
     summary, operators = _summary(root), OperatorTable(root)
@@ -158,10 +158,10 @@ def read(
     report = Report(
         root=str(root),
         labels=len(labels),
-        predictions={tool: len(found) for tool, found in predictions.items()},
-        pairs={tool: len(found.keys() & labels.keys()) for tool, found in predictions.items()},
-        without_prediction={t: _only_in(labels, found) for t, found in predictions.items()},
-        without_label={t: _only_in(found, labels) for t, found in predictions.items()},
+        predictions={tool: len(totals) for tool, totals in predictions.items()},
+        pairs={tool: len(totals.keys() & labels.keys()) for tool, totals in predictions.items()},
+        without_prediction={t: _only_in(labels, totals) for t, totals in predictions.items()},
+        without_label={t: _only_in(totals, labels) for t, totals in predictions.items()},
         without_operators={t: tuple(operators.missing.get(t, ())) for t in predictions},
         without_measured_operators=tuple(operators.unmeasured),
         ignored=tuple(ignored),
@@ -172,13 +172,13 @@ def read(
 
 def _tools(root: Path, wanted: Sequence[str] | None) -> list[str]:
     devices = [d for d in (root / "results" / "prediction").iterdir() if d.is_dir()]
-    found = sorted({f.name for device in devices for f in device.iterdir() if f.is_dir()})
-    missing = [tool for tool in wanted or () if tool not in found]
+    tools = sorted({f.name for device in devices for f in device.iterdir() if f.is_dir()})
+    missing = [tool for tool in wanted or () if tool not in tools]
     if missing:
         raise InputError(
-            f"{root}: no predictions of {', '.join(missing)}. Predictors: {', '.join(found)}"
+            f"{root}: no predictions of {', '.join(missing)}. Predictors: {', '.join(tools)}"
         )
-    return found if wanted is None else sorted(wanted)
+    return tools if wanted is None else sorted(wanted)
 
 
 def _totals(
@@ -188,7 +188,7 @@ def _totals(
 
     The files of a device are in its folder, or in the folder of that name inside.
     """
-    found: _Totals = {}
+    totals: _Totals = {}
     for device in sorted(p for p in folder.iterdir() if p.is_dir()):
         device_of(root, device.name)
         # Not every predictor knows every device. (glob would also pass over what it cannot read.)
@@ -199,26 +199,26 @@ def _totals(
             if configuration is None:
                 ignored.append(where)
                 continue
-            total = found[configuration] = read_total(path)
+            total = totals[configuration] = read_total(path)
             parts = total["fw_latency"] + total["bwall_latency"]
             # Distributed configurations give only the whole; their parts are 0.
             if configuration.devices == 1 and not agree(parts, total["e2e_latency"]):
                 detail = f"{parts!r} and {total['e2e_latency']!r} ms"
                 failed.append(FailedCheck(where, "forward + backward = end to end", detail))
-    return dict(sorted(found.items()))
+    return dict(sorted(totals.items()))
 
 
 def _summary(root: Path) -> _Summary:
     """Read the authors' own summary: a second copy of every latency, and their split."""
     path = root / "summary" / "summary.csv"
-    found: _Summary = {}
+    summary: _Summary = {}
     try:
         for line, row in table(path, path.read_text(encoding="utf-8"), _SUMMARY_KEYS):
             device, model, mode, *numbers, option = (row[key] for key in _SUMMARY_KEYS)
             if mode not in MODES:
                 raise InputError(f"line {line}: unknown mode {mode!r}")
-            found[device, model, MODES[mode], *numbers, option or "base"] = row
-        if not found:
+            summary[device, model, MODES[mode], *numbers, option or "base"] = row
+        if not summary:
             raise InputError("it has no rows")
     except FileNotFoundError:
         return {}
@@ -228,7 +228,7 @@ def _summary(root: Path) -> _Summary:
             f"{path}: not the summary of the artifact ({reason}). Copy it again, or remove it: it "
             "is only compared with."
         ) from error
-    return found
+    return summary
 
 
 def _check_pair(
@@ -315,12 +315,12 @@ def _rows_of(source: Source) -> Rows:
     """Return totals and operators of the artifact as rows."""
     import polars as pl
 
-    found = read(source.path)
+    artifact = read(source.path)
     names = {"quantity": pl.lit("time"), "unit": pl.lit("ms")}
-    pairs = found.pairs.native.with_columns(level=pl.lit("model"), **names)
-    kernels = found.kernels.with_columns(level=pl.lit("kernel"), **names)
+    pairs = artifact.pairs.native.with_columns(level=pl.lit("model"), **names)
+    kernels = artifact.kernels.with_columns(level=pl.lit("kernel"), **names)
     rows = pl.concat([pairs, kernels], how="diagonal_relaxed")
-    return Rows(rows, notes=str(found.report).splitlines())
+    return Rows(rows, notes=str(artifact.report).splitlines())
 
 
 FORMATS = _tool.formats

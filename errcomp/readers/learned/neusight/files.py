@@ -91,12 +91,12 @@ class Report:
         return "\n".join(lines)
 
 
-def _first(what: str, names: Sequence[str], indent: str = "  ") -> list[str]:
+def _first(title: str, names: Sequence[str], indent: str = "  ") -> list[str]:
     """Count names and show the first three of them; nothing to say of none."""
     if not names:
         return []
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return [f"{indent}{len(names)} {what}: {', '.join(names[:3])}{more}"]
+    return [f"{indent}{len(names)} {title}: {', '.join(names[:3])}{more}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,8 @@ class Configuration:
     @property
     def devices(self) -> int:
         """Number of devices that share the work."""
-        found = _DEVICES_OF_OPTION.fullmatch(self.variant)
-        return int(found[1]) if found else 1
+        match = _DEVICES_OF_OPTION.fullmatch(self.variant)
+        return int(match[1]) if match else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +227,8 @@ def parse_stem(device_name: str, stem: str) -> Configuration | None:
     InputError
         It is one, but not written as the artifact does: two names would be one configuration.
     """
-    found = _STEM.fullmatch(stem)
-    if found is None:
+    match = _STEM.fullmatch(stem)
+    if match is None:
         return None
     if _ONE_NAME.fullmatch(stem) is None:
         raise InputError(
@@ -238,11 +238,11 @@ def parse_stem(device_name: str, stem: str) -> Configuration | None:
         )
     return Configuration(
         device_name,
-        found["model"],
-        MODES[found["mode"]],
-        int(found["seq"]),
-        int(found["batch"]),
-        found["option"] or "base",
+        match["model"],
+        MODES[match["mode"]],
+        int(match["seq"]),
+        int(match["batch"]),
+        match["option"] or "base",
         stem,
     )
 
@@ -289,7 +289,7 @@ def read_operators(path: Path, *, measured: bool) -> list[Operator]:
     else:
         names = ("Name", "e2e_latency", "fw_latency", "OutputShape", "Prev")
         name_pattern = re.compile(r"'([^']+)'")
-    found = []
+    operators = []
     for line, row in _rows(path, (*names, *(() if measured else ("OpName",)))):
         total, forward = (amount(f"{path}: line {line}", key, row[key]) for key in names[1:3])
         if forward > total:
@@ -297,7 +297,7 @@ def read_operators(path: Path, *, measured: bool) -> list[Operator]:
                 f"{path}: line {line}: {names[2]} ({forward:g}) must not be above {names[1]} "
                 f"({total:g}), which includes it. Fix the file."
             )
-        found.append(
+        operators.append(
             Operator(
                 name=row["Name"],
                 kind=row.get("OpName", ""),
@@ -308,9 +308,9 @@ def read_operators(path: Path, *, measured: bool) -> list[Operator]:
                 inputs=tuple(name_pattern.findall(row[names[4]])),
             )
         )
-    if not found:
+    if not operators:
         raise InputError(f"{path}: no operators after the header. Copy the file again.")
-    return found
+    return operators
 
 
 def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:

@@ -198,7 +198,7 @@ def match_operators(
         for i, key in enumerate(_dataflow(measured, numbers)):
             places[key].append(i)
         wanted = _dataflow(predicted, numbers)
-        if Counter(wanted) != Counter({key: len(found) for key, found in places.items()}):
+        if Counter(wanted) != Counter({key: len(positions) for key, positions in places.items()}):
             return None
         order = [places[key].pop(0) for key in wanted]
     if any(o.shape != measured[i].shape for o, i in zip(predicted, order, strict=True)):
@@ -303,9 +303,9 @@ def _layer_of(names: Sequence[str]) -> tuple[list[int], set[int], str | None]:
     """Return the positions that carry a layer's name, the layers, and what follows the last."""
     for pattern, after in _LAYERS:
         # Fused operators join several names with "~": search, not match.
-        found = {i: match for i, name in enumerate(names) if (match := pattern.search(name))}
-        if found:
-            return list(found), {int(match[1]) for match in found.values()}, after
+        matches = {i: match for i, name in enumerate(names) if (match := pattern.search(name))}
+        if matches:
+            return list(matches), {int(match[1]) for match in matches.values()}, after
     known = ", ".join(pattern.pattern for pattern, _ in _LAYERS)
     raise InputError(
         f"no operator name says which layer it belongs to (known: {known}): it is unknown which "
