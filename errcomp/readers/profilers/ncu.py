@@ -56,7 +56,7 @@ _LAUNCH = re.compile(
     r"(?:, Invocations (?P<count>\d+))?\s*$"
 )
 _LINE = re.compile(
-    rf"^\s+(?P<name>{'|'.join(re.escape(one) for one in sorted(_METRICS, key=len, reverse=True))})"
+    rf"^\s+(?P<name>{'|'.join(map(re.escape, sorted(_METRICS, key=len, reverse=True)))})"
     r"\s+(?P<unit>\S+)\s+(?:\S+\s+\S+\s+)?(?P<value>\S+)\s*$"
 )
 _PROCESS = re.compile(r"^\[(\d+)\] (\S.*)@\S+\s*$")
@@ -80,13 +80,13 @@ def kind_of(source: Source) -> Kind | None:
 
     What the program printed may be longer than the head: then the whole file is searched.
     """
-    found = _kind(source.head_lines)
-    if found is None and any(line.startswith("==PROF==") for line in source.head_lines):
+    kind = _kind(source.head_lines)
+    if kind is None and any(line.startswith("==PROF==") for line in source.head_lines):
         try:
             return _kind(source.lines())
         except InputError:
             return None
-    return found
+    return kind
 
 
 def _kind(lines: Iterable[str]) -> Kind | None:
@@ -194,12 +194,12 @@ def _time(source: Source, launch: _Launch, *, comma: bool) -> dict[str, Any]:
     duration = _metric(source, launch, _DURATION, _UNITS, comma=comma)
     cycles = _metric(source, launch, _CYCLES, {"cycle": "cycles", "": "cycles"}, comma=comma)
     clock = _metric(source, launch, _CLOCK, _HERTZ, comma=comma)
-    found: dict[str, Any] = {"cycles": None if cycles is None else cycles[0]}
-    found["clock_hz"] = None if clock is None else clock[0] * clock[1]
+    fields: dict[str, Any] = {"cycles": None if cycles is None else cycles[0]}
+    fields["clock_hz"] = None if clock is None else clock[0] * clock[1]
     best = duration or cycles
     if best is None:
-        return {**found, "unit": "ns", "measured": None, "status": "no duration was collected"}
-    return {**found, "unit": best[1], "measured": best[0], "status": None}
+        return {**fields, "unit": "ns", "measured": None, "status": "no duration was collected"}
+    return {**fields, "unit": best[1], "measured": best[0], "status": None}
 
 
 def _metric(
@@ -343,8 +343,7 @@ def read_details(source: Source) -> Rows:
         ) from None
     notes = _session_notes(source)
     device = _session_device(source)
-    found = list(launches.values())
-    return _rows(source, found, notes, dropped, device, comma=comma)
+    return _rows(source, list(launches.values()), notes, dropped, device, comma=comma)
 
 
 @_tool.reads("ncu-raw", "ncu --page raw --csv", _HELD, _is("raw"))
@@ -392,7 +391,7 @@ def read_text(source: Source) -> Rows:
             launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
         if line.strip():
             before = line
-    comma = decimal_comma(text for one in launches for _, text in one.metrics.values())
+    comma = decimal_comma(text for launch in launches for _, text in launch.metrics.values())
     return _rows(source, launches, [], [], None, comma=comma)
 
 

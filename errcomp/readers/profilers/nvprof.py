@@ -65,10 +65,10 @@ def kind_of(source: Source) -> Kind | None:
 
     What the program printed may be longer than the head: then the whole file is searched.
     """
-    kinds = {one.kind for one in _tables(source.head_lines)}
+    kinds = {table.kind for table in _tables(source.head_lines)}
     if not kinds and any("NVPROF is profiling process" in line for line in source.head_lines):
         try:
-            kinds = {one.kind for one in _tables(source.lines())}
+            kinds = {table.kind for table in _tables(source.lines())}
         except InputError:
             return None
     order: tuple[Kind, ...] = ("trace", "summary", "host")
@@ -81,7 +81,7 @@ def _read(
     read: Callable[[Source, Sequence[str], _Table], Iterator[dict[str, Any] | None]],
 ) -> Rows:
     lines = source.lines()
-    tables = [one for one in _tables(lines) if one.kind == kind]
+    tables = [table for table in _tables(lines) if table.kind == kind]
     rows: list[dict[str, Any]] = []
     host = 0
     for table in tables:
@@ -90,7 +90,7 @@ def _read(
                 host += 1
                 continue
             name = row["kernel"]
-            moved = next((one for one in ("memcpy", "memset") if f"CUDA {one}" in name), name)
+            moved = next((call for call in ("memcpy", "memset") if f"CUDA {call}" in name), name)
             rows.append(row | {"kernel_class": moved, "process": table.process})
     if not rows:
         raise source.error(
@@ -111,7 +111,7 @@ def _tables(lines: Sequence[str]) -> Iterator[_Table]:
         is_csv = line.lstrip().startswith(('"Start"', '"Type"', '"Time(%)"', '"Device","Kernel"'))
         columns: tuple[str, ...] = ()
         if is_csv:
-            columns = tuple(one.strip().strip('"') for one in line.strip().split(","))
+            columns = tuple(cell.strip().strip('"') for cell in line.strip().split(","))
         elif _TEXT_SUMMARY.fullmatch(line) or _TEXT_TRACE.fullmatch(line):
             columns = tuple(_BETWEEN.split(line.strip()))
         kind = _kind(columns, lines, at, is_csv=is_csv) if columns else None
@@ -121,20 +121,20 @@ def _tables(lines: Sequence[str]) -> Iterator[_Table]:
 
 
 def _kind(columns: Sequence[str], lines: Sequence[str], at: int, *, is_csv: bool) -> Kind | None:
-    there = set(columns)
-    if there >= {"Start", "Duration", "Name"}:
+    present = set(columns)
+    if present >= {"Start", "Duration", "Name"}:
         # CSV files of others may have such columns, but no units below them.
         if is_csv and not set(_line(lines, at + 1).split(",")[:2]) <= set(_UNIT_NAMES):
             return None
-        return "trace" if there >= {"Device", "Context", "Stream"} else "host"
-    if there >= {"Time(%)", "Time", "Calls", "Avg", "Name"}:
-        if "Type" not in there:
+        return "trace" if present >= {"Device", "Context", "Stream"} else "host"
+    if present >= {"Time(%)", "Time", "Calls", "Avg", "Name"}:
+        if "Type" not in present:
             return "summary"
         # The type stands in the first row of its kind, or in each row.
         below = (_line(lines, line) for line in range(at + 1, len(lines)))
         table = takewhile(lambda line: line.strip() and not _OWN.match(line), below)
         return "summary" if any(_ON_DEVICE in line for line in table) else "host"
-    return "host" if there >= {"Kernel", "Invocations", "Metric Name"} else None
+    return "host" if present >= {"Kernel", "Invocations", "Metric Name"} else None
 
 
 def _line(lines: Sequence[str], at: int) -> str:
@@ -285,14 +285,14 @@ def _units(
 ) -> dict[str, str]:
     """Return the units, which stand below the header."""
     line, row = first or (table.at + 1, {})
-    missing = [one for one in columns if row.get(one) not in _UNIT_NAMES]
+    missing = [column for column in columns if row.get(column) not in _UNIT_NAMES]
     if missing:
         raise source.error(
             f"the line below the header must say the unit of {missing[0]!r}, got "
             f"{row.get(missing[0], '')[:40]!r}. Copy the file again.",
             line=line,
         )
-    return {one: _UNIT_NAMES[row[one]] for one in columns}
+    return {column: _UNIT_NAMES[row[column]] for column in columns}
 
 
 def _in(units: dict[str, str], value: float, column: str, wanted: str) -> float:

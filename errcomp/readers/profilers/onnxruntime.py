@@ -96,35 +96,35 @@ def _broken(source: Source, error: Exception) -> Exception:
 
 def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
     left_out: Counter[str] = Counter()
-    kept: list[_Event] = []
+    used: list[_Event] = []
     for event in events:
         if reason := _left_out(event):
             left_out[reason] += 1
         else:
-            kept.append(event)
-    kept.sort(key=lambda event: event.ts or 0.0)
-    start = np.array([event.ts for event in kept], dtype=np.float64)
-    end = start + np.array([event.dur for event in kept], dtype=np.float64)
-    nested = _contains_others(kept, start, end)
+            used.append(event)
+    used.sort(key=lambda event: event.ts or 0.0)
+    start = np.array([event.ts for event in used], dtype=np.float64)
+    end = start + np.array([event.dur for event in used], dtype=np.float64)
+    nested = _contains_others(used, start, end)
     left_out["nodes that contain other nodes (If, Loop, …)"] += sum(nested)
-    runs = _runs(kept, start, end)
+    runs = _runs(used, start, end)
     chosen = [i for i, out in enumerate(nested) if not out]
-    if not any(kept[i].cat != "Session" or kept[i].name == "model_run" for i in chosen):
+    if not any(used[i].cat != "Session" or used[i].name == "model_run" for i in chosen):
         raise source.error(
             "no time of a node or of a run in it. Let the session run before it ends profiling."
         )
     some = [run for run in runs if run is not None]
     if some:
         notes.append(_WARM_UP)
-        unknown = sum(runs[i] is None and kept[i].cat != "Session" for i in chosen)
+        unknown = sum(runs[i] is None and used[i].cat != "Session" for i in chosen)
         if unknown:
             notes.append(f"{unknown} nodes stand in no run, or in several at the same time.")
-    if any(event.cat == "Kernel" for event in kept):
+    if any(event.cat == "Kernel" for event in used):
         notes.append(
             "Events of the GPU are device time: nodes launch them, and may end before they do."
         )
     dropped = [Dropped(reason, n) for reason, n in left_out.items() if n]
-    columns = _columns([kept[i] for i in chosen], [runs[i] for i in chosen], known=bool(some))
+    columns = _columns([used[i] for i in chosen], [runs[i] for i in chosen], known=bool(some))
     return Rows(columns, dropped=dropped, notes=notes)
 
 
@@ -145,7 +145,7 @@ def _contains_others(
     events: Sequence[_Event], start: NDArray[np.float64], end: NDArray[np.float64]
 ) -> list[bool]:
     """Say which nodes run a graph whose nodes are events as well."""
-    found = [False] * len(events)
+    contains = [False] * len(events)
     for i, event in enumerate(events):
         if event.cat != "Node" or event.args is None or _text(event.args.op_name) not in _NESTED:
             continue
@@ -154,9 +154,9 @@ def _contains_others(
                 break
             other = events[j]
             if other.cat == "Node" and other.tid == event.tid and end[j] <= end[i]:
-                found[i] = True
+                contains[i] = True
                 break
-    return found
+    return contains
 
 
 def _runs(
@@ -164,24 +164,24 @@ def _runs(
 ) -> list[int | None]:
     """Return the number of the run that each event belongs to, from 1."""
     which = [i for i, event in enumerate(events) if event.name == "model_run"]
-    found: list[int | None] = [event.run for event in events]
-    if any(run is not None for run in found) or not which:
-        return found
+    runs: list[int | None] = [event.run for event in events]
+    if any(run is not None for run in runs) or not which:
+        return runs
     for number, i in enumerate(which, start=1):
-        found[i] = number
+        runs[i] = number
     threads = {(events[i].pid, events[i].tid) for i in which}
     alone = not _overlap(start[which], end[which])
     for thread in threads if not alone else [None]:
         # Runs that overlap are told apart by their thread.
-        mine = [i for i in which if thread is None or _thread(events[i]) == thread]
-        if _overlap(start[mine], end[mine]):
+        own = [i for i in which if thread is None or _thread(events[i]) == thread]
+        if _overlap(start[own], end[own]):
             continue
-        inside = around(start[mine], end[mine], start)
+        inside = around(start[own], end[own], start)
         for i, place in enumerate(inside):
             same = thread is None or _thread(events[i]) == thread
-            if place >= 0 and same and found[i] is None and events[i].cat != "Session":
-                found[i] = found[mine[place]]
-    return found
+            if place >= 0 and same and runs[i] is None and events[i].cat != "Session":
+                runs[i] = runs[own[place]]
+    return runs
 
 
 def _overlap(start: NDArray[np.float64], end: NDArray[np.float64]) -> bool:
@@ -203,12 +203,12 @@ def _columns(
     for event, number in zip(events, numbers, strict=True):
         for name, text in zip(_TEXTS, _row(event, number, known=known), strict=True):
             texts[name].append(None if text is None else same.setdefault(text, text))
-    found = {name: pl.Series(values, dtype=pl.String) for name, values in texts.items()}
+    series = {name: pl.Series(values, dtype=pl.String) for name, values in texts.items()}
     return {
         "measured": pl.Series([event.dur for event in events], dtype=pl.Float64),
         "start": pl.Series([event.ts for event in events], dtype=pl.Float64),
         "repeat": pl.Series(numbers, dtype=pl.Int64),
-        **found,
+        **series,
     }
 
 

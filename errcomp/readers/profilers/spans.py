@@ -23,9 +23,9 @@ def outermost(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:
     """
     order = np.lexsort((-end, start))
     before = np.maximum.accumulate(end[order])
-    found = np.ones(len(start), dtype=bool)
-    found[order[1:]] = end[order][1:] > before[:-1]
-    return found
+    is_outer = np.ones(len(start), dtype=bool)
+    is_outer[order[1:]] = end[order][1:] > before[:-1]
+    return is_outer
 
 
 def around(start: NDArray[Any], end: NDArray[Any], at: NDArray[Any]) -> NDArray[np.int64]:
@@ -53,7 +53,7 @@ def containing(
     [(0,), (0, 1, 2), (0, 1), ()]
     """
     opening = sorted(range(len(start)), key=lambda i: (start[i], -end[i]))
-    found: list[tuple[int, ...]] = [()] * len(at)
+    inside: list[tuple[int, ...]] = [()] * len(at)
     active: tuple[int, ...] = ()
     following = 0
     for point in sorted(range(len(at)), key=lambda i: at[i]):
@@ -65,5 +65,5 @@ def containing(
             following += 1
         if any(end[i] < time for i in active):
             active = tuple(i for i in active if end[i] >= time)
-        found[point] = active
-    return found
+        inside[point] = active
+    return inside

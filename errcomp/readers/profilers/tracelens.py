@@ -132,7 +132,7 @@ def _sheet(source: Source) -> Sheet:
 
     text = source.text
     if len(text) < _LONGEST_FIELD:
-        found = source.sheet()
+        sheet = source.sheet()
     else:
         try:
             frame = pl.read_csv(io.BytesIO(text.encode()), infer_schema=False)
@@ -143,8 +143,8 @@ def _sheet(source: Source) -> Sheet:
         frame = frame.with_columns(pl.all().fill_null("").str.strip_chars())
         if frame.is_empty():
             raise source.error("there is a header but no row below it. Copy the file again.")
-        found = Sheet(source.name, frame, np.arange(2, len(frame) + 2))
-    return Sheet(source.name, found.frame.rename(_micro), found.lines)
+        sheet = Sheet(source.name, frame, np.arange(2, len(frame) + 2))
+    return Sheet(source.name, sheet.frame.rename(_micro), sheet.lines)
 
 
 def _common(level: str, unit: str = "us", **more: Any) -> dict[str, Any]:
@@ -158,22 +158,22 @@ def _operators(source: Source) -> Rows:
         total, count = sheet.numbers("total_direct_kernel_time_sum"), sheet.numbers("Count")
         mean, counts = _per_instance(total, count)
     elif kind in ("ops", "diff"):
-        one = "kernel_time" if kind == "diff" else "total_direct_kernel_time"
-        mean, counts = sheet.numbers(one).tolist(), [1] * len(sheet)
+        field = "kernel_time" if kind == "diff" else "total_direct_kernel_time"
+        mean, counts = sheet.numbers(field).tolist(), [1] * len(sheet)
     else:
-        one = "Kernel Time (µs)_mean" if kind == "op-metrics" else "total_direct_kernel_time_mean"
+        field = "Kernel Time (µs)_mean" if kind == "op-metrics" else "total_direct_kernel_time_mean"
         often = next((c for c in ("name_count", "operation_count") if c in sheet.columns), "")
         number = sheet.numbers(often) if often else np.ones(len(sheet))
-        mean, counts = sheet.numbers(one).tolist(), _whole(number)
+        mean, counts = sheet.numbers(field).tolist(), _whole(number)
     keys = dict(_OP_KEYS)
     keys |= {c: _snake(c) for c in sheet.columns if c.startswith("param: ")}
-    there = {new: old for old, new in keys.items() if old in sheet.columns}
+    present = {new: old for old, new in keys.items() if old in sheet.columns}
     runs = sheet.texts("source") if kind == "diff" else [_RUN] * len(sheet)
     rows = [
         _common("kernel", run=run, kernel=name, kernel_class=class_of(name), **more)
         | {"measured": time, "count": n}
         for run, name, time, n, more in zip(
-            runs, sheet.texts("name"), mean, counts, _keys(sheet, there), strict=True
+            runs, sheet.texts("name"), mean, counts, _keys(sheet, present), strict=True
         )
     ]
     return Rows(rows)
@@ -228,12 +228,12 @@ def _whole(numbers: NDArray[np.float64]) -> list[int | None]:
 
 def _keys(sheet: Sheet, keys: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the keys of each row; those that are empty are None."""
-    found: list[dict[str, Any]] = [{} for _ in range(len(sheet))]
+    rows: list[dict[str, Any]] = [{} for _ in range(len(sheet))]
     for new, old in keys.items():
         if old in sheet.columns:
-            for row, text in zip(found, sheet.texts(old), strict=True):
+            for row, text in zip(rows, sheet.texts(old), strict=True):
                 row[new] = text or None
-    return found
+    return rows
 
 
 def _snake(name: str) -> str:
@@ -295,10 +295,10 @@ def _kernel_summary(source: Source) -> Rows:
     shares = np.nan_to_num(sheet.numbers(percent)) if percent in sheet.columns else np.zeros(1)
     too_much = float(shares.sum()) > _TOO_MUCH
     rows = []
-    for kernel, one, n, more in zip(names, mean, counts, _keys(sheet, keys), strict=True):
+    for kernel, time, n, more in zip(names, mean, counts, _keys(sheet, keys), strict=True):
         run = _NO_OPERATOR if too_much and not more.get("op") else _RUN
         row = _common("kernel", run=run, kernel=kernel, kernel_class=class_of(kernel), **more)
-        rows.append(row | {"measured": one, "count": n})
+        rows.append(row | {"measured": time, "count": n})
     notes = []
     if shares.max() > 0:
         largest = int(np.argmax(shares))

@@ -46,12 +46,12 @@ def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
 
     try:
         planes, notes = decode()
-        devices = [one for one in planes if one.name.startswith(_DEVICE)]
-        devices = [one for one in devices if not one.name.startswith(_NO_DEVICE)]
-        beginning = min((line.start_ns for one in planes for line in one.lines), default=0)
+        devices = [plane for plane in planes if plane.name.startswith(_DEVICE)]
+        devices = [plane for plane in devices if not plane.name.startswith(_NO_DEVICE)]
+        beginning = min((line.start_ns for plane in planes for line in plane.lines), default=0)
         frames, inner = _of_devices(devices, beginning)
         if not frames:
-            hosts = [one for one in planes if one.name.startswith(_HOST)]
+            hosts = [plane for plane in planes if plane.name.startswith(_HOST)]
             frames, inner = _of_hosts(hosts, beginning)
             notes += ["The operations ran on the CPU: several threads may run parts of one."]
     except ValueError as error:
@@ -69,7 +69,7 @@ def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
 
 def _of_devices(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFrame], int]:
     """Return the kernels and steps of devices, and how many operations were left out."""
-    found: list[pl.DataFrame] = []
+    joined: list[pl.DataFrame] = []
     inner = 0
     several = sum(any(line.name == _STEPS for line in plane.lines) for plane in planes) > 1
     for plane in planes:
@@ -80,13 +80,13 @@ def _of_devices(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFr
         inner += gone
         where = plane.name.removeprefix(_DEVICE)
         steps = _steps_of_device(plane, beginning)
-        found += _joined(plane, frames, steps, f" on {where}" if several else "", where)
-    return found, inner
+        joined += _joined(plane, frames, steps, f" on {where}" if several else "", where)
+    return joined, inner
 
 
 def _of_hosts(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFrame], int]:
     """Return the operations that ran on the host, in the steps that it marked."""
-    found: list[pl.DataFrame] = []
+    joined: list[pl.DataFrame] = []
     inner = 0
     for plane in planes:
         frames, gone = _kernels(plane.lines, beginning, _is_operation, nested=True)
@@ -98,8 +98,8 @@ def _of_hosts(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFram
             for start, event in _timed(line, beginning)
             if event.stats.get("step_num") is not None
         ]
-        found += _joined(plane, frames, steps, "", None)
-    return found, inner
+        joined += _joined(plane, frames, steps, "", None)
+    return joined, inner
 
 
 def _is_operation(event: Event) -> bool:
@@ -123,7 +123,7 @@ def _kernels(
     """Return a frame for each line that has events of the kind wanted."""
     import polars as pl
 
-    found = []
+    frames = []
     inner = 0
     same: dict[str, str] = {}
     for line in lines:
@@ -146,8 +146,8 @@ def _kernels(
             alone = _innermost(starts, starts + durations)
             inner += int((~alone).sum())
             frame = frame.filter(alone)
-        found.append(frame)
-    return found, inner
+        frames.append(frame)
+    return frames, inner
 
 
 def _texts(event: Event) -> tuple[str | None, ...]:
@@ -170,28 +170,28 @@ def _innermost(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.b
     """Say which contain no other: a loop takes as long as all that it repeats."""
     order = np.lexsort((-end, start))
     first, last = start[order], end[order]
-    found = np.ones(len(start), dtype=bool)
-    found[order[:-1]] = ~((first[1:] < last[:-1]) & (last[1:] <= last[:-1]))
-    return found
+    alone = np.ones(len(start), dtype=bool)
+    alone[order[:-1]] = ~((first[1:] < last[:-1]) & (last[1:] <= last[:-1]))
+    return alone
 
 
 def _steps_of_device(plane: Plane, beginning: int) -> list[tuple[int, int, str]]:
     """Return the steps of a device, or else the executions of programs: start, end and name."""
-    found: list[tuple[int, int, str]] = []
+    steps: list[tuple[int, int, str]] = []
     for wanted, prefix in ((_STEPS, "step "), (_MODULES, "")):
-        found = found or [
+        steps = steps or [
             (start, start + event.duration, prefix + event.name)
             for line in plane.lines
             if line.name == wanted
             for start, event in _timed(line, beginning)
         ]
-    return found
+    return steps
 
 
 def _joined(
     plane: Plane,
     frames: Sequence[pl.DataFrame],
-    found: list[tuple[int, int, str]],
+    candidates: list[tuple[int, int, str]],
     suffix: str,
     where: str | None,
 ) -> list[pl.DataFrame]:
@@ -200,16 +200,16 @@ def _joined(
 
     if not frames:
         return []
-    texts = (plane.stats.get(one) for one in ("device_type_string", "device_vendor"))
-    device = next((one for one in texts if isinstance(one, str) and one), None)
+    texts = (plane.stats.get(key) for key in ("device_type_string", "device_vendor"))
+    device = next((text for text in texts if isinstance(text, str) and text), None)
     common = {"device": pl.lit(device, pl.String), "device_id": pl.lit(where, pl.String)}
-    if not found:
+    if not candidates:
         return [frame.with_columns(**common) for frame in frames]
-    spans = np.array([one[:2] for one in found], dtype=np.int64)
+    spans = np.array([step[:2] for step in candidates], dtype=np.int64)
     outer = outermost(spans[:, 0], spans[:, 1])
-    steps = sorted(one for one, is_outer in zip(found, outer, strict=True) if is_outer)
+    steps = sorted(step for step, is_outer in zip(candidates, outer, strict=True) if is_outer)
     names = [name + suffix for name in _numbered([name for _, _, name in steps])]
-    starts, ends = np.array([one[:2] for one in steps], dtype=np.int64).T
+    starts, ends = np.array([step[:2] for step in steps], dtype=np.int64).T
     rows = pl.DataFrame(
         {
             "run": names,
@@ -230,11 +230,11 @@ def _joined(
 def _numbered(names: Sequence[str]) -> list[str]:
     """Return a name of its own for each step."""
     times, seen = Counter(names), Counter[str]()
-    found = []
+    numbered = []
     for name in names:
         seen[name] += 1
-        found.append(name if times[name] == 1 else f"{name} #{seen[name]}")
-    return found
+        numbered.append(name if times[name] == 1 else f"{name} #{seen[name]}")
+    return numbered
 
 
 def _text_or_none(value: Any) -> str | None:
@@ -302,7 +302,7 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     names: dict[tuple[str, str], str] = {}
-    found: dict[str, dict[str, list[Event]]] = {}
+    by_process: dict[str, dict[str, list[Event]]] = {}
     number = 0
     for event in events:
         process, thread = str(event.pid), str(event.tid)
@@ -311,15 +311,15 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
                 key = (process, thread if event.name == "thread_name" else "")
                 names[key] = str(event.args.get("name", ""))
         elif event.ph == "X":
-            found.setdefault(process, {}).setdefault(thread, []).append(_event(event))
+            by_process.setdefault(process, {}).setdefault(thread, []).append(_event(event))
             number += 1
-    processes = _processes({one: names.get((one, ""), one) for one in found})
+    processes = _processes({process: names.get((process, ""), process) for process in by_process})
     planes = [
         Plane(
             processes[process],
-            [_Line(names.get((process, one), one), given) for one, given in threads.items()],
+            [_Line(names.get((process, tid), tid), given) for tid, given in threads.items()],
         )
-        for process, threads in found.items()
+        for process, threads in by_process.items()
     ]
     notes = []
     if number >= _MOST_EVENTS:
@@ -331,22 +331,22 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
 
 def _processes(names: dict[str, str]) -> dict[str, str]:
     """Return the names with that of the machine behind, if there are several, else without."""
-    split = {one: _MACHINE.fullmatch(name) for one, name in names.items()}
+    split = {process: _MACHINE.fullmatch(name) for process, name in names.items()}
     several = len({match[1] for match in split.values() if match}) > 1
     return {
-        one: name if match is None else match[2] + (f" on {match[1]}" if several else "")
-        for (one, name), match in zip(names.items(), split.values(), strict=True)
+        process: name if match is None else match[2] + (f" on {match[1]}" if several else "")
+        for (process, name), match in zip(names.items(), split.values(), strict=True)
     }
 
 
 def _event(event: _Event) -> Event:
     name = str(event.name or "event without a name")
     times = []
-    for what, value in (("ts", event.ts), ("dur", event.dur)):
+    for key, value in (("ts", event.ts), ("dur", event.dur)):
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise ValueError(f"{what} of {name[:40]!r} is {str(value)[:40]!r}")
+            raise ValueError(f"{key} of {name[:40]!r} is {str(value)[:40]!r}")
         if not abs(value) < _MOST / _PS_IN_US:
-            raise ValueError(f"{what} of {name[:40]!r} is {value}")
+            raise ValueError(f"{key} of {name[:40]!r} is {value}")
         times.append(round(value * _PS_IN_US))
     stats = event.args if isinstance(event.args, dict) else {}
     return Event(name, times[0], times[1], 1, stats)

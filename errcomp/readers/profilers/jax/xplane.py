@@ -80,20 +80,20 @@ class Plane:
 
     def _stat(self, data: bytes) -> dict[str, Any]:
         key = 0
-        found: Any = None
+        content: Any = None
         for number, kind, value in _wire.fields(data):
             if number == 1 and isinstance(value, int):
                 key = value
             elif number == 7 and isinstance(value, int):
-                found = self._stats.get(value, "")
+                content = self._stats.get(value, "")
             elif kind == _wire.LENGTH and isinstance(value, bytes):
                 # Other bytes than text are of no use here.
-                found = _text(value) if number == 5 else None
+                content = _text(value) if number == 5 else None
             elif kind == _wire.FIXED64 and isinstance(value, int):
-                found = _wire.double(value)
+                content = _wire.double(value)
             elif isinstance(value, int):
-                found = _wire.signed(value) if number == 4 else value
-        return {self._stats.get(key, f"stat {key}"): found}
+                content = _wire.signed(value) if number == 4 else value
+        return {self._stats.get(key, f"stat {key}"): content}
 
     @classmethod
     def decoded(cls, data: bytes) -> Plane:
@@ -101,24 +101,24 @@ class Plane:
         plane = cls()
         parts, _ = _parts(data)
         plane.name = _last(parts[2])
-        for one in parts[5]:
-            key, entry = _entry(one)
+        for item in parts[5]:
+            key, entry = _entry(item)
             plane._stats[key] = _first_text(entry, 2)
         # Statistics have names that may come after them.
-        for one in parts[6]:
-            plane.stats |= plane._stat(one)
+        for stat in parts[6]:
+            plane.stats |= plane._stat(stat)
         if parts[3]:
-            for one in parts[4]:
-                key, entry = _entry(one)
+            for item in parts[4]:
+                key, entry = _entry(item)
                 plane._events[key] = plane._named(entry)
-        plane.lines = [plane._line(one) for one in parts[3]]
+        plane.lines = [plane._line(line) for line in parts[3]]
         return plane
 
     def _named(self, data: bytes) -> tuple[str, dict[str, Any]]:
         parts, _ = _parts(data)
         stats: dict[str, Any] = {}
-        for one in parts[5]:
-            stats |= self._stat(one)
+        for stat in parts[5]:
+            stats |= self._stat(stat)
         return _last(parts[4]) or _last(parts[2]), stats
 
     def _line(self, data: bytes) -> Line:

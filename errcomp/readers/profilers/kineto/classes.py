@@ -71,4 +71,4 @@ def class_of(name: str) -> str:
     """
     # Parameters are named after structures that many kernels share.
     text = name.replace(_ANONYMOUS, "").partition("(")[0][:_LOOKED_AT] or name
-    return next((found for found, pattern in _PATTERNS if pattern.search(text)), "other")
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), "other")

@@ -28,9 +28,9 @@ _GPU = {
     **dict.fromkeys(("gpu_memset", "Memset"), MEMSET),
 }
 _RUNTIME = frozenset(
-    f"{who}_{what}"
-    for who in ("cuda", "hip", "xpu", "mtia", "privateuse1")
-    for what in ("runtime", "driver")
+    f"{vendor}_{layer}"
+    for vendor in ("cuda", "hip", "xpu", "mtia", "privateuse1")
+    for layer in ("runtime", "driver")
 ) | {"Runtime"}
 _KINDS: dict[str | None, str] = {
     **dict.fromkeys(_GPU, "gpu"),
@@ -185,7 +185,7 @@ class _Reader:
         return self._finish()
 
     def _usable(self, events: list[Event]) -> list[Event]:
-        found = [
+        usable = [
             event
             for event in events
             if event.ph == "X"
@@ -194,23 +194,23 @@ class _Reader:
             and 0 <= event.dur <= _LONGEST
             and -_LATEST <= event.ts <= _LATEST
         ]
-        if len(found) < len(events):
+        if len(usable) < len(events):
             complete = [event for event in events if event.ph == "X"]
             timed = [e for e in complete if e.ts is not None and e.dur is not None]
             self._unfinished += len(complete) - len(timed)
-            self._impossible += len(timed) - len(found)
-        return found
+            self._impossible += len(timed) - len(usable)
+        return usable
 
     def _add_gpu(self, events: list[Event]) -> None:
         args = [event.args or NO_ARGS for event in events]
-        correlations = _numbers([one.correlation for one in args])
+        correlations = _numbers([arg.correlation for arg in args])
         if self._with_flows and max(correlations) >= 0:
             self._with_flows = False
         first = len(self._trace.gpu)
         self._without(self._trace.gpu, events, correlations, "f")
-        for i, one in enumerate(args):
-            if one.collective is not None:
-                self._trace.collectives[first + i] = _collective(one)
+        for i, arg in enumerate(args):
+            if arg.collective is not None:
+                self._trace.collectives[first + i] = _collective(arg)
         pairs = list(zip(events, args, strict=True))
         self._trace.gpu.add(
             events,
@@ -220,12 +220,12 @@ class _Reader:
             [self._streams[_plain(a.stream, e.tid)] for e, a in pairs],
             correlations,
             _externals(args),
-            _numbers([one.bytes for one in args]),
+            _numbers([arg.bytes for arg in args]),
         )
 
     def _add_runtime(self, events: list[Event]) -> None:
         args = [event.args or NO_ARGS for event in events]
-        correlations = _numbers([one.correlation for one in args])
+        correlations = _numbers([arg.correlation for arg in args])
         self._without(self._trace.runtime, events, correlations, "s")
         self._trace.runtime.add(
             events,
@@ -246,7 +246,7 @@ class _Reader:
             [self._names[event.name or _UNNAMED] for event in events],
             self._of_threads(events),
             _externals(args),
-            [self._shapes[bytes(one.dims)] for one in args],
+            [self._shapes[bytes(arg.dims)] for arg in args],
         )
 
     def _add_annotations(self, events: list[Event]) -> None:
@@ -259,15 +259,15 @@ class _Reader:
 
     def _add_syncs(self, events: list[Event]) -> None:
         for event in events:
-            one = event.args or NO_ARGS
+            args = event.args or NO_ARGS
             self._trace.syncs.append(
                 Sync(
-                    str(one.sync or event.name),
-                    _plain(one.stream, event.tid),
-                    _plain(one.device, event.pid),
-                    _plain(one.wait_on_stream, None),
-                    _whole(one.wait_on),
-                    _whole(one.correlation),
+                    str(args.sync or event.name),
+                    _plain(args.stream, event.tid),
+                    _plain(args.device, event.pid),
+                    _plain(args.wait_on_stream, None),
+                    _whole(args.wait_on),
+                    _whole(args.correlation),
                 )
             )
 
@@ -326,7 +326,7 @@ def _numbers(values: list[Any]) -> array[int]:
 
 def _externals(args: list[Args]) -> array[int]:
     return _numbers(
-        [one.external if one.external is not None else one.old_external for one in args]
+        [arg.external if arg.external is not None else arg.old_external for arg in args]
     )
 
 
@@ -360,19 +360,19 @@ def _collective(args: Args) -> Collective:
 def launches(trace: Trace) -> NDArray[np.int64]:
     """Return for each piece of work on a GPU the call that launched it, -1 where none is known."""
     calls, work = trace.runtime["correlation"], trace.gpu["correlation"]
-    return _found(calls, work)
+    return _positions(calls, work)
 
 
-def _found(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
+def _positions(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
     """Return where each wanted number first stands among the known ones; -1: nowhere."""
-    found = np.full(len(wanted), -1, dtype=np.int64)
-    there = np.flatnonzero(known >= 0)
-    if len(there):
-        there = there[np.argsort(known[there], kind="stable")]
-        place = np.searchsorted(known[there], wanted).clip(max=len(there) - 1)
-        same = known[there[place]] == wanted
-        found[same] = there[place[same]]
-    return found
+    positions = np.full(len(wanted), -1, dtype=np.int64)
+    valid = np.flatnonzero(known >= 0)
+    if len(valid):
+        valid = valid[np.argsort(known[valid], kind="stable")]
+        place = np.searchsorted(known[valid], wanted).clip(max=len(valid) - 1)
+        same = known[valid[place]] == wanted
+        positions[same] = valid[place[same]]
+    return positions
 
 
 def launching_ops(trace: Trace, calls: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -389,35 +389,35 @@ def launching_ops(trace: Trace, calls: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     gpu, runtime, ops = trace.gpu, trace.runtime, trace.ops
     external = np.where(gpu["external"] != gpu["correlation"], gpu["external"], -1)
-    found = _found(ops["external"], external) if len(ops) else np.full(len(gpu), -1)
-    rest = np.flatnonzero((found < 0) & (calls >= 0))
+    launching = _positions(ops["external"], external) if len(ops) else np.full(len(gpu), -1)
+    rest = np.flatnonzero((launching < 0) & (calls >= 0))
     if len(rest) and len(ops):
         call = calls[rest]
-        found[rest] = _innermost(ops, runtime["ts"][call], runtime["thread"][call])
-    return found
+        launching[rest] = _innermost(ops, runtime["ts"][call], runtime["thread"][call])
+    return launching
 
 
 def parents(ops: Table) -> NDArray[np.int64]:
     """Return for each operator the one directly around it on its thread, -1 for none."""
-    found = np.full(len(ops), -1, dtype=np.int64)
+    parent = np.full(len(ops), -1, dtype=np.int64)
     for nested in _threads(ops, np.arange(len(ops))).values():
         for outer, inner in itertools.pairwise(nested.levels):
             place = np.searchsorted(outer, inner) - 1
             candidate = outer[np.maximum(place, 0)]
             holds = (place >= 0) & (nested.end[candidate] >= nested.start[inner])
-            found[nested.rows[inner[holds]]] = nested.rows[candidate[holds]]
-    return found
+            parent[nested.rows[inner[holds]]] = nested.rows[candidate[holds]]
+    return parent
 
 
 def _innermost(ops: Table, at: NDArray[Any], thread: NDArray[Any]) -> NDArray[np.int64]:
     """Return the innermost operator that was running on a thread at a time, -1 for none."""
-    found = np.full(len(at), -1, dtype=np.int64)
+    innermost = np.full(len(at), -1, dtype=np.int64)
     # In traces in whole microseconds some have no length: they launched nothing.
     for number, nested in _threads(ops, np.flatnonzero(ops["dur"] > 0)).items():
-        mine = np.flatnonzero(thread == number)
-        if len(mine):
-            found[mine] = nested.innermost(at[mine])
-    return found
+        on_thread = np.flatnonzero(thread == number)
+        if len(on_thread):
+            innermost[on_thread] = nested.innermost(at[on_thread])
+    return innermost
 
 
 def _threads(ops: Table, rows: NDArray[np.int64]) -> dict[int, _Nested]:
@@ -449,18 +449,18 @@ class _Nested:
 
     def innermost(self, times: NDArray[Any]) -> NDArray[np.int64]:
         at = times - self._origin
-        found = np.full(len(at), -1, dtype=np.int64)
+        innermost = np.full(len(at), -1, dtype=np.int64)
         started = np.searchsorted(self.start, at, side="right")
         # At a time at which one ends and the next begins it is the next.
         for side in ("right", "left"):
             depth = started - np.searchsorted(self._ends, at, side=side) - 1
             for level, positions in enumerate(self.levels):
-                mine = np.flatnonzero((depth == level) & (found < 0))
-                place = np.searchsorted(positions, started[mine]) - 1
+                at_level = np.flatnonzero((depth == level) & (innermost < 0))
+                place = np.searchsorted(positions, started[at_level]) - 1
                 candidate = positions[np.maximum(place, 0)]
-                holds = (place >= 0) & (self.end[candidate] >= at[mine])
-                found[mine[holds]] = self.rows[candidate[holds]]
-        return found
+                holds = (place >= 0) & (self.end[candidate] >= at[at_level])
+                innermost[at_level[holds]] = self.rows[candidate[holds]]
+        return innermost
 
 
 def steps_of(
@@ -475,21 +475,21 @@ def steps_of(
         known = longest.setdefault(step[0], step)
         if step[2] - step[1] > known[2] - known[1]:
             longest[step[0]] = step
-    found = sorted(longest.values(), key=lambda step: step[1:])
-    if not found:
-        return found, np.full(len(at), -1, dtype=np.int64)
-    place = np.searchsorted([start for _, start, _ in found], at, side="right") - 1
-    ends = np.array([end for _, _, end in found])
+    ordered = sorted(longest.values(), key=lambda step: step[1:])
+    if not ordered:
+        return ordered, np.full(len(at), -1, dtype=np.int64)
+    place = np.searchsorted([start for _, start, _ in ordered], at, side="right") - 1
+    ends = np.array([end for _, _, end in ordered])
     inside = (place >= 0) & (at <= ends[np.maximum(place, 0)])
-    return found, np.where(inside, place, -1)
+    return ordered, np.where(inside, place, -1)
 
 
 def gaps(gpu: Table) -> NDArray[np.float64]:
     """Return how long each stream did nothing before each piece of work; NaN before its first."""
     start, order = gpu["ts"], np.lexsort((gpu["ts"], gpu["stream"], gpu["device"]))
     chain = np.stack([gpu["device"], gpu["stream"]])[:, order]
-    found = np.full(len(start), np.nan)
+    idle = np.full(len(start), np.nan)
     same = (chain[:, 1:] == chain[:, :-1]).all(axis=0)
     between = start[order][1:] - (start + gpu["dur"])[order][:-1]
-    found[order[1:][same]] = between[same]
-    return found
+    idle[order[1:][same]] = between[same]
+    return idle

@@ -101,13 +101,13 @@ class Events:
                     yield events
                     self._end(tail)
                     return
-                found = self._block(buffer)
-                if found is None:
+                block = self._block(buffer)
+                if block is None:
                     size *= 2
                     if size > _MOST:
                         raise self._error("no end of an event", len(buffer))
                     continue
-                events, done, tail = found
+                events, done, tail = block
                 yield events
                 if tail:
                     self._end(tail + buffer[done:] + file.read())
@@ -134,8 +134,8 @@ class Events:
             return buffer[at:]
         begin = 0
         while True:
-            found = _BEGIN.search(buffer, begin)
-            if found is None:
+            match = _BEGIN.search(buffer, begin)
+            if match is None:
                 more = file.read(_BLOCK)
                 if not more or len(buffer) > _MOST:
                     raise self._source.error(
@@ -145,12 +145,12 @@ class Events:
                 buffer += more
                 continue
             # The name may also stand within a string: only at the top it makes an object.
-            meta = _object(buffer[: found.end() - 1] + b"null}")
+            meta = _object(buffer[: match.end() - 1] + b"null}")
             if meta is not None:
                 self.meta.update(meta)
-                self._offset += found.end()
-                return buffer[found.end() :]
-            begin = found.end()
+                self._offset += match.end()
+                return buffer[match.end() :]
+            begin = match.end()
 
     def _block(self, buffer: bytes) -> tuple[list[Event], int, bytes] | None:
         """Decode the events of which all is there: they, how many bytes, and what ended the list.
@@ -158,13 +158,13 @@ class Events:
         A beginning that is a list when a bracket is put at its end, ends between two events. None
         if there is no such beginning.
         """
-        for found in itertools.islice(_last(buffer), _TRIES):
-            piece = b"[" + buffer[: found.start() + 1] + b"]"
+        for match in itertools.islice(_last(buffer), _TRIES):
+            piece = b"[" + buffer[: match.start() + 1] + b"]"
             try:
                 events, tail = self._decode(piece, whole=True)
             except _Unfinished:
                 continue
-            return events, found.end(), tail[:-1] + found.group()[1:] if tail else b""
+            return events, match.end(), tail[:-1] + match.group()[1:] if tail else b""
         return None
 
     def _decode(self, piece: bytes, *, whole: bool) -> tuple[list[Event], bytes]:
@@ -215,14 +215,14 @@ class Events:
         if rest.startswith(b","):
             self.meta.update(_object(b"{" + rest[1:]) or {})
 
-    def _error(self, what: str, at: int) -> InputError:
+    def _error(self, why: str, at: int) -> InputError:
         where, left = 0, self._offset + max(at, 0)
         with self._source.open() as file:
             while left > 0 and (block := file.read(min(left, _BLOCK))):
                 where += block.count(b"\n")
                 left -= len(block)
         return self._source.error(
-            f"{what}. The trace may be cut off: copy it again, or record it again.", line=where + 1
+            f"{why}. The trace may be cut off: copy it again, or record it again.", line=where + 1
         )
 
 
@@ -243,9 +243,9 @@ def _broken(error: Exception, piece: bytes) -> _Broken:
     if isinstance(error, UnicodeDecodeError):
         # It says where in its string, not where in the file.
         return _Broken("text that is not UTF-8", _not_text(piece))
-    found = _AT_BYTE.search(why)
+    match = _AT_BYTE.search(why)
     why = why.removeprefix("JSON is malformed: ").partition(" (byte")[0]
-    return _Broken(why, int(found[1]) if found else len(piece))
+    return _Broken(why, int(match[1]) if match else len(piece))
 
 
 def _end_of_list(broken: _Broken, piece: bytes) -> int:
@@ -271,7 +271,7 @@ def _last(buffer: bytes) -> Iterator[re.Match[bytes]]:
     while end > 0:
         begin = max(0, end - (1 << 16))
         near = _BETWEEN.finditer(buffer, begin, end + (1 << 10))
-        yield from reversed([found for found in near if found.start() < end])
+        yield from reversed([match for match in near if match.start() < end])
         end = begin
 
 
@@ -282,18 +282,18 @@ def _mended(piece: bytes) -> bytes:
     return _BARE.sub(r"\1null", text).encode()
 
 
-def _escape(found: re.Match[str]) -> str:
-    if found[1] is None:
+def _escape(match: re.Match[str]) -> str:
+    if match[1] is None:
         return r"\\"
     # Half of a pair is no character; the other half may be missing.
-    return "?" if found[1][:2].lower() == "ud" and found[1][2] in "89abcdefABCDEF" else found[0]
+    return "?" if match[1][:2].lower() == "ud" and match[1][2] in "89abcdefABCDEF" else match[0]
 
 
 def _object(content: bytes) -> dict[str, Any] | None:
     for tried in (content, None):
         try:
-            found = msgspec.json.decode(_mended(content) if tried is None else tried)
+            decoded = msgspec.json.decode(_mended(content) if tried is None else tried)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+        return cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else None
     return None

@@ -43,17 +43,17 @@ class _Graph:
     edges: list[tuple[str, str]] = field(default_factory=list)
     finished: dict[str, float] = field(default_factory=dict)
 
-    def add(self, name: str, takes: float, after: Sequence[str], **what: Any) -> float:
+    def add(self, name: str, takes: float, after: Sequence[str], **fields: Any) -> float:
         """Add a node, and return when it is finished."""
-        begin = max((self.finished[one] for one in after), default=0.0)
-        self.nodes.append({"id": name, **what})
-        self.edges += [(one, name) for one in after]
+        begin = max((self.finished[node] for node in after), default=0.0)
+        self.nodes.append({"id": name, **fields})
+        self.edges += [(node, name) for node in after]
         self.finished[name] = begin + takes
         return begin + takes
 
     def until(self, name: str, time: float, after: Sequence[str], stream: str = "") -> list[str]:
         """Return what is finished at a time: those given, or a certain wait after them."""
-        begin = max((self.finished[one] for one in after), default=0.0)
+        begin = max((self.finished[node] for node in after), default=0.0)
         if not stream and time <= begin:
             return list(after)
         takes = max(time - begin, 0.0)
@@ -128,8 +128,8 @@ class _Replay:
         self._ids = _unique([f"{run}/{name}" for run, name in zip(runs, names, strict=True)])
         dur = gpu["dur"].tolist()
         self.terms = [
-            {"id": one, "class": class_of(name), "value": takes}
-            for one, name, takes in zip(self._ids, names, dur, strict=True)
+            {"id": node_id, "class": class_of(name), "value": takes}
+            for node_id, name, takes in zip(self._ids, names, dur, strict=True)
             if takes > 0
         ]
         self._dur = dur
@@ -158,7 +158,7 @@ class _Replay:
             for i, call in enumerate(self._call)
             if call >= 0 and self._call_start[call] <= self._start[i] + _TOLERANCE
         }
-        found = [(self._call_start[call], 0, call) for call in launching]
+        launches = [(self._call_start[call], 0, call) for call in launching]
         kind = self._trace.gpu["kind"].tolist()
         self._own = {
             call: i
@@ -167,10 +167,10 @@ class _Replay:
         }
         waiting = {i for i, name in enumerate(names) if "Synchronize" in name}
         last: dict[int, float] = {}
-        for start, _, call in found:
+        for start, _, call in launches:
             last[self._thread[call]] = max(last.get(self._thread[call], 0.0), start)
         # Only what delayed a launch is part of the graph.
-        return found + [
+        return launches + [
             (self._call_end[call], 2, call)
             for call in waiting | set(self._own)
             if 0 <= self._call_end[call] <= last.get(self._thread[call], -1.0)
@@ -202,9 +202,9 @@ class _Replay:
         ]
         after = self.graph.until(f"before {self._ids[i]}", start, list(dict.fromkeys(after)))
         takes = self._dur[i]
-        what = {"kernel": self._ids[i]} if takes > 0 else {"duration": 0.0}
+        fields = {"kernel": self._ids[i]} if takes > 0 else {"duration": 0.0}
         on = {} if self._key[i] in self._overlapping else {"stream": chain.name}
-        self.graph.add(self._ids[i], takes, after, **what, **on)
+        self.graph.add(self._ids[i], takes, after, **fields, **on)
         chain.running.append(i)
         chain.all.append(i)
 
@@ -220,7 +220,7 @@ class _Replay:
     def _waited_for(self, call: int) -> list[int]:
         sync = self._syncs.get(int(self._trace.runtime["correlation"][call]))
         name = self._trace.names[int(self._trace.runtime["name"][call])]
-        whole = any(one in name for one in _WHOLE_DEVICE)
+        whole = any(part in name for part in _WHOLE_DEVICE)
         chains = self._chains.items()
         if sync is not None and not whole:
             chosen = [chain for (_, s), chain in chains if self._trace.streams[s] == sync.stream]
@@ -245,19 +245,19 @@ class _Replay:
     def _overlaps(self) -> set[tuple[int, int]]:
         """Streams whose kernels overlap: their order says nothing about who waits."""
         reached: dict[tuple[int, int], float] = {}
-        found = set()
+        overlapping = set()
         for i in np.argsort(self._start, kind="stable").tolist():
             key = self._key[i]
             if self._start[i] < reached.get(key, -math.inf) - _TOLERANCE:
-                found.add(key)
+                overlapping.add(key)
             reached[key] = max(reached.get(key, -math.inf), self._end[i])
-        return found
+        return overlapping
 
     def _event_waits(self) -> dict[int, list[int]]:
         """Kernels that waited for an event of another stream, and after which kernels it was."""
         trace = self._trace
-        self._syncs: dict[int, Sync] = {one.correlation: one for one in trace.syncs}
-        waits = [one for one in trace.syncs if one.kind == _WAIT_EVENT and one.wait_on >= 0]
+        self._syncs: dict[int, Sync] = {sync.correlation: sync for sync in trace.syncs}
+        waits = [sync for sync in trace.syncs if sync.kind == _WAIT_EVENT and sync.wait_on >= 0]
         if not waits:
             return {}
         at = {
@@ -271,7 +271,7 @@ class _Replay:
                 queues.setdefault(trace.streams[stream], []).append((launched, i))
         for queue in queues.values():
             queue.sort()
-        found: dict[int, list[int]] = {}
+        kernels_before: dict[int, list[int]] = {}
         for wait in waits:
             recorded, waited = at.get(wait.wait_on), at.get(wait.correlation)
             if recorded is None or waited is None:
@@ -280,8 +280,8 @@ class _Replay:
             place = bisect.bisect_right(before, (recorded, math.inf)) - 1
             following = bisect.bisect_left(after, (waited, -1))
             if place >= 0 and following < len(after):
-                found.setdefault(after[following][1], []).append(before[place][1])
-        return found
+                kernels_before.setdefault(after[following][1], []).append(before[place][1])
+        return kernels_before
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -289,7 +289,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     plain = [name[:_LONGEST_NAME].replace("\0", " ") for name in names]
     taken = set(plain)
     times: dict[str, int] = {}
-    found = []
+    unique = []
     for name in plain:
         times[name] = times.get(name, 0) + 1
         if times[name] > 1:
@@ -297,8 +297,8 @@ def _unique(names: Sequence[str]) -> list[str]:
                 times[name] += 1
             name = f"{name}#{times[name]}"
             taken.add(name)
-        found.append(name)
-    return found
+        unique.append(name)
+    return unique
 
 
 def _created(trace: Trace) -> str:

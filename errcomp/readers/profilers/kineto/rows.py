@@ -50,7 +50,7 @@ def read_rows(source: Source) -> Rows:
     """
     trace = columns.read_trace(source)
     if not len(trace.gpu) and not len(trace.ops):
-        why = "; ".join(f"{one.n} times {one.reason}" for one in trace.dropped) or "no events"
+        why = "; ".join(f"{drop.n} times {drop.reason}" for drop in trace.dropped) or "no events"
         raise source.error(
             f"no kernel and no operator in this trace ({why}). Record it with "
             "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
@@ -177,7 +177,7 @@ def _devices(
     communicates = work.class_ == work.classes.index(COMMUNICATION)
     copies = np.isin(work.class_, [work.classes.index(name) for name in MEMORY])
     computes = ~communicates & ~copies
-    found = []
+    rows = []
     width = len(device_names)
     parts = [(inside * width + work.device, inside >= 0, names)]
     if names != [_WHOLE_TRACE]:
@@ -196,12 +196,12 @@ def _devices(
             }
             if on_gpu and isinstance(trace.devices[device], int):
                 common["device_id"] = trace.devices[device]
-            found += [
+            rows += [
                 {**common, "quantity": quantity, "measured": value}
                 for quantity, value in quantities.items()
                 if communicates.any() or quantity in ("busy time", "idle time", "computation time")
             ]
-    return found
+    return rows
 
 
 def _step_notes(steps: Sequence[tuple[str, float, float]], step: NDArray[np.int64]) -> list[str]:
@@ -218,10 +218,10 @@ def _classified(names: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArr
     classes = [COMMUNICATION, *MEMORY]
     of_name = np.zeros(len(names), dtype=np.int64)
     for code in np.unique(codes).tolist():
-        found = class_of(names[code])
-        if found not in classes:
-            classes.append(found)
-        of_name[code] = classes.index(found)
+        kind = class_of(names[code])
+        if kind not in classes:
+            classes.append(kind)
+        of_name[code] = classes.index(kind)
     return classes, of_name[codes]
 
 
@@ -269,28 +269,28 @@ def _messages(trace: Trace) -> dict[str, pl.Series]:
 
 def _shapes(trace: Trace) -> list[str | None]:
     """Return the shapes as JSON without blanks; None where the trace has none."""
-    found: list[str | None] = []
+    shapes: list[str | None] = []
     for raw in trace.shapes:
         try:
-            found.append(json.dumps(json.loads(raw), separators=(",", ":")) if raw else None)
+            shapes.append(json.dumps(json.loads(raw), separators=(",", ":")) if raw else None)
         except (ValueError, RecursionError):
-            found.append(None)
-    return found
+            shapes.append(None)
+    return shapes
 
 
 def _device_names(trace: Trace) -> list[str | None]:
     """Return what each device is called; None where the trace does not say."""
     known: dict[str, str] = {}
     properties = trace.meta.get("deviceProperties")
-    for one in properties if isinstance(properties, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("name"), str):
-            known[str(one.get("id"))] = one["name"]
+    for entry in properties if isinstance(properties, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            known[str(entry.get("id"))] = entry["name"]
     return [known.get(str(device)) for device in trace.devices]
 
 
 def _rank(meta: dict[str, Any]) -> int | None:
-    found = meta.get("distributedInfo")
-    rank = found.get("rank") if isinstance(found, dict) else None
+    info = meta.get("distributedInfo")
+    rank = info.get("rank") if isinstance(info, dict) else None
     return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
 
 
@@ -344,13 +344,13 @@ def device_times(
             return
         first, last = start[rows], end[rows]
         busy = union(first, last)
-        found = {"busy time": busy, "idle time": max(float(last.max() - first.min()) - busy, 0.0)}
+        times = {"busy time": busy, "idle time": max(float(last.max() - first.min()) - busy, 0.0)}
         talks, works = rows[communicates[rows]], rows[computes[rows]]
         talking, working = union(start[talks], end[talks]), union(start[works], end[works])
         both = np.concatenate([talks, works])
         overlap = max(talking + working - union(start[both], end[both]), 0.0)
-        found["computation time"] = working
-        found["communication time"] = talking
-        found["overlap"] = overlap
-        found["exposed communication"] = max(talking - overlap, 0.0)
-        yield int(group[rows[0]]), found
+        times["computation time"] = working
+        times["communication time"] = talking
+        times["overlap"] = overlap
+        times["exposed communication"] = max(talking - overlap, 0.0)
+        yield int(group[rows[0]]), times

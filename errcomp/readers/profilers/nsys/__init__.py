@@ -56,8 +56,8 @@ def is_export(source: Source) -> bool:
     if tables is None:
         # Damaged or packed: the names of some tables are still at the start.
         head = source.head if source.head.startswith(b"SQLite format 3") else b""
-        return b"StringIds" in head and any(one in head for one in (b"CUPTI_ACTIVITY", b"NVTX_"))
-    nsys = any(one.startswith((_ACTIVITY, "NVTX_", "TARGET_INFO_")) for one in tables)
+        return b"StringIds" in head and any(text in head for text in (b"CUPTI_ACTIVITY", b"NVTX_"))
+    nsys = any(table.startswith((_ACTIVITY, "NVTX_", "TARGET_INFO_")) for table in tables)
     return "StringIds" in tables and nsys
 
 
@@ -116,14 +116,14 @@ def read_export(source: Source) -> Rows:
         )
     rows = _kernel_rows(work, common)
     if runs:
-        of_runs = pl.DataFrame([{**one, **common} for one in runs], infer_schema_length=None)
+        of_runs = pl.DataFrame([{**run, **common} for run in runs], infer_schema_length=None)
         rows = pl.concat([rows, of_runs], how="diagonal_relaxed")
     return Rows(rows, dropped=dropped, notes=notes)
 
 
 def _strings(database: sqlite3.Connection) -> dict[int, str]:
     columns, rows = select(database, "StringIds", ("id", "value"))
-    return {one: str(text) for one, text in rows} if len(columns) == 2 else {}
+    return {number: str(text) for number, text in rows} if len(columns) == 2 else {}
 
 
 def _work(
@@ -132,17 +132,17 @@ def _work(
     """Return all that a GPU did, in the columns of the tables, with names and classes."""
     import polars as pl
 
-    found = []
+    frames = []
     copies = dict(enumerate(COPIES))
     if "ENUM_CUDA_MEMCPY_OPER" in tables:
         columns, rows = select(database, "ENUM_CUDA_MEMCPY_OPER", ("id", "label"))
         if len(columns) == 2:
-            copies |= {one: str(label) for one, label in rows}
+            copies |= {number: str(label) for number, label in rows}
     for kind, kernel_class in _WORK.items():
         if _ACTIVITY + kind not in tables:
             continue
         columns, rows = select(database, _ACTIVITY + kind, _NUMBERS + _MORE)
-        missing = [one for one in ("start", "end", "deviceId", "streamId") if one not in columns]
+        missing = [name for name in ("start", "end", "deviceId", "streamId") if name not in columns]
         if missing:
             raise source.error(
                 f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. It may come from a "
@@ -155,12 +155,12 @@ def _work(
             place = columns.index("shortName")
             short = [names.get(row[place]) or text for row, text in zip(rows, texts, strict=True)]
             classes = pl.Series(short, dtype=pl.String)
-        found.append(frame.with_columns(texts, kernel_class=classes))
-    if not found:
+        frames.append(frame.with_columns(texts, kernel_class=classes))
+    if not frames:
         raise source.error(
             "no table of kernels or copies (CUPTI_ACTIVITY_KIND_KERNEL). Profile with --trace cuda."
         )
-    return pl.concat(found, how="diagonal_relaxed")
+    return pl.concat(frames, how="diagonal_relaxed")
 
 
 def _texts(
@@ -181,12 +181,12 @@ def _texts(
     if kind == "GRAPH_TRACE":
         at = place.get("graphId")
         return ["CUDA graph" if at is None else f"CUDA graph {row[at]}" for row in rows]
-    of_name = [place[one] for one in ("demangledName", "shortName") if one in place]
-    found = []
+    of_name = [place[column] for column in ("demangledName", "shortName") if column in place]
+    texts = []
     for row in rows:
         known = (names.get(row[at]) for at in of_name)
-        found.append(next((one for one in known if one), "kernel without a name"))
-    return found
+        texts.append(next((name for name in known if name), "kernel without a name"))
+    return texts
 
 
 def _launches(database: sqlite3.Connection, tables: set[str]) -> pl.DataFrame | None:
@@ -221,16 +221,16 @@ def _ranges(
     columns, rows = select(database, "NVTX_EVENTS", wanted)
     if not set(columns) >= {"start", "end", "globalTid"}:
         return []
-    found = []
+    ranges = []
     for row in rows:
-        one = dict(zip(columns, row, strict=True))
-        if one.get("eventType", _PUSH_POP) not in (_PUSH_POP, _START_END):
+        span = dict(zip(columns, row, strict=True))
+        if span.get("eventType", _PUSH_POP) not in (_PUSH_POP, _START_END):
             continue
-        times = (one["start"], one["end"], one["globalTid"])
-        if all(isinstance(value, int) for value in times) and one["end"] >= one["start"]:
-            text = one.get("text") or names.get(one.get("textId") or -1) or "range without a name"
-            found.append((*times, str(text)))
-    return found
+        times = (span["start"], span["end"], span["globalTid"])
+        if all(isinstance(value, int) for value in times) and span["end"] >= span["start"]:
+            text = span.get("text") or names.get(span.get("textId") or -1) or "range without a name"
+            ranges.append((*times, str(text)))
+    return ranges
 
 
 def _facts(database: sqlite3.Connection, tables: set[str]) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def _facts(database: sqlite3.Connection, tables: set[str]) -> dict[str, Any]:
     if "TARGET_INFO_GPU" in tables:
         columns, rows = select(database, "TARGET_INFO_GPU", ("id", "name"))
         if len(columns) == 2:
-            devices = {one: str(name) for one, name in rows if isinstance(one, int) and name}
+            devices = {gpu: str(name) for gpu, name in rows if isinstance(gpu, int) and name}
     if "TARGET_INFO_CUDA_DEVICE" in tables and len(set(devices.values())) > 1:
         # Which devices a program sees, and in which order, is set from outside.
         columns, rows = select(database, "TARGET_INFO_CUDA_DEVICE", ("cudaId", "gpuId"))
@@ -271,19 +271,19 @@ def _with_ranges(
         if thread is not None:
             on_thread.setdefault(thread, []).append(i)
     of_thread: dict[int, list[int]] = {}
-    for i, one in enumerate(ranges):
-        of_thread.setdefault(one[2], []).append(i)
+    for i, span in enumerate(ranges):
+        of_thread.setdefault(span[2], []).append(i)
     outer: list[int | None] = [None] * len(threads)
     path: list[str | None] = [None] * len(threads)
     for thread, which in on_thread.items():
-        mine = of_thread.get(thread, [])
-        starts, ends = [ranges[i][0] for i in mine], [ranges[i][1] for i in mine]
+        own = of_thread.get(thread, [])
+        starts, ends = [ranges[i][0] for i in own], [ranges[i][1] for i in own]
         for i, inside in zip(
             which, containing(starts, ends, [times[i] for i in which]), strict=True
         ):
             if inside:
-                outer[i] = mine[inside[0]]
-                path[i] = "/".join(ranges[mine[j]][3] for j in inside)
+                outer[i] = own[inside[0]]
+                path[i] = "/".join(ranges[own[j]][3] for j in inside)
     used = sorted({i for i in outer if i is not None}, key=lambda i: ranges[i][0])
     names = _names_of_runs([ranges[i][3] for i in used])
     of_range = dict(zip(used, names, strict=True))
@@ -306,25 +306,25 @@ def _with_ranges(
 def _names_of_runs(texts: list[str]) -> list[tuple[str, int]]:
     """Return a name of its own for each range, and the how-manieth of its text it is."""
     seen: dict[str, int] = {}
-    found = []
+    numbered = []
     for text in texts:
         seen[text] = seen.get(text, 0) + 1
-        found.append((text, seen[text]))
-    return [(text if seen[text] == 1 else f"{text} #{i}", i) for text, i in found]
+        numbered.append((text, seen[text]))
+    return [(text if seen[text] == 1 else f"{text} #{i}", i) for text, i in numbered]
 
 
 def _kernel_rows(work: pl.DataFrame, common: dict[str, Any]) -> pl.DataFrame:
     import polars as pl
 
-    there = set(work.columns)
+    columns = set(work.columns)
     shapes = {
         shape: pl.concat_str([pl.col(f"{shape}{axis}") for axis in "XYZ"], separator="x")
         for shape in ("grid", "block")
-        if f"{shape}X" in there
+        if f"{shape}X" in columns
     }
     return work.select(
         *(pl.lit(value, dtype=pl.String).alias(name) for name, value in common.items()),
-        *(pl.col(one) for one in ("run", "range", "bytes") if one in there),
+        *(pl.col(column) for column in ("run", "range", "bytes") if column in columns),
         "kernel",
         "device",
         "start",
@@ -427,21 +427,21 @@ def _row(event: _Cuda, texts: list[Any]) -> dict[str, Any] | None:
     moved = dict_of(event.memcpy if event.kind == _COPY else event.memset)
     if event.kind == _KERNEL:
         name = _name(kernel, texts)
-        found: dict[str, Any] = {"kernel": name, "kernel_class": name}
+        fields: dict[str, Any] = {"kernel": name, "kernel_class": name}
         for shape in ("grid", "block"):
             axes = [_count(kernel.get(f"{shape}{axis}")) for axis in "XYZ"]
-            found[shape] = None if None in axes else "x".join(map(str, axes))
+            fields[shape] = None if None in axes else "x".join(map(str, axes))
     elif event.kind == _COPY:
         way = _count(moved.get("copyKind"))
-        what = COPIES[way] if way is not None and way < len(COPIES) else ""
-        found = {"kernel": f"[CUDA memcpy {what}]".replace(" ]", "]"), "kernel_class": "memcpy"}
+        label = COPIES[way] if way is not None and way < len(COPIES) else ""
+        fields = {"kernel": f"[CUDA memcpy {label}]".replace(" ]", "]"), "kernel_class": "memcpy"}
     else:
-        found = {"kernel": "[CUDA memset]", "kernel_class": "memset"}
+        fields = {"kernel": "[CUDA memset]", "kernel_class": "memset"}
     device, stream = _count(event.device), _count(event.stream)
     return {
         "measured": float(end - start),
         "start": start,
-        **found,
+        **fields,
         "device_id": device,
         "stream": stream,
         "bytes": _count(moved.get("sizebytes")),

@@ -94,24 +94,26 @@ def read_tables(source: Source) -> Rows:
     if source.head.lstrip()[:1] == b"[":
         return _of_json(source)
     lines = source.lines()
-    found = list(_headers(lines))
-    kind = "trace" if any(header.kind == "trace" for _, header in found) else "sum"
-    there = {_variant(header) for _, header in found if header.kind == kind}
-    kept = _without_doubles(there)
+    headers = list(_headers(lines))
+    kind = "trace" if any(header.kind == "trace" for _, header in headers) else "sum"
+    variants = {_variant(header) for _, header in headers if header.kind == kind}
+    chosen = _without_doubles(variants)
     notes = []
-    if left_out := sum(header.kind != kind for _, header in found):
+    if left_out := sum(header.kind != kind for _, header in headers):
         why = " or sum up the trace" if kind == "trace" else ""
         notes.append(
-            f"{left_out} of {len(found)} tables are left out: they are about the host{why}"
+            f"{left_out} of {len(headers)} tables are left out: they are about the host{why}"
         )
-    if kept < there:
-        notes.append(f"Tables that list work again are left out: {', '.join(sorted(there - kept))}")
+    if chosen < variants:
+        notes.append(
+            f"Tables that list work again are left out: {', '.join(sorted(variants - chosen))}"
+        )
     frames = []
     host = 0
-    for place, (at, header) in enumerate(found):
-        if header.kind != kind or _variant(header) not in kept:
+    for place, (at, header) in enumerate(headers):
+        if header.kind != kind or _variant(header) not in chosen:
             continue
-        last = found[place + 1][0] if place + 1 < len(found) else len(lines)
+        last = headers[place + 1][0] if place + 1 < len(headers) else len(lines)
         sheet = _sheet(source, lines[at:last], at + 1, header)
         if sheet is not None:
             sheet, gone = _of_gpu(sheet, header)
@@ -135,8 +137,8 @@ def _of_json(source: Source) -> Rows:
     names = list(source.json_names)
     lines = [_SEPARATOR.join(names)]
     for number, row in enumerate(rows, start=1):
-        there = row if isinstance(row, dict) else {}
-        missing = next((one for one in names if one not in there), None)
+        fields = row if isinstance(row, dict) else {}
+        missing = next((name for name in names if name not in fields), None)
         if missing is not None:
             raise source.error(f"row {number} has no {missing!r}. Export it again.")
         lines.append(_SEPARATOR.join(_plain(row[name]) for name in names))
@@ -172,12 +174,12 @@ def _variant(header: _Header) -> str:
     return "by grid" if {"grid", "gridx"} & set(columns) else "by name"
 
 
-def _without_doubles(there: set[str]) -> set[str]:
+def _without_doubles(variants: set[str]) -> set[str]:
     """Return the variants to read of those that there are, so that nothing is read twice."""
-    kernels = [one for one in _VARIANTS if one in there]
+    kernels = [variant for variant in _VARIANTS if variant in variants]
     if kernels:
-        return {kernels[0]} | there & {_COPIES}
-    return {_ALL} if _ALL in there else there
+        return {kernels[0]} | variants & {_COPIES}
+    return {_ALL} if _ALL in variants else variants
 
 
 def _headers(lines: Sequence[str]) -> Iterator[tuple[int, _Header]]:
@@ -209,7 +211,7 @@ def _header(columns: Sequence[str]) -> _Header | None:
     named = {
         role: parts[name]
         for role, names in _ALIASES.items()
-        if (name := next((one for one in names if one in parts), None))
+        if (name := next((alias for alias in names if alias in parts), None))
     }
     kind = _kind(set(parts), set(named))
     if kind is None:
@@ -221,25 +223,25 @@ def _header(columns: Sequence[str]) -> _Header | None:
     )
 
 
-def _kind(there: set[str], roles: set[str]) -> Kind | None:
-    if "app time" in there:
+def _kind(columns: set[str], roles: set[str]) -> Kind | None:
+    if "app time" in columns:
         return None  # a table of another profiler, which has more columns
-    if there >= {"kernel start", "kernel dur", "kernel name"}:
+    if columns >= {"kernel start", "kernel dur", "kernel name"}:
         return "trace"
-    if {"start", "duration", "correlation", "name"} <= roles and not there & _HOST:
+    if {"start", "duration", "correlation", "name"} <= roles and not columns & _HOST:
         return "trace"
-    if there >= {"total time", "kern inst", "kernel name"} or there >= {"kavg", "kernel name"}:
+    if columns >= {"total time", "kern inst", "kernel name"} or columns >= {"kavg", "kernel name"}:
         return "sum"
     # Of OpenMP the tables count by "Count" and "Name".
-    counted = "instances" in there or ("operation" in there and "count" in roles)
-    if {"total", "name"} <= roles and counted and not there & _HOST:
+    counted = "instances" in columns or ("operation" in columns and "count" in roles)
+    if {"total", "name"} <= roles and counted and not columns & _HOST:
         return "sum"
     counts = {"num calls", "instances", "count", "range", "range instances"}
     host = (
-        (there >= {"total time", "time"} and there & counts)
-        or there >= {"start", "duration", "name", "result"}
-        or there >= {"projected start", "projected duration"}
-        or there >= {"total", "count", "operation", "avg"}
+        (columns >= {"total time", "time"} and columns & counts)
+        or columns >= {"start", "duration", "name", "result"}
+        or columns >= {"projected start", "projected duration"}
+        or columns >= {"total", "count", "operation", "avg"}
     )
     return "other" if host else None
 
@@ -282,13 +284,13 @@ def _sheet(source: Source, lines: Sequence[str], first_line: int, header: _Heade
 
 def _unit(source: Source, header: _Header, role: str) -> str:
     """Return the unit of a column; tables without one are in ns."""
-    found = header.units.get(role) or header.units.get("total") or "ns"
-    if found.lower() not in _UNITS:
+    unit = header.units.get(role) or header.units.get("total") or "ns"
+    if unit.lower() not in _UNITS:
         raise source.error(
-            f"the times of column {header.columns[role]!r} are in {found!r}, which is not known. "
+            f"the times of column {header.columns[role]!r} are in {unit!r}, which is not known. "
             "Export it with --timeunit nsec."
         )
-    return _UNITS[found.lower()]
+    return _UNITS[unit.lower()]
 
 
 def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
@@ -297,37 +299,37 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
     columns = header.columns
     if header.kind == "trace":
         unit = _unit(source, header, "duration")
-        found: dict[str, Any] = {"measured": sheet.numbers(columns["duration"])}
+        fields: dict[str, Any] = {"measured": sheet.numbers(columns["duration"])}
     else:
         count = sheet.numbers(columns["count"])
         if "total" in columns:
             unit = _unit(source, header, "total")
             # More digits than the average that the table prints.
             with np.errstate(divide="ignore", invalid="ignore"):
-                found = {"measured": sheet.numbers(columns["total"]) / count}
+                fields = {"measured": sheet.numbers(columns["total"]) / count}
         else:
             unit = _unit(source, header, "average")
-            found = {"measured": sheet.numbers(columns["average"])}
+            fields = {"measured": sheet.numbers(columns["average"])}
         whole = np.isfinite(count)
-        found["count"] = pl.Series(np.where(whole, count, 0)).cast(pl.Int64)
+        fields["count"] = pl.Series(np.where(whole, count, 0)).cast(pl.Int64)
         for role in ("median", "minimum", "maximum", "deviation"):
             if role in columns:
-                found[role] = sheet.numbers(columns[role])
+                fields[role] = sheet.numbers(columns[role])
     if "start" in columns:
-        found["start"] = sheet.numbers(columns["start"])
+        fields["start"] = sheet.numbers(columns["start"])
     if "size" in columns:
-        found["size"] = sheet.numbers(columns["size"])
-        found["size_unit"] = pl.lit(header.units["size"] or "B")
-    found |= _names(sheet, columns)
+        fields["size"] = sheet.numbers(columns["size"])
+        fields["size_unit"] = pl.lit(header.units["size"] or "B")
+    fields |= _names(sheet, columns)
     for shape in ("grid", "block"):
-        found |= _shape(sheet, columns, shape)
-    found |= _where(sheet, columns)
-    found["unit"] = [unit] * len(sheet)
-    lists = {name: value for name, value in found.items() if not isinstance(value, pl.Expr)}
+        fields |= _shape(sheet, columns, shape)
+    fields |= _where(sheet, columns)
+    fields["unit"] = [unit] * len(sheet)
+    lists = {name: value for name, value in fields.items() if not isinstance(value, pl.Expr)}
     frame = pl.DataFrame(lists, nan_to_null=True)
-    if "size_unit" in found:
+    if "size_unit" in fields:
         known = pl.col("size").is_not_null()
-        frame = frame.with_columns(size_unit=pl.when(known).then(found["size_unit"]))
+        frame = frame.with_columns(size_unit=pl.when(known).then(fields["size_unit"]))
     return frame
 
 
@@ -335,14 +337,14 @@ def _names(sheet: Sheet, columns: Mapping[str, str]) -> dict[str, list[str | Non
     """Return the names of kernels, the ranges in front of them, and what is no kernel."""
     names = sheet.texts(columns["name"])
     split = {name: _split(name) for name in set(names)}
-    found: dict[str, list[str | None]] = {
+    fields: dict[str, list[str | None]] = {
         "kernel": [split[name][1] for name in names],
         "kernel_class": [_class_of(split[name][1]) for name in names],
         "range": [split[name][0] for name in names],
     }
     if "range" in columns:
-        found["range"] = [text or None for text in sheet.texts(columns["range"])]
-    return found
+        fields["range"] = [text or None for text in sheet.texts(columns["range"])]
+    return fields
 
 
 def _split(name: str) -> tuple[str | None, str]:
@@ -365,25 +367,25 @@ def _class_of(name: str) -> str:
 def _shape(sheet: Sheet, columns: Mapping[str, str], shape: str) -> dict[str, list[str | None]]:
     """Return a grid or block as "128x1x1"."""
     if shape in columns:
-        found = ["x".join(text.split()) for text in sheet.texts(columns[shape])]
+        shapes = ["x".join(text.split()) for text in sheet.texts(columns[shape])]
     elif f"{shape}x" in columns:
         axes = [
             sheet.texts(columns[f"{shape}{axis}"]) for axis in "xyz" if f"{shape}{axis}" in columns
         ]
-        found = ["x".join(filter(None, one)) for one in zip(*axes, strict=True)]
+        shapes = ["x".join(filter(None, sizes)) for sizes in zip(*axes, strict=True)]
     else:
         return {}
-    return {shape: [text or None for text in found]}
+    return {shape: [text or None for text in shapes]}
 
 
 def _where(sheet: Sheet, columns: Mapping[str, str]) -> dict[str, list[Any]]:
     """Return the device, "NVIDIA B200 (0)", and the stream."""
-    found: dict[str, list[Any]] = {}
+    fields: dict[str, list[Any]] = {}
     if "stream" in columns:
-        found["stream"] = [text or None for text in sheet.texts(columns["stream"])]
+        fields["stream"] = [text or None for text in sheet.texts(columns["stream"])]
     if "device" in columns:
         texts = sheet.texts(columns["device"])
         split = {text: _DEVICE.fullmatch(text) for text in set(texts)}
-        found["device"] = [match[1] if (match := split[text]) else text for text in texts]
-        found["device_id"] = [match[2] if (match := split[text]) else None for text in texts]
-    return found
+        fields["device"] = [match[1] if (match := split[text]) else text for text in texts]
+        fields["device_id"] = [match[2] if (match := split[text]) else None for text in texts]
+    return fields

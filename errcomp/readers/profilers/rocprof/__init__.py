@@ -141,27 +141,27 @@ def read_trace(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet()
-    found = {
-        role: next((one for one in names if one in sheet.columns), None)
+    named = {
+        role: next((name for name in names if name in sheet.columns), None)
         for role, names in _ALIASES.items()
     }
-    start, end = (_whole(sheet, str(found[role])) for role in ("start", "end"))
+    start, end = (_whole(sheet, str(named[role])) for role in ("start", "end"))
     # Differences of whole numbers: as floating-point numbers these times have lost their last ns.
     measured = (end - start).cast(pl.Float64)
     keys: dict[str, Any] = {"measured": measured, "start": start}
-    if found["kernel"] is None:
-        keys["kernel"] = [f"copy {text}".strip() for text in sheet.texts(str(found["direction"]))]
+    if named["kernel"] is None:
+        keys["kernel"] = [f"copy {text}".strip() for text in sheet.texts(str(named["direction"]))]
         keys["kernel_class"] = ["memcpy"] * len(sheet)
     else:
-        keys["kernel"] = [text or "kernel without a name" for text in sheet.texts(found["kernel"])]
+        keys["kernel"] = [text or "kernel without a name" for text in sheet.texts(named["kernel"])]
     for role in ("dispatch", "device_id", "process"):
-        if (column := found[role]) is not None:
+        if (column := named[role]) is not None:
             keys[role] = [text or None for text in sheet.texts(column)]
-    stream = next((one for one in _STREAMS if one in sheet.columns), None)
+    stream = next((column for column in _STREAMS if column in sheet.columns), None)
     if stream is not None:
         keys["stream"] = sheet.texts(stream)
     for shape, name in (("grid", "Grid_Size"), ("block", "Workgroup_Size")):
-        keys |= _shape(sheet, shape, name, found[shape])
+        keys |= _shape(sheet, shape, name, named[shape])
     if (devices := _devices_beside(source)) and "device_id" in keys:
         keys["device"] = [devices.get(text or "") for text in keys["device_id"]]
     frame = pl.DataFrame(keys)
@@ -192,7 +192,7 @@ def read_stats(source: Source) -> Rows:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / calls
     whole = np.where(np.isfinite(calls) & (calls < 2**53), calls, 0)
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "kernel": (names := [text or "kernel without a name" for text in sheet.texts("Name")]),
         "kernel_class": ["memcpy" if _COPIED.match(name) else name for name in names],
         "count": pl.Series(whole).cast(pl.Int64, strict=False),
@@ -200,8 +200,8 @@ def read_stats(source: Source) -> Rows:
     }
     for column, key in (("MinNs", "minimum"), ("MaxNs", "maximum"), ("StdDev", "deviation")):
         if column in sheet.columns:
-            found[key] = sheet.numbers(column)
-    return Rows(pl.DataFrame(found, nan_to_null=True))
+            fields[key] = sheet.numbers(column)
+    return Rows(pl.DataFrame(fields, nan_to_null=True))
 
 
 def _whole(sheet: Sheet, column: str) -> pl.Series:
@@ -217,7 +217,7 @@ def _shape(sheet: Sheet, shape: str, name: str, single: str | None) -> dict[str,
     axes = [f"{name}_{axis}" for axis in "XYZ"]
     if set(axes) <= set(sheet.columns):
         columns = [sheet.texts(axis) for axis in axes]
-        return {shape: ["x".join(one) for one in zip(*columns, strict=True)]}
+        return {shape: ["x".join(sizes) for sizes in zip(*columns, strict=True)]}
     if single is None:
         return {}
     return {shape: [text or None for text in sheet.texts(single)]}
@@ -233,13 +233,13 @@ def _devices_beside(source: Source) -> dict[str, str]:
         agents = beside.sheet(("Node_Id", "Agent_Type", "Product_Name"))
     except InputError:
         return {}
-    columns = (agents.texts(one) for one in ("Node_Id", "Agent_Type", "Product_Name"))
-    found: dict[str, str] = {}
+    columns = (agents.texts(column) for column in ("Node_Id", "Agent_Type", "Product_Name"))
+    devices: dict[str, str] = {}
     for node, kind, name in zip(*columns, strict=True):
         if kind == "GPU" and name:
             # The number alone (versions before 0.6), and that of all nodes (the default).
-            found |= {node: name, f"Agent {node}": name}
-    return found
+            devices |= {node: name, f"Agent {node}": name}
+    return devices
 
 
 _tool.reads(
@@ -256,14 +256,14 @@ _tool.reads(
 _DISPATCH, _COPY = "rocpd_kernel_dispatch", "rocpd_memory_copy"
 _TIMES = ("start", "end")
 _OF_DISPATCH = (*_TIMES, "pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id")
-_AXES = tuple(f"{one}_size_{axis}" for one in ("grid", "workgroup") for axis in "xyz")
+_AXES = tuple(f"{shape}_size_{axis}" for shape in ("grid", "workgroup") for axis in "xyz")
 _OF_COPY = (*_TIMES, "pid", "dst_agent_id", "name_id", "size", "stream_id")
 
 
 def is_rocpd(source: Source) -> bool:
     """Say whether this is a database that rocprofv3 wrote."""
     tables = tables_in(source) or set()
-    return any(one.startswith(_DISPATCH) for one in tables)
+    return any(table.startswith(_DISPATCH) for table in tables)
 
 
 @_tool.reads("rocprof-rocpd", "results.db (rocpd) of rocprofv3", "kernel: time (ns)", is_rocpd)
@@ -271,16 +271,16 @@ def read_rocpd(source: Source) -> Rows:
     """Read the dispatches and copies of all processes of a database."""
     import polars as pl
 
-    found: list[pl.DataFrame | None] = []
+    frames: list[pl.DataFrame | None] = []
     with opened(source) as database:
         tables = tables_of(database)
-        own = sorted(one for one in tables if one.startswith(f"{_DISPATCH}_"))
+        own = sorted(table for table in tables if table.startswith(f"{_DISPATCH}_"))
         # Each process has tables of its own; views without its name show those of all.
-        for suffix in [one.removeprefix(_DISPATCH) for one in own] or [""]:
-            found.append(_dispatches(source, database, suffix))
+        for suffix in [table.removeprefix(_DISPATCH) for table in own] or [""]:
+            frames.append(_dispatches(source, database, suffix))
             if f"{_COPY}{suffix}" in tables:
-                found.append(_copies(database, suffix))
-    frame = pl.concat([one for one in found if one is not None], how="diagonal_relaxed")
+                frames.append(_copies(database, suffix))
+    frame = pl.concat([frame for frame in frames if frame is not None], how="diagonal_relaxed")
     if frame.is_empty():
         raise source.error("no kernel that ran in it. Profile with --kernel-trace.")
     frame = frame.sort("start", maintain_order=True).with_columns(
@@ -301,18 +301,18 @@ def _dispatches(source: Source, database: sqlite3.Connection, suffix: str) -> pl
     frame = whole_numbers(columns, rows)
     names = _texts(database, f"rocpd_info_kernel_symbol{suffix}", ("display_name", "kernel_name"))
     kernels = [
-        names.get(one) or f"kernel {one}" for one in frame["kernel_id"].fill_null(-1).to_list()
+        names.get(key) or f"kernel {key}" for key in frame["kernel_id"].fill_null(-1).to_list()
     ]
     shapes = {
         shape: pl.concat_str([pl.col(f"{column}_size_{axis}") for axis in "xyz"], separator="x")
         for shape, column in (("grid", "grid"), ("block", "workgroup"))
         if f"{column}_size_x" in columns
     }
-    stream = next((one for one in ("stream_id", "queue_id") if one in columns), None)
+    stream = next((column for column in ("stream_id", "queue_id") if column in columns), None)
     return frame.select(
         *_TIMES,
         *((pl.col(stream).alias("stream"),) if stream else ()),
-        *(pl.col(one).alias(new) for one, new in _ROCPD_KEYS.items() if one in columns),
+        *(pl.col(old).alias(new) for old, new in _ROCPD_KEYS.items() if old in columns),
         kernel=pl.Series(kernels, dtype=pl.String),
         kernel_class=pl.Series(kernels, dtype=pl.String),
         device=_devices(database, frame, "agent_id", suffix),
@@ -337,10 +337,10 @@ def _copies(database: sqlite3.Connection, suffix: str) -> pl.DataFrame | None:
     frame = whole_numbers(columns, rows)
     names = _texts(database, f"rocpd_string{suffix}", ("string",))
     ids = frame["name_id"].to_list() if "name_id" in columns else [None] * len(frame)
-    kinds = [(names.get(one) or "").removeprefix("MEMORY_COPY_") for one in ids]
+    kinds = [(names.get(name_id) or "").removeprefix("MEMORY_COPY_") for name_id in ids]
     return frame.select(
         *_TIMES,
-        *(pl.col(one).alias(new) for one, new in _ROCPD_KEYS.items() if one in columns),
+        *(pl.col(old).alias(new) for old, new in _ROCPD_KEYS.items() if old in columns),
         kernel=pl.Series([f"copy {kind}".strip() for kind in kinds], dtype=pl.String),
         kernel_class=pl.lit("memcpy"),
         device=_devices(database, frame, "dst_agent_id", suffix),
@@ -357,12 +357,12 @@ def _texts(
     columns, rows = select(database, table, ("id", *wanted))
     if columns[:1] != ["id"]:
         return {}
-    found: dict[int | None, str] = {}
-    for one, *texts in rows:
+    names: dict[int | None, str] = {}
+    for number, *texts in rows:
         text = next((text for text in texts if isinstance(text, str) and text), None)
-        if isinstance(one, int) and text is not None:
-            found[one] = text
-    return found
+        if isinstance(number, int) and text is not None:
+            names[number] = text
+    return names
 
 
 def _devices(
@@ -372,7 +372,7 @@ def _devices(
 
     names = _texts(database, f"rocpd_info_agent{suffix}", ("product_name", "name"))
     ids = frame[column].to_list() if column in frame.columns else [None] * len(frame)
-    return pl.Series([names.get(one) for one in ids], dtype=pl.String)
+    return pl.Series([names.get(agent) for agent in ids], dtype=pl.String)
 
 
 # The SQLite database (RPD) of rocmProfileData.
@@ -406,13 +406,13 @@ def read_rpd(source: Source) -> Rows:
         )
     known = {number: text for number, text in texts if isinstance(text, str)}
     frame = whole_numbers(columns, rows)
-    kinds = [known.get(one, "") for one in frame["opType_id"].to_list()]
-    described = [known.get(one, "") for one in frame["description_id"].to_list()]
+    kinds = [known.get(number, "") for number in frame["opType_id"].to_list()]
+    described = [known.get(number, "") for number in frame["description_id"].to_list()]
     kernels = [
         text or kind or "kernel without a name" for text, kind in zip(described, kinds, strict=True)
     ]
     classes = [_class_of(kind, kernel) for kind, kernel in zip(kinds, kernels, strict=True)]
-    found = frame.select(
+    work = frame.select(
         *((pl.col("gpuId").alias("device_id"),) if "gpuId" in columns else ()),
         *((pl.col("queueId").alias("stream"),) if "queueId" in columns else ()),
         *_TIMES,
@@ -421,8 +421,8 @@ def read_rpd(source: Source) -> Rows:
         kernel_class=pl.Series(classes, dtype=pl.String),
     )
     markers = pl.Series([kind in _MARKERS for kind in kinds], dtype=pl.Boolean)
-    found = found.filter(~markers).sort("start", maintain_order=True).drop("end")
-    return Rows(found, dropped={"barriers and markers": int(markers.sum())})
+    work = work.filter(~markers).sort("start", maintain_order=True).drop("end")
+    return Rows(work, dropped={"barriers and markers": int(markers.sum())})
 
 
 def _class_of(kind: str, kernel: str) -> str:

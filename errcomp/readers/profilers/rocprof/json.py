@@ -58,8 +58,8 @@ def read_json(source: Source) -> Rows:
         pid = count_of(dict_of(process.metadata).get("pid"))
         copies = _operations(process, "MEMORY_COPY")
         records = process.buffer_records
-        made = [_dispatch(one, names, devices) for one in records.kernel_dispatch]
-        made += [_copy(one, copies, devices) for one in records.memory_copy]
+        made = [_dispatch(record, names, devices) for record in records.kernel_dispatch]
+        made += [_copy(record, copies, devices) for record in records.memory_copy]
         fine = [{**row, "process": pid} for row in made if row is not None]
         bad += len(made) - len(fine)
         rows += fine
@@ -68,8 +68,8 @@ def read_json(source: Source) -> Rows:
             f"no kernel that ran in it ({bad} records without times). Profile with --kernel-trace."
         )
     columns = dict.fromkeys(key for row in rows for key in row)
-    found = {column: [row.get(column) for row in rows] for column in columns}
-    return Rows(found, dropped={"records without times": bad})
+    table = {column: [row.get(column) for row in rows] for column in columns}
+    return Rows(table, dropped={"records without times": bad})
 
 
 def _dispatch(
@@ -104,8 +104,8 @@ def _copy(record: _Record, kinds: list[str], devices: dict[int, str]) -> dict[st
     kind = count_of(record.operation)
     known = kinds or list(_COPIES)
     name = known[kind] if kind is not None and 0 <= kind < len(known) else ""
-    agents = [_handle(one) for one in (record.dst_agent_id, record.src_agent_id)]
-    device = next((devices[one] for one in agents if one in devices), None)
+    agents = [_handle(agent) for agent in (record.dst_agent_id, record.src_agent_id)]
+    device = next((devices[agent] for agent in agents if agent in devices), None)
     return {
         **times,
         "kernel": f"copy {name.removeprefix('MEMORY_COPY_')}".strip(),
@@ -135,21 +135,21 @@ def _devices(process: _Process) -> dict[int, str]:
 
 def _named(records: Any, key: str, names: Sequence[str]) -> dict[int, str]:
     """Return the first name that each record has, by its number."""
-    found = {}
+    named = {}
     for record in dicts_of(records):
         number = _handle(record.get(key))
-        texts = (record.get(one) for one in names)
-        name = next((one for one in texts if isinstance(one, str) and one), None)
+        texts = (record.get(name) for name in names)
+        name = next((text for text in texts if isinstance(text, str) and text), None)
         if number is not None and name is not None:
-            found[number] = name
-    return found
+            named[number] = name
+    return named
 
 
 def _operations(process: _Process, kind: str) -> list[str]:
     strings = dict_of(process.strings)
     for record in dicts_of(strings.get("buffer_records")):
         if record.get("kind") == kind:
-            return [str(one) for one in list_of(record.get("operations"))]
+            return [str(operation) for operation in list_of(record.get("operations"))]
     return []
 
 
@@ -204,12 +204,12 @@ def read_chrome(source: Source) -> Rows:
             host += 1
             continue
         args = event.args if isinstance(event.args, dict) else {}
-        start, end = (count_of(args.get(one), or_text=True) for one in ("BeginNs", "EndNs"))
+        start, end = (count_of(args.get(key), or_text=True) for key in ("BeginNs", "EndNs"))
         if start is None or end is None or end < start:
             bad += 1
             continue
         name = str(event.name or "kernel without a name")
-        stream = next((args[one] for one in ("stream-id", "queue-id") if one in args), event.tid)
+        stream = next((args[key] for key in ("stream-id", "queue-id") if key in args), event.tid)
         rows.append(
             {
                 "kernel": name,
@@ -231,10 +231,10 @@ def read_chrome(source: Source) -> Rows:
 
 def _chrome_devices(events: list[_ChromeEvent]) -> dict[str, str | None]:
     """Return the processes that stand for devices, and the numbers of those."""
-    found: dict[str, str | None] = {}
+    devices: dict[str, str | None] = {}
     for event in events:
         if event.ph == "M" and event.name == "process_name" and isinstance(event.args, dict):
             match = _DEVICE.fullmatch(str(event.args.get("name", "")).strip())
             if match is not None:
-                found[str(event.pid)] = match["device"] or None
-    return found
+                devices[str(event.pid)] = match["device"] or None
+    return devices
