@@ -157,8 +157,8 @@ def _read_performance(source: Source) -> Rows:
 
 
 def _measures(sheet: Sheet, latency: str) -> list[Value]:
-    found = [Value("time", "ms", measured=latency)]
-    return [*found, Value("power", "W", measured="power")] if "power" in sheet.columns else found
+    values = [Value("time", "ms", measured=latency)]
+    return [*values, Value("power", "W", measured="power")] if "power" in sheet.columns else values
 
 
 def _renamed(sheet: Sheet, used: set[str]) -> dict[str, str]:
@@ -211,11 +211,11 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Mark rows whose two versions disagree, so that they are no repeats of the others."""
     import polars as pl
 
-    said = pl.col("provenance")
+    stated = pl.col("provenance")
     # Null where they agree: a key must not divide rows that are the same.
-    differs = said.is_not_null() & (said.cast(pl.String) != pl.col("version"))
+    differs = stated.is_not_null() & (stated.cast(pl.String) != pl.col("version"))
     marked = rows.with_columns(
-        provenance=pl.when(differs).then(pl.lit("the table itself says ") + said.cast(pl.String))
+        provenance=pl.when(differs).then(pl.lit("the table itself says ") + stated.cast(pl.String))
     )
     n = marked["provenance"].is_not_null().sum()
     if not n:
@@ -244,11 +244,11 @@ def _read_serving(source: Source) -> Rows:
     ]
     used = {"silicon_ttft_ms", "silicon_tpot_ms", "id", "system", "silicon_data_source"}
     keys = {**_renamed(sheet, used), **({"device": "system"} if "system" in sheet.columns else {})}
-    said = "silicon_data_source"
-    if said in sheet.columns:
-        keys["_source"] = said
+    column = "silicon_data_source"
+    if column in sheet.columns:
+        keys["_source"] = column
     rows = rows_of(sheet, measures, keys, tool="measured servings")
-    if said in sheet.columns:
+    if column in sheet.columns:
         text = pl.col("_source").cast(pl.String)
         rows = rows.with_columns(
             # Some have a time of day as well, and some do not.
@@ -274,8 +274,8 @@ def _read_serving(source: Source) -> Rows:
 )
 def _read_estimate(source: Source) -> Rows:
     sheet = source.sheet(_ESTIMATE)
-    measures = [one for one in _ESTIMATED if one.predicted in sheet.columns]
-    used = {one.predicted for one in measures} | {"system", "seq/s/gpu"}
+    measures = [measure for measure in _ESTIMATED if measure.predicted in sheet.columns]
+    used = {measure.predicted for measure in measures} | {"system", "seq/s/gpu"}
     keys = {**_renamed(sheet, used), **({"device": "system"} if "system" in sheet.columns else {})}
     return Rows(rows_of(sheet, measures, keys))
 

@@ -84,10 +84,10 @@ def is_tests(source: Source) -> bool:
 def _runs(source: Source) -> Iterator[Mapping[str, Any]]:
     if set(source.json_names) >= _NAMES:
         content = source.json()
-        for one in content if isinstance(content, list) else [content]:
-            if not isinstance(one, dict):
-                raise source.error(f"a run must be an object, got {str(one)[:40]}.")
-            yield one
+        for run in content if isinstance(content, list) else [content]:
+            if not isinstance(run, dict):
+                raise source.error(f"a run must be an object, got {str(run)[:40]}.")
+            yield run
         return
     yield from _printed(source)
 
@@ -132,20 +132,20 @@ def _value(source: Source, match: re.Match[str], at: int) -> dict[str, float]:
 
 def _parsed(source: Source, block: list[str], line: int) -> Mapping[str, Any]:
     try:
-        found = loads("\n".join(block))
+        metrics = loads("\n".join(block))
     except ValueError:
         raise source.error("the metrics are not valid JSON: copy it again.", line=line) from None
-    return cast("Mapping[str, Any]", found)
+    return cast("Mapping[str, Any]", metrics)
 
 
 def _keys(record: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, str | float] = {}
+    keys: dict[str, str | float] = {}
     for old, new in names.items():
         value = record.get(old)
-        known = [one for one in (text(value), whole(value), number(value)) if one is not None]
+        known = [form for form in (text(value), whole(value), number(value)) if form is not None]
         if known:
-            found[new] = known[0]
-    return found
+            keys[new] = known[0]
+    return keys
 
 
 def _statistics(
@@ -164,13 +164,13 @@ def _statistics(
             row = {"level": "system", "quantity": quantity, "unit": unit}
         else:
             continue
-        found = number(value)
-        if found is None:
+        figure = number(value)
+        if figure is None:
             raise source.error(f"{name} must be a number, got {str(value)[:40]!r}.")
         # BLIS writes zeros where there is nothing to take a mean of.
         none = nothing and column == "predicted"
         row["status"] = "no request completed" if none else None
-        row[column] = None if none else found
+        row[column] = None if none else figure
         rows.append({**keys, **row})
     return rows
 
@@ -207,8 +207,8 @@ def _run_unfinished(run: Mapping[str, Any], name: str | None) -> list[str]:
     if not left:
         return []
     where = f" of {name}" if name else ""
-    what = f"1 request{where} was" if left == 1 else f"{left:.0f} requests{where} were"
-    return [f"{what} not finished: no statistic has what they took."]
+    subject = f"1 request{where} was" if left == 1 else f"{left:.0f} requests{where} were"
+    return [f"{subject} not finished: no statistic has what they took."]
 
 
 _QUANTITY = {"e2e": "time", "ttft": "ttft", "itl": "itl", "tpot": "tpot"}
@@ -320,23 +320,23 @@ def read(path: AnyPath) -> Output:
 
 def _measured(names: tuple[str, ...]) -> list[str]:
     """Return the quantities that both sides have, by their name in the columns."""
-    found = [match[1] for name in names if (match := _MEASURED.fullmatch(name))]
-    return [one for one in found if f"blis_{one}_ms" in names]
+    quantities = [match[1] for name in names if (match := _MEASURED.fullmatch(name))]
+    return [quantity for quantity in quantities if f"blis_{quantity}_ms" in names]
 
 
 def _unlike(sheet: Sheet, names: list[str]) -> list[str]:
     """Check the errors that the table states: a fraction, or percent by the name."""
     notes = []
-    for one in names:
-        for column, scale in ((f"{one}_error", 1.0), (f"{one}_error_pct", 100.0)):
+    for name in names:
+        for column, scale in ((f"{name}_error", 1.0), (f"{name}_error_pct", 100.0)):
             if column not in sheet.columns:
                 continue
             stated = sheet.numbers(column)
-            measured = sheet.numbers(f"gt_{one}_ms")
+            measured = sheet.numbers(f"gt_{name}_ms")
             with np.errstate(divide="ignore", invalid="ignore"):
-                found = scale * np.abs(sheet.numbers(f"blis_{one}_ms") / measured - 1)
+                error = scale * np.abs(sheet.numbers(f"blis_{name}_ms") / measured - 1)
             # Twice beyond rounding, and not where either side is missing.
-            unlike = np.abs(np.abs(stated) - found) > 1e-3 * np.maximum(found, scale * 1e-2)
+            unlike = np.abs(np.abs(stated) - error) > 1e-3 * np.maximum(error, scale * 1e-2)
             if unlike.any():
                 rows = ", ".join(str(line) for line in sheet.lines[unlike][:3].tolist())
                 notes.append(
@@ -399,19 +399,19 @@ def read_run(source: Source) -> Rows:
     for run in _runs(source):
         requests = list_of(run.get("requests"))
         name = text(run.get("instance_id"))
-        for one in requests:
-            if not isinstance(one, dict):
-                raise source.error(f"a request must be an object, got {str(one)[:40]}.")
-            rows += _request(source, one, name)
-            unlike += sum(key in one for key in ("itl_ms", "scheduling_delay_ms"))
-        found = _statistics(source, run, {"instance": name})
+        for request in requests:
+            if not isinstance(request, dict):
+                raise source.error(f"a request must be an object, got {str(request)[:40]}.")
+            rows += _request(source, request, name)
+            unlike += sum(key in request for key in ("itl_ms", "scheduling_delay_ms"))
+        statistics = _statistics(source, run, {"instance": name})
         if requests:
             # They follow from the requests.
             both = ("time", "ttft")
-            kept = [r for r in found if r["level"] == "system" or r["quantity"] not in both]
-            repeated += len(found) - len(kept)
-            found = kept
-        rows += found
+            added = [r for r in statistics if r["level"] == "system" or r["quantity"] not in both]
+            repeated += len(statistics) - len(added)
+            statistics = added
+        rows += statistics
         notes += _run_unfinished(run, name)
     if not rows:
         raise source.error("no metrics follow the title: the run was stopped. Run it again.")
@@ -479,7 +479,7 @@ def _experiments(source: Source) -> Rows:
     keys = keys_of(sheet, _KEYS)
     if "status" in sheet.columns:
         keys["status"] = key(sheet, "status").cast(pl.String)
-    values = [Value(_QUANTITY[one], "ms", f"blis_{one}_ms", f"gt_{one}_ms") for one in names]
+    values = [Value(_QUANTITY[name], "ms", f"blis_{name}_ms", f"gt_{name}_ms") for name in names]
     frame = long(sheet, values, keys, level="request", statistic="mean")
     missing = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no prediction"))
     status = pl.col("status") if "status" in keys else pl.lit(None, dtype=pl.String)
@@ -543,14 +543,14 @@ def read_signed(source: Source) -> Rows:
             if not isinstance(errors, dict):
                 raise source.error(f"experiment {name!r}: {simulator} has no errors.")
             rows += [_signed_row(source, simulator, keys, *pair) for pair in errors.items()]
-    found = [row for row in rows if row]
+    known = [row for row in rows if row]
     notes = [RATIO_NOTE]
     stated = content.get("summary")
     total = stated.get("total_measurements") if isinstance(stated, dict) else None
-    if isinstance(total, int) and total != len(found):
-        notes.append(f"The summary counts {total} errors, {len(found)} are there.")
-    dropped = as_dropped("error of another quantity or statistic", len(rows) - len(found))
-    return Rows(found, dropped=dropped, notes=notes)
+    if isinstance(total, int) and total != len(known):
+        notes.append(f"The summary counts {total} errors, {len(known)} are there.")
+    dropped = as_dropped("error of another quantity or statistic", len(rows) - len(known))
+    return Rows(known, dropped=dropped, notes=notes)
 
 
 _tool.knows(

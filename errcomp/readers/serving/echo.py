@@ -91,7 +91,7 @@ _tool = ToolFormats("Echo", gives="both", reference="hardware", sample="Echo-slo
 )
 def _overlap(source: Source) -> Rows:
     sheet = source.sheet([_PREDICTED, _MEASURED])
-    constant = next((one for one in sheet.columns if one.startswith(_CONSTANT)), "")
+    constant = next((column for column in sheet.columns if column.startswith(_CONSTANT)), "")
     values = [Value("time", "ns", _PREDICTED, _MEASURED)]
     if constant:
         other = {"tool": "Echo's constant slowdown"}
@@ -143,9 +143,9 @@ def _stated(source: Source, sheet: Sheet, constant: str) -> list[str]:
     return [f"The sums and shares in {beside.path.name} are those of these kernels."]
 
 
-def _near(found: float, stated: str) -> bool:
+def _near(value: float, stated: str) -> bool:
     try:
-        return abs(found - float(stated)) <= 1e-6 * max(abs(found), 1e-6)
+        return abs(value - float(stated)) <= 1e-6 * max(abs(value), 1e-6)
     except ValueError:
         return False
 

@@ -35,7 +35,7 @@ def _run(record: dict[str, Any]) -> str:
     """Name what runs one after the other: one batch in one stage of one replica."""
     parts = (
         text(record.get("cluster") or record.get("cluster_type")),
-        *(f"{what} {record[name]}" for what, name in _PARTS if whole(record.get(name)) is not None),
+        *(f"{word} {record[name]}" for word, name in _PARTS if whole(record.get(name)) is not None),
     )
     return " ".join(part for part in parts if part)
 
@@ -158,7 +158,7 @@ def _requests(source: Source) -> Rows:
     keys = tables.request_keys(sheet)
     if "decode_tokens" in keys:
         keys["decode_tokens"] = number_key(sheet, "request_num_decode_tokens", "decode_tokens")
-    values = [Value(what, "ms", predicted=column) for column, what in _QUANTITIES.items()]
+    values = [Value(quantity, "ms", predicted=column) for column, quantity in _QUANTITIES.items()]
     frame = long(sheet, values, keys, level="request", **config.keys)
     unfinished = pl.when(pl.col("predicted").is_nan()).then(pl.lit("no value (NaN)"))
     frame = frame.with_columns(status=unfinished)
@@ -183,7 +183,7 @@ _tool.knows(
     "system_metrics.json",
     "request, system",
     _is_summary,
-    quantities=("time", "ttft", "tpot", *(what for what, _ in _THROUGHPUTS.values())),
+    quantities=("time", "ttft", "tpot", *(quantity for quantity, _ in _THROUGHPUTS.values())),
     units=("ms", "requests/s", "tokens/s"),
     sample="a4b22df (smoke runs)",
     limits="Figures of all requests, with the statistic as a key; memory, preemption and "
@@ -220,8 +220,8 @@ def _summary(source: Source) -> Rows:
             value = number(rates["total_duration_ms"])
             rows.append({**system, "quantity": "time", "unit": "ms", "predicted": value})
         rows += [
-            {**system, "quantity": what, "unit": unit, "predicted": number(rates[name])}
-            for name, (what, unit) in _THROUGHPUTS.items()
+            {**system, "quantity": quantity, "unit": unit, "predicted": number(rates[name])}
+            for name, (quantity, unit) in _THROUGHPUTS.items()
             if name in rates
         ]
     return Rows(rows, notes=(*config.notes, *tables.dry_run(config.dummy)))
@@ -305,7 +305,7 @@ def read_ledger(source: Source) -> Rows:
         }
         total = number(times.get("total_time_ms"))
         rows.append({**common, "level": "model", "predicted": total})
-        found = {name: number(value) for name, value in parts.items()}
+        components = {name: number(value) for name, value in parts.items()}
         # What is 0 was not run: the ledger has every component that any model may have.
         rows += [
             {
@@ -315,10 +315,10 @@ def read_ledger(source: Source) -> Rows:
                 "kernel": name.removesuffix("_time"),
                 "kernel_class": name.removesuffix("_time"),
             }
-            for name, value in found.items()
+            for name, value in components.items()
             if value != 0
         ]
-        together = math.fsum(value for value in found.values() if value is not None)
+        together = math.fsum(value for value in components.values() if value is not None)
         apart += total is not None and abs(together - total) > 1e-6 * max(total, 1e-3)
     notes = [*config.notes, *tables.dry_run(config.dummy)]
     if apart:

@@ -59,14 +59,14 @@ def _run(source: Source, ending: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     if not isinstance(content, dict):
         return {}, (f"Model, device and version are not known: {beside.name} is no object.",)
     hardware, engine = content.get("hardware"), content.get("engine_kwargs")
-    found = {
+    meta = {
         "model": content.get("model"),
         "version": content.get("vllm_version"),
         "date": content.get("started_at"),
         "device": hardware.get("device_name") if isinstance(hardware, dict) else None,
         "dtype": engine.get("dtype") if isinstance(engine, dict) else None,
     }
-    return {name: value for name, value in found.items() if isinstance(value, str)}, ()
+    return {name: value for name, value in meta.items() if isinstance(value, str)}, ()
 
 
 def _stamp(source: Source, line: int, record: dict[str, Any], name: str) -> float | None:
@@ -74,14 +74,14 @@ def _stamp(source: Source, line: int, record: dict[str, Any], name: str) -> floa
         return None
     value = number(record[name])
     if value is None:
-        what = repr(record[name])[:40]
-        raise source.error(f"{name} must be a time in s, got {what}.", line=line)
+        shown = repr(record[name])[:40]
+        raise source.error(f"{name} must be a time in s, got {shown}.", line=line)
     # vLLM leaves stamps at 0 that were never set.
     return value or None
 
 
 def _apart(arrival: float, *stamps: float | None) -> bool:
-    return any(one is None or abs(arrival - one) > _ONE_CLOCK for one in stamps)
+    return any(stamp is None or abs(arrival - stamp) > _ONE_CLOCK for stamp in stamps)
 
 
 def _between(begin: float | None, end: float | None) -> float | None:
@@ -136,8 +136,8 @@ def _same(measured: float | None, predicted: float | None, stated: float) -> boo
     """Say whether values rounded to 0.1 can have a difference that is rounded to 0.1 %."""
     if not measured or predicted is None or not abs(stated) < 1e9:
         return True
-    found = 100 * (predicted - measured) / measured
-    return abs(found - stated) <= 0.05 + 100 * 0.05 * (1 + predicted / measured) / measured + 1e-9
+    error = 100 * (predicted - measured) / measured
+    return abs(error - stated) <= 0.05 + 100 * 0.05 * (1 + predicted / measured) / measured + 1e-9
 
 
 def _number(text: str) -> float | None:
@@ -209,13 +209,13 @@ def _gaps(source: Source, sheet: Sheet) -> tuple[list[float | None], list[int]]:
             given = loads(text) if text else []
         except ValueError:
             given = None
-        gaps = [number(one) for one in given] if isinstance(given, list) else [None]
+        gaps = [number(gap) for gap in given] if isinstance(given, list) else [None]
         if None in gaps:
             raise source.error(
                 f"ITL must be a list of numbers, got {text[:40]!r}. The file may be cut off.",
                 line=line,
             )
-        means.append(sum(one for one in gaps if one is not None) / len(gaps) if gaps else None)
+        means.append(sum(gap for gap in gaps if gap is not None) / len(gaps) if gaps else None)
         tokens.append(len(gaps) + 1)
     return means, tokens
 
@@ -224,8 +224,8 @@ def _sides(source: Source) -> dict[str, str]:
     """Return the quantities of a table that has both sides in ms, by the name in its columns."""
     names = set(source.header)
     return {
-        name: what
-        for name, what in _SIDES.items()
+        name: quantity
+        for name, quantity in _SIDES.items()
         if {f"sim_{name}_ms", f"vllm_{name}_ms"} <= names
     }
 
@@ -254,7 +254,7 @@ def _requests(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(["request id", *_TIMES])
-    values = [Value(what, "ns", predicted=column) for column, what in _TIMES.items()]
+    values = [Value(quantity, "ns", predicted=column) for column, quantity in _TIMES.items()]
     keys = keys_of(sheet, _KEYS)
     if "ITL" not in sheet.columns:
         frame = long(sheet, values, keys, level="request")
@@ -316,11 +316,11 @@ def read_requests(source: Source) -> Rows:
         rows += [
             {
                 **common,
-                "quantity": what,
+                "quantity": quantity,
                 "measured": value,
                 "status": "not finished" if value is None else None,
             }
-            for what, value in times.items()
+            for quantity, value in times.items()
         ]
     if other_clock:
         notes = (
@@ -367,7 +367,7 @@ def read_series(source: Source) -> Rows:
     "sim.log (stdout)",
     "request, system",
     is_log,
-    quantities=tuple(dict.fromkeys((*_SIDES.values(), *(what for what, _ in TOTALS.values())))),
+    quantities=tuple(dict.fromkeys((*_SIDES.values(), *(name for name, _ in TOTALS.values())))),
     units=("ns", "ms", "tokens/s", "requests/s"),
     gives="predictions",
     reference=None,
@@ -383,16 +383,16 @@ def read_log(source: Source) -> Rows:
     for raw in source.lines():
         line = _COLOUR.sub("", raw).strip()
         if tick := _TICK.search(line):
-            for what, text in zip(("prompt", "generation"), tick.groups()[1:], strict=True):
-                found = {"quantity": f"{what} throughput", "unit": "tokens/s", "t": float(tick[1])}
-                rows.append({**found, "level": "system", "predicted": _number(text)})
+            for part, text in zip(("prompt", "generation"), tick.groups()[1:], strict=True):
+                fields = {"quantity": f"{part} throughput", "unit": "tokens/s", "t": float(tick[1])}
+                rows.append({**fields, "level": "system", "predicted": _number(text)})
         elif header := _INSTANCE.fullmatch(line):
             instance = int(header[1])
         elif figure := _FIGURE.fullmatch(line):
             statistic, name, unit, text = figure.groups()
-            found = {"quantity": _QUANTITY[name], "unit": unit, "statistic": statistic.lower()}
+            fields = {"quantity": _QUANTITY[name], "unit": unit, "statistic": statistic.lower()}
             value = _number(text)
-            rows.append({**found, "level": "request", "instance": instance, "predicted": value})
+            rows.append({**fields, "level": "request", "instance": instance, "predicted": value})
         elif (name := line.partition(":")[0].strip()) in TOTALS:
             quantity, unit = TOTALS[name]
             value = _number(line.partition(":")[2].strip())
@@ -459,8 +459,8 @@ def _both(source: Source) -> Rows:
 
     sheet = source.sheet()
     values = [
-        Value(what, "ms", f"sim_{name}_ms", f"vllm_{name}_ms")
-        for name, what in _sides(source).items()
+        Value(quantity, "ms", f"sim_{name}_ms", f"vllm_{name}_ms")
+        for name, quantity in _sides(source).items()
     ]
     names = {"hardware": "device", "model": "model", "request_id": "request"}
     names |= {"measured_input_toks": "input_tokens", "measured_output_toks": "output_tokens"}
@@ -469,13 +469,13 @@ def _both(source: Source) -> Rows:
         keys["output_tokens"] = number_key(sheet, "measured_output_toks", "output_tokens")
     frame = long(sheet, values, keys, level="request")
     notes = []
-    for what in ("input", "output"):
-        pair = [f"{side}_{what}_toks" for side in ("measured", "sim")]
+    for part in ("input", "output"):
+        pair = [f"{side}_{part}_toks" for side in ("measured", "sim")]
         if set(pair) <= set(sheet.columns):
             measured, simulated = (number_key(sheet, column) for column in pair)
             unlike = int((measured != simulated).sum())
             if unlike:
-                notes.append(f"{unlike} requests have other {what} lengths in the simulation.")
+                notes.append(f"{unlike} requests have other {part} lengths in the simulation.")
     dropped: tuple[Any, ...] = ()
     if "output_tokens" in keys:
         none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)

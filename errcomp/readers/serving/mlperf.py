@@ -54,16 +54,16 @@ def is_summary(source: Source) -> bool:
 
 
 def _rows(
-    source: Source, run: str, said: dict[str, str], pairs: list[tuple[int, str, str]]
+    source: Source, run: str, stated: dict[str, str], pairs: list[tuple[int, str, str]]
 ) -> list[dict[str, Any]]:
     """Return the rows of one summary; a value that it states twice is given once."""
-    valid = said.get("Result is")
+    valid = stated.get("Result is")
     keys = {
         "tool": "MLPerf LoadGen",
         "run": run,
-        "sut": said.get("SUT name"),
-        "scenario": said.get("Scenario", "").replace(" ", "") or None,
-        "mode": said.get("Mode"),
+        "sut": stated.get("SUT name"),
+        "scenario": stated.get("Scenario", "").replace(" ", "") or None,
+        "mode": stated.get("Mode"),
         "valid": valid,
         "status": None if valid in ("VALID", None) else f"result is {valid}",
     }
@@ -84,14 +84,14 @@ def _kind(name: str) -> dict[str, Any] | None:
     if unit := _RATES.get(name):
         return {"level": "system", "quantity": "throughput", "unit": unit, "statistic": name}
     if match := _PERCENTILE.fullmatch(name):
-        what = f"{match['first'] or ''}{match['what'] or ''}"
+        subject = f"{match['first'] or ''}{match['what'] or ''}"
         statistic = f"p{float(match['p']):g}"
     elif match := _WORD.fullmatch(name):
-        what = f"{match.group(2) or ''}{match.group(3)}"
+        subject = f"{match.group(2) or ''}{match.group(3)}"
         statistic = match.group(1).lower()
     else:
         return None
-    lower = what.lower()
+    lower = subject.lower()
     quantity = "ttft" if "first" in lower else "tpot" if "output" in lower else "time"
     return {"level": "request", "quantity": quantity, "unit": "ns", "statistic": statistic}
 
@@ -104,8 +104,8 @@ def is_detail(source: Source) -> bool:
 def is_training(source: Source) -> bool:
     """Say whether this is the log of an MLPerf training run, of any round."""
     lines = (_LINE, _SECOND_LINE, _FIRST_LINE)
-    found = any(line.search(text) for text in source.head_lines for line in lines)
-    return found and not is_detail(source)
+    logged = any(line.search(text) for text in source.head_lines for line in lines)
+    return logged and not is_detail(source)
 
 
 def _is_number(value: Any) -> bool:
@@ -119,13 +119,13 @@ def _records(source: Source) -> Iterator[dict[str, Any]]:
     """
     for line, text in enumerate(source.lines(), start=1):
         if match := _LINE.search(text):
-            found = _record(source, line, match.group(1))
-            at = found.get("time_ms")
-            if isinstance(found.get("key"), str):
-                yield {**found, "at": Decimal(str(at)) if _is_number(at) else None, "unit": "ms"}
+            record = _record(source, line, match.group(1))
+            at = record.get("time_ms")
+            if isinstance(record.get("key"), str):
+                yield {**record, "at": Decimal(str(at)) if _is_number(at) else None, "unit": "ms"}
         elif match := _SECOND_LINE.search(text):
-            found = _record(source, line, match.group(3))
-            yield {**found, "key": match.group(2), "at": Decimal(match.group(1)), "unit": "s"}
+            record = _record(source, line, match.group(3))
+            yield {**record, "key": match.group(2), "at": Decimal(match.group(1)), "unit": "s"}
         elif match := _FIRST_LINE.search(text):
             model, at, key, value = match.groups()
             yield {"key": "submission_benchmark", "value": model, "at": None, "unit": "s"}
@@ -137,12 +137,12 @@ def _records(source: Source) -> Iterator[dict[str, Any]]:
 
 def _record(source: Source, line: int, text: str) -> dict[str, Any]:
     try:
-        found = loads(text)
+        record = loads(text)
     except ValueError as error:
         raise source.error(
             f"not a record of MLLOG ({error}). The file may be cut off: copy it again.", line=line
         ) from None
-    return dict_of(found)
+    return dict_of(record)
 
 
 _INFERENCE = ("round", "submitter", "system_name", "bench_def", "scenario", "metric", "unit")
@@ -245,8 +245,8 @@ def _is_results(source: Source) -> bool:
     return has(names, *_RESULTS) or (has(names, *_OLD_RESULTS) and "Result_Units" in names)
 
 
-def _result(one: dict[str, Any]) -> dict[str, Any]:
-    unit = str(one.get("Performance_Units") or one.get("Result_Units") or "unknown")
+def _result(result: dict[str, Any]) -> dict[str, Any]:
+    unit = str(result.get("Performance_Units") or result.get("Result_Units") or "unknown")
     words = unit.lower()
     latency = "latency" in words or "millisec" in words or words.strip("() ") in ("ms", "s", "ns")
     row: dict[str, Any] = {
@@ -258,15 +258,15 @@ def _result(one: dict[str, Any]) -> dict[str, Any]:
         "status": None,
     }
     for name, options in _JSON_KEYS.items():
-        value = next((one[key] for key in options if one.get(key) not in (None, "")), None)
+        value = next((result[key] for key in options if result.get(key) not in (None, "")), None)
         row[name] = None if value is None else str(value)
-    value = one.get("Performance_Result", one.get("Result"))
+    value = result.get("Performance_Result", result.get("Result"))
     try:
         row["measured"] = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         row["status"] = "no result" if value in (None, "") else f"no number: {str(value)[:40]}"
-    if str(one.get("errors", 0)) not in ("0", "0.0", "", "None"):
-        row |= {"status": f"{one['errors']} errors", "measured": None}
+    if str(result.get("errors", 0)) not in ("0", "0.0", "", "None"):
+        row |= {"status": f"{result['errors']} errors", "measured": None}
     return row
 
 
@@ -299,10 +299,8 @@ def read_summary(source: Source) -> Rows:
         elif within and (match := _PAIR.match(text)):
             runs[-1][0].setdefault(match.group(1), match.group(2))
             runs[-1][1].append((line, match.group(1), match.group(2)))
-    rows = [
-        row for i, (said, pairs) in enumerate(runs, 1) for row in _rows(source, str(i), said, pairs)
-    ]
-    unknown = any("Result is" not in said for said, _ in runs)
+    rows = [row for i, run in enumerate(runs, 1) for row in _rows(source, str(i), *run)]
+    unknown = any("Result is" not in stated for stated, _ in runs)
     notes = ["The summary does not say whether the result is valid."] if unknown else []
     return Rows(rows, notes=notes)
 
@@ -323,11 +321,11 @@ _tool.knows(
     _is_results,
 )
 def _read_results(source: Source) -> Rows:
-    found = source.json()
-    if not isinstance(found, list):
+    results = source.json()
+    if not isinstance(results, list):
         raise source.error("no list of results. Give summary_results.json as MLCommons wrote it.")
-    rows = [_result(one) for one in found if isinstance(one, dict)]
-    short = len(found) - len(rows)
+    rows = [_result(result) for result in results if isinstance(result, dict)]
+    short = len(results) - len(rows)
     return Rows(rows, dropped={"no result": short})
 
 
@@ -407,7 +405,7 @@ def read_training(source: Source) -> Rows:
     InputError
         No run begins, or a line is no record.
     """
-    said: dict[str, Any] = {}
+    log: dict[str, Any] = {}
     rates: list[float] = []
     start: Decimal | None = None
     stop: Decimal | None = None
@@ -425,7 +423,7 @@ def read_training(source: Source) -> Rows:
         elif key == "tracked_stats" and isinstance(value, dict):
             rates += [v for n, v in value.items() if n == "throughput" and _is_number(v)]
         else:
-            said.setdefault(key, value)
+            log.setdefault(key, value)
     if start is None:
         raise source.error("no run_start: no run begins in it. The log may be cut off.")
     took = None if stop is None else float(stop - start)
@@ -435,7 +433,7 @@ def read_training(source: Source) -> Rows:
         "submitter": "submission_org",
         "batch": "global_batch_size",
     }
-    keys = {name: None if said.get(key) is None else str(said[key]) for name, key in names.items()}
+    keys = {name: None if log.get(key) is None else str(log[key]) for name, key in names.items()}
     common = {"tool": "MLPerf training", "level": "model", "run": "1", **keys, "status": status}
     kind = {"quantity": "time to train", "unit": unit}
     rows = [{**common, **kind, "measured": None if status else took}]

@@ -119,9 +119,9 @@ def config_beside(source: Source) -> Config:
     for name, (path, flat) in _WHERE.items():
         value = _at(content, path)
         value = content.get(flat) if value is None else value
-        found = text(value) or whole(value) or number(value)
-        if found is not None:
-            keys[name] = found
+        setting = text(value) or whole(value) or number(value)
+        if setting is not None:
+            keys[name] = setting
     run = text(_at(content, ("metrics_config", "output_dir")) or content.get("output_dir"))
     if run and run.strip("/"):
         keys["run"] = run.rstrip("/").rsplit("/", 1)[-1]
@@ -266,24 +266,24 @@ def read_profile(source: Source) -> Rows:
 
 def _operators(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the column and the statistic of each operator: the median where there is one."""
-    found: dict[str, tuple[str, str]] = {}
+    operators: dict[str, tuple[str, str]] = {}
     for name in names:
         match = _TIME.fullmatch(name) or _CPU.fullmatch(name)
-        if match and (match[2].lower() == "median" or match[1].lower() not in found):
-            found[match[1].lower()] = (name, match[2].lower())
-    return found
+        if match and (match[2].lower() == "median" or match[1].lower() not in operators):
+            operators[match[1].lower()] = (name, match[2].lower())
+    return operators
 
 
 def _configuration(sheet: Sheet) -> dict[str, pl.Series]:
     """Return the columns that are no statistics as keys, and which repetition a row is."""
     import polars as pl
 
-    kept = [name for name in sheet.columns if not _STATISTICS.fullmatch(name)]
-    names = {name: _RENAMED.get(name, name) for name in kept}
+    columns = [name for name in sheet.columns if not _STATISTICS.fullmatch(name)]
+    names = {name: _RENAMED.get(name, name) for name in columns}
     keys = {f"{new}_" if new in _TAKEN else new: key(sheet, old) for old, new in names.items()}
-    if kept:
+    if columns:
         seen = sheet.frame.select(
-            pl.int_range(pl.len()).over(kept, mapping_strategy="group_to_rows").alias("repeat")
+            pl.int_range(pl.len()).over(columns, mapping_strategy="group_to_rows").alias("repeat")
         )["repeat"]
         if seen.max():
             keys["repeat"] = seen
@@ -330,7 +330,7 @@ def read_operations(source: Source) -> Rows:
     sheet, config = source.sheet(["Batch Id"]), config_beside(source)
     keys = keys_of(sheet, {"Batch Id": "batch_id"})
     keys["run"] = _runs(config, keys["batch_id"])
-    columns = [one for one in sheet.columns if one != "Batch Id"]
+    columns = [column for column in sheet.columns if column != "Batch Id"]
     values = [
         Value(
             "time",
@@ -393,8 +393,8 @@ def read_trace(source: Source) -> Rows:
 
 
 def _sum(values: Any) -> float | None:
-    found = [number(one) for one in values] if isinstance(values, list) else []
-    return sum(one for one in found if one is not None) if found and None not in found else None
+    times = [number(value) for value in values] if isinstance(values, list) else []
+    return sum(time for time in times if time is not None) if times and None not in times else None
 
 
 def _runs(config: Config, batches: pl.Series) -> pl.Series:

@@ -67,8 +67,8 @@ def _requests(source: Source, tool: str, side: Literal["predicted", "measured"])
     sheet = source.sheet(["Request Id", "request_e2e_time", "prefill_e2e_time"])
     config = tables.config_beside(source)
     values = [
-        Value(what, "s", predicted=column) if side == "predicted" else Value(what, "s", "", column)
-        for column, what in _QUANTITIES.items()
+        Value(name, "s", predicted=column) if side == "predicted" else Value(name, "s", "", column)
+        for column, name in _QUANTITIES.items()
     ]
     keys = config.keys if tool == "VIDUR" else {}
     frame = long(sheet, values, tables.request_keys(sheet), tool=tool, level="request", **keys)

@@ -75,8 +75,8 @@ def _quantity(label: str, unit: str) -> str:
 
 def is_power_log(source: Source) -> bool:
     """Say whether this is a power report of AccelWattch (or GPUWattch)."""
-    found = {match.group(1) for line in source.head_lines if (match := _POWER_LINE.match(line))}
-    return {"kernel_name", "kernel_avg_power"} <= found
+    names = {match.group(1) for line in source.head_lines if (match := _POWER_LINE.match(line))}
+    return {"kernel_name", "kernel_avg_power"} <= names
 
 
 # Tables of the scripts around Accel-Sim: get_stats.py, plot-correlation.py.
@@ -162,7 +162,7 @@ class _Stats:
 
 
 def _known(stat: str) -> tuple[str, str] | None:
-    return next(((what, unit) for found, what, unit in _KNOWN if found.search(stat)), None)
+    return next(((name, unit) for pattern, name, unit in _KNOWN if pattern.search(stat)), None)
 
 
 def _rows(
@@ -173,19 +173,19 @@ def _rows(
     builds: dict[tuple[str, str], dict[str, str]],
 ) -> list[dict[str, Any]]:
     name, _, kernel = app.partition("--")
-    several = len({one for _, one in table.values}) > 1
+    several = len({other for _, other in table.values}) > 1
     run = f"{name} on {config}" if several else name
     keys: dict[str, Any] = {"run": run, "config": config}
     build = builds.get((name, config), {})
-    keys["build"] = next((build[one] for one in _BUILDS if one in build), None)
+    keys["build"] = next((build[stat] for stat in _BUILDS if stat in build), None)
     whole = kernel in ("", "final_kernel")
     if not whole:
         instance = _INSTANCE.fullmatch(kernel)
         keys["kernel"] = instance.group(1) if instance else kernel
         keys["launch"] = instance.group(2) if instance else None
     for stat, text in values.items():
-        for found, key in _KEYS:
-            if found.search(stat) and text.lower() not in MISSING:
+        for pattern, key in _KEYS:
+            if pattern.search(stat) and text.lower() not in MISSING:
                 keys[key] = _number(table, app, config, stat, text)
     rows = []
     for stat, text in values.items():
@@ -330,7 +330,7 @@ def read_stats(source: Source) -> Rows:
             "together, and how many there were is not in the file."
         )
     other = [stat for stat in table.stats if not _known(stat) and stat not in _BUILDS]
-    left = [stat for stat in other if not any(found.search(stat) for found, _ in _KEYS)]
+    left = [stat for stat in other if not any(pattern.search(stat) for pattern, _ in _KEYS)]
     if left:
         notes.append(f"{len(left)} statistics that are no time, energy or power are left out.")
     return Rows(rows, notes=notes)
@@ -519,8 +519,8 @@ def _read_summary(source: Source) -> Rows:
         Value("maximum power", "W", "max_power_W"),
         Value("host time", "s", measured="sim_time_s", fixed={"level": "system"}),
     ]
-    measures = [one for one in measures if (one.predicted or one.measured) in sheet.columns]
-    used = {one.predicted or one.measured for one in measures}
+    measures = [value for value in measures if (value.predicted or value.measured) in sheet.columns]
+    used = {value.predicted or value.measured for value in measures}
     keys = {"run": "app", "config": "config", **other_keys(sheet, {*used, "app", "config"})}
     return Rows(rows_of(sheet, measures, keys, level="model"))
 

@@ -68,23 +68,23 @@ def _is(source: Source, kind: str) -> bool:
     inner = any(line.lstrip() in (f"{tables}:", f"{_OLD_TABLES}:") for line in lines)
     # Version 0.2 has the names of components and actions in place of lists of them.
     values = (f"{held}:", "energy:")
-    found = any(value in line for line in lines for value in values)
-    return f"{outermost}:" in lines and inner and found
+    has_values = any(value in line for line in lines for value in values)
+    return f"{outermost}:" in lines and inner and has_values
 
 
 def _read(source: Source, kind: str) -> Rows:
     outermost, tables, held = _KINDS[kind]
     content = source.yaml()
     whole = content.get(outermost) if isinstance(content, dict) else None
-    found = whole.get(tables, whole.get(_OLD_TABLES)) if isinstance(whole, dict) else None
-    if isinstance(found, dict):
-        found = [_of_version_2(name, table, held) for name, table in found.items()]
-    if not isinstance(found, list):
+    entries = whole.get(tables, whole.get(_OLD_TABLES)) if isinstance(whole, dict) else None
+    if isinstance(entries, dict):
+        entries = [_of_version_2(name, table, held) for name, table in entries.items()]
+    if not isinstance(entries, list):
         raise source.error(f"{outermost} must hold a list {tables}. Copy the file again.")
     version = whole.get("version") if isinstance(whole, dict) else None
     common = {} if version is None else {"version": str(version)}
     rows = []
-    for i, table in enumerate(found, start=1):
+    for i, table in enumerate(entries, start=1):
         where = f"{outermost}.{tables}, entry {i}"
         if not isinstance(table, dict) or not isinstance(table.get("name"), str):
             raise source.error(f"{where}: must have a name. Copy the file again.")
@@ -104,8 +104,8 @@ def _of_version_2(name: Any, table: Any, held: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         return {"name": name}
     actions = [
-        {"name": action, **(said if isinstance(said, dict) else {"energy": said})}
-        for action, said in table.items()
+        {"name": action, **(energy if isinstance(energy, dict) else {"energy": energy})}
+        for action, energy in table.items()
     ]
     return {"name": name, "actions": actions}
 
@@ -138,16 +138,16 @@ def _energies(action: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
     energy = action.get("energy")
     if isinstance(energy, list):
         # Written by early versions: an energy for each combination of the arguments.
-        given = [one for one in energy if isinstance(one, dict)]
-        return [({"arguments": _text(one.get("arguments"))}, one.get("energy")) for one in given]
-    found = [
+        given = [item for item in energy if isinstance(item, dict)]
+        return [({"arguments": _text(item.get("arguments"))}, item.get("energy")) for item in given]
+    statistics = [
         ({"statistic": statistic}, action[name])
         for word, statistic in _STATISTICS.items()
         for name in (f"{word} energy", f"{word}_energy")
         if name in action
     ]
-    if found and energy is None:
-        return found
+    if statistics and energy is None:
+        return statistics
     return [({"arguments": _text(action.get("arguments"))}, energy)]
 
 
@@ -155,7 +155,7 @@ def _text(arguments: Any) -> str | None:
     return json.dumps(arguments, sort_keys=True, default=str) if arguments else None
 
 
-def _number(source: Source, value: Any, what: str) -> float | None:
+def _number(source: Source, value: Any, title: str) -> float | None:
     """Return a number; YAML takes 1e-09 for text."""
     if value is None:
         return None
@@ -165,7 +165,7 @@ def _number(source: Source, value: Any, what: str) -> float | None:
         return number(str(value))
     except ValueError:
         raise source.error(
-            f"{what} must be a number, got {str(value)[:40]!r}. Copy the file again."
+            f"{title} must be a number, got {str(value)[:40]!r}. Copy the file again."
         ) from None
 
 

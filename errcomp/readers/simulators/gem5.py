@@ -108,16 +108,16 @@ class _Dump:
 
 
 def _dumps(source: Source) -> list[_Dump]:
-    found: list[_Dump] = []
+    dumps: list[_Dump] = []
     for number, text in enumerate(source.lines(), start=1):
         if _BEGIN.search(text):
-            found.append(_Dump())
+            dumps.append(_Dump())
         elif _END.search(text):
-            if found:
-                found[-1].complete = True
-        elif found and not found[-1].complete:
-            found[-1].take(source, text, number)
-    return found
+            if dumps:
+                dumps[-1].complete = True
+        elif dumps and not dumps[-1].complete:
+            dumps[-1].take(source, text, number)
+    return dumps
 
 
 _tool = ToolFormats("gem5", gives="predictions")
@@ -137,9 +137,9 @@ def _read(source: Source) -> Rows:
     notes: list[str] = []
     empty, before = 0, 0.0
     for i, dump in enumerate(dumps, start=1):
-        found = _rows(str(i), dump)
-        rows += found
-        empty += not found
+        added = _rows(str(i), dump)
+        rows += added
+        empty += not added
         if not dump.complete:
             notes.append(
                 f"Dump {i} has no end: the simulation was stopped, or the file is cut off."

@@ -83,13 +83,13 @@ def is_accel_sim(source: Source) -> bool:
 
 def is_log(source: Source) -> bool:
     """Say whether this is a log of GPGPU-Sim, also within Accel-Sim."""
-    found: set[str] = set()
+    names: set[str] = set()
     for line in source.head_lines:
         if _BANNER.search(line) or _ACCEL_BUILD.match(line):
             return True
         if match := _STATISTIC.match(line):
-            found.add(match.group(1))
-    return len(found) >= 3
+            names.add(match.group(1))
+    return len(names) >= 3
 
 
 @dataclass
@@ -140,8 +140,8 @@ class _Log:
         if name == "kernel_name" or not self.blocks or name in self.blocks[-1]:
             self.blocks.append({"limited": True} if self.limited else {})
         texts = ("kernel_name", "kernel_launch_uid", "kernel_stream_id")
-        found = value if name in texts else number_at(source, name, value, line)
-        self.blocks[-1][name] = found
+        content = value if name in texts else number_at(source, name, value, line)
+        self.blocks[-1][name] = content
 
     def kernels(self, block: dict[str, Any]) -> list[tuple[str, str]]:
         """Return names and numbers of the kernels of a block: of those that ran at the same time.
@@ -155,7 +155,7 @@ class _Log:
         known = sorted({name for name, _ in (*self.launched, *self.pushed)}, key=len, reverse=True)
         names: list[str] = []
         while text:
-            name = next((one for one in known if f"{text} ".startswith(f"{one} ")), "")
+            name = next((kernel for kernel in known if f"{text} ".startswith(f"{kernel} ")), "")
             name = name or (text.split()[0] if numbers or not known else text)
             names.append(name)
             text = text[len(name) :].strip()
@@ -163,7 +163,7 @@ class _Log:
 
     def unfinished(self) -> list[str]:
         """Return the kernels that were launched and have no block."""
-        done = [one for block in self.blocks if _is_whole(block) for one in self.kernels(block)]
+        done = [pair for block in self.blocks if _is_whole(block) for pair in self.kernels(block)]
         known = self.launched or self.pushed
         numbers = {number for _, number in done if number}
         if numbers and all(number for _, number in known):
@@ -175,7 +175,7 @@ class _Log:
 
     def stopped(self, block: dict[str, Any]) -> bool:
         """Say whether a limit stopped the kernels of a block: what it says is no time of them."""
-        after = any("limited" in one for one in self.blocks)
+        after = any("limited" in other for other in self.blocks)
         return "limited" in block or ("last" in block and not after)
 
 

@@ -90,8 +90,8 @@ def _power(size: str) -> bool:
 def _layer(source: Source) -> bool:
     """Is it twelve times, of which both norms and both reductions are the same."""
     lines = _some(source)
-    found = lines[0].split(",") if len(lines) == 1 else lines
-    values = [text.strip() for text in found]
+    texts = lines[0].split(",") if len(lines) == 1 else lines
+    values = [text.strip() for text in texts]
     return (
         len(values) == len(_OPERATORS)
         and all(is_number(text) for text in values)
@@ -107,12 +107,12 @@ def _die(source: Source) -> bool:
 
 def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     """Return keys that the name of the file says, the side of its values, and notes."""
-    found = _NAME.match(source.path.name)
-    how = found["how"] if found else None
+    match = _NAME.match(source.path.name)
+    how = match["how"] if match else None
     keys: dict[str, Any] = {"level": "kernel"}
     notes = []
-    if found:
-        keys |= {"device": found["device"], "kernel_class": found["what"]}
+    if match:
+        keys |= {"device": match["device"], "kernel_class": match["what"]}
     else:
         notes.append("The name of the file says neither the operator nor the device.")
     if how == "roofline":
@@ -134,9 +134,9 @@ def _sizes(source: Source, fields: Callable[[Sequence[str]], Any]) -> Rows:
         if not line.strip():
             continue
         parts = [part.strip() for part in line.split(",")]
-        found = fields(parts)
-        sizes = parts[: len(parts) - len(found or ())]
-        if not found or not all(size.isascii() and size.isdigit() for size in sizes):
+        values = fields(parts)
+        sizes = parts[: len(parts) - len(values or ())]
+        if not values or not all(size.isascii() and size.isdigit() for size in sizes):
             raise source.error(
                 f"{line[:60]!r} has another form than the lines above. The file may be cut off: "
                 "copy it again.",
@@ -144,7 +144,7 @@ def _sizes(source: Source, fields: Callable[[Sequence[str]], Any]) -> Rows:
             )
         shape = "x".join(sizes)
         keys = {**common, "kernel": common.get("kernel_class", "operator"), "shape": shape}
-        for quantity, unit, text in found:
+        for quantity, unit, text in values:
             value = number_at(source, "a value", text, i)
             rows.append({**keys, "quantity": quantity, "unit": unit, side: value})
     return Rows(rows, notes=notes)

@@ -116,8 +116,8 @@ class _Output:
             self.header = ("",)
 
     def _says(self, text: str) -> bool:
-        for found, name in ((_SCALED, "scaling"), (_NETWORK, "model"), (_DIRECTION, "direction")):
-            if match := found.match(text):
+        for pattern, name in ((_SCALED, "scaling"), (_NETWORK, "model"), (_DIRECTION, "direction")):
+            if match := pattern.match(text):
                 self.keys[name] = match.group(1)
                 return True
         if match := _DEVICE.match(text):
@@ -167,8 +167,8 @@ class _Output:
         ran: list[tuple[str | None, float | None]]
         ran = [(n, t) for n, t in zip(("cudnn", "tensorflow"), measured, strict=True) if t > 0]
         for name, time in ran or [(None, None)]:
-            found = {"measured": time, "executor": name, "run": self.keys.get("model"), **keys}
-            self._row("model" if whole else "kernel", "time", "predicted", ours, **found)
+            fields = {"measured": time, "executor": name, "run": self.keys.get("model"), **keys}
+            self._row("model" if whole else "kernel", "time", "predicted", ours, **fields)
 
 
 _tool = ToolFormats("Paleo", gives="both", reference="hardware")
@@ -182,10 +182,10 @@ _tool = ToolFormats("Paleo", gives="both", reference="hardware")
     limits="There is no time of a whole iteration with communication.",
 )
 def _read(source: Source) -> Rows:
-    found = _Output(source)
+    output = _Output(source)
     for line, text in enumerate(source.lines(), start=1):
-        found.take(line, text)
-    return Rows(found.rows, dropped={"row of a table that is cut off": found.cut})
+        output.take(line, text)
+    return Rows(output.rows, dropped={"row of a table that is cut off": output.cut})
 
 
 def _is_network(source: Source) -> bool:

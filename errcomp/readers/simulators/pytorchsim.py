@@ -130,12 +130,12 @@ def _read_log(source: Source) -> Rows:
     clock, failed = None, ""
     rows: list[dict[str, Any]] = []
     for line in source.lines():
-        if (found := _FREQUENCY.search(line)) and found[1].count(".") < 2 and found[1] != ".":
-            clock = float(found[1]) * 1e6
-        elif found := _FAILED.search(line):
-            failed = found[1]
-        elif found := _CYCLES.search(line):
-            rows.append({"predicted": float(found[1]), "clock_hz": clock})
+        if (match := _FREQUENCY.search(line)) and match[1].count(".") < 2 and match[1] != ".":
+            clock = float(match[1]) * 1e6
+        elif match := _FAILED.search(line):
+            failed = match[1]
+        elif match := _CYCLES.search(line):
+            rows.append({"predicted": float(match[1]), "clock_hz": clock})
     if len(rows) > 1:
         rows = [{**row, "run": f"run {i}"} for i, row in enumerate(rows, start=1)]
     if not rows:

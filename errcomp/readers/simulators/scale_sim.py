@@ -84,8 +84,8 @@ def _frame(
     source: Source, values: Iterable[Value], column: str, keys: Mapping[str, str]
 ) -> pl.DataFrame:
     sheet = source.sheet((column,))
-    found = {**_layers(sheet, column), **keys_of(sheet, keys)}
-    return long(sheet, values, found, level="kernel")
+    columns = {**_layers(sheet, column), **keys_of(sheet, keys)}
+    return long(sheet, values, columns, level="kernel")
 
 
 def _read(source: Source, values: Iterable[Value], column: str, keys: Mapping[str, str]) -> Rows:

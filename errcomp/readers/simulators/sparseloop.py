@@ -106,15 +106,15 @@ def _read_list(source: Source, pattern: re.Pattern[str], side: str) -> Rows:
     for i, line in enumerate(source.lines(), start=1):
         if not line.strip():
             continue
-        found = pattern.match(line)
-        if found is None:
+        match = pattern.match(line)
+        if match is None:
             raise source.error(
                 f"{line[:60]!r} has another form than the lines above. The file may be cut off: "
                 "copy it again.",
                 line=i,
             )
-        value = number_at(source, "the cycles", found[2], i)
-        rows.append({"kernel": found[1], side: value})
+        value = number_at(source, "the cycles", match[2], i)
+        rows.append({"kernel": match[1], side: value})
     return Rows(rows)
 
 
@@ -185,7 +185,7 @@ def _read_densities(source: Source) -> Rows:
     content = source.yaml()
     for a, inner in content.items() if isinstance(content, dict) else ():
         for b, cycles in inner.items() if isinstance(inner, dict) else ():
-            shares = all(isinstance(one, int | float) and 0 <= one <= 1 for one in (a, b))
+            shares = all(isinstance(share, int | float) and 0 <= share <= 1 for share in (a, b))
             if not shares or not isinstance(cycles, int | float):
                 raise source.error(
                     f"must hold cycles by density of A and density of B, got {str(cycles)[:40]!r} "

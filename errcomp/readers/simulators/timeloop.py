@@ -96,11 +96,11 @@ def _parse(source: Source) -> _Stats:
 def _levels(source: Source, lines: Sequence[str], stats: _Stats) -> None:
     level: _Level | None = None
     for i, line in enumerate(lines, start=1):
-        if found := _NAME.match(line):
-            level = _Level(found[1])
+        if match := _NAME.match(line):
+            level = _Level(match[1])
             stats.levels.append(level)
-        elif level is not None and (found := _FIELD.match(line)):
-            _level_field(source, level, found[1], found[2], i)
+        elif level is not None and (match := _FIELD.match(line)):
+            _level_field(source, level, match[1], match[2], i)
 
 
 def _level_field(source: Source, level: _Level, name: str, text: str, line: int) -> None:
@@ -119,21 +119,21 @@ def _level_field(source: Source, level: _Level, name: str, text: str, line: int)
 
 
 def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> None:
-    count, what, unit = 0, PER_COMPUTE, ""
+    count, quantity, unit = 0, PER_COMPUTE, ""
     for i, line in enumerate(lines[start:], start=start + 1):
-        if found := _SUMMARY.match(line):
-            value = number_at(source, found["name"], found["value"], i)
-            stats.summary[found["name"]] = (value, found["unit"] or "", found["value"])
-        elif found := _COUNT.match(line):
-            counted = number_at(source, "Computes", found[2], i)
+        if match := _SUMMARY.match(line):
+            value = number_at(source, match["name"], match["value"], i)
+            stats.summary[match["name"]] = (value, match["unit"] or "", match["value"])
+        elif match := _COUNT.match(line):
+            counted = number_at(source, "Computes", match[2], i)
             count, unit = int(counted) if counted < 1e18 else 0, ""
-            what = _PER.get(found[1] or "", PER_COMPUTE)
-        elif found := _ENERGY_UNIT.match(line):
-            unit = found[1]
-            stats.computes.append((what, count, unit, []))
-        elif unit and (found := _SHARE.match(line)):
-            value = number_at(source, found[1], found[2], i)
-            stats.computes[-1][3].append((found[1], value))
+            quantity = _PER.get(match[1] or "", PER_COMPUTE)
+        elif match := _ENERGY_UNIT.match(line):
+            unit = match[1]
+            stats.computes.append((quantity, count, unit, []))
+        elif unit and (match := _SHARE.match(line)):
+            value = number_at(source, match[1], match[2], i)
+            stats.computes[-1][3].append((match[1], value))
     if "Cycles" in stats.summary:
         ends = [shares[-1][0] if shares else "" for _, _, _, shares in stats.computes]
         if not ends or set(ends) != {"Total"}:
@@ -144,23 +144,23 @@ def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> No
 
 
 def _summary(stats: _Stats, common: dict[str, Any], notes: list[str]) -> list[dict[str, Any]]:
-    found = stats.summary
+    summary = stats.summary
     # The last count is that of what was computed, after one of what the algorithm asks for.
     keys = {**common, "computes": stats.computes[-1][1]}
     rows = [
-        {**keys, "quantity": "time", "unit": "cycles", "predicted": found["Cycles"][0]},
+        {**keys, "quantity": "time", "unit": "cycles", "predicted": summary["Cycles"][0]},
         {**keys, **_energy(stats, notes)},
     ]
-    if "EDP(J*cycle)" in found:
-        value = found["EDP(J*cycle)"][0]
+    if "EDP(J*cycle)" in summary:
+        value = summary["EDP(J*cycle)"][0]
         rows.append({**keys, "quantity": "EDP", "unit": "J*cycle", "predicted": value})
     rows += _area(stats, keys)
-    if "GFLOPs (@1GHz)" in found:
-        value = found["GFLOPs (@1GHz)"][0]
+    if "GFLOPs (@1GHz)" in summary:
+        value = summary["GFLOPs (@1GHz)"][0]
         row = {**keys, "quantity": "throughput", "unit": "GFLOP/s at 1 GHz", "predicted": value}
         rows.append(row)
-    if "Utilization" in found:
-        value, unit, _ = found["Utilization"]
+    if "Utilization" in summary:
+        value, unit, _ = summary["Utilization"]
         unit = unit or "fraction"
         rows.append({**keys, "quantity": "utilization", "unit": unit, "predicted": value})
     return rows
@@ -284,16 +284,16 @@ def read_stats(source: Source) -> Rows:
         rows += _area(stats, common)
         notes.append("The file states areas only: no mapping was evaluated.")
     instances = {level.name: level.keys for level in stats.levels}
-    for what, count, unit, shares in stats.computes:
+    for quantity, count, unit, shares in stats.computes:
         for component, value in shares:
             keys = {"component": component, "computes": count, **instances.get(component, {})}
-            rows.append({**common, **keys, "quantity": what, "unit": unit, "predicted": value})
+            rows.append({**common, **keys, "quantity": quantity, "unit": unit, "predicted": value})
     for level in stats.levels:
         keys = {**common, "component": level.name, **level.keys}
-        for what, unit, found in (("energy", "pJ", level.energy), ("area", "um^2", level.area)):
-            if found is not None:
-                quantity = f"component {what}"
-                rows.append({**keys, "quantity": quantity, "unit": unit, "predicted": found})
+        for kind, unit, total in (("energy", "pJ", level.energy), ("area", "um^2", level.area)):
+            if total is not None:
+                quantity = f"component {kind}"
+                rows.append({**keys, "quantity": quantity, "unit": unit, "predicted": total})
     return Rows(rows, notes=notes)
 
 

@@ -105,12 +105,12 @@ def _shapes(beside: Source, inputs: list[str]) -> pl.Series:
         tensor: shape.strip("[] ").replace(", ", "x").replace(",", "x")
         for tensor, shape in zip(sheet.texts("TensorID"), sheet.texts("TensorShape"), strict=True)
     }
-    found = []
+    texts = []
     for text in inputs:
         names = [part.strip(" '") for part in text.strip("[] ").split(";")]
         known = [shapes[name] or "scalar" for name in names if name in shapes]
-        found.append(";".join(known) or None)
-    return pl.Series(found, dtype=pl.String)
+        texts.append(";".join(known) or None)
+    return pl.Series(texts, dtype=pl.String)
 
 
 def _log(source: Source) -> bool:
@@ -144,19 +144,19 @@ def _read_log(source: Source) -> Rows:
     rows: list[dict[str, Any]] = []
     unread = 0
     for i, line in enumerate(source.lines(), start=1):
-        if found := _EVENT.match(line):
-            time, rank, what, step, layer = found.groups()
-            if what == "computing" and step == "start":
+        if match := _EVENT.match(line):
+            time, rank, activity, step, layer = match.groups()
+            if activity == "computing" and step == "start":
                 started[rank, layer] = _seconds(source, time, i)
-            elif what == "computing" and step == "done":
+            elif activity == "computing" and step == "done":
                 begin = started.pop((rank, layer), None)
                 if begin is None:
                     unread += 1
                     continue
                 seconds = _seconds(source, time, i) - begin
                 rows.append(_layer_row(rank, layer, begin, {"predicted": seconds}))
-        elif found := _TOTAL.match(line):
-            rows.append({**_WHOLE, "phase": found[1], "predicted": _seconds(source, found[2], i)})
+        elif match := _TOTAL.match(line):
+            rows.append({**_WHOLE, "phase": match[1], "predicted": _seconds(source, match[2], i)})
     for (rank, layer), begin in started.items():
         rows.append(_layer_row(rank, layer, begin, {"status": "did not finish"}))
     if not any(row["level"] == "model" for row in rows):
