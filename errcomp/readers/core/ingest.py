@@ -532,10 +532,8 @@ def same_captures(outputs: Sequence[Output]) -> tuple[str, ...]:
     if not pairs:
         return ()
     first = min(pairs)[0]
-    names = [
-        outputs[first].files[0],
-        *(outputs[j].files[0] for i, j in sorted(pairs) if i == first),
-    ]
+    same = [first, *(j for i, j in sorted(pairs) if i == first)]
+    names = [outputs[i].files[0] for i in same]
     others = len({PurePath(outputs[i].files[0]).parent for i, _ in pairs}) - 1
     more = f" (here and in {others:,} more folder{'s'[: others > 1]})" if others else ""
     return (

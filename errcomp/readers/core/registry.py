@@ -237,22 +237,20 @@ def formats() -> tuple[Format, ...]:
         declared += getattr(import_module(module), "FORMATS", ())
     for entry in entry_points(group=ENTRY_POINTS):
         try:
-            extras = tuple(entry.load())
+            items = tuple(entry.load())
         except Exception as error:
             raise InputError(
                 f"the reader {entry.name!r} of {entry.value} cannot be loaded ({error}). Update or "
                 "remove the package."
             ) from error
-        for extra in extras:
-            if not isinstance(extra, Format) or extra.name in {known.name for known in declared}:
-                shown = (
-                    repr(extra.name) if isinstance(extra, Format) else f"a {type(extra).__name__}"
-                )
+        for item in items:
+            if not isinstance(item, Format) or item.name in {known.name for known in declared}:
+                label = repr(item.name) if isinstance(item, Format) else f"a {type(item).__name__}"
                 raise InputError(
-                    f"the reader {entry.name!r} of {entry.value} gives {shown}, which is no format "
+                    f"the reader {entry.name!r} of {entry.value} gives {label}, which is no format "
                     "or has the name of another. Update or remove the package."
                 )
-            declared.append(extra)
+            declared.append(item)
     return tuple(declared)
 
 
@@ -266,16 +264,13 @@ def formats_of(name: str) -> tuple[Format, ...]:
     """
     known = formats()
     plain = name.lower().replace(" ", "-")
-    chosen = tuple(entry for entry in known if plain == entry.name)
-    chosen = chosen or tuple(
-        entry for entry in known if plain == entry.tool.lower().replace(" ", "-")
-    )
-    if not chosen:
-        options = list(
-            dict.fromkeys([*(entry.tool for entry in known), *(entry.name for entry in known)])
-        )
+    same = tuple(entry for entry in known if plain == entry.name)
+    same = same or tuple(entry for entry in known if plain == entry.tool.lower().replace(" ", "-"))
+    if not same:
+        names = [*(entry.tool for entry in known), *(entry.name for entry in known)]
+        options = list(dict.fromkeys(names))
         raise InputError(f"no format or tool {name!r}. {offer('Known', options, wanted=name)}")
-    return chosen
+    return same
 
 
 def recognise(source: Source, among: Iterable[Format] | None = None) -> list[Format]:

@@ -469,9 +469,7 @@ def long(
     values = list(values)
     present = [value for value in values if set(value.columns) <= set(sheet.columns)]
     if not present:
-        wanted = (
-            ", ".join(column for value in values for column in value.columns) or "any known one"
-        )
+        wanted = ", ".join(name for value in values for name in value.columns) or "any known one"
         raise InputError(
             f"{sheet.name}: no column of times. Expected {wanted}; found "
             f"{describe_names(sheet.columns)}."

@@ -393,8 +393,8 @@ def read_trace(source: Source) -> Rows:
 
 
 def _sum(values: Any) -> float | None:
-    times = [number(value) for value in values] if isinstance(values, list) else []
-    return sum(time for time in times if time is not None) if times and None not in times else None
+    numbers = [number(value) for value in values] if isinstance(values, list) else []
+    return sum(n for n in numbers if n is not None) if numbers and None not in numbers else None
 
 
 def _runs(config: Config, batches: pl.Series) -> pl.Series:
