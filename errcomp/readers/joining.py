@@ -174,7 +174,7 @@ def join(
         left, right, ambiguous = _numbered(left, right, keys)
         keys = [*keys, "\0at"]
     else:
-        left, right, ambiguous = _single(left, right, keys)
+        left, right, ambiguous = _without_ambiguous(left, right, keys)
     given = [name for name in renamed.values() if name in right.columns]
     joined = left.join(right.select(*keys, *given), on=keys, how="left", maintain_order="left")
     matched = joined.filter(pl.col("\0measured").is_not_null())
@@ -184,8 +184,8 @@ def join(
         rows=rows.select(pl.exclude(r"^\x00.*$")),
         n_predicted=len(predicted.filter(pl.col("predicted").is_not_null())),
         n_measured=len(measured.filter(pl.col("measured").is_not_null())),
-        without_measurement=_shown(joined.filter(pl.col("\0measured").is_null()), keys),
-        without_prediction=_shown(alone, keys),
+        without_measurement=_key_texts(joined.filter(pl.col("\0measured").is_null()), keys),
+        without_prediction=_key_texts(alone, keys),
         ambiguous=ambiguous,
         notes=_doubts(matched, counted, alike, predicted, measured) if counted else (),
     )
@@ -261,7 +261,7 @@ def _keys(
     return columns
 
 
-def _single(
+def _without_ambiguous(
     left: pl.DataFrame, right: pl.DataFrame, keys: Sequence[str]
 ) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
     import polars as pl
@@ -273,7 +273,7 @@ def _single(
         side.join(twice, on=keys, how="anti", nulls_equal=True, maintain_order="left")
         for side in (left, right)
     )
-    return left, right, _shown(twice, keys)
+    return left, right, _key_texts(twice, keys)
 
 
 def _numbered(
@@ -292,7 +292,7 @@ def _numbered(
         side.join(unlike, on=keys, how="anti", maintain_order="left").with_columns(at)
         for side in (left, right)
     )
-    return left, right, _shown(unlike, keys)
+    return left, right, _key_texts(unlike, keys)
 
 
 def _counted(left: pl.DataFrame, right: pl.DataFrame, names: Mapping[str, str]) -> str:
@@ -338,7 +338,7 @@ def _doubts(
     return (f"{why}; no other column that both have confirms that they belong together.",)
 
 
-def _shown(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
+def _key_texts(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         "/".join("–" if value is None else str(value) for value in row)
         for row in rows.select(keys).rows()

@@ -185,14 +185,14 @@ class _Log:
                 self.finished.add(_FIRST)
             self.runs[-1].append(row)
         else:
-            self._other(line)
+            self._take_other(line)
 
     def _another_run(self) -> None:
         self.runs.append([])
         self.finished.clear()
         self.several = True
 
-    def _other(self, line: str) -> None:
+    def _take_other(self, line: str) -> None:
         if match := _SPENT.search(line):
             quantity = _QUANTITIES.get(match[2], f"{match[2].lower()} time")
             value = {"quantity": quantity, "predicted": float(match[3])}

@@ -309,23 +309,23 @@ def _time(value: Any) -> float | None:
     return float(value)
 
 
-def _whole(value: Any) -> int | None:
+def _whole_number(value: Any) -> int | None:
     plain = isinstance(value, int) and not isinstance(value, bool)
     return value if plain and abs(value) < 1 << 62 else None
 
 
 def _parent(node: _JsonNode) -> int | None:
     """Return the operator that this one is within: ``ctrl_deps`` since schema 1.0.2."""
-    return _whole(node.ctrl_deps) if node.parent is None else _whole(node.parent)
+    return _whole_number(node.ctrl_deps) if node.parent is None else _whole_number(node.parent)
 
 
 def _record_function(node: _JsonNode) -> int | None:
     if node.rf_id is not None:
-        return _whole(node.rf_id)
+        return _whole_number(node.rf_id)
     attributes = node.attrs if isinstance(node.attrs, list) else []
     for attribute in attributes:
         if isinstance(attribute, dict) and attribute.get("name") == "rf_id":
-            return _whole(attribute.get("value"))
+            return _whole_number(attribute.get("value"))
     return None
 
 

@@ -368,11 +368,11 @@ def collective_of(table: Table) -> str | None:
     """Name the collective of a table; where the log does not, its columns may leave one only."""
     if table.program:
         return table.program
-    possible = {_possible(table, row) for row in table.rows if row["elements"]}
+    possible = {_collective_by_size(table, row) for row in table.rows if row["elements"]}
     return possible.pop() if len(possible) == 1 else None
 
 
-def _possible(table: Table, row: dict[str, Any]) -> str | None:
+def _collective_by_size(table: Table, row: dict[str, Any]) -> str | None:
     width = _WIDTHS.get(row["dtype"])
     if width is None or table.ranks < 2 or row["root"] is not None:
         return None

@@ -124,7 +124,7 @@ def _report(source: Source) -> Rows:
         of_layers = _layers(source, sheet, run)
         rows += of_layers
         notes += _added_up(of_layers, totals)
-    rows = [*_whole(run, summary, totals), *rows]
+    rows = [*_iteration_rows(run, summary, totals), *rows]
     if layers and not totals:
         notes.append("The line of totals is missing: the report may be cut off.")
     return Rows(rows, notes=notes)
@@ -161,7 +161,7 @@ def _totals(source: Source, number: int, line: str) -> dict[str, float | None]:
     return times
 
 
-def _whole(
+def _iteration_rows(
     run: str | None, summary: dict[str, float | None], totals: dict[str, float | None]
 ) -> list[dict[str, Any]]:
     """Return what the report says of the iteration: the totals, and the summary's parts."""

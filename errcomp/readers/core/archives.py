@@ -85,7 +85,7 @@ class _Room:
                 file.write(piece)
 
 
-def _inside(path: Path, name: str, folder: Path) -> Path:
+def _target(path: Path, name: str, folder: Path) -> Path:
     """Return where a member goes; one that would go elsewhere makes the whole archive suspect."""
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or (pure.parts and ":" in pure.parts[0]):
@@ -100,7 +100,7 @@ def _unzip(path: Path, folder: Path) -> tuple[str, ...]:
     room = _Room(path)
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            target = _inside(path, member.filename, folder)
+            target = _target(path, member.filename, folder)
             if not member.is_dir():
                 with archive.open(member) as source:
                     room.copy(source, target)
@@ -111,7 +111,7 @@ def _untar(path: Path, folder: Path) -> tuple[str, ...]:
     room, left_out = _Room(path), []
     with tarfile.open(path) as archive:
         for member in archive:
-            target = _inside(path, member.name, folder)
+            target = _target(path, member.name, folder)
             if member.isdir():
                 continue
             source = archive.extractfile(member) if member.isreg() else None

@@ -107,7 +107,7 @@ def _folder(
     skipped: list[Skipped] = []
     paths = _files(folder, skipped)
     files = [File(path, path.relative_to(folder).as_posix(), path.stat().st_size) for path in paths]
-    outcomes = _each(files, among, progress)
+    outcomes = _read_each(files, among, progress)
     outputs = [outcome for outcome in outcomes if isinstance(outcome, Output)]
     skipped += [outcome for outcome in outcomes if isinstance(outcome, Skipped)]
     along = [(outcome.name, outcome.whole) for outcome in outcomes if isinstance(outcome, Along)]
@@ -129,7 +129,7 @@ def _folder(
     return replace(merged, along=known, notes=(*merged.notes, *same_bytes(values)))
 
 
-def _each(
+def _read_each(
     files: Sequence[File], among: Sequence[Format] | None, progress: Progress | None
 ) -> list[Outcome]:
     """Read each file: several at the same time where that pays, with the same result."""
@@ -168,7 +168,7 @@ def _merged(outputs: Sequence[Output], skipped: Sequence[Skipped]) -> Output:
     if len(outputs) == 1:
         return replace(outputs[0], skipped=(*outputs[0].skipped, *skipped))
     frames = [output.rows.with_columns(file=pl.lit(output.files[0])) for output in outputs]
-    named = _own_runs(frames)
+    named = _name_runs(frames)
     notes = dict.fromkeys(
         f"{output.files[0]}: {note}" if len(outputs) > 1 else note
         for output in outputs
@@ -188,7 +188,7 @@ def _merged(outputs: Sequence[Output], skipped: Sequence[Skipped]) -> Output:
     )
 
 
-def _own_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+def _name_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """Name runs after their file where two files have one of the same name."""
     import polars as pl
 
@@ -584,7 +584,7 @@ def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
                 with path.open("rb") as content:
                     copies[file_digest(content, "sha256").digest()].append(name)
     return tuple(
-        f"{' and '.join(names[:_NAMED])}{_more(names)} are the same file byte for byte: their "
+        f"{' and '.join(names[:_NAMED])}{_and_more(names)} are the same file byte for byte: their "
         "rows are counted once for each. Where one was to train a model and another to test it, "
         "nothing was tested."
         for names in copies.values()
@@ -592,5 +592,5 @@ def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
     )
 
 
-def _more(names: Sequence[str]) -> str:
+def _and_more(names: Sequence[str]) -> str:
     return f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

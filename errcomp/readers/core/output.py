@@ -175,7 +175,7 @@ class Output:
             own = self.rows.filter(self.rows["quantity"] != "host time")
             have = [name for name in _VALUES if own[name].is_not_null().any()]
             if not have:
-                raise InputError(f"{self.name}: no row has a value{_why_not(own)}.")
+                raise InputError(f"{self.name}: no row has a value{_reason_text(own)}.")
             other = "measurements" if have == ["predicted"] else "predictions"
             raise InputError(
                 f"{self.name}: holds {' and '.join(have)} values only, no row with both. "
@@ -270,7 +270,7 @@ class Output:
                 "by --level and --quantity."
             )
         if rows.select(pl.col(_VALUES).count()).row(0) == (0, 0):
-            raise InputError(f"{self.name}: no time of a {level} has a value{_why_not(rows)}.")
+            raise InputError(f"{self.name}: no time of a {level} has a value{_reason_text(rows)}.")
         return self._of_one_unit(rows)
 
     def _whole_runs(self) -> pl.DataFrame | None:
@@ -376,7 +376,7 @@ def output(
     if "status" not in frame.columns:
         frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
     frame = _checked(frame)
-    keys = [column for column in frame.columns if column not in _FIRST and _some(frame, column)]
+    keys = [key for key in frame.columns if key not in _FIRST and _has_value(frame, key)]
     frame = frame.select(*_FIRST, *keys)
     return Output(frame, (format,), (name,), dropped, (), tuple(notes), graph)
 
@@ -397,13 +397,13 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     ]
     nothing = pl.all_horizontal(pl.lit(True), *(value.is_null() for value in fine.values()))
     why = pl.coalesce(*wrong, pl.when(nothing).then(pl.lit("no value")))
-    if _some(frame, "status"):
+    if _has_value(frame, "status"):
         status = pl.col("status").cast(pl.String)
         known = frame.select(pl.col("status").unique())
         ok = known.filter(pl.Series(status_ok(to_eager(known))))["status"].cast(pl.String)
         why = pl.when(status.is_null() | status.is_in(ok.to_list())).then(why).otherwise(status)
     checked = frame.with_columns(**fine, **empty, status=why)
-    if _some(checked, "status"):
+    if _has_value(checked, "status"):
         return checked
     # One null for all rows takes no memory, a column of text 16 bytes a row.
     return checked.with_columns(status=pl.lit(None, dtype=pl.String))
@@ -414,13 +414,13 @@ def _of_table(rows: pl.DataFrame) -> pl.DataFrame:
     return without_empty(rows).drop("quantity", "reference", strict=False)
 
 
-def _why_not(rows: pl.DataFrame) -> str:
+def _reason_text(rows: pl.DataFrame) -> str:
     """Say in brackets why rows have no value, as far as they do."""
     reasons = rows["status"].drop_nulls().unique().sort().to_list()
     return f" ({describe_names(reasons)})" if reasons else ""
 
 
-def _some(frame: pl.DataFrame, column: str) -> bool:
+def _has_value(frame: pl.DataFrame, column: str) -> bool:
     """Say whether there is a value, without making a whole column of a constant."""
     return int(frame.select(column).null_count().item()) < len(frame)
 

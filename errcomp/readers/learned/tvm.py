@@ -67,7 +67,7 @@ def read(path: AnyPath) -> Output:
     return read_as(path, FORMATS)
 
 
-def _first(source: Source) -> Any:
+def _first_record(source: Source) -> Any:
     """Return the first record, or what is known of it where it is longer than the head."""
     for line in source.head_lines:
         if line.strip() and not line.startswith("#"):
@@ -88,14 +88,14 @@ def _is_old_autotvm(record: dict[str, Any]) -> bool:
 
 
 def _is_autotvm(source: Source) -> bool:
-    record = _first(source)
+    record = _first_record(source)
     if not isinstance(record, dict):
         return False
     return all(name in record for name in _AUTOTVM) or _is_old_autotvm(record)
 
 
 def _is_ansor(source: Source) -> bool:
-    record = _first(source)
+    record = _first_record(source)
     if not isinstance(record, dict) or not {"i", "r"} <= record.keys():
         return False
     given = record["i"]
@@ -104,7 +104,7 @@ def _is_ansor(source: Source) -> bool:
 
 def _is_meta(source: Source) -> bool:
     """Say whether lines are a number and a trace, times, target and arguments."""
-    record = _first(source)
+    record = _first_record(source)
     if not isinstance(record, list) or len(record) != 2 or not _is_index(record[0]):
         return False
     held = record[1]
@@ -116,7 +116,7 @@ def _is_index(value: Any) -> bool:
 
 
 def _is_workloads(source: Source) -> bool:
-    record = _first(source)
+    record = _first_record(source)
     two = isinstance(record, list) and len(record) == 2
     return (
         two and all(isinstance(item, str) for item in record) and bool(_HASH.fullmatch(record[0]))
@@ -141,11 +141,11 @@ def _read_autotvm(source: Source) -> Rows:
         try:
             rows.append(_autotvm(record))
         except (KeyError, IndexError, TypeError, ValueError):
-            raise _bad(source, line, "AutoTVM") from None
+            raise _not_a_record(source, line, "AutoTVM") from None
     return Rows(rows)
 
 
-def _bad(source: Source, line: int, tuner: str) -> Exception:
+def _not_a_record(source: Source, line: int, tuner: str) -> Exception:
     return source.error(
         f"not a record of {tuner}. The file may be damaged, or of another version.",
         line=line,
@@ -193,7 +193,7 @@ def _read_ansor(source: Source) -> Rows:
             key, target = record["i"][0][:2]
             rows.append({**_ansor(key, record["i"]), **_common("Ansor", str(target), record["r"])})
         except (KeyError, IndexError, TypeError, ValueError):
-            raise _bad(source, line, "the auto-scheduler") from None
+            raise _not_a_record(source, line, "the auto-scheduler") from None
     return Rows(rows)
 
 
@@ -211,7 +211,7 @@ def _read_meta(source: Source) -> Rows:
             workload, (trace, times, target, args) = record[0], record[1][:4]
             rows.append({**_meta(workload, trace, args), **_times("MetaSchedule", target, times)})
         except (KeyError, IndexError, TypeError, ValueError):
-            raise _bad(source, line, "the meta schedule") from None
+            raise _not_a_record(source, line, "the meta schedule") from None
     return Rows(rows)
 
 

@@ -279,7 +279,7 @@ def _recognise_session(source: Source) -> bool:
     )
 
 
-def _is(kind: Kind) -> Callable[[Source], bool]:
+def _is_kind(kind: Kind) -> Callable[[Source], bool]:
     return lambda source: kind_of(source) == kind
 
 
@@ -297,7 +297,7 @@ _tool = ToolFormats(
     "ncu-details",
     "ncu --csv (page details), also with --metrics",
     _HELD,
-    _is("details"),
+    _is_kind("details"),
 )
 def read_details(source: Source) -> Rows:
     """Read one line for each metric of each launch."""
@@ -346,7 +346,7 @@ def read_details(source: Source) -> Rows:
     return _rows(source, list(launches.values()), notes, dropped, device, comma=comma)
 
 
-@_tool.reads("ncu-raw", "ncu --page raw --csv", _HELD, _is("raw"))
+@_tool.reads("ncu-raw", "ncu --page raw --csv", _HELD, _is_kind("raw"))
 def read_raw(source: Source) -> Rows:
     """Read one line for each launch; the line below the header has the units."""
     lines, first_line, dropped = _table(source)
@@ -371,7 +371,7 @@ def read_raw(source: Source) -> Rows:
     return _rows(source, launches, [], dropped, None, comma=decimal_comma(every))
 
 
-@_tool.reads("ncu-text", "report that ncu prints", _HELD, _is("text"), sample="")
+@_tool.reads("ncu-text", "report that ncu prints", _HELD, _is_kind("text"), sample="")
 def read_text(source: Source) -> Rows:
     """Read the report for people: a line that names a launch, and tables of metrics below."""
     launches: list[_Launch] = []

@@ -182,8 +182,10 @@ def _traced(source: Source, lines: Sequence[str], table: _Table) -> Iterator[dic
             "kernel": row["Name"] or "kernel without a name",
             "measured": _number(source, row["Duration"], line, "Duration"),
             "unit": units["Duration"],
-            "start": _in(units, _number(source, row["Start"], line, "Start"), "Start", "Duration"),
-            **_where(row["Device"], row["Stream"]),
+            "start": _in_unit(
+                units, _number(source, row["Start"], line, "Start"), "Start", "Duration"
+            ),
+            **_device_fields(row["Device"], row["Stream"]),
             **{
                 shape.lower(): _shape([row.get(f"{shape} {axis}", "") for axis in "XYZ"])
                 for shape in ("Grid", "Block")
@@ -218,7 +220,7 @@ def _traced_text(
             "measured": _cell(source, row["Duration"], at + 1, "Duration"),
             "unit": _US,
             "start": _cell(source, row["Start"], at + 1, "Start"),
-            **_where(row["Device"], row["Stream"]),
+            **_device_fields(row["Device"], row["Stream"]),
             "grid": _shape(re.findall(r"\d+", row.get("Grid Size", ""))),
             "block": _shape(re.findall(r"\d+", row.get("Block Size", ""))),
         }
@@ -241,8 +243,8 @@ def _summed(source: Source, lines: Sequence[str], table: _Table) -> Iterator[dic
             "measured": times["Avg"],
             "unit": units["Avg"],
             "count": int(calls) if 0 <= calls < 2**53 else None,
-            "minimum": _in(units, times["Min"], "Min", "Avg"),
-            "maximum": _in(units, times["Max"], "Max", "Avg"),
+            "minimum": _in_unit(units, times["Min"], "Min", "Avg"),
+            "maximum": _in_unit(units, times["Max"], "Max", "Avg"),
         }
 
 
@@ -295,7 +297,7 @@ def _units(
     return {column: _UNIT_NAMES[row[column]] for column in columns}
 
 
-def _in(units: dict[str, str], value: float, column: str, wanted: str) -> float:
+def _in_unit(units: dict[str, str], value: float, column: str, wanted: str) -> float:
     """Return a time in the unit of another column."""
     return value * factor(units[column], units[wanted])
 
@@ -320,7 +322,7 @@ def _cell(source: Source, text: str, line: int, column: str) -> float:
     return _number(source, match[1], line, column) * factor(_UNIT_NAMES[match[2]], _US)
 
 
-def _where(device: str, stream: str) -> dict[str, str | None]:
+def _device_fields(device: str, stream: str) -> dict[str, str | None]:
     match = re.fullmatch(r"(.*) \((\d+)\)", device)
     return {
         "device": (match[1] if match else device) or None,
@@ -369,7 +371,7 @@ def read(path: AnyPath) -> Output:
     return read_as(path, FORMATS)
 
 
-def _is(kind: Kind) -> Callable[[Source], bool]:
+def _is_kind(kind: Kind) -> Callable[[Source], bool]:
     return lambda source: kind_of(source) == kind
 
 
@@ -382,7 +384,7 @@ _tool = ToolFormats("nvprof", gives="measurements", reference="hardware")
     "nvprof-trace",
     "nvprof --print-gpu-trace, also --csv",
     "kernel",
-    _is("trace"),
+    _is_kind("trace"),
     quantities=("time",),
     units=_UNITS,
     limits="Calls of the host in the same table are left out.",
@@ -396,7 +398,7 @@ def read_trace(source: Source) -> Rows:
     "nvprof-summary",
     "summary that nvprof prints, also --csv",
     "kernel",
-    _is("summary"),
+    _is_kind("summary"),
     quantities=("time",),
     units=_UNITS,
     limits="Calls of the host are left out.",
@@ -409,7 +411,7 @@ def read_summary(source: Source) -> Rows:
 _tool.knows(
     "nvprof-host",
     "nvprof --print-api-trace, --print-api-summary, --metrics or --events",
-    _is("host"),
+    _is_kind("host"),
     "It holds calls on the host or counters, no times of kernels. Give the summary, or the "
     "trace of --print-gpu-trace.",
 )

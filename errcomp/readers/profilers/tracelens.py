@@ -164,7 +164,7 @@ def _operators(source: Source) -> Rows:
         field = "Kernel Time (µs)_mean" if kind == "op-metrics" else "total_direct_kernel_time_mean"
         often = next((c for c in ("name_count", "operation_count") if c in sheet.columns), "")
         number = sheet.numbers(often) if often else np.ones(len(sheet))
-        mean, counts = sheet.numbers(field).tolist(), _whole(number)
+        mean, counts = sheet.numbers(field).tolist(), _whole_numbers(number)
     keys = dict(_OP_KEYS)
     keys |= {c: _snake(c) for c in sheet.columns if c.startswith("param: ")}
     present = {new: old for old, new in keys.items() if old in sheet.columns}
@@ -194,13 +194,13 @@ def _collectives(source: Source) -> Rows:
         "rank": "rank",
     }
     numbers = {
-        key: _whole(sheet.numbers(column))
+        key: _whole_numbers(sheet.numbers(column))
         for key, column in whole.items()
         if column in sheet.columns
     }
     size = next((c for c in _SIZES if c in sheet.columns), "")
     if size:
-        numbers["size_bytes"] = _whole(np.round(sheet.numbers(size) * (1 << 20)))
+        numbers["size_bytes"] = _whole_numbers(np.round(sheet.numbers(size) * (1 << 20)))
     keys = {new: old for old, new in _COLLECTIVE_KEYS.items() if old in sheet.columns}
     rows = [
         _common("collective", unit, run=_RUN, **more)
@@ -218,10 +218,10 @@ def _per_instance(
     """Return the mean of each sum; none where nothing was counted."""
     some = count > 0
     mean = np.divide(total, count, out=np.full(len(total), np.nan), where=some)
-    return mean.tolist(), _whole(np.where(some, count, np.nan))
+    return mean.tolist(), _whole_numbers(np.where(some, count, np.nan))
 
 
-def _whole(numbers: NDArray[np.float64]) -> list[int | None]:
+def _whole_numbers(numbers: NDArray[np.float64]) -> list[int | None]:
     fine = np.isfinite(numbers) & (np.abs(numbers) < 2**53)
     return [int(n) if ok else None for n, ok in zip(numbers.tolist(), fine.tolist(), strict=True)]
 
@@ -240,7 +240,7 @@ def _snake(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-def _is(kind: str) -> Callable[[Source], bool]:
+def _is_kind(kind: str) -> Callable[[Source], bool]:
     return lambda source: _kind(source) == kind
 
 
@@ -258,7 +258,7 @@ _tool = ToolFormats(
     "gpu_timeline or gpu_events_averages (CSV)",
     "model, system: time, busy time, idle time, computation time, communication time, "
     "exposed communication, memcpy time, exposed memcpy (ms)",
-    _is("gpu-timeline"),
+    _is_kind("gpu-timeline"),
     limits="Averages over GPUs look like the time line of one.",
 )
 def _timeline(source: Source) -> Rows:
@@ -278,7 +278,7 @@ def _timeline(source: Source) -> Rows:
     "tracelens-kernel-summary",
     "kernel_summary (CSV)",
     "kernel, model: time (us)",
-    _is("kernel-summary"),
+    _is_kind("kernel-summary"),
 )
 def _kernel_summary(source: Source) -> Rows:
     sheet = _sheet(source)
@@ -317,14 +317,14 @@ _tool.reads(
     "tracelens-ops-summary",
     "ops_summary, kernel_launchers_summary or xla_summary (CSV)",
     "kernel: time (us)",
-    _is("ops-summary"),
+    _is_kind("ops-summary"),
 )(_operators)
 
 _tool.reads(
     "tracelens-ops-unique-args",
     "ops_unique_args (CSV)",
     "kernel: time (us)",
-    _is("ops-unique-args"),
+    _is_kind("ops-unique-args"),
     sample="",
 )(_operators)
 
@@ -332,21 +332,21 @@ _tool.reads(
     "tracelens-op-metrics",
     "unified_perf_summary, GEMM, CONV_fwd, SDPA_fwd, op_conv, … (CSV)",
     "kernel: time (us)",
-    _is("op-metrics"),
+    _is_kind("op-metrics"),
 )(_operators)
 
 _tool.reads(
     "tracelens-ops",
     "ops or df_xla_perf (CSV)",
     "kernel: time (us)",
-    _is("ops"),
+    _is_kind("ops"),
 )(_operators)
 
 _tool.reads(
     "tracelens-diff",
     "diff_stats (CSV)",
     "kernel: time (us)",
-    _is("diff"),
+    _is_kind("diff"),
     sample="",
 )(_operators)
 
@@ -354,7 +354,7 @@ _tool.reads(
     "tracelens-collectives",
     "coll_analysis (CSV)",
     "collective: time (us)",
-    _is("collectives"),
+    _is_kind("collectives"),
     sample="report of one rank of 8",
     limits="Times of one rank contain its waiting for the others.",
 )(_collectives)
@@ -363,7 +363,7 @@ _tool.reads(
     "tracelens-collectives-synced",
     "nccl_summary_implicit_sync (CSV)",
     "collective: time, algorithm bandwidth, bus bandwidth (us, GB/s)",
-    _is("collectives-synced"),
+    _is_kind("collectives-synced"),
     sample="",
     limits="",
 )(_collectives)
@@ -371,7 +371,7 @@ _tool.reads(
 _tool.knows(
     "tracelens-categories",
     "ops_summary_by_category (CSV)",
-    _is("categories"),
+    _is_kind("categories"),
     "It holds totals of categories, not times of operators. Give ops_summary.",
     sample="",
 )
@@ -379,7 +379,7 @@ _tool.knows(
 _tool.knows(
     "tracelens-short-kernels",
     "short_kernels_summary (CSV)",
-    _is("short-kernels"),
+    _is_kind("short-kernels"),
     "It holds only the shortest kernels. Give kernel_summary.",
     sample="",
 )

@@ -318,13 +318,13 @@ def read(path: AnyPath) -> Output:
     return read_as(path, FORMATS)
 
 
-def _measured(names: tuple[str, ...]) -> list[str]:
+def _measured_quantities(names: tuple[str, ...]) -> list[str]:
     """Return the quantities that both sides have, by their name in the columns."""
     quantities = [match[1] for name in names if (match := _MEASURED.fullmatch(name))]
     return [quantity for quantity in quantities if f"blis_{quantity}_ms" in names]
 
 
-def _unlike(sheet: Sheet, names: list[str]) -> list[str]:
+def _error_notes(sheet: Sheet, names: list[str]) -> list[str]:
     """Check the errors that the table states: a fraction, or percent by the name."""
     notes = []
     for name in names:
@@ -363,7 +363,7 @@ def _unfinished(sheet: Sheet) -> list[str]:
 
 def _is_unsigned_table(source: Source) -> bool:
     names = set(source.header)
-    if names & {"mean_actual", "predicted", "measured"} or _measured(source.header):
+    if names & {"mean_actual", "predicted", "measured"} or _measured_quantities(source.header):
         return False
     summed = names & set(_UNSIGNED) and names & set(_COUNTS)
     return bool(summed) or ("experiment" in names and any(map(_ERRORS.fullmatch, names)))
@@ -466,7 +466,7 @@ def _steps(source: Source) -> Rows:
     "blis-experiments",
     "tables with gt_*_ms and blis_*_ms",
     "request: time, ttft, itl (ms)",
-    lambda source: bool(_measured(source.header)),
+    lambda source: bool(_measured_quantities(source.header)),
     sample="stepml-experiments 9293b22 (rounds 2 and 3)",
     limits="Means over the requests of an experiment. Errors that the table states are "
     "checked, not kept.",
@@ -475,7 +475,7 @@ def _experiments(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet()
-    names = _measured(sheet.columns)
+    names = _measured_quantities(sheet.columns)
     keys = keys_of(sheet, _KEYS)
     if "status" in sheet.columns:
         keys["status"] = key(sheet, "status").cast(pl.String)
@@ -485,7 +485,7 @@ def _experiments(source: Source) -> Rows:
     status = pl.col("status") if "status" in keys else pl.lit(None, dtype=pl.String)
     fine = status.is_null() | status.str.to_lowercase().is_in(["ok", "success"])
     frame = frame.with_columns(status=pl.when(fine).then(missing).otherwise(status))
-    return Rows(frame, notes=[*_unlike(sheet, names), *_unfinished(sheet)])
+    return Rows(frame, notes=[*_error_notes(sheet, names), *_unfinished(sheet)])
 
 
 @_tool.reads(

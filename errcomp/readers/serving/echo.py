@@ -68,7 +68,7 @@ def _is_overlap(source: Source) -> bool:
     return {_PREDICTED, _MEASURED} <= set(source.header)
 
 
-def _short(source: Source) -> Source | None:
+def _short_table(source: Source) -> Source | None:
     """Return the table without the features of the kernels, where it stands beside."""
     if "Kernel Name" not in source.header:
         return None
@@ -84,7 +84,7 @@ _tool = ToolFormats("Echo", gives="both", reference="hardware", sample="Echo-slo
     "echo-overlap",
     "slowdown_output_*df_merged_features.csv",
     "kernel: time, slowdown (ns, ratio)",
-    lambda source: _is_overlap(source) and _short(source) is None,
+    lambda source: _is_overlap(source) and _short_table(source) is None,
     limits="The file says neither the unit (ns is that of Nsight Systems) nor which kernels "
     "were in the training set. Slowdowns below 0, of kernels that ran faster under overlap, "
     "have the status 'negative'.",
@@ -130,20 +130,20 @@ def _stated(source: Source, sheet: Sheet, constant: str) -> list[str]:
         sides |= dict.fromkeys(("comparison", "Baseline"), sheet.numbers(constant))
     unlike = []
     for side, total in _SUM.findall(text):
-        if side in sides and not _near(float(np.nansum(sides[side])), total):
+        if side in sides and not _is_near(float(np.nansum(sides[side])), total):
             unlike.append(f"sum of {side}")
     for side, limit, share in _WITHIN.findall(text):
         if side in sides:
             with np.errstate(divide="ignore", invalid="ignore"):
                 inside = np.abs(sides[side] / measured - 1) <= float(limit)
-            if not _near(float(inside.mean()), share):
+            if not _is_near(float(inside.mean()), share):
                 unlike.append(f"{side} {limit} error")
     if unlike:
         return [f"{beside.path.name} states other figures of these kernels: {', '.join(unlike)}."]
     return [f"The sums and shares in {beside.path.name} are those of these kernels."]
 
 
-def _near(value: float, stated: str) -> bool:
+def _is_near(value: float, stated: str) -> bool:
     try:
         return abs(value - float(stated)) <= 1e-6 * max(abs(value), 1e-6)
     except ValueError:
@@ -163,7 +163,7 @@ def _is_features(source: Source) -> bool:
 _tool.knows(
     "echo-overlap-features",
     "slowdown_output_full_df_merged_features.csv",
-    lambda source: _is_overlap(source) and _short(source) is not None,
+    lambda source: _is_overlap(source) and _short_table(source) is not None,
     "Holds the kernels of the file without features beside it, once more.",
     part_of="echo-overlap",
 )

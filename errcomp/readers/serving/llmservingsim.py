@@ -80,7 +80,7 @@ def _stamp(source: Source, line: int, record: dict[str, Any], name: str) -> floa
     return value or None
 
 
-def _apart(arrival: float, *stamps: float | None) -> bool:
+def _on_other_clock(arrival: float, *stamps: float | None) -> bool:
     return any(stamp is None or abs(arrival - stamp) > _ONE_CLOCK for stamp in stamps)
 
 
@@ -132,7 +132,7 @@ def is_summary(source: Source) -> bool:
     return any(_HEADER.match(line.strip()) for line in source.head_lines[:5])
 
 
-def _same(measured: float | None, predicted: float | None, stated: float) -> bool:
+def _agrees(measured: float | None, predicted: float | None, stated: float) -> bool:
     """Say whether values rounded to 0.1 can have a difference that is rounded to 0.1 %."""
     if not measured or predicted is None or not abs(stated) < 1e9:
         return True
@@ -292,7 +292,7 @@ def read_requests(source: Source) -> Rows:
         queued, first, last = (_stamp(source, line, record, name) for name in _STAMPS)
         arrival = _stamp(source, line, record, "arrival_time")
         begin = arrival
-        if queued is not None and (arrival is None or _apart(arrival, first, last)):
+        if queued is not None and (arrival is None or _on_other_clock(arrival, first, last)):
             begin = queued
             other_clock += arrival is not None
         tokens = number(record.get("output_toks"))
@@ -438,7 +438,7 @@ def read_summary(source: Source) -> Rows:
                 **sides,
             }
         )
-        if not _same(values[0], values[1], float(stated)):
+        if not _agrees(values[0], values[1], float(stated)):
             unlike.append(f"{name} {statistic}")
     notes = []
     if unlike:
@@ -454,7 +454,7 @@ def read_summary(source: Source) -> Rows:
     gives="both",
     sample="derived from 5daddb2, no file of the tool",
 )
-def _both(source: Source) -> Rows:
+def _read_both_sides(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet()

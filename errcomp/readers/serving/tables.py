@@ -117,15 +117,15 @@ def config_beside(source: Source) -> Config:
         return Config(notes=(f"No model, device and scheduler are known: {beside.name} is none.",))
     keys = {}
     for name, (path, flat) in _WHERE.items():
-        value = _at(content, path)
+        value = _value_at(content, path)
         value = content.get(flat) if value is None else value
         setting = text(value) or whole(value) or number(value)
         if setting is not None:
             keys[name] = setting
-    run = text(_at(content, ("metrics_config", "output_dir")) or content.get("output_dir"))
+    run = text(_value_at(content, ("metrics_config", "output_dir")) or content.get("output_dir"))
     if run and run.strip("/"):
         keys["run"] = run.rstrip("/").rsplit("/", 1)[-1]
-    layers, stages = _at(content, _LAYERS), keys.get("pipeline_stages")
+    layers, stages = _value_at(content, _LAYERS), keys.get("pipeline_stages")
     return Config(
         keys,
         whole(layers) or None,
@@ -154,7 +154,7 @@ def _dummy(content: dict[str, Any]) -> str:
     return ""
 
 
-def _at(content: Any, path: tuple[str, ...]) -> Any:
+def _value_at(content: Any, path: tuple[str, ...]) -> Any:
     for name in path:
         if not isinstance(content, dict):
             return None
@@ -319,7 +319,7 @@ def read_batches(source: Source, unit: str) -> Rows:
         Value("time", unit, predicted="batch_execution_time"),
         Value("inter-batch delay", unit, predicted="inter_batch_delay"),
     ]
-    frame = long(sheet, values, keys, level="model", **_fixed(config))
+    frame = long(sheet, values, keys, level="model", **_keys_without_run(config))
     return Rows(frame, notes=(*config.notes, *dry_run(config.dummy)))
 
 
@@ -345,7 +345,7 @@ def read_operations(source: Source) -> Rows:
         )
         for column in columns
     ]
-    frame = long(sheet, values, keys, **_fixed(config))
+    frame = long(sheet, values, keys, **_keys_without_run(config))
     frame, dropped = without(frame, pl.col("predicted").is_nan(), "operator not run in this batch")
     notes = [*config.notes, *dry_run(config.dummy)]
     if config.layers is None and "attn_pre_proj" in columns:
@@ -378,7 +378,7 @@ def read_trace(source: Source) -> Rows:
         batch = arguments.get("batch_id")
         rows.append(
             {
-                **_fixed(config),
+                **_keys_without_run(config),
                 "predicted": number(event.get("dur")),
                 "run": f"{config.keys.get('run', 'batch')}/{batch}",
                 "batch_id": whole(batch),
@@ -403,5 +403,5 @@ def _runs(config: Config, batches: pl.Series) -> pl.Series:
     return (str(config.keys.get("run", "batch")) + "/" + batches.cast(pl.String)).alias("run")
 
 
-def _fixed(config: Config) -> dict[str, Any]:
+def _keys_without_run(config: Config) -> dict[str, Any]:
     return {name: value for name, value in config.keys.items() if name != "run"}

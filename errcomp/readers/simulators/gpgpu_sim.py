@@ -216,7 +216,7 @@ def read_log(source: Source) -> Rows:
         kind = {"level": "kernel", "quantity": "time", "kernel": kernel, "status": status}
         rows.append({**common, **kind})
     if rows:
-        rows.append({**common, **_whole(log, len(unfinished))})
+        rows.append({**common, **_run_row(log, len(unfinished))})
     if rows and log.host is not None:
         host = {"level": "system", "quantity": "host time", "unit": "s", "measured": log.host}
         rows.append({"run": "1", **host})
@@ -238,7 +238,7 @@ def _kernel(block: dict[str, Any], limited: bool) -> dict[str, Any]:
     }
 
 
-def _whole(log: _Log, unfinished: int) -> dict[str, Any]:
+def _run_row(log: _Log, unfinished: int) -> dict[str, Any]:
     """Return the row of the whole run; it has no value where the run did not end."""
     row: dict[str, Any] = {"level": "model", "quantity": "time"}
     totals = [block["gpu_tot_sim_cycle"] for block in log.blocks if "gpu_tot_sim_cycle" in block]

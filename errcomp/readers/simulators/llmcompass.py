@@ -66,18 +66,18 @@ def read(path: AnyPath) -> Output:
     return read_as(path, FORMATS)
 
 
-def _some(source: Source) -> list[str]:
+def _filled_lines(source: Source) -> list[str]:
     return [line for line in source.head_lines if line.strip()]
 
 
-def _matmul(source: Source) -> bool:
-    lines = _some(source)
+def _is_matmul(source: Source) -> bool:
+    lines = _filled_lines(source)
     return bool(lines) and all(_MATMUL.match(line) for line in lines)
 
 
-def _rate(source: Source) -> bool:
+def _is_rate(source: Source) -> bool:
     """Is it a table of sizes that are powers of two, with a rate each; no comma without a blank."""
-    lines = _some(source)
+    lines = _filled_lines(source)
     return len(lines) > 1 and all(
         _RATE.match(line) and all(_power(size) for size in line.split(", ")[:-1]) for line in lines
     )
@@ -87,9 +87,9 @@ def _power(size: str) -> bool:
     return size.isascii() and size.isdigit() and len(size) < 16 and int(size).bit_count() == 1
 
 
-def _layer(source: Source) -> bool:
+def _is_layer(source: Source) -> bool:
     """Is it twelve times, of which both norms and both reductions are the same."""
-    lines = _some(source)
+    lines = _filled_lines(source)
     texts = lines[0].split(",") if len(lines) == 1 else lines
     values = [text.strip() for text in texts]
     return (
@@ -101,7 +101,7 @@ def _layer(source: Source) -> bool:
 
 
 def _die(source: Source) -> bool:
-    lines = _some(source)
+    lines = _filled_lines(source)
     return len(lines) == len(_PARTS) and all(_DIE.match(line) for line in lines)
 
 
@@ -175,14 +175,14 @@ _tool.reads(
     "llmcompass-matmul",
     "matmul_*.csv",
     "kernel: time, throughput (ms, TFLOP/s)",
-    _matmul,
+    _is_matmul,
 )(lambda source: _sizes(source, _matmul_fields))
 
 _tool.reads(
     "llmcompass-rates",
     "softmax_*.csv, layernorm_*.csv, gelu_*.csv",
     "kernel: throughput (Gelements/s)",
-    _rate,
+    _is_rate,
 )(lambda source: _sizes(source, _rate_fields))
 
 
@@ -190,7 +190,7 @@ _tool.reads(
     "llmcompass-layer",
     "transformer_*.csv, transformerAR_*.csv",
     "kernel, collective: time (s)",
-    _layer,
+    _is_layer,
 )
 def _read_layer(source: Source) -> Rows:
     common, side, notes = _origin(source)

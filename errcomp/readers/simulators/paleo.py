@@ -99,7 +99,7 @@ class _Output:
         self.cut = 0
 
     def take(self, line: int, text: str) -> None:
-        if self._says(text) or text.startswith("====="):
+        if self._take_setting(text) or text.startswith("====="):
             self.header = ("",)
             return
         separator, header = _table(text)
@@ -115,7 +115,7 @@ class _Output:
         else:
             self.header = ("",)
 
-    def _says(self, text: str) -> bool:
+    def _take_setting(self, text: str) -> bool:
         for pattern, name in ((_SCALED, "scaling"), (_NETWORK, "model"), (_DIRECTION, "direction")):
             if match := pattern.match(text):
                 self.keys[name] = match.group(1)

@@ -242,7 +242,7 @@ def read(path: AnyPath) -> Output:
     return read_as(path, FORMATS)
 
 
-def _map(source: Source) -> bool:
+def _is_map(source: Source) -> bool:
     head = source.head
     # Versions before 2022 do not name the innermost level.
     level = b"<< Compute >>" in head or any(_LEVEL.match(line) for line in source.head_lines)
@@ -300,7 +300,7 @@ def read_stats(source: Source) -> Rows:
 _tool.knows(
     "timeloop-map",
     "timeloop-mapper.map.txt",
-    _map,
+    _is_map,
     "A mapping says how loops are split, and no figure.",
     part_of="timeloop-stats",
 )

@@ -113,7 +113,7 @@ def _shapes(beside: Source, inputs: list[str]) -> pl.Series:
     return pl.Series(texts, dtype=pl.String)
 
 
-def _log(source: Source) -> bool:
+def _is_log(source: Source) -> bool:
     return any(
         _EVENT.match(line) or _TOTAL.match(line) or _MESSAGE.match(line)
         for line in source.head_lines
@@ -133,7 +133,7 @@ _tool.knows(
     "triosim-log",
     "log (stdout)",
     "kernel, model: time (s, ms)",
-    _log,
+    _is_log,
     gives="predictions",
     reference=None,
     sample="",

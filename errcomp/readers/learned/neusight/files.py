@@ -81,17 +81,17 @@ class Report:
         lines = [f"{self.root}: {self.labels} measured configurations"]
         for tool, n in self.pairs.items():
             lines.append(f"{tool}: {n} pairs")
-            lines += _first("measured without prediction", self.without_prediction[tool])
-            lines += _first("predicted without measurement", self.without_label[tool])
-            lines += _first("pairs without operators", self.without_operators[tool])
-        lines += _first("pairs without measured operators", self.without_measured_operators, "")
-        lines += _first("files ignored", self.ignored, "")
+            lines += _listed("measured without prediction", self.without_prediction[tool])
+            lines += _listed("predicted without measurement", self.without_label[tool])
+            lines += _listed("pairs without operators", self.without_operators[tool])
+        lines += _listed("pairs without measured operators", self.without_measured_operators, "")
+        lines += _listed("files ignored", self.ignored, "")
         lines.append(f"{len(self.failed_checks)} failed checks")
         lines += [f"  {f.where}: {f.check}: {f.detail}" for f in self.failed_checks]
         return "\n".join(lines)
 
 
-def _first(title: str, names: Sequence[str], indent: str = "  ") -> list[str]:
+def _listed(title: str, names: Sequence[str], indent: str = "  ") -> list[str]:
     """Count names and show the first three of them; nothing to say of none."""
     if not names:
         return []

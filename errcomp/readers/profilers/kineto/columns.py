@@ -216,8 +216,8 @@ class _Reader:
             events,
             [self._names[event.name or _UNNAMED] for event in events],
             [_GPU.get(event.cat or "", KERNEL) for event in events],
-            [self._devices[_plain(a.device, _of_pid(e.pid, e.tid))] for e, a in pairs],
-            [self._streams[_plain(a.stream, e.tid)] for e, a in pairs],
+            [self._devices[_lookup_key(a.device, _device_of(e.pid, e.tid))] for e, a in pairs],
+            [self._streams[_lookup_key(a.stream, e.tid)] for e, a in pairs],
             correlations,
             _externals(args),
             _numbers([arg.bytes for arg in args]),
@@ -263,18 +263,18 @@ class _Reader:
             self._trace.syncs.append(
                 Sync(
                     str(args.sync or event.name),
-                    _plain(args.stream, event.tid),
-                    _plain(args.device, event.pid),
-                    _plain(args.wait_on_stream, None),
-                    _whole(args.wait_on),
-                    _whole(args.correlation),
+                    _lookup_key(args.stream, event.tid),
+                    _lookup_key(args.device, event.pid),
+                    _lookup_key(args.wait_on_stream, None),
+                    _whole_number(args.wait_on),
+                    _whole_number(args.correlation),
                 )
             )
 
     def _add_flows(self, events: list[Event]) -> None:
         events = [event for event in events if event.ts is not None]
         for event, thread in zip(events, self._of_threads(events), strict=True):
-            self._flows[thread, event.ts or 0.0, event.ph or ""] = _whole(event.id)
+            self._flows[thread, event.ts or 0.0, event.ph or ""] = _whole_number(event.id)
 
     def _without(
         self, table: Table, events: list[Event], correlations: Sequence[int], end: str
@@ -291,7 +291,7 @@ class _Reader:
         try:
             return [threads[event.pid, event.tid] for event in events]
         except TypeError:  # lists or objects, which cannot be looked up
-            return [threads[_plain(event.pid), _plain(event.tid)] for event in events]
+            return [threads[_lookup_key(event.pid), _lookup_key(event.tid)] for event in events]
 
     def _finish(self) -> Trace:
         trace = self._trace
@@ -321,7 +321,7 @@ def _numbers(values: list[Any]) -> array[int]:
     try:
         return array("q", values)
     except (TypeError, OverflowError):
-        return array("q", [_whole(value) for value in values])
+        return array("q", [_whole_number(value) for value in values])
 
 
 def _externals(args: list[Args]) -> array[int]:
@@ -330,12 +330,12 @@ def _externals(args: list[Args]) -> array[int]:
     )
 
 
-def _whole(value: Any) -> int:
+def _whole_number(value: Any) -> int:
     """Return a whole number, -1 for anything else."""
     return value if type(value) is int and 0 <= value < _WHOLE else -1
 
 
-def _plain(value: Any, otherwise: Any = None) -> Any:
+def _lookup_key(value: Any, otherwise: Any = None) -> Any:
     """Return something that can be looked up: a number or text."""
     if value is None:
         value = otherwise
@@ -344,14 +344,14 @@ def _plain(value: Any, otherwise: Any = None) -> Any:
     return str(value)
 
 
-def _of_pid(pid: Any, tid: Any) -> Any:
+def _device_of(pid: Any, tid: Any) -> Any:
     return tid if isinstance(pid, str) and pid in _OLD_KINDS else pid
 
 
 def _collective(args: Args) -> Collective:
-    elements, width = _whole(args.elements), _BYTES.get(str(args.dtype).lower(), 0)
-    size = _whole(elements * width) if width else -1
-    return Collective(str(args.collective), _whole(args.group_size), size)
+    elements, width = _whole_number(args.elements), _BYTES.get(str(args.dtype).lower(), 0)
+    size = _whole_number(elements * width) if width else -1
+    return Collective(str(args.collective), _whole_number(args.group_size), size)
 
 
 # Who launched a kernel, in which step, and which operators stand within which.

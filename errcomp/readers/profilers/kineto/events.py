@@ -158,7 +158,7 @@ class Events:
         A beginning that is a list when a bracket is put at its end, ends between two events. None
         if there is no such beginning.
         """
-        for match in itertools.islice(_last(buffer), _TRIES):
+        for match in itertools.islice(_event_ends(buffer), _TRIES):
             piece = b"[" + buffer[: match.start() + 1] + b"]"
             try:
                 events, tail = self._decode(piece, whole=True)
@@ -265,7 +265,7 @@ def _not_text(piece: bytes) -> int:
     return 0
 
 
-def _last(buffer: bytes) -> Iterator[re.Match[bytes]]:
+def _event_ends(buffer: bytes) -> Iterator[re.Match[bytes]]:
     """Find where events may end, from the last backwards."""
     end = len(buffer)
     while end > 0:

@@ -176,13 +176,13 @@ class _Replay:
             if 0 <= self._call_end[call] <= last.get(self._thread[call], -1.0)
         ]
 
-    def _before(self, call: int) -> list[str]:
+    def _host_before(self, call: int) -> list[str]:
         host = self._host.get(self._thread[call])
         return [host] if host else []
 
     def _launch(self, call: int) -> None:
         name, thread = f"launch {call}", self._thread[call]
-        self.graph.until(name, self._call_start[call], self._before(call), f"thread {thread}")
+        self.graph.until(name, self._call_start[call], self._host_before(call), f"thread {thread}")
         self._host[thread] = self._launch_node[call] = name
 
     def _kernel(self, i: int) -> None:
@@ -212,7 +212,7 @@ class _Replay:
         """Let the host wait for what it waited for: that was launched before, and ended since."""
         thread, end = self._thread[call], self._call_end[call]
         waited = [self._own[call]] if call in self._own else self._waited_for(call)
-        after = [*self._before(call), *(self._ids[k] for k in waited)]
+        after = [*self._host_before(call), *(self._ids[k] for k in waited)]
         name = f"wait {call}"
         self.graph.until(name, end, list(dict.fromkeys(after)), f"thread {thread}")
         self._host[thread] = name

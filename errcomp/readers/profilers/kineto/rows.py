@@ -93,8 +93,8 @@ def _gpu(trace: Trace) -> _Work:
         # The category of the event knows better than its name.
         class_[kind == columns.MEMCPY + i] = classes.index(name)
     matched = call >= 0
-    launched = np.where(matched, _taken(runtime["ts"], call), np.nan)
-    caller = np.where(matched, _taken(runtime["name"], call), -1)
+    launched = np.where(matched, _gathered(runtime["ts"], call), np.nan)
+    caller = np.where(matched, _gathered(runtime["name"], call), -1)
     rows = pl.DataFrame(
         {
             "measured": gpu["dur"],
@@ -105,11 +105,11 @@ def _gpu(trace: Trace) -> _Work:
             "stream": _keys(trace.streams, gpu["stream"]),
             "start": gpu["ts"],
             "gap": pl.Series(columns.gaps(gpu), nan_to_null=True),
-            "correlation": _known(gpu["correlation"]),
+            "correlation": _null_if_negative(gpu["correlation"]),
             "launch": pl.Series(launched, nan_to_null=True),
             "launch_call": _texts(trace.names, caller),
-            "op": _texts(trace.names, np.where(op >= 0, _taken(ops["name"], op), -1)),
-            "shape": _texts(_shapes(trace), np.where(op >= 0, _taken(ops["shape"], op), -1)),
+            "op": _texts(trace.names, np.where(op >= 0, _gathered(ops["name"], op), -1)),
+            "shape": _texts(_shapes(trace), np.where(op >= 0, _gathered(ops["shape"], op), -1)),
             **_messages(trace),
         }
     )
@@ -138,7 +138,7 @@ def _cpu(trace: Trace) -> _Work:
             "kernel_class": _texts(classes, class_),
             "stream": ops["thread"],
             "start": ops["ts"],
-            "op": _texts(trace.names, np.where(inner, _taken(ops["name"], parent), -1)),
+            "op": _texts(trace.names, np.where(inner, _gathered(ops["name"], parent), -1)),
             "shape": _texts(_shapes(trace), ops["shape"]),
         }
     )
@@ -225,7 +225,7 @@ def _classified(names: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArr
     return classes, of_name[codes]
 
 
-def _taken(values: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any]:
+def _gathered(values: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any]:
     """Take values where there is an index; anything where it is -1."""
     return values[np.maximum(index, 0)] if len(values) else np.zeros(len(index), dtype=np.int64)
 
@@ -245,7 +245,7 @@ def _keys(things: list[Any], codes: NDArray[Any]) -> pl.Series:
     return _texts([None if thing is None else str(thing) for thing in things], codes)
 
 
-def _known(numbers: NDArray[Any]) -> pl.Series:
+def _null_if_negative(numbers: NDArray[Any]) -> pl.Series:
     column = pl.Series("number", numbers)
     return pl.select(pl.when(column >= 0).then(column))["number"]
 
@@ -262,8 +262,8 @@ def _messages(trace: Trace) -> dict[str, pl.Series]:
         ranks[row], size[row] = collective.ranks, collective.size_bytes
     return {
         "collective": _texts(list(names), codes),
-        "ranks": _known(ranks),
-        "size_bytes": _known(size),
+        "ranks": _null_if_negative(ranks),
+        "size_bytes": _null_if_negative(size),
     }
 
 

@@ -141,12 +141,12 @@ def _of_json(source: Source) -> Rows:
         missing = next((name for name in names if name not in fields), None)
         if missing is not None:
             raise source.error(f"row {number} has no {missing!r}. Export it again.")
-        lines.append(_SEPARATOR.join(_plain(row[name]) for name in names))
+        lines.append(_SEPARATOR.join(_field(row[name]) for name in names))
     sheet, host = _of_gpu(sheet_of(source.name, lines, separator=_SEPARATOR), header)
     return _output(_rows(source, sheet, header), host, [])
 
 
-def _plain(value: Any) -> str:
+def _field(value: Any) -> str:
     """Return a value as a field of one line."""
     return "" if value is None else " ".join(str(value).replace('"', "'").split(_SEPARATOR))
 
@@ -190,7 +190,7 @@ def _headers(lines: Sequence[str]) -> Iterator[tuple[int, _Header]]:
             continue
         under = lines[at + 1] if at + 1 < len(lines) else ""
         if _RULE.fullmatch(under) or _BOX.fullmatch(under):
-            columns = _cells(line, _places(under))
+            columns = _cells(line, _column_spans(under))
         elif ("," in line or "\t" in line) and line != known:
             separator = "," if "," in line else "\t"
             columns = [field.strip().strip('"') for field in line.split(separator)]
@@ -246,7 +246,7 @@ def _kind(columns: set[str], roles: set[str]) -> Kind | None:
     return "other" if host else None
 
 
-def _places(rule: str) -> list[tuple[int, int]]:
+def _column_spans(rule: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(r"-+", rule)]
 
 
@@ -270,7 +270,7 @@ def _sheet(source: Source, lines: Sequence[str], first_line: int, header: _Heade
         return None
     if not printed:
         return sheet_of(source.name, lines[:last], first_line=first_line)
-    places = _places(lines[1])
+    places = _column_spans(lines[1])
     rows = [_cells(line.replace('"', "'"), places) for line in (lines[0], *lines[2:last])]
     words = {header.columns.get(role) for role in _WORDS}
     numbers = [i for i, column in enumerate(rows[0]) if column not in words]
@@ -323,7 +323,7 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
     fields |= _names(sheet, columns)
     for shape in ("grid", "block"):
         fields |= _shape(sheet, columns, shape)
-    fields |= _where(sheet, columns)
+    fields |= _device_columns(sheet, columns)
     fields["unit"] = [unit] * len(sheet)
     lists = {name: value for name, value in fields.items() if not isinstance(value, pl.Expr)}
     frame = pl.DataFrame(lists, nan_to_null=True)
@@ -378,7 +378,7 @@ def _shape(sheet: Sheet, columns: Mapping[str, str], shape: str) -> dict[str, li
     return {shape: [text or None for text in shapes]}
 
 
-def _where(sheet: Sheet, columns: Mapping[str, str]) -> dict[str, list[Any]]:
+def _device_columns(sheet: Sheet, columns: Mapping[str, str]) -> dict[str, list[Any]]:
     """Return the device, "NVIDIA B200 (0)", and the stream."""
     fields: dict[str, list[Any]] = {}
     if "stream" in columns:

@@ -145,7 +145,7 @@ def read_trace(source: Source) -> Rows:
         role: next((name for name in names if name in sheet.columns), None)
         for role, names in _ALIASES.items()
     }
-    start, end = (_whole(sheet, str(named[role])) for role in ("start", "end"))
+    start, end = (_whole_times(sheet, str(named[role])) for role in ("start", "end"))
     # Differences of whole numbers: as floating-point numbers these times have lost their last ns.
     measured = (end - start).cast(pl.Float64)
     keys: dict[str, Any] = {"measured": measured, "start": start}
@@ -204,7 +204,7 @@ def read_stats(source: Source) -> Rows:
     return Rows(pl.DataFrame(fields, nan_to_null=True))
 
 
-def _whole(sheet: Sheet, column: str) -> pl.Series:
+def _whole_times(sheet: Sheet, column: str) -> pl.Series:
     """Return times as whole numbers; null where the tool had none."""
     import polars as pl
 
