@@ -70,7 +70,7 @@ class Fits:
         }
         usable = ~(np.isnan(kernels.predicted) | np.isnan(kernels.measured))
         self._correctable = np.bincount(kernels.codes("run"), usable, kernels.n_runs) > 0
-        self._kept: dict[tuple[str, bytes], Any] = {}
+        self._cache: dict[tuple[str, bytes], Any] = {}
 
     def which(self, kernels: Kernels) -> Mask:
         """Return which runs of the table these kernels are of."""
@@ -112,16 +112,16 @@ class Fits:
         different = _different(parts)
         corrected = _different(
             [
-                one
+                mask
                 for runs in different
                 if (apart := self._apart(runs))
-                for one in (runs, *(runs & ~part for part in apart))
+                for mask in (runs, *(runs & ~part for part in apart))
             ]
         )
         total = len(corrected) + len(different) * len(names)
         correct = partial(_if_possible, partial(_correction, self.kernels))
-        found = map_jobs(correct, (runs & self._correctable for runs in corrected), n_jobs=n_jobs)
-        for done, (runs, correction) in enumerate(zip(corrected, found, strict=True), 1):
+        learnt = map_jobs(correct, (runs & self._correctable for runs in corrected), n_jobs=n_jobs)
+        for done, (runs, correction) in enumerate(zip(corrected, learnt, strict=True), 1):
             self._keep("kernels", runs, correction)
             yield done, total
         designs = [
@@ -132,24 +132,24 @@ class Fits:
         # Models first: joblib replaces a process that grows after its first work, and what PyMC
         # has compiled in it is lost.
         ordered = sorted(names, key=lambda name: all_estimators()[name].role != "model")
-        wanted = [(name, *one) for name in ordered for one in designs]
+        wanted = [(name, *pair) for name in ordered for pair in designs]
         # Each process has its core: what is drawn does not depend on their number.
         fit = partial(_if_possible, partial(_portable, seed=self.seed, cores=1))
-        found = map_jobs(fit, ((name, design) for name, _, design in wanted), n_jobs=n_jobs)
+        fits = map_jobs(fit, ((name, design) for name, _, design in wanted), n_jobs=n_jobs)
         first = total - len(wanted) + 1
-        for done, ((name, runs, _), fitted) in enumerate(zip(wanted, found, strict=True), first):
+        for done, ((name, runs, _), fitted) in enumerate(zip(wanted, fits, strict=True), first):
             self._keep(name, runs, fitted)
             yield done, total
 
-    def _keep(self, what: str, runs: Mask, found: Any) -> None:
-        if found is not None:
-            self._once(what, runs, lambda: found)
+    def _keep(self, kind: str, runs: Mask, result: Any) -> None:
+        if result is not None:
+            self._once(kind, runs, lambda: result)
 
-    def _once(self, what: str, runs: Mask, make: Callable[[], Any]) -> Any:
-        key = (what, _name(runs))
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+    def _once(self, kind: str, runs: Mask, make: Callable[[], Any]) -> Any:
+        key = (kind, _name(runs))
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
 
     def _prepared(self, runs: Mask) -> tuple[Preparation, Prepared]:
         inside = self.at(runs)
@@ -192,8 +192,8 @@ def _name(runs: Mask) -> bytes:
     return np.packbits(runs).tobytes()
 
 
-def _portable(what: tuple[str, Design], *, seed: int, cores: int) -> PortableModel:
-    name, design = what
+def _portable(job: tuple[str, Design], *, seed: int, cores: int) -> PortableModel:
+    name, design = job
     return fit_member(name, design, seed=seed, cores=cores, quick=True).portable_
 
 
@@ -208,9 +208,9 @@ def _different(parts: Sequence[Mask]) -> list[Mask]:
     return list({_name(runs): runs for runs in parts}.values())
 
 
-def _if_possible(fit: Callable[[Any], Any], what: Any) -> Any:
+def _if_possible(fit: Callable[[Any], Any], argument: Any) -> Any:
     try:
-        return fit(what)
+        return fit(argument)
     except ErrcompError:
         return None
 
@@ -336,17 +336,17 @@ class Composition:
     def _weights(self, design: Design) -> dict[Regime, dict[str, float]]:
         """Weigh the models of the stack by how they did on runs left out."""
         members = stacked()
-        found = {}
+        by_regime = {}
         truth = np.log(design.measured)
         for regime, key in REGIMES.items():
             each = np.stack([self.left_out_[regime][name] for name in members])
-            there = np.isfinite(each).all(axis=(0, 2))
+            finite = np.isfinite(each).all(axis=(0, 2))
             weights = np.full(len(members), 1 / len(members))
-            if there.any():
-                groups = getattr(design, key)[there]
-                weights = stack_weights(each[:, there], truth[there], groups, QUANTILES)
-            found[regime] = dict(zip(members, weights.tolist(), strict=True))
-        return found
+            if finite.any():
+                groups = getattr(design, key)[finite]
+                weights = stack_weights(each[:, finite], truth[finite], groups, QUANTILES)
+            by_regime[regime] = dict(zip(members, weights.tolist(), strict=True))
+        return by_regime
 
     def _bands(
         self, design: Design, names: Sequence[str], weights: Mapping[Regime, Mapping[str, float]]
@@ -354,7 +354,7 @@ class Composition:
         """Calibrate the bands of each estimator on the runs left out, for each regime."""
         from errcomp.calibration.bands.conformal import GroupConformal
 
-        found = {}
+        bands = {}
         truth = np.log(design.measured)
         modes = len(set(design.mode.tolist())) > 1
         for regime, key in REGIMES.items():
@@ -364,26 +364,26 @@ class Composition:
                 each = {**each, STACK.name: combined(members, weights[regime])}
             for name in names:
                 quantiles = each[name]
-                there = np.isfinite(quantiles).all(axis=1)
-                if not there.any():
+                finite = np.isfinite(quantiles).all(axis=1)
+                if not finite.any():
                     continue
-                low, high = band_ends(quantiles[there])
-                found[name, regime] = GroupConformal(levels=LEVELS).fit(
-                    quantiles[there, _MEDIAN],
+                low, high = band_ends(quantiles[finite])
+                bands[name, regime] = GroupConformal(levels=LEVELS).fit(
+                    quantiles[finite, _MEDIAN],
                     low,
                     high,
-                    truth[there],
-                    getattr(design, key)[there],
-                    category=design.mode[there] if modes else None,
+                    truth[finite],
+                    getattr(design, key)[finite],
+                    category=design.mode[finite] if modes else None,
                 )
-        return found
+        return bands
 
 
 def _left_out(
     fits: Fits, runs: Mask, names: Sequence[str], folds: Sequence[Mask], steps: Steps
 ) -> dict[str, Floats]:
     """Return quantiles of the log of the time of each run, its group left out of the fit."""
-    found = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
+    left_out = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
     for held in folds:
         out = _within(runs, held)
         train = runs & ~out
@@ -393,9 +393,9 @@ def _left_out(
         for name in names:
             member = {name: fits.portable(name, train)}
             quantiles = member_quantiles(member, name, outside.design)
-            found[name][held] = total + widened(quantiles, excess)
+            left_out[name][held] = total + widened(quantiles, excess)
             steps.step()
-    return found
+    return left_out
 
 
 def evaluate_composition(

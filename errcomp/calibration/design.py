@@ -269,8 +269,8 @@ class Predicting:
             )
         ends = np.stack([(1 - levels) / 2, (1 + levels) / 2])
         q, at = np.unique(ends, return_inverse=True)
-        found = self.predict_quantiles(X, q.tolist(), device=device)[:, at.reshape(ends.shape)]
-        return found[:, :, 0] if np.ndim(level) == 0 else found
+        quantiles = self.predict_quantiles(X, q.tolist(), device=device)[:, at.reshape(ends.shape)]
+        return quantiles[:, :, 0] if np.ndim(level) == 0 else quantiles
 
 
 def as_features(x: ArrayLike, columns: int | None = None) -> Floats:
@@ -287,26 +287,26 @@ def as_features(x: ArrayLike, columns: int | None = None) -> Floats:
     (2, 2)
     """
     try:
-        found = np.asarray(x, dtype=np.float64)
+        features = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"features must be numbers: {error}. Encode text as numbers.") from error
-    if found.ndim != 2:
+    if features.ndim != 2:
         raise InputError(
             f"features must have one row per run and one column per feature, got the shape "
-            f"{found.shape}. Use .reshape(-1, 1) for one feature, .reshape(1, -1) for one run."
+            f"{features.shape}. Use .reshape(-1, 1) for one feature, .reshape(1, -1) for one run."
         )
-    if columns is not None and found.shape[1] != columns:
+    if columns is not None and features.shape[1] != columns:
         raise InputError(
-            f"X has {found.shape[1]} features, but the model was fitted with {columns}. Give the "
-            "columns of the fit in their order."
+            f"X has {features.shape[1]} features, but the model was fitted with {columns}. Give "
+            "the columns of the fit in their order."
         )
-    bad = np.flatnonzero(np.isinf(found).any(axis=1))
+    bad = np.flatnonzero(np.isinf(features).any(axis=1))
     if len(bad):
         raise InputError(
             f"features must not be infinite, got inf in {describe_rows(bad.tolist())}. Use NaN "
             "where a value is unknown."
         )
-    return found
+    return features
 
 
 def as_targets(y: ArrayLike, rows: int) -> Floats:
@@ -323,23 +323,23 @@ def as_targets(y: ArrayLike, rows: int) -> Floats:
     [0.1, -0.1]
     """
     try:
-        found = np.asarray(y, dtype=np.float64)
+        targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"log-ratios must be numbers: {error}.") from error
-    if found.shape != (rows,):
+    if targets.shape != (rows,):
         raise InputError(
-            f"y must have one value per row of X, shape ({rows},), got {found.shape}. Give the "
+            f"y must have one value per row of X, shape ({rows},), got {targets.shape}. Give the "
             "log-ratio of each run."
         )
     if rows < 2:
         raise InputError(f"a fit needs at least two runs, got n_samples={rows}. Measure more runs.")
-    bad = np.flatnonzero(~np.isfinite(found))
+    bad = np.flatnonzero(~np.isfinite(targets))
     if len(bad):
         raise InputError(
-            f"log-ratios must be finite, got {found[bad[0]]} in {describe_rows(bad.tolist())}. "
+            f"log-ratios must be finite, got {targets[bad[0]]} in {describe_rows(bad.tolist())}. "
             "Leave out runs that were not measured."
         )
-    return found
+    return targets
 
 
 def as_names(names: ArrayLike | None, rows: int, word: str) -> Names:
@@ -355,17 +355,17 @@ def as_names(names: ArrayLike | None, rows: int, word: str) -> Names:
     >>> as_names(["H100", None], 2, "device").tolist()
     ['H100', '']
     """
-    found = np.full(rows, "", dtype=object)
+    texts = np.full(rows, "", dtype=object)
     if names is None:
-        return found
+        return texts
     given = np.asarray(names, dtype=object)
     if given.shape != (rows,):
         raise InputError(
             f"{word} must have one name per row of X, shape ({rows},), got {given.shape}. Use "
             '"" where it is unknown.'
         )
-    found[:] = ["" if name is None else str(name) for name in given]
-    return found
+    texts[:] = ["" if name is None else str(name) for name in given]
+    return texts
 
 
 def position(column: int | str, word: str, width: int, names: Sequence[str] | None) -> int:
@@ -380,8 +380,8 @@ def position(column: int | str, word: str, width: int, names: Sequence[str] | No
         known = [] if names is None else [str(name) for name in names]
         if column in known:
             return known.index(column)
-        there = describe_names(known, wanted=column) if known else "none: X has no names"
-        raise InputError(f"{word} names the column {column!r}, which X lacks. Columns: {there}.")
+        columns = describe_names(known, wanted=column) if known else "none: X has no names"
+        raise InputError(f"{word} names the column {column!r}, which X lacks. Columns: {columns}.")
     if not isinstance(column, int | np.integer):
         raise InputError(f"{word} must name columns or give positions, got {column!r}.")
     if not 0 <= column < width:
@@ -422,46 +422,46 @@ def validated(estimator: Any, X: ArrayLike, y: Any = "no_validation", **options:
     from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
     try:
-        found = validate_data(
+        data = validate_data(
             estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan", **options
         )
     except ValueError as error:
         raise InputError(f"{error}") from error
-    return found
+    return data
 
 
 def as_floats(values: ArrayLike, what: str, *, ndim: int, missing: bool = False) -> Floats:
     """Return finite numbers of so many dimensions; NaN passes where values may be missing."""
     try:
-        found = np.asarray(values, dtype=float)
+        array = np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be numbers in {ndim} dimension(s): {error}") from error
-    if found.ndim != ndim or not len(found):
+    if array.ndim != ndim or not len(array):
         raise InputError(
-            f"{what} must have {ndim} dimension(s) and one row at least, got shape {found.shape}."
+            f"{what} must have {ndim} dimension(s) and one row at least, got shape {array.shape}."
         )
-    bad = ~np.isfinite(found) & ~(np.isnan(found) & missing)
+    bad = ~np.isfinite(array) & ~(np.isnan(array) & missing)
     if bad.any():
-        rows = np.flatnonzero(bad.reshape(len(found), -1).any(axis=1))
+        rows = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
         raise InputError(
-            f"{what} must be finite, got {found[bad][0]} in {describe_rows(rows.tolist())}. "
+            f"{what} must be finite, got {array[bad][0]} in {describe_rows(rows.tolist())}. "
             "Leave these rows out, or find out where the value was lost."
         )
-    return found
+    return array
 
 
 def known_names(values: ArrayLike, what: str, n: int) -> NDArray[np.str_]:
     """Return n names as text; a missing one is refused, as it would make a group of its own."""
-    found = np.asarray(values, dtype=object)
-    if found.shape != (n,):
-        raise InputError(f"{what} must be {n} names, one a row, got shape {found.shape}.")
-    bad = [i for i, name in enumerate(found) if name is None or name != name]
+    names = np.asarray(values, dtype=object)
+    if names.shape != (n,):
+        raise InputError(f"{what} must be {n} names, one a row, got shape {names.shape}.")
+    bad = [i for i, name in enumerate(names) if name is None or name != name]
     if bad:
         raise InputError(
-            f"{what} must be known, got {found[bad[0]]} in {describe_rows(bad)}. "
+            f"{what} must be known, got {names[bad[0]]} in {describe_rows(bad)}. "
             "Name the group of these rows, or leave them out."
         )
-    return np.array([str(name) for name in found])
+    return np.array([str(name) for name in names])
 
 
 def as_groups(values: ArrayLike, what: str, n: int) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
@@ -472,11 +472,11 @@ def as_groups(values: ArrayLike, what: str, n: int) -> tuple[NDArray[np.str_], N
 
 def as_levels(levels: Sequence[float]) -> tuple[float, ...]:
     """Return probabilities in strictly ascending order: they belong to columns in that order."""
-    found = tuple(levels)
-    good = all(isinstance(v, Real) and not isinstance(v, bool) and 0 < v < 1 for v in found)
-    if not found or not good or any(a >= b for a, b in pairwise(found)):
+    given = tuple(levels)
+    good = all(isinstance(v, Real) and not isinstance(v, bool) and 0 < v < 1 for v in given)
+    if not given or not good or any(a >= b for a, b in pairwise(given)):
         raise InputError(
-            f"levels must be numbers between 0 and 1 in ascending order, got {found!r}. "
+            f"levels must be numbers between 0 and 1 in ascending order, got {given!r}. "
             "They belong to the columns of the bands, e.g. (0.5, 0.9)."
         )
-    return tuple(float(v) for v in found)
+    return tuple(float(v) for v in given)

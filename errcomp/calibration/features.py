@@ -438,8 +438,8 @@ def _of_device(
     sheets = {name: figures_of(name) for name in set(device.tolist())}
 
     def column(figure: str) -> Floats:
-        found = [getattr(sheets[name], figure, np.nan) for name in device]
-        return np.asarray(found, dtype=np.float64)
+        values = [getattr(sheets[name], figure, np.nan) for name in device]
+        return np.asarray(values, dtype=np.float64)
 
     return {
         # Inference frees an output as soon as it was used.

@@ -71,12 +71,12 @@ class Training:
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of each feature that was ever known."""
-        found = {}
+        ends = {}
         for column, feature in enumerate(FEATURES):
             known = self.x[np.isfinite(self.x[:, column]), column]
             if len(known):
-                found[feature.name] = (float(known.min()), float(known.max()))
-        return found
+                ends[feature.name] = (float(known.min()), float(known.max()))
+        return ends
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what JSON can hold, and the arrays, that make it again."""
@@ -196,32 +196,32 @@ class CompositionModel:
                 f"{', '.join(self.estimators)}. Choose one, or fit the model again."
             )
         prepared = self.preparation.prepare(kernels)
-        found = prepared.design
-        known = np.isin(found.device.astype(str), [d for d in self.training.devices if d])
+        design = prepared.design
+        known = np.isin(design.device.astype(str), [d for d in self.training.devices if d])
         fallback = np.where(known, "device", "global").astype(object)
         raw = self._quantiles(prepared, chosen, fallback)
-        low, high = self._calibrated(raw, chosen, fallback, found.mode)
+        low, high = self._calibrated(raw, chosen, fallback, design.mode)
         stretched = between_levels(low, high, raw)
-        total = found.total[:, None]
-        predicted = found.total * np.exp(raw[:, _MEDIAN])
+        total = design.total[:, None]
+        predicted = design.total * np.exp(raw[:, _MEDIAN])
         columns = seen_by(chosen, self.preparation.task)
         calibrated = np.array([(chosen, regime) in self.bands for regime in fallback])
         return Predictions(
-            run=found.run,
-            total=found.total,
+            run=design.run,
+            total=design.total,
             predicted=predicted,
             low=total * np.exp(low),
             high=total * np.exp(high),
             quantiles=total * np.exp(stretched),
-            parts=self._parts(found, predicted),
+            parts=self._parts(design, predicted),
             fallback=fallback,
             calibrated=calibrated,
             warnings=warnings_of(prepared, self.training, known, calibrated, columns),
             estimator=chosen,
             unit=kernels.unit,
             notes=(
-                *other_times(found, self.training),
-                *unlike_the_fit(found, self.training, known, columns),
+                *other_times(design, self.training),
+                *unlike_the_fit(design, self.training, known, columns),
             ),
         )
 
@@ -235,11 +235,11 @@ class CompositionModel:
             name: member_quantiles(self.members, name, design)
             for name in next(iter(self.weights.values()))
         }
-        found = np.empty((len(design), len(QUANTILES)))
+        mixed = np.empty((len(design), len(QUANTILES)))
         for regime, weights in self.weights.items():
             here = fallback == regime
-            found[here] = combined({name: q[here] for name, q in each.items()}, weights)
-        return widened(found, excess)
+            mixed[here] = combined({name: q[here] for name, q in each.items()}, weights)
+        return widened(mixed, excess)
 
     def _calibrated(
         self, raw: Floats, estimator: str, fallback: Names, mode: Names
@@ -258,14 +258,14 @@ class CompositionModel:
 
     def _parts(self, design: Design, predicted: Floats) -> dict[str, Floats]:
         """Split the way from the sum of kernels to the prediction, in the unit of the times."""
-        found: dict[str, Floats] = {}
+        parts: dict[str, Floats] = {}
         at = design.total
         if self.explaining is not None:
             for name, share in self._shares(self.explaining, design).items():
-                found[name] = at * np.expm1(share)
+                parts[name] = at * np.expm1(share)
                 at = at * np.exp(share)
-        found["other"] = predicted - at
-        return found
+        parts["other"] = predicted - at
+        return parts
 
     @property
     def explaining(self) -> str | None:
@@ -278,12 +278,12 @@ class CompositionModel:
         physical: Any = self.members[member]
         x = design.x[:, columns]
         parts = physical.parts(x, device=design.device)
-        found = {}
+        shares = {}
         if self.preparation.correction is not None:
             x[:, columns.index(FEATURE_NAMES.index("kernel_correction"))] = 0
             without = physical.parts(x, device=design.device)
-            found["kernels"] = parts["linear"] - without["linear"]
-        return {**found, "launches": parts["launches"], "slow_kernels": parts["offset"]}
+            shares["kernels"] = parts["linear"] - without["linear"]
+        return {**shares, "launches": parts["launches"], "slow_kernels": parts["offset"]}
 
 
 def member_quantiles(members: Mapping[str, PortableModel], name: str, design: Design) -> Floats:
@@ -345,19 +345,19 @@ def warnings_of(
         Features that the estimator sees.
     """
     design = prepared.design
-    found: list[list[str]] = [[] for _ in range(len(design))]
+    warnings: list[list[str]] = [[] for _ in range(len(design))]
     for i, (device, mode) in enumerate(zip(design.device, design.mode, strict=True)):
         if not known[i]:
-            what = f"device {device!r} was not in the fit" if device else "no device is given"
-            found[i].append(f"{what}: answered at the level of all devices")
+            cause = f"device {device!r} was not in the fit" if device else "no device is given"
+            warnings[i].append(f"{cause}: answered at the level of all devices")
         if not calibrated[i]:
-            found[i].append(
+            warnings[i].append(
                 "too few groups to calibrate this band: it is the model's own, widened by what "
                 f"{'models' if known[i] else 'devices'} usually differ by"
             )
         if mode not in training.modes:
-            found[i].append(f"mode {mode!r} was not in the fit")
-        found[i] += _of_kernels(prepared, i)
+            warnings[i].append(f"mode {mode!r} was not in the fit")
+        warnings[i] += _of_kernels(prepared, i)
     ranges = training.ranges
     for column in columns:
         feature = FEATURES[column]
@@ -367,25 +367,25 @@ def warnings_of(
         slack = _SLACK * (high - low)
         values = design.x[:, column]
         for at in np.flatnonzero((values < low - slack) | (values > high + slack)):
-            found[at].append(
+            warnings[at].append(
                 f"{feature.name} {feature.said(values[at])} is outside the fit's "
                 f"{feature.said(low)} to {feature.said(high)}"
             )
-    return tuple(map(tuple, found))
+    return tuple(map(tuple, warnings))
 
 
 def _of_kernels(prepared: Prepared, run: int) -> list[str]:
     """Say which share of a run's kernels is corrected by what was not measured on its device."""
     shares = {name: float(prepared.levels[run, KERNEL_LEVELS.index(name)]) for name in _BORROWED}
-    found = []
+    warnings = []
     if sum(shares.values()) >= _BORROWED_FROM:
-        said = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items() if share)
-        found.append(f"kernels of classes not measured on the device (time by level: {said})")
+        text = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items() if share)
+        warnings.append(f"kernels of classes not measured on the device (time by level: {text})")
     if prepared.uncorrected[run]:
-        found.append(
+        warnings.append(
             f"{prepared.uncorrected[run]:,} kernels are not corrected: none like them was measured"
         )
-    return found
+    return warnings
 
 
 def other_times(design: Design, training: Training) -> tuple[str, ...]:
@@ -409,19 +409,19 @@ def unlike_the_fit(
     By `errcomp.calibration.bands.exchangeability.features_exchangeable`, of the features that the
     estimator sees and whole new groups; silent where there is no alarm or too little to tell.
     """
-    found: list[str] = []
-    for what, key, here in (("models", "model", known), ("devices", "device", ~known)):
+    notes: list[str] = []
+    for kind, key, here in (("models", "model", known), ("devices", "device", ~known)):
         old, new = getattr(training, key), getattr(design, key)
         # Runs of a group that the fit has seen are no new group.
-        there = here & ~np.isin(new.astype(str), sorted(set(old.tolist()) | {""}))
-        if not there.any() or len(set(old.tolist())) < _FEWEST_GROUPS or not len(columns):
+        unseen = here & ~np.isin(new.astype(str), sorted(set(old.tolist()) | {""}))
+        if not unseen.any() or len(set(old.tolist())) < _FEWEST_GROUPS or not len(columns):
             continue
         names = [FEATURES[column].name for column in columns]
         ranges = training.ranges
         if all(ranges[name][0] == ranges[name][1] for name in names if name in ranges):
             continue
-        x_old, x_new = training.x[:, list(columns)], design.x[there][:, list(columns)]
-        said = features_exchangeable(x_old, old, x_new, groups_new=new[there], names=names)
-        if said.alarm:
-            found.append(f"new {what}: {said.verdict}")
-    return tuple(found)
+        x_old, x_new = training.x[:, list(columns)], design.x[unseen][:, list(columns)]
+        result = features_exchangeable(x_old, old, x_new, groups_new=new[unseen], names=names)
+        if result.alarm:
+            notes.append(f"new {kind}: {result.verdict}")
+    return tuple(notes)

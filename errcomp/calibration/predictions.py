@@ -92,7 +92,7 @@ class Predictions(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one mapping per run, as `errcomp predict --json` prints them."""
-        found = []
+        rows = []
         for i, run in enumerate(self.run.tolist()):
             row: dict[str, Any] = {
                 "run": run,
@@ -107,8 +107,8 @@ class Predictions(Shown):
             row["fallback"] = str(self.fallback[i])
             row["calibrated"] = bool(self.calibrated[i])
             row["warnings"] = list(self.warnings[i])
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
 
 def between_levels(low: Floats, high: Floats, quantiles: Floats) -> Floats:
@@ -134,18 +134,18 @@ def between_levels(low: Floats, high: Floats, quantiles: Floats) -> Floats:
     knots = [*reversed(ends), 0.5, *(round(1 - end, 3) for end in ends)]
     raw = quantiles[:, [QUANTILES.index(knot) for knot in knots]]
     calibrated = np.column_stack([low[:, ::-1], raw[:, len(LEVELS)], high])
-    found = np.empty_like(quantiles)
+    filled = np.empty_like(quantiles)
     for i, probability in enumerate(QUANTILES):
         if knots[0] <= probability <= knots[-1]:
             at = min(int(np.searchsorted(knots, probability, side="right")), len(knots) - 1) - 1
             even = (probability - knots[at]) / (knots[at + 1] - knots[at])
             share = _ratio(quantiles[:, i] - raw[:, at], raw[:, at + 1] - raw[:, at], even)
-            found[:, i] = calibrated[:, at] + share * (calibrated[:, at + 1] - calibrated[:, at])
+            filled[:, i] = calibrated[:, at] + share * (calibrated[:, at + 1] - calibrated[:, at])
         else:
             end, median = (0 if probability < knots[0] else -1), raw[:, len(LEVELS)]
             stretch = _ratio(calibrated[:, end] - median, raw[:, end] - median, 1.0)
-            found[:, i] = calibrated[:, end] + stretch * (quantiles[:, i] - raw[:, end])
-    return found
+            filled[:, i] = calibrated[:, end] + stretch * (quantiles[:, i] - raw[:, end])
+    return filled
 
 
 def _ratio(above: Floats, below: Floats, otherwise: float) -> Floats:

@@ -101,20 +101,20 @@ class Preparation:
 
 
 def _as_given(kernels: Kernels, state: FeatureState) -> Prepared:
-    found = design(kernels, task=state.task, state=state)
-    n = len(found)
+    runs_design = design(kernels, task=state.task, state=state)
+    n = len(runs_design)
     levels = np.zeros((n, len(KERNEL_LEVELS)))
-    return Prepared(found, np.zeros(n), levels, np.zeros(n, dtype=np.int64))
+    return Prepared(runs_design, np.zeros(n), levels, np.zeros(n, dtype=np.int64))
 
 
 def _converted(kernels: Kernels, unit: str | None) -> Kernels:
     """Return predicted kernels in this unit."""
     if unit is None or kernels.unit == unit:
         return kernels
-    found = kernels.take(np.arange(kernels.n))
-    found.predicted = kernels.predicted * check_unit(unit, kernels.unit)
-    found.unit = unit
-    return found
+    converted = kernels.take(np.arange(kernels.n))
+    converted.predicted = kernels.predicted * check_unit(unit, kernels.unit)
+    converted.unit = unit
+    return converted
 
 
 def _corrected(kernels: Kernels, corrected: CorrectedKernels, state: FeatureState) -> Prepared:
@@ -126,12 +126,12 @@ def _corrected(kernels: Kernels, corrected: CorrectedKernels, state: FeatureStat
             "one failed: their times cannot be corrected. Leave these runs out, or fit to a table "
             "with such kernels."
         )
-    found = design(kernels, task=state.task, state=state)
-    found.x[:, found.names.index("kernel_correction")] = np.log(
+    runs_design = design(kernels, task=state.task, state=state)
+    runs_design.x[:, runs_design.names.index("kernel_correction")] = np.log(
         corrected.total / _converted(kernels, corrected.unit).totals().predicted
     )
     return Prepared(
-        design=found,
+        design=runs_design,
         spread=corrected.total_spread,
         levels=corrected.share,
         uncorrected=corrected.uncorrected,
@@ -215,10 +215,10 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     reasons[np.isnan(table.run_measured)] = "not measured end to end (run_measured)"
     fine = reasons == ""
     if not fine.any():
-        said = ", ".join(sorted(set(reasons.tolist())))
+        causes = ", ".join(sorted(set(reasons.tolist())))
         raise InputError(
             f"{kernels.prefix}none of {len(table)} runs has both "
-            f"the time of all its kernels ({word}) and its own (run_measured): {said}. Add the "
+            f"the time of all its kernels ({word}) and its own (run_measured): {causes}. Add the "
             "missing column or a table of runs, or choose the other task (composition adds "
             "measured kernels, prediction predicted ones)."
         )

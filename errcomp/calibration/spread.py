@@ -163,10 +163,10 @@ class LeftOut:
 
     def predict(self, fit: Callable[[Integers], Callable[[Integers], Floats]]) -> Floats:
         """Return what ``fit(rows)`` predicts of the rows left out, shape (n,)."""
-        found = np.empty(len(self.fold))
+        predicted = np.empty(len(self.fold))
         for rows, out in self:
-            found[out] = fit(rows)(out)
-        return found
+            predicted[out] = fit(rows)(out)
+        return predicted
 
 
 def left_out(device: Names, model: Names, seed: int) -> dict[str, LeftOut]:
@@ -190,8 +190,8 @@ def left_out(device: Names, model: Names, seed: int) -> dict[str, LeftOut]:
 
 
 def _whole(names: Names) -> LeftOut | None:
-    found, group = np.unique(names.astype(str), return_inverse=True)
-    return LeftOut(group, group % _MOST_FOLDS) if len(found) > 1 else None
+    distinct, group = np.unique(names.astype(str), return_inverse=True)
+    return LeftOut(group, group % _MOST_FOLDS) if len(distinct) > 1 else None
 
 
 def shrunken_effects(residuals: Floats, device: Names, rows: float) -> dict[str, float]:
@@ -212,11 +212,11 @@ def shrunken_effects(residuals: Floats, device: Names, rows: float) -> dict[str,
     >>> shrunken_effects(np.array([0.2, 0.2, -0.1]), np.array(["A", "A", "B"]), rows=2.0)
     {'A': 0.1, 'B': -0.03333333333333333}
     """
-    found = {}
+    effects = {}
     for name in sorted(set(device.tolist()) - {""}):
         own = residuals[device == name]
-        found[name] = float(np.median(own)) * len(own) / (len(own) + rows)
-    return found
+        effects[name] = float(np.median(own)) * len(own) / (len(own) + rows)
+    return effects
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -111,9 +111,9 @@ def model_of(content: ModelContent, *, source: str = "model file") -> Compositio
     try:
         return _model_of(content)
     except (InputError, KeyError, TypeError, ValueError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"{source}: the model cannot be put together: {what}. Fit the model again."
+            f"{source}: the model cannot be put together: {problem}. Fit the model again."
         ) from error
 
 
@@ -160,13 +160,13 @@ def _weights(
     if not needed and not stored:
         return {}
     weighed = [name for name in estimators() if name in stored[next(iter(REGIMES))]]
-    found = {regime: {name: float(stored[regime][name]) for name in weighed} for regime in REGIMES}
-    for regime, weights in found.items():
+    shares = {regime: {name: float(stored[regime][name]) for name in weighed} for regime in REGIMES}
+    for regime, weights in shares.items():
         if min(weights.values(), default=-1) < 0 or abs(sum(weights.values()) - 1) > 1e-9:
             raise InputError(f"weights {weights!r} of the stack ({regime}) are not shares of 1")
     if lacking := [name for name in weighed if name not in members]:
         raise InputError(f"it lacks the fitted {', '.join(lacking)}")
-    return found
+    return shares
 
 
 def _unknown_in(part: Any) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _unknown_in(part: Any) -> tuple[str, ...]:
 
 def library_versions() -> dict[str, str]:
     """Return the versions of errcomp and of the libraries of a fit that are installed."""
-    fitting = [name for one in estimators().values() for name in one.recorded]
+    fitting = [name for estimator in estimators().values() for name in estimator.recorded]
     versions = {}
     for name in dict.fromkeys([*_LIBRARIES, *fitting]):
         with suppress(PackageNotFoundError):

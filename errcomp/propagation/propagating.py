@@ -249,9 +249,9 @@ def _as_often(terms: Terms, graph: Node) -> Terms:
     """Return the kernels that the graph runs, with the counts it runs them."""
     often = graph.multiplicity()
     used = np.flatnonzero([str(name) in often for name in terms.ids])
-    kept = terms.take(used)
-    count = np.array([often[str(name)] for name in kept.ids], dtype=np.int64)
-    return replace(kept, count=count)
+    used_terms = terms.take(used)
+    count = np.array([often[str(name)] for name in used_terms.ids], dtype=np.int64)
+    return replace(used_terms, count=count)
 
 
 def _prediction(terms: Terms, kernels: Kernels, graph: Node | None) -> float:

@@ -147,8 +147,8 @@ def nearest_correlation(matrix: ArrayLike) -> Floats:
 def _semidefinite(a: Floats) -> Floats:
     """Nearest positive semi-definite matrix: negative eigenvalues become 0."""
     values, vectors = linalg.eigh(a, check_finite=False)
-    kept = values > 0
-    root = vectors[:, kept] * np.sqrt(values[kept])
+    positive = values > 0
+    root = vectors[:, positive] * np.sqrt(values[positive])
     return np.asarray(root @ root.T)
 
 

@@ -79,9 +79,9 @@ def hierarchical_quantile(scores: Floats, group: Integers, level: float) -> floa
     >>> [hierarchical_quantile(scores, group, level) for level in (0.5, 0.75, 0.8)]
     [2.0, 4.0, inf]
     """
-    found, mass, _ = _ranked(scores, 1 / np.bincount(group)[group])
+    ranked, mass, _ = _ranked(scores, 1 / np.bincount(group)[group])
     place = int(np.searchsorted(mass, level - ROUNDING))
-    return float(found[place]) if place < len(found) else math.inf
+    return float(ranked[place]) if place < len(ranked) else math.inf
 
 
 def intraclass_correlation(scores: Floats, group: Integers) -> float:
@@ -151,12 +151,12 @@ def pooled_quantile(scores: Floats, group: Integers, level: float) -> PooledQuan
     [5.0, 9.0, 12.17]
     """
     correlation = intraclass_correlation(scores, group)
-    found, mass, effective = _ranked(
+    ranked, mass, effective = _ranked(
         scores, 1 / (1 + (np.bincount(group)[group] - 1) * correlation)
     )
     reached = float(mass[-1])
     beyond = level > reached + ROUNDING
-    value = float(np.interp(level, mass, found))
+    value = float(np.interp(level, mass, ranked))
     if beyond:
         value *= float(stats.t.ppf((1 + level) / 2, _TAIL) / stats.t.ppf((1 + reached) / 2, _TAIL))
     return PooledQuantile(value, correlation, effective, beyond)
@@ -236,13 +236,13 @@ def read_infos(what: str, value: object, levels: tuple[float, ...]) -> tuple[Lev
     """Return the stored records of the levels, checked."""
     if not isinstance(value, list | tuple) or len(value) != len(levels):
         raise _wrong(what, value, f"a list of {len(levels)} records, one a level")
-    found = tuple(
-        _read_info(f"{what}, {level:g}", one) for one, level in zip(value, levels, strict=True)
+    infos = tuple(
+        _read_info(f"{what}, {level:g}", raw) for raw, level in zip(value, levels, strict=True)
     )
-    got = tuple(info.level for info in found)
+    got = tuple(info.level for info in infos)
     if got != levels:
         raise _wrong(what, got, f"of the levels {levels}")
-    return found
+    return infos
 
 
 def _read_info(what: str, value: object) -> LevelInfo:
@@ -296,11 +296,11 @@ def calibrate(
     """
     groups = int(group.max()) + 1
     _check_groups(groups, levels, method)
-    found = []
+    infos = []
     for level, column in zip(levels, scores.T, strict=True):
         exact = method == "group" or (method == "auto" and groups >= _sharp_from(level))
-        found.append((_by_group if exact else _by_pooling)(column, group, level))
-    return tuple(found)
+        infos.append((_by_group if exact else _by_pooling)(column, group, level))
+    return tuple(infos)
 
 
 def _check_groups(groups: int, levels: Sequence[float], method: Method) -> None:
@@ -351,24 +351,24 @@ def _by_group(scores: Floats, group: NDArray[np.int64], level: float) -> LevelIn
 
 def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> LevelInfo:
     groups = int(group.max()) + 1
-    found = pooled_quantile(scores, group, level)
+    quantile = pooled_quantile(scores, group, level)
     needed = pooled_needed(level)
-    if found.effective < needed - ROUNDING:
+    if quantile.effective < needed - ROUNDING:
         raise InputError(
             f"a band of {_percent(level)} needs {needed} groups at least, or more runs that are "
             f"not alike: {len(scores)} runs in {groups} groups say as much as "
-            f"{found.effective:.1f} runs. Leave this level out, or give more groups."
+            f"{quantile.effective:.1f} runs. Leave this level out, or give more groups."
         )
     return LevelInfo(
         level=level,
-        factor=max(_SMALLEST_FACTOR, found.value),
+        factor=max(_SMALLEST_FACTOR, quantile.value),
         method="pooled",
         n=len(scores),
         groups=groups,
         groups_needed=groups_needed(level),
-        correlation=found.correlation,
-        effective=found.effective,
-        beyond=found.beyond,
+        correlation=quantile.correlation,
+        effective=quantile.effective,
+        beyond=quantile.beyond,
         guarantee=(
             f"none; near {_percent(level)} of the runs of new groups drawn like these {groups}, on "
             "average in simulations"

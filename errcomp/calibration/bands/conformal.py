@@ -367,11 +367,11 @@ def half_widths(
     middle = as_floats(median, "median", ndim=1)
     low, high = as_floats(lower, "lower", ndim=2), as_floats(upper, "upper", ndim=2)
     expected = (len(middle), levels)
-    for name, found in (("lower", low), ("upper", high)):
-        if found.shape != expected:
+    for name, values in (("lower", low), ("upper", high)):
+        if values.shape != expected:
             raise InputError(
                 f"{name} must have one row per median and one column per level, shape {expected}, "
-                f"got {found.shape}."
+                f"got {values.shape}."
             )
     below, above = middle[:, None] - low, high - middle[:, None]
     slack = _ROUNDING * (1 + np.abs(middle[:, None]))
@@ -396,14 +396,14 @@ def relative_scores(truth: Floats, median: Floats, below: Floats, above: Floats)
     """Return by which factor each band must grow to reach the truth, shape (n, levels), >= 0."""
     gap = (truth - median)[:, None]
     with np.errstate(over="ignore"):
-        found = np.maximum(-gap / below, gap / above)
-    lost = ~np.isfinite(found).all(axis=1)
+        scores = np.maximum(-gap / below, gap / above)
+    lost = ~np.isfinite(scores).all(axis=1)
     if lost.any():
         raise InputError(
             "bands are too narrow for their distance to the truth in "
             f"{describe_rows(np.flatnonzero(lost).tolist())}. No factor reaches it: check units."
         )
-    return np.asarray(found)
+    return np.asarray(scores)
 
 
 # Bands from absolute residuals alone: split conformal, jackknife+ and CV+, by rows or groups.

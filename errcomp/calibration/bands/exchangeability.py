@@ -100,9 +100,9 @@ class Exchangeability:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        found = {name: getattr(self, name) for name in self.__slots__}
-        found["outside"] = [asdict(one) for one in self.outside]
-        return {**found, "missing": list(self.missing), "row_p": self.row_p.tolist()}
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        plain["outside"] = [asdict(feature) for feature in self.outside]
+        return {**plain, "missing": list(self.missing), "row_p": self.row_p.tolist()}
 
 
 def features_exchangeable(
@@ -196,7 +196,7 @@ def features_exchangeable(
     exact = smallest(k, m) <= alpha
     p = exact_p(statistic, k, m, seed) if exact else t_p(*against_old(by_group, k))
     outside, missing = ranges(old, new, scale, labels)
-    worst = ", ".join(one.name for one in outside[:3])
+    worst = ", ".join(feature.name for feature in outside[:3])
     return _result(
         p,
         alpha,
@@ -386,8 +386,8 @@ def joined(
         )
     if groups_new is None:
         return np.concatenate([old, np.full(n_new, len(names))]), len(names), 1
-    found, new = as_groups(groups_new, "groups_new", n_new)
-    return np.concatenate([old, new + len(names)]), len(names), len(found)
+    new_names, new = as_groups(groups_new, "groups_new", n_new)
+    return np.concatenate([old, new + len(names)]), len(names), len(new_names)
 
 
 def smallest(k: int, m: int) -> float:
@@ -397,11 +397,11 @@ def smallest(k: int, m: int) -> float:
 
 def exact_p(statistic: Callable[[tuple[int, ...]], float], k: int, m: int, seed: int) -> float:
     """Return the share of choices of m groups whose statistic is as large as that of the new."""
-    mine = statistic(tuple(range(k, k + m)))
-    least = mine - _TINY * (1 + abs(mine))
+    observed = statistic(tuple(range(k, k + m)))
+    least = observed - _TINY * (1 + abs(observed))
     if math.comb(k + m, m) <= _CHOICES:
-        found = [statistic(chosen) for chosen in combinations(range(k + m), m)]
-        return float(np.mean(np.array(found) >= least))
+        values = [statistic(chosen) for chosen in combinations(range(k + m), m)]
+        return float(np.mean(np.array(values) >= least))
     rng = np.random.default_rng(seed)
     draws = (tuple(rng.permutation(k + m)[:m].tolist()) for _ in range(_CHOICES))
     return (1 + sum(statistic(chosen) >= least for chosen in draws)) / (_CHOICES + 1)
@@ -421,15 +421,15 @@ def t_p(old: Floats, new: Floats) -> float:
 
 def scales(x: Floats) -> Floats:
     """Return the robust standard deviation of each column; 0 where it is constant or unknown."""
-    found = np.zeros(x.shape[1])
+    spreads = np.zeros(x.shape[1])
     for i, column in enumerate(x.T):
         known = column[~np.isnan(column)]
         if len(known):
             quarter, three = np.quantile(known, [0.25, 0.75])
             spread = (three - quarter) / _IQR_OF_NORMAL
             with np.errstate(over="ignore"):
-                found[i] = spread if spread > 0 else known.std()
-    return found
+                spreads[i] = spread if spread > 0 else known.std()
+    return spreads
 
 
 def nearest_of_groups(x: Floats, group: NDArray[np.int64], scale: Floats) -> Floats:
@@ -440,18 +440,18 @@ def nearest_of_groups(x: Floats, group: NDArray[np.int64], scale: Floats) -> Flo
     z = np.clip(z, -_FARTHEST, _FARTHEST)
     unknown = np.isnan(z)
     values = np.where(unknown, 0.0, z)
-    found = np.empty((len(z), int(group.max()) + 1))
-    for g in range(found.shape[1]):
+    nearest = np.empty((len(z), int(group.max()) + 1))
+    for g in range(nearest.shape[1]):
         here = group == g
         step = max(1, _BLOCK // (int(here.sum()) * z.shape[1]))
         for start in range(0, len(z), step):
             rows = slice(start, start + step)
             gap = (values[rows, None] - values[None, here]) ** 2
-            one = unknown[rows, None] | unknown[None, here]
+            either = unknown[rows, None] | unknown[None, here]
             both = unknown[rows, None] & unknown[None, here]
-            gap = np.where(one, np.where(both, 0.0, _MISSING**2), gap)
-            found[rows, g] = np.sqrt(gap.mean(axis=2).min(axis=1))
-    return found
+            gap = np.where(either, np.where(both, 0.0, _MISSING**2), gap)
+            nearest[rows, g] = np.sqrt(gap.mean(axis=2).min(axis=1))
+    return nearest
 
 
 def log_distances(nearest: Sequence[Floats], chosen: tuple[int, ...]) -> Floats:
@@ -517,4 +517,4 @@ def ranges(
                     distance=float(beyond[worst] / scale[i]),
                 )
             )
-    return tuple(sorted(outside, key=lambda one: -one.distance)), tuple(missing)
+    return tuple(sorted(outside, key=lambda feature: -feature.distance)), tuple(missing)

@@ -107,26 +107,27 @@ def estimators() -> dict[str, Estimator]:
     InputError
         Two of them have one name.
     """
-    found: list[Estimator] = []
+    declared: list[Estimator] = []
     for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        found += getattr(import_module(f"{__name__}.{module}"), "ESTIMATORS", ())
-    found.append(STACK)
-    names = [name for one in found for name in (one.name, *one.aliases)]
+        declared += getattr(import_module(f"{__name__}.{module}"), "ESTIMATORS", ())
+    declared.append(STACK)
+    names = [name for estimator in declared for name in (estimator.name, *estimator.aliases)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"two estimators are called {twice[0]!r}. Name one of them differently.")
     roles = get_args(Role)
-    return {one.name: one for one in sorted(found, key=lambda one: roles.index(one.role))}
+    declared.sort(key=lambda estimator: roles.index(estimator.role))
+    return {estimator.name: estimator for estimator in declared}
 
 
 def default_estimators() -> tuple[str, ...]:
     """Return what is fitted beside the baselines where no estimators are named."""
-    return tuple(name for name, one in estimators().items() if one.by_default)
+    return tuple(name for name, estimator in estimators().items() if estimator.by_default)
 
 
 def stacked() -> tuple[str, ...]:
     """Return the estimators that ``stack`` weighs."""
-    return tuple(name for name, one in estimators().items() if one.stacked)
+    return tuple(name for name, estimator in estimators().items() if estimator.stacked)
 
 
 def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
@@ -138,7 +139,7 @@ def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
         A name is not known; the message lists those that are.
     """
     known = estimators()
-    own = {alias: name for name, one in known.items() for alias in (name, *one.aliases)}
+    own = {alias: name for name, estimator in known.items() for alias in (name, *estimator.aliases)}
     unknown = [name for name in names if name not in own]
     if unknown or not names:
         raise InputError(
@@ -197,4 +198,4 @@ def fit_member(
 
 
 #: What a model of runs has to beat; always fitted.
-BASELINES = tuple(name for name, one in estimators().items() if one.role == "baseline")
+BASELINES = tuple(name for name, estimator in estimators().items() if estimator.role == "baseline")

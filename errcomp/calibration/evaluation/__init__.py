@@ -111,8 +111,8 @@ class Evaluation(Shown):
         for row in self.rows:
             if (row.split, row.estimator) == (split, estimator):
                 return row
-        there = ", ".join(f"{row.split} {row.estimator}" for row in self.rows)
-        raise InputError(f"no row for {split!r} and {estimator!r}. Rows: {there}")
+        listed = ", ".join(f"{row.split} {row.estimator}" for row in self.rows)
+        raise InputError(f"no row for {split!r} and {estimator!r}. Rows: {listed}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: fractions, not percent."""
@@ -136,11 +136,11 @@ class Evaluation(Shown):
 
     def _best(self) -> list[tuple[str, str]]:
         """Return each split with the estimator of the lowest mean error, the first of several."""
-        found = []
+        best = []
         for name in dict.fromkeys(row.split for row in self.rows):
             rows = [row for row in self.rows if row.split == name]
-            found.append((name, min(rows, key=lambda r: r.figures["mean_ape"].value).estimator))
-        return found
+            best.append((name, min(rows, key=lambda r: r.figures["mean_ape"].value).estimator))
+        return best
 
 
 def evaluate(
@@ -260,7 +260,7 @@ def evaluate(
     refused: list[Refused] = []
     rows: list[EvaluationRow] = []
     for name, folds in parts.items():
-        found, missing = held_out(
+        by_estimator, missing = held_out(
             make,
             used,
             design,
@@ -271,11 +271,11 @@ def evaluate(
             progress=steps.step,
         )
         refused += missing
-        if not found:
+        if not by_estimator:
             reason = f" {missing[0].held_out}: {missing[0].reason}" if missing else ""
             not_done[name] = f"{name}: no held-out run was answered.{reason}"
-        rows += _rows(name, found, missing, baselines, seed)
-        predictions.update({(name, estimator): held for estimator, held in found.items()})
+        rows += _rows(name, by_estimator, missing, baselines, seed)
+        predictions.update({(name, estimator): held for estimator, held in by_estimator.items()})
     if not rows:
         raise InputError(" ".join(not_done.values()))
     return Evaluation(
@@ -298,8 +298,8 @@ def training_parts(
     """Return the kernels of each fit that `evaluate` asks for, fold by fold."""
     used, design, _ = judged_runs(kernels, task)
     parts, _ = _possible(list(dict.fromkeys(splits)), used, design, seed)
-    folds = [one for of_split in parts.values() for one in of_split]
-    return [runs_at(used, one.train) for one in folds if len(one.train)]
+    folds = [fold for of_split in parts.values() for fold in of_split]
+    return [runs_at(used, fold.train) for fold in folds if len(fold.train)]
 
 
 def _possible(
@@ -308,30 +308,30 @@ def _possible(
     """Return the folds of each split, and why others cannot be."""
     vendor: Names | None = kernels.per_run("vendor") if "vendor" in kernels.keys else None
     folds = max(2, min(_FOLDS, len(design)))
-    found, reasons = {}, {}
+    parts, reasons = {}, {}
     for name in names:
         try:
-            found[name] = split(design, name, vendor=vendor, folds=folds, seed=seed)
+            parts[name] = split(design, name, vendor=vendor, folds=folds, seed=seed)
         except InputError as error:
             reasons[name] = str(error)
-    return found, reasons
+    return parts, reasons
 
 
 def _rows(
     name: str,
-    found: Mapping[str, HeldOut],
+    by_estimator: Mapping[str, HeldOut],
     refused: Sequence[Refused],
     baselines: Sequence[str],
     seed: int,
 ) -> list[EvaluationRow]:
     rows = []
-    for estimator, held in found.items():
+    for estimator, held in by_estimator.items():
         # A baseline has to beat the sum of kernels only.
-        names = [] if estimator in baselines else [b for b in baselines if b in found]
-        others = {b: found[b] for b in names}
+        names = [] if estimator in baselines else [b for b in baselines if b in by_estimator]
+        others = {b: by_estimator[b] for b in names}
         if estimator != "sum":
             others = {"sum": held.naive(), **{b: o for b, o in others.items() if b != "sum"}}
-        unanswered = sum(one.n for one in refused if one.estimator in ("", estimator))
+        unanswered = sum(refusal.n for refusal in refused if refusal.estimator in ("", estimator))
         rows.append(
             judge(
                 held, split=name, estimator=estimator, others=others, refused=unanswered, seed=seed
@@ -341,20 +341,20 @@ def _rows(
 
 
 def _flattery(predictions: Mapping[tuple[str, str], HeldOut]) -> tuple[Difference, ...]:
-    found = [
+    gaps = [
         difference(
             held, predictions[_RANDOM, estimator], split=name, estimator=estimator, against=_RANDOM
         )
         for (name, estimator), held in predictions.items()
         if name != _RANDOM and (_RANDOM, estimator) in predictions
     ]
-    return tuple(one for one in found if one is not None)
+    return tuple(gap for gap in gaps if gap is not None)
 
 
 def _transfer(predictions: Mapping[tuple[str, str], HeldOut]) -> tuple[VendorTransfer, ...]:
     return tuple(
-        one
+        transfer
         for (name, estimator), held in predictions.items()
         if name == _VENDOR and (_DEVICE, estimator) in predictions
-        for one in vendor_transfers(estimator, held, predictions[_DEVICE, estimator])
+        for transfer in vendor_transfers(estimator, held, predictions[_DEVICE, estimator])
     )

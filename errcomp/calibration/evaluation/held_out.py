@@ -95,7 +95,7 @@ class HeldOut:
 
     def take(self, index: NDArray[Any]) -> Self:
         """Return the runs at these positions, or under this mask."""
-        return type(self)(*(getattr(self, one.name)[index] for one in fields(self)))
+        return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
 
     def naive(self) -> Self:
         """Return the same runs with the sum of their kernels as the prediction, without bands."""
@@ -103,8 +103,8 @@ class HeldOut:
             name: np.full_like(getattr(self, name), np.nan) for name in ("low", "high", "quantiles")
         }
         without["calibrated"] = np.zeros(len(self), dtype=bool)
-        kept = {one.name: getattr(self, one.name) for one in fields(self)}
-        return type(self)(**{**kept, **without, "predicted": self.total})
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self)(**{**values, **without, "predicted": self.total})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +178,15 @@ def held_out(
     progress: Callable[[], None],
 ) -> tuple[dict[str, HeldOut], list[Refused]]:
     """Fit without each group and predict it; by estimator, with what was refused."""
-    found: dict[str, list[HeldOut]] = {}
+    by_estimator: dict[str, list[HeldOut]] = {}
     refused: list[Refused] = []
     fold = partial(_fold, make, kernels, design, name, estimators)
     for pieces, missing in map_jobs(fold, parts, n_jobs=n_jobs):
-        for estimator, one in pieces.items():
-            found.setdefault(estimator, []).append(one)
+        for estimator, piece in pieces.items():
+            by_estimator.setdefault(estimator, []).append(piece)
         refused += missing
         progress()
-    return {estimator: _joined(pieces) for estimator, pieces in found.items()}, refused
+    return {estimator: _joined(pieces) for estimator, pieces in by_estimator.items()}, refused
 
 
 def _fold(
@@ -198,14 +198,14 @@ def _fold(
     part: Split,
 ) -> tuple[dict[str, HeldOut], list[Refused]]:
     """Fit without one group and predict it."""
-    found: dict[str, HeldOut] = {}
+    by_estimator: dict[str, HeldOut] = {}
     refuse = partial(Refused, name, held_out=part.held_out, n=len(part.test))
     try:
         if not len(part.train):
             raise InputError("every other run shares the device or the model")
         predictors = make(runs_at(kernels, part.train))
     except ErrcompError as error:
-        return found, [refuse(estimator="", reason=str(error))]
+        return by_estimator, [refuse(estimator="", reason=str(error))]
     refused = []
     test = hide_truth(runs_at(kernels, part.test), design.task)
     for estimator in _chosen(predictors, estimators):
@@ -215,33 +215,33 @@ def _fold(
             refused.append(refuse(estimator=estimator, reason=str(error)))
             continue
         truth = design.take(part.test)
-        found[estimator] = _matched(predictions, truth, part.held_out, estimator)
-    return found, refused
+        by_estimator[estimator] = _matched(predictions, truth, part.held_out, estimator)
+    return by_estimator, refused
 
 
-def _chosen(there: Mapping[str, Predict], wanted: Sequence[str] | None) -> Sequence[str]:
-    missing = [name for name in wanted or () if name not in there]
+def _chosen(predictors: Mapping[str, Predict], wanted: Sequence[str] | None) -> Sequence[str]:
+    missing = [name for name in wanted or () if name not in predictors]
     if missing:
         raise InputError(
             f"no estimator {describe_names(missing)} was fitted; there are "
-            f"{describe_names(list(there))}"
+            f"{describe_names(list(predictors))}"
         )
-    return list(there) if wanted is None else wanted
+    return list(predictors) if wanted is None else wanted
 
 
 def _matched(predictions: Predictions, truth: Design, group: str, estimator: str) -> HeldOut:
     """Put predictions and truth side by side, by the names of the runs."""
     position = {run: i for i, run in enumerate(predictions.run.tolist())}
-    there = [run for run in truth.run.tolist() if run in position]
-    fine = len(there) == len(truth) == len(predictions)
-    order = np.array([position[run] for run in there], dtype=np.int64)
+    answered = [run for run in truth.run.tolist() if run in position]
+    fine = len(answered) == len(truth) == len(predictions)
+    order = np.array([position[run] for run in answered], dtype=np.int64)
     predicted = predictions.predicted[order]
     bad = ~(np.isfinite(predicted) & (predicted > 0))
     if not fine or bad.any():
         raise InputError(
             f"{estimator}, {group} held out: every run needs one prediction above 0, got "
             f"{len(predictions)} predictions for {len(truth)} runs, and unusable ones for "
-            f"{describe_names([str(run) for run in np.array(there, dtype=object)[bad]])}"
+            f"{describe_names([str(run) for run in np.array(answered, dtype=object)[bad]])}"
         )
     bands = (predictions.low, predictions.high, predictions.quantiles)
     shapes = [values.shape[1:] for values in bands]
@@ -267,7 +267,7 @@ def _matched(predictions: Predictions, truth: Design, group: str, estimator: str
 
 def _joined(pieces: Sequence[HeldOut]) -> HeldOut:
     return HeldOut(
-        *(np.concatenate([getattr(p, one.name) for p in pieces]) for one in fields(HeldOut))
+        *(np.concatenate([getattr(p, field.name) for p in pieces]) for field in fields(HeldOut))
     )
 
 
@@ -367,8 +367,8 @@ class VendorTransfer:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         plain = ("estimator", "vendor", "n_unseen", "n_seen", "unseen", "seen", "gap")
-        found = {name: getattr(self, name) for name in plain}
-        return {**found, **{f"cost_{k}": v for k, v in self.cost.difference.to_row().items()}}
+        row = {name: getattr(self, name) for name in plain}
+        return {**row, **{f"cost_{k}": v for k, v in self.cost.difference.to_row().items()}}
 
 
 def clusters_of(split: str, held: HeldOut) -> dict[str, Names]:
@@ -379,8 +379,8 @@ def clusters_of(split: str, held: HeldOut) -> dict[str, Names]:
 def figure_of(name: str, held: HeldOut, clusters: Mapping[str, Names], seed: int) -> Estimate:
     """Compute a figure of the errors, with its interval over what the runs share."""
     ask = Request("default", 0.95, 9999, seed, dependence(dict(clusters), given=True))
-    found = estimate_of(name, predicted=held.predicted, measured=held.measured, ask=ask)
-    return replace(found, caveats=())
+    estimate = estimate_of(name, predicted=held.predicted, measured=held.measured, ask=ask)
+    return replace(estimate, caveats=())
 
 
 def mean_in_clusters(
@@ -402,8 +402,8 @@ def mean_in_clusters(
         words = drawn.words or f"{n} runs"
         reason = drawn.reason or f"no interval from {words}: at least 5 are needed"
         return Estimate(figure, mean, method=reason, n=n, definition=definition)
-    r, one = values - mean, np.ones(n)
-    spread = spreads_of(Cells(r, one, one, Single(float(r @ r), n, float(n))), drawn)[-1]
+    r, ones = values - mean, np.ones(n)
+    spread = spreads_of(Cells(r, ones, ones, Single(float(r @ r), n, float(n))), drawn)[-1]
     room = spread.error * float(stdtrit(spread.freedom, (1 + level) / 2))
     method = f"Student t, {drawn.words or f'{n} runs'}"
     return Estimate(figure, mean, mean - room, mean + room, level, method, n, definition=definition)
@@ -419,11 +419,11 @@ def difference(
         return None
     left = one.take(both)
     right = other.take(np.array([position[run] for run in left.run.tolist()], dtype=np.int64))
-    found = mean_in_clusters(
+    gap = mean_in_clusters(
         left.ape - right.ape, clusters_of(split, left), figure="mean_ape_difference"
     )
     means = float(left.ape.mean()), float(right.ape.mean())
-    return Difference(split, estimator, against, len(left), *means, found)
+    return Difference(split, estimator, against, len(left), *means, gap)
 
 
 def verdict(differences: Sequence[Difference]) -> str:
@@ -454,7 +454,7 @@ def vendor_transfers(
     estimator: str, unseen: HeldOut, by_device: HeldOut
 ) -> tuple[VendorTransfer, ...]:
     """Compare runs of a vendor left out with runs of devices left out alone, vendor by vendor."""
-    found = []
+    transfers = []
     of_run = dict(zip(unseen.run.tolist(), unseen.group.tolist(), strict=True))
     vendor = np.array([of_run.get(run, "") for run in by_device.run.tolist()], dtype=object)
     for name in dict.fromkeys(unseen.group.tolist()):
@@ -469,10 +469,10 @@ def vendor_transfers(
         )
         if cost is None or not len(others):
             continue
-        gone, there = float(part.ape.mean()), float(others.ape.mean())
-        found.append(
+        missed, seen = float(part.ape.mean()), float(others.ape.mean())
+        transfers.append(
             VendorTransfer(
-                estimator, str(name), len(part), len(others), gone, there, gone - there, cost
+                estimator, str(name), len(part), len(others), missed, seen, missed - seen, cost
             )
         )
-    return tuple(found)
+    return tuple(transfers)

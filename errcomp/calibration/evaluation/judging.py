@@ -103,12 +103,12 @@ class GroupRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        found: dict[str, Any] = {"group": self.group, "n": self.n, "mean_ape": self.mean_ape}
+        row: dict[str, Any] = {"group": self.group, "n": self.n, "mean_ape": self.mean_ape}
         for level, share in self.coverage.items():
             name = f"coverage_{100 * level:g}"
             low, high = map(_plain, self.interval[level])
-            found |= {name: _plain(share), f"{name}_low": low, f"{name}_high": high}
-        return found
+            row |= {name: _plain(share), f"{name}_low": low, f"{name}_high": high}
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +180,10 @@ class EvaluationRow:
     @property
     def beats_sum(self) -> bool | None:
         """Whether it beats the sum of kernels; None where chance may explain the difference."""
-        one = next((d for d in self.against if d.against == "sum"), None)
-        if one is None or one.outcome == "better":
-            return None if one is None else True
-        return False if one.difference.value >= 0 else None
+        against_sum = next((d for d in self.against if d.against == "sum"), None)
+        if against_sum is None or against_sum.outcome == "better":
+            return None if against_sum is None else True
+        return False if against_sum.difference.value >= 0 else None
 
     @property
     def weak_groups(self) -> tuple[GroupRow, ...]:
@@ -212,9 +212,9 @@ class EvaluationRow:
             "uncalibrated": self.uncalibrated,
             "groups": len(self.groups),
         }
-        for name, one in self.figures.items():
-            row[name], row[f"{name}_low"], row[f"{name}_high"] = one.value, one.low, one.high
-            row[f"{name}_method"] = one.method
+        for name, figure in self.figures.items():
+            row |= {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
+            row[f"{name}_method"] = figure.method
         for band in self.bands:
             percent = f"{100 * band.level:g}"
             row[f"coverage_{percent}"] = _plain(band.coverage)
@@ -275,9 +275,9 @@ def judge(
     """
     clusters = clusters_of(split, held)
     against = tuple(
-        found
+        gap
         for name, other in others.items()
-        if (found := difference(held, other, split=split, estimator=estimator, against=name))
+        if (gap := difference(held, other, split=split, estimator=estimator, against=name))
     )
     curve, sure = _abstention(held, clusters, seed)
     scored = np.isfinite(held.quantiles).all(axis=1)
@@ -309,12 +309,12 @@ def covered(
 ) -> tuple[float, float, float]:
     """Return the share inside the bands of a level, with the widest interval over clusterings."""
     low, high = held.low[:, at], held.high[:, at]
-    there = ~np.isnan(high - low)
-    if not there.any():
+    given = ~np.isnan(high - low)
+    if not given.any():
         return math.nan, math.nan, math.nan
-    inside = ((low <= held.measured) & (held.measured <= high))[there]
+    inside = ((low <= held.measured) & (held.measured <= high))[given]
     codes = [
-        np.unique(labels[there].astype(str), return_inverse=True)[1] for labels in clusters.values()
+        np.unique(labels[given].astype(str), return_inverse=True)[1] for labels in clusters.values()
     ]
     shares, lows, highs = zip(
         *(coverage_interval(inside, code, confidence=confidence) for code in codes), strict=True
@@ -324,11 +324,11 @@ def covered(
 
 def _band(held: HeldOut, at: int, clusters: Mapping[str, Names]) -> BandRow:
     level = LEVELS[at]
-    there = ~np.isnan(held.high[:, at] - held.low[:, at])
-    n = int(there.sum())
+    given = ~np.isnan(held.high[:, at] - held.low[:, at])
+    n = int(given.sum())
     if n == 0:
         return BandRow(level, 0, 0, *([math.nan] * 5))
-    part = held.take(there)
+    part = held.take(given)
     low, high = part.low[:, at], part.high[:, at]
     score = interval_score(low=low, high=high, observed=part.measured, level=level)
     return BandRow(
@@ -342,12 +342,12 @@ def _band(held: HeldOut, at: int, clusters: Mapping[str, Names]) -> BandRow:
 
 
 def _groups(held: HeldOut) -> tuple[GroupRow, ...]:
-    found = []
+    rows = []
     for name in dict.fromkeys(held.group.tolist()):
         part = held.take(held.group == name)
         cells = {"cell": part.cell}
         shares = {level: covered(part, at, cells) for at, level in enumerate(LEVELS)}
-        found.append(
+        rows.append(
             GroupRow(
                 str(name),
                 len(part),
@@ -356,25 +356,25 @@ def _groups(held: HeldOut) -> tuple[GroupRow, ...]:
                 interval={level: values[1:] for level, values in shares.items()},
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _abstention(
     held: HeldOut, clusters: Mapping[str, Names], seed: int
 ) -> tuple[Abstention | None, Estimate]:
     """Return the curve, and the mean error of the 80 % with the narrowest bands."""
-    there = ~np.isnan(held.width)
-    if not there.any():
+    given = ~np.isnan(held.width)
+    if not given.any():
         none = Estimate("answered_mean_ape", math.nan, method="no bands to order the runs by")
         return None, none
-    part = held.take(there)
+    part = held.take(given)
     width = part.width
     # Refused bands are the least sure: the share is of all runs.
     wanted = min(answered(len(held), _ANSWERED), len(part))
     sure = width <= np.sort(width)[wanted - 1] * (1 + ROUNDING)
-    labels = {key: values[there][sure] for key, values in clusters.items()}
-    found = figure_of("mape", part.take(sure), labels, seed)
-    return abstention_curve(part.ape, width), found
+    labels = {key: values[given][sure] for key, values in clusters.items()}
+    estimate = figure_of("mape", part.take(sure), labels, seed)
+    return abstention_curve(part.ape, width), estimate
 
 
 def _worst(held: HeldOut) -> tuple[RunError, ...]:

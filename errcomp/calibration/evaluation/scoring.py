@@ -55,15 +55,15 @@ def check_probabilities(q: Sequence[float]) -> Floats:
     >>> check_probabilities([0.1, 0.5]).tolist()
     [0.1, 0.5]
     """
-    found = np.asarray(q, dtype=np.float64)
+    values = np.asarray(q, dtype=np.float64)
     # Written so that NaN fails too.
-    inside = found.ndim == 1 and len(found) > 0 and bool(((found > 0) & (found < 1)).all())
-    if not (inside and (np.diff(found) > 0).all()):
+    inside = values.ndim == 1 and len(values) > 0 and bool(((values > 0) & (values < 1)).all())
+    if not (inside and (np.diff(values) > 0).all()):
         raise InputError(
             f"probabilities of quantiles must be ascending numbers between 0 and 1, got {q!r}. "
             "The median is 0.5."
         )
-    return found
+    return values
 
 
 def _forecasts(
@@ -255,11 +255,11 @@ def pit_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[fl
     # Equal where the outcome is outside the grid; a step is replaced below.
     gap = forecast[rows, right] - forecast[rows, left]
     part = (y - forecast[rows, left]) / np.where(gap > 0, gap, 1.0)
-    found = probabilities[left] + part * (probabilities[right] - probabilities[left])
-    found = np.where(below == 0, probabilities[0] / 2, found)
-    found = np.where(below > last, (1 + probabilities[-1]) / 2, found)
+    pit = probabilities[left] + part * (probabilities[right] - probabilities[left])
+    pit = np.where(below == 0, probabilities[0] / 2, pit)
+    pit = np.where(below > last, (1 + probabilities[-1]) / 2, pit)
     step = (probabilities[right] + probabilities[np.clip(up_to - 1, 0, last)]) / 2
-    result: Floats = np.where(up_to > below, step, found)
+    result: Floats = np.where(up_to > below, step, pit)
     return result
 
 

@@ -90,10 +90,10 @@ def vendor_of(device: str) -> str | None:
     makers = [maker for maker, pattern in _PATTERNS.items() if any(map(pattern.fullmatch, words))]
     named = [maker for maker in makers if maker.lower() in map(str.lower, words)]
     # The maker's own name decides over that of a product: "NVIDIA Titan", "AMD A10".
-    found = named or makers
-    if not found and any(word.lower() == "cpu" for word in words):
+    chosen = named or makers
+    if not chosen and any(word.lower() == "cpu" for word in words):
         return "CPU"
-    return found[0] if len(found) == 1 else None
+    return chosen[0] if len(chosen) == 1 else None
 
 
 def vendors_of(device: Names, vendor: Names | None = None) -> Names:
@@ -121,9 +121,9 @@ def vendors_of(device: Names, vendor: Names | None = None) -> Names:
     """
     given = [None] * len(device) if vendor is None else [str(v) if v else None for v in vendor]
     known = {name: vendor_of(str(name)) for name in set(device.tolist())}
-    found = [own or known[name] for own, name in zip(given, device.tolist(), strict=True)]
+    vendors = [own or known[name] for own, name in zip(given, device.tolist(), strict=True)]
     unknown = dict.fromkeys(
-        str(name) for name, maker in zip(device.tolist(), found, strict=True) if maker is None
+        str(name) for name, maker in zip(device.tolist(), vendors, strict=True) if maker is None
     )
     if unknown:
         raise InputError(
@@ -131,7 +131,7 @@ def vendors_of(device: Names, vendor: Names | None = None) -> Names:
             f"{describe_names([name or '(no name)' for name in unknown])}. Add a column vendor "
             "to the table."
         )
-    return np.array(found, dtype=object)
+    return np.array(vendors, dtype=object)
 
 
 def check_split(name: str) -> None:
@@ -217,14 +217,14 @@ def _words(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def _known(design: Design, what: str, name: str) -> Names:
+def _known(design: Design, column: str, name: str) -> Names:
     """Return the device or model of each run; raise where one is unknown."""
-    groups: Names = getattr(design, what)
+    groups: Names = getattr(design, column)
     missing = design.run[groups == ""].tolist()
     if missing:
         raise InputError(
-            f"{name} needs the {what} of every run; unknown for {_words(len(missing), 'run')}: "
-            f"{describe_names([str(run) for run in missing])}. Add a column {what}."
+            f"{name} needs the {column} of every run; unknown for {_words(len(missing), 'run')}: "
+            f"{describe_names([str(run) for run in missing])}. Add a column {column}."
         )
     return groups
 
@@ -239,22 +239,22 @@ def _insist(groups: Sequence[Any], word: str, name: str) -> None:
 
 
 def _leave_out(groups: Names, word: str, name: str) -> tuple[Split, ...]:
-    there = sorted(set(groups.tolist()))
-    _insist(there, word, name)
+    labels = sorted(set(groups.tolist()))
+    _insist(labels, word, name)
     return tuple(
-        Split(str(one), np.flatnonzero(groups != one), np.flatnonzero(groups == one))
-        for one in there
+        Split(str(label), np.flatnonzero(groups != label), np.flatnonzero(groups == label))
+        for label in labels
     )
 
 
 def _leave_both_out(device: Names, model: Names, name: str) -> tuple[Split, ...]:
     for groups, word in ((device, "device"), (model, "model")):
         _insist(sorted(set(groups.tolist())), word, name)
-    found = []
-    for one, other in sorted(set(zip(device.tolist(), model.tolist(), strict=True))):
-        on, of = device == one, model == other
-        found.append(Split(f"{one} / {other}", np.flatnonzero(~on & ~of), np.flatnonzero(on & of)))
-    return tuple(found)
+    parts = []
+    for pair in sorted(set(zip(device.tolist(), model.tolist(), strict=True))):
+        on, of = device == pair[0], model == pair[1]
+        parts.append(Split(" / ".join(pair), np.flatnonzero(~on & ~of), np.flatnonzero(on & of)))
+    return tuple(parts)
 
 
 def _random(n: int, folds: int, seed: int) -> tuple[Split, ...]:

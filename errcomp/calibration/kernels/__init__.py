@@ -163,9 +163,9 @@ class KernelCorrection:
         behind = kernels.behind
         _one_tool(kernels)
         if np.isnan(kernels.predicted).all() or np.isnan(kernels.measured).all():
-            what = "predicted" if np.isnan(kernels.predicted).all() else "measured"
+            lacking = "predicted" if np.isnan(kernels.predicted).all() else "measured"
             raise InputError(
-                f"{kernels.prefix}no kernel has a time {what}: corrections are learnt from "
+                f"{kernels.prefix}no kernel has a time {lacking}: corrections are learnt from "
                 "kernels with both. Add the column, or read the profile and the prediction "
                 "together."
             )
@@ -244,10 +244,10 @@ class KernelCorrection:
         for name, mask, size in _by_part(p, added):
             if name not in self._parts:
                 continue
-            found = self._parts[name].predict(size, names.at(mask))
-            predicted[mask] = np.exp(found.log + size)
-            factor[mask] = np.exp(found.log) if name == "ratio" else np.nan
-            shared[mask], own[mask], level[mask] = found.shared, found.own, found.level
+            answer = self._parts[name].predict(size, names.at(mask))
+            predicted[mask] = np.exp(answer.log + size)
+            factor[mask] = np.exp(answer.log) if name == "ratio" else np.nan
+            shared[mask], own[mask], level[mask] = answer.shared, answer.own, answer.level
         # Whose groups err together in a run.
         group = names.kind + "\x1f" + names.device
         group[np.isin(level.astype(str), ("device", "global"))] = "elsewhere"

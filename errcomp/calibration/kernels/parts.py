@@ -64,21 +64,21 @@ def _plain(kernels: Kernels, name: str) -> Names:
     if name not in kernels.keys:
         return np.full(kernels.n, "", dtype=object)
     values = kernels.column(name)
-    found = np.empty(kernels.n, dtype=object)
-    found[:] = ["" if v is None or v != v else str(v) for v in values.tolist()]
-    return found
+    texts = np.empty(kernels.n, dtype=object)
+    texts[:] = ["" if v is None or v != v else str(v) for v in values.tolist()]
+    return texts
 
 
 def _join(*columns: Names) -> Names:
-    found = np.empty(len(columns[0]), dtype=object)
-    found[:] = [_BETWEEN.join(row) for row in zip(*columns, strict=True)]
-    return found
+    joined = np.empty(len(columns[0]), dtype=object)
+    joined[:] = [_BETWEEN.join(row) for row in zip(*columns, strict=True)]
+    return joined
 
 
 def _digests(names: Names) -> Names:
     """Shorten names of any length; kernels of C++ templates fill pages."""
-    found, at = np.unique(names.astype(str), return_inverse=True)
-    short = [blake2b(name.encode(), digest_size=12).hexdigest() for name in found.tolist()]
+    distinct, at = np.unique(names.astype(str), return_inverse=True)
+    short = [blake2b(name.encode(), digest_size=12).hexdigest() for name in distinct.tolist()]
     return np.array(short, dtype=object)[at.ravel()]
 
 
@@ -128,21 +128,21 @@ class Part:
         of_device[device] = family
         n, scatter = behind.n, behind.scatter / behind.n
         pooled = pool(Observed(y, size, weight, n, scatter, run, kind, device, of_device))
-        said = pooled.predict(kind, device, family, size)
-        off = y - said.mean
-        there = names.identity != ""
-        identities, identity = _codes(names.identity[there])
-        n, scatter = n[there], scatter[there]
+        expected = pooled.predict(kind, device, family, size)
+        off = y - expected.mean
+        named = names.identity != ""
+        identities, identity = _codes(names.identity[named])
+        n, scatter = n[named], scatter[named]
         times = np.bincount(identity, n, len(identities)).astype(np.float64)
-        residual = np.bincount(identity, n * off[there], len(identities)) / np.maximum(times, 1)
-        spread = np.sqrt(pooled.own[kind] + pooled.scale[kind] * pooled.ratios[1])[there]
-        share = _repeated(off[there] / spread, n, scatter / spread**2, identity, times)
+        residual = np.bincount(identity, n * off[named], len(identities)) / np.maximum(times, 1)
+        spread = np.sqrt(pooled.own[kind] + pooled.scale[kind] * pooled.ratios[1])[named]
+        share = _repeated(off[named] / spread, n, scatter / spread**2, identity, times)
         return cls(kinds, devices, families, identities, residual, times, share, pooled)
 
     def predict(self, size: Floats, names: KernelNames) -> Found:
         """Predict kernels of these names and log sizes."""
         kind, device = _positions(self.kind, names.kind), _positions(self.device, names.device)
-        said = self.pooled.predict(kind, device, _positions(self.family, names.family), size)
+        expected = self.pooled.predict(kind, device, _positions(self.family, names.family), size)
         here = _positions(self.identity, names.identity)
         exact = here >= 0
         n = self.times[here] if len(self.times) else np.zeros(len(here))
@@ -150,19 +150,19 @@ class Part:
         residual = self.residual[here] if len(self.times) else n
         # What is left of the kernel's own error once it was seen n times.
         left = 1 - share * self.repeated
-        shared = (1 - share) ** 2 * said.base + left * said.shared
+        shared = (1 - share) ** 2 * expected.base + left * expected.shared
         level = np.select(
-            [exact, said.here, device >= 0], ["exact", "class", "device"], "global"
+            [exact, expected.here, device >= 0], ["exact", "class", "device"], "global"
         ).astype(object)
-        log = said.mean + share * residual
-        return Found(log, np.sqrt(shared), np.sqrt(left * said.own), level)
+        log = expected.mean + share * residual
+        return Found(log, np.sqrt(shared), np.sqrt(left * expected.own), level)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name."""
-        found: dict[str, NDArray[Any]] = {f"name_{name}": getattr(self, name) for name in _NAMES}
-        found |= {"residual": self.residual, "times": self.times}
-        found["repeated"] = np.array([self.repeated])
-        return found | {f"pooled_{k}": v for k, v in self.pooled.to_arrays().items()}
+        arrays: dict[str, NDArray[Any]] = {f"name_{name}": getattr(self, name) for name in _NAMES}
+        arrays |= {"residual": self.residual, "times": self.times}
+        arrays["repeated"] = np.array([self.repeated])
+        return arrays | {f"pooled_{k}": v for k, v in self.pooled.to_arrays().items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Part:
@@ -220,8 +220,8 @@ def _repeated(z: Floats, n: Codes, scatter: Floats, identity: Codes, times: Floa
 
 
 def _codes(names: Names) -> tuple[NDArray[np.str_], Codes]:
-    found, codes = np.unique(names.astype(str), return_inverse=True)
-    return found, codes.ravel()
+    distinct, codes = np.unique(names.astype(str), return_inverse=True)
+    return distinct, codes.ravel()
 
 
 def _positions(known: NDArray[np.str_], names: Names) -> Codes:

@@ -119,8 +119,8 @@ class Pooled:
 
     def predict(self, kind: Codes, device: Codes, family: Codes, size: Floats) -> Scatter:
         """Predict kernels of these groups; -1 is a group that was not measured."""
-        known, there = kind >= 0, device >= 0
-        family = np.where(there, self.device_family[device], family)
+        known, device_known = kind >= 0, device >= 0
+        family = np.where(device_known, self.device_family[device], family)
         scale = np.where(known, self.scale[kind], self.typical[0])
         freedom = np.where(known, self.freedom[kind], self.typical[1])
         # The normal of the same central 90 % stands for the t of few measurements.
@@ -132,14 +132,14 @@ class Pooled:
         mean = np.where(known, self.kind[kind], mu)
         base = np.where(known, self.kind_var[kind], mu_var + kinds)
         named = family >= 0
-        mean = mean + np.where(there, self.device[device], named * self.family[family])
+        mean = mean + np.where(device_known, self.device[device], named * self.family[family])
         other = devices + np.where(named, self.family_var[family], families)
-        base = base + np.where(there, self.device_var[device], other)
+        base = base + np.where(device_known, self.device_var[device], other)
         both = known & named & np.isfinite(self.relative[kind, family])
         mean = mean + np.where(both, self.relative[kind, family], 0)
         base = base + np.where(both, self.relative_var[kind, family], scale * relative)
         base = base + scale * cell
-        here = known & there & np.isfinite(self.cell[kind, device])
+        here = known & device_known & np.isfinite(self.cell[kind, device])
         mean = np.where(here, self.cell[kind, device], mean)
         base = np.where(here, self.cell_var[kind, device], base)
         # Beyond the sizes measured a line is a guess.
@@ -161,7 +161,7 @@ class Pooled:
         InputError
             An array is missing, has another shape or type, or holds what cannot be.
         """
-        found: dict[str, Any] = {}
+        checked: dict[str, Any] = {}
         for name, letters in _SHAPES.items():
             shape = tuple(sizes[x] if x in sizes else int(x) for x in letters)
             value = arrays.get(name)
@@ -183,8 +183,8 @@ class Pooled:
                     f"array {name!r} of the kernel corrections holds {value[bad][0]}, which "
                     "cannot be. Fit and write the corrections again."
                 )
-            found[name] = value.astype(np.int64 if kinds == "iu" else np.float64)
-        return cls(**found)
+            checked[name] = value.astype(np.int64 if kinds == "iu" else np.float64)
+        return cls(**checked)
 
 
 # Partial pooling of logarithms: kernels in runs, runs in classes on devices, and what they share.
@@ -376,19 +376,19 @@ class _Fit:
 
     def _kinds(self) -> None:
         """Pool the classes around their mean."""
-        found, var = self.top.mean, self.scale / self.top.precision
+        means, var = self.top.mean, self.scale / self.top.precision
 
         def loss(log: Floats) -> float:
             v = var + np.exp(2 * log[0])
-            mean = (found / v).sum() / (1 / v).sum()
-            like = np.log(v).sum() + ((found - mean) ** 2 / v).sum() + np.log((1 / v).sum())
+            mean = (means / v).sum() / (1 / v).sum()
+            like = np.log(v).sum() + ((means - mean) ** 2 / v).sum() + np.log((1 / v).sum())
             return float(like / 2 + _prior(log[0], _CLASS))
 
         self.between = float(np.exp(2 * _least(loss, [np.log(_CLASS)])[0]))
         v = var + self.between
         self.mean_var = float(1 / (1 / v).sum())
-        self.mean = float((found / v).sum() * self.mean_var)
-        self.kind = self.mean + self.between / v * (found - self.mean)
+        self.mean = float((means / v).sum() * self.mean_var)
+        self.kind = self.mean + self.between / v * (means - self.mean)
         self.kind_var = self.between * var / v
 
     def _devices(self) -> None:
@@ -515,5 +515,5 @@ def _number(*codes: Codes) -> tuple[NDArray[np.int64], Codes]:
 def _least(loss: Any, start: Any) -> Floats:
     """Minimise over logarithms, within what a double holds."""
     bounds = [(-9.0, 5.0)] * len(start)
-    found = optimize.minimize(loss, np.asarray(start), method="L-BFGS-B", bounds=bounds)
-    return np.asarray(found.x, dtype=np.float64)
+    solution = optimize.minimize(loss, np.asarray(start), method="L-BFGS-B", bounds=bounds)
+    return np.asarray(solution.x, dtype=np.float64)

@@ -188,11 +188,11 @@ def _parse(data: bytes) -> ModelContent:
             "model again."
         )
     check_bytes(data, entries)
-    found = stored(manifest, entries)
+    payload = stored(manifest, entries)
     while (step := MIGRATIONS[schema]) is not None:
-        manifest, found = step(manifest, found)
+        manifest, payload = step(manifest, payload)
         schema += 1
-    return content_of(manifest, found)
+    return content_of(manifest, payload)
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -298,14 +298,14 @@ def manifest_of(entries: Mapping[str, memoryview]) -> dict[str, Any]:
     if hashlib.sha256(data).hexdigest().encode() != entries[_CHECKSUM]:
         raise InputError(f"its manifest was changed: the checksum differs. {_AGAIN}")
     try:
-        found = loads(data)
+        parsed = loads(data)
     except ValueError as error:
         raise InputError(f"its manifest is not valid JSON ({error}). {_AGAIN}") from error
-    manifest = plain_json(found, "manifest")
+    manifest = plain_json(parsed, "manifest")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        said = manifest.get("format") if isinstance(manifest, dict) else manifest
+        declared = manifest.get("format") if isinstance(manifest, dict) else manifest
         raise InputError(
-            f"is no model file: its format is {repr(said)[:80]}, not {FORMAT!r}. "
+            f"is no model file: its format is {repr(declared)[:80]}, not {FORMAT!r}. "
             "Name a file that errcomp wrote."
         )
     if type(manifest.get("schema")) is not int:
@@ -325,11 +325,11 @@ def stored(manifest: dict[str, Any], entries: Mapping[str, memoryview]) -> _Stor
     index = manifest.get("entries")
     if not isinstance(index, dict) or not all(isinstance(about, dict) for about in index.values()):
         raise InputError(f"its manifest has no index of its entries. {_AGAIN}")
-    there = set(entries) - {_MANIFEST, _CHECKSUM}
-    for names, what in ((set(index) - there, "lacks"), (there - set(index), "should not have")):
+    paths = set(entries) - {_MANIFEST, _CHECKSUM}
+    for names, fault in ((set(index) - paths, "lacks"), (paths - set(index), "should not have")):
         if names:
-            raise InputError(f"{what} the entries {describe_names(sorted(names))}. {_AGAIN}")
-    found: _Stored = {}
+            raise InputError(f"{fault} the entries {describe_names(sorted(names))}. {_AGAIN}")
+    payload: _Stored = {}
     for path, about in index.items():
         sums = _sums(entries[path])
         if any(about.get(name) != value for name, value in sums.items()):
@@ -337,13 +337,13 @@ def stored(manifest: dict[str, Any], entries: Mapping[str, memoryview]) -> _Stor
         if path.endswith(".npy"):
             _check_keys(f"entry {path!r}", about, {*sums, "dtype", "shape", "finite"})
             try:
-                found[path] = decode(entries[path], about)
+                payload[path] = decode(entries[path], about)
             except InputError as error:
                 raise InputError(f"entry {path!r} {error} {_AGAIN}") from error
         else:
             _check_keys(f"entry {path!r}", about, set(sums))
-            found[path] = bytes(entries[path])
-    return found
+            payload[path] = bytes(entries[path])
+    return payload
 
 
 def content_of(manifest: dict[str, Any], found: _Stored) -> ModelContent:
@@ -403,8 +403,8 @@ def _checked(where: str, value: Any, keys: set[str]) -> dict[str, Any]:
 
 def _check_keys(where: str, value: Mapping[str, Any], keys: set[str]) -> None:
     if odd := sorted(keys ^ set(value)):
-        what = "lacks" if odd[0] in keys else "should not have"
-        raise InputError(f"{where} {what} {odd[0]!r}. {_AGAIN}")
+        fault = "lacks" if odd[0] in keys else "should not have"
+        raise InputError(f"{where} {fault} {odd[0]!r}. {_AGAIN}")
 
 
 _NAMES = ("run", "kernel", "kernel_class", "device")
@@ -447,16 +447,16 @@ def fingerprint(kernels: Kernels) -> str:
     cells = [_cells(name, columns[name]) for name in sorted(columns)]
     rows = sorted(",".join(filter(None, row)).encode() for row in zip(*cells, strict=True))
     first = {"failed": sorted(kernels.incomplete), "n": kernels.n, "unit": kernels.unit}
-    found = hashlib.sha256(json.dumps(first, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(first, sort_keys=True).encode())
     for row in rows:
-        found.update(b"\n" + row)
-    return found.hexdigest()
+        digest.update(b"\n" + row)
+    return digest.hexdigest()
 
 
 def _cells(name: str, values: NDArray[Any]) -> list[str]:
     """Return ``"name":value`` for each row, ``""`` where it is missing."""
     known: dict[Any, str] = {}
-    found = []
+    texts = []
     for value in values.tolist():
         # True is equal to 1 and must not be taken for it; what is no key is written anew.
         key = (type(value), value) if isinstance(value, str | int | float | bool) else None
@@ -465,8 +465,8 @@ def _cells(name: str, values: NDArray[Any]) -> list[str]:
             text = "" if _is_blank(value) else f"{json.dumps(name)}:{json.dumps(_plain(value))}"
             if key:
                 known[key] = text
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts
 
 
 def _is_blank(value: Any) -> bool:

@@ -148,9 +148,9 @@ def _entry(view: memoryview, at: int) -> tuple[str, int, int, int]:
             "use the file that errcomp wrote. If a newer errcomp wrote it, upgrade."
         )
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        what = "a link" if stat.S_ISLNK(mode) else "no regular file"
+        kind = "a link" if stat.S_ISLNK(mode) else "no regular file"
         raise InputError(
-            f"entry {name!r} is {what}; entries of a model are regular files. {_AGAIN}"
+            f"entry {name!r} is {kind}; entries of a model are regular files. {_AGAIN}"
         )
     # Extra fields and comments are never written; check_bytes refuses them.
     return name, local + _LOCAL.size + named, length, after + named + fields[11] + fields[12]

@@ -33,9 +33,9 @@ _LARGEST_INTEGER = 2**63
 
 def kinds() -> dict[str, tuple[str, str]]:
     """Return every kind of member with module and name of the class that makes it again."""
-    stored = [one.stored for one in estimators().values() if one.stored is not None]
-    found = _PARTS | {kind: (module, name) for kind, module, name in stored}
-    return dict(sorted(found.items()))
+    stored = [member.stored for member in estimators().values() if member.stored is not None]
+    by_kind = _PARTS | {kind: (module, name) for kind, module, name in stored}
+    return dict(sorted(by_kind.items()))
 
 
 #: Every kind of member, with module and name of the class that makes it again.
@@ -60,8 +60,8 @@ kernel-correction, linear, training, trees. If a newer errcomp wrote it, upgrade
     """
     _check_kind(kind)
     module, name = kinds()[kind]
-    found: type[PortableModel] = getattr(import_module(module), name)
-    return found
+    reader: type[PortableModel] = getattr(import_module(module), name)
+    return reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,13 +147,13 @@ def report_evaluation(
 
 
 def _estimators(result: Evaluation, wanted: Sequence[str] | None) -> list[str]:
-    there = list(dict.fromkeys(row.estimator for row in result.rows))
+    known = list(dict.fromkeys(row.estimator for row in result.rows))
     if wanted is None:
-        fitted = [name for name in there if name not in BASELINES]
-        wanted = fitted or [name for name in there if name != _SUM]
+        fitted = [name for name in known if name not in BASELINES]
+        wanted = fitted or [name for name in known if name != _SUM]
     if not wanted:
         raise InputError(
-            f"no estimator to judge: there is {', '.join(there) or 'none'}. Name one to judge."
+            f"no estimator to judge: there is {', '.join(known) or 'none'}. Name one to judge."
         )
     return list(dict.fromkeys(wanted))
 
@@ -163,13 +163,13 @@ def _testable(result: Evaluation, place: tuple[str, str], fail_on: Sequence[str]
     held = result.held_out.get(place)
     if held is None:
         return []
-    found = []
+    faults = []
     if place[1] != _SUM and _difference(place[0], held, 1 - _ALPHA).low is not None:
-        found.append("worse")
+        faults.append("worse")
     covered = _coverage(place[0], held, 1 - _ALPHA)
     if covered is not None and covered[1:] != (0.0, 1.0):
-        found.append("narrow")
-    return [word for word in found if word in fail_on]
+        faults.append("narrow")
+    return [word for word in faults if word in fail_on]
 
 
 def _judge(
@@ -286,9 +286,9 @@ def _table(judged: Sequence[_Judged]) -> list[str]:
 
 
 def _do(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
-    found = {word for case in judged for word in case.faults}
+    faults = {word for case in judged for word in case.faults}
     lines = []
-    if "worse" in found:
+    if "worse" in faults:
         worst = next(case for case in judged if "worse" in case.faults)
         assert worst.row is not None  # what is worse was judged
         runs = ", ".join(run.run for run in worst.row.worst[:_NAMED])
@@ -296,7 +296,7 @@ def _do(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
             "Worse: do not predict with it; add the kernels up. Look at the runs that it errs most "
             f"on ({worst.name}: {runs}), and at what they have that the others have not."
         )
-    if "narrow" in found:
+    if "narrow" in faults:
         lines.append(
             "Narrow: do not rely on the bands for what was left out. They are calibrated on groups "
             "like these: measure more of them, and runs of those that the bands miss."

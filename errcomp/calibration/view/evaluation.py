@@ -109,28 +109,28 @@ def evaluation_view(
     )
 
 
-def _line(found: Evaluation) -> list[str]:
-    if not found.rows:
+def _line(result: Evaluation) -> list[str]:
+    if not result.rows:
         return ["nothing judged"]
-    best = min(found.rows, key=lambda row: row.figures["mean_ape"].value)
+    best = min(result.rows, key=lambda row: row.figures["mean_ape"].value)
     figure = best.figures["mean_ape"]
     return [f"{best.split}", f"{best.estimator}: MAPE {figure.format()}", f"n={figure.n}"]
 
 
 def _drawn(
-    found: Evaluation, figure: str = "coverage", split: str | None = None, ax: Axes | None = None
+    result: Evaluation, figure: str = "coverage", split: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw one split of an evaluation: coverage, abstention, predicted or residuals."""
-    splits = list(dict.fromkeys(row.split for row in found.rows))
+    splits = list(dict.fromkeys(row.split for row in result.rows))
     if not splits:
         raise InputError("nothing was judged: there is nothing to draw")
     for given, names in ((figure, list(FIGURES)), (split or splits[0], splits)):
         if given not in names:
             raise InputError(f"there is no {given!r} to draw. Known: {describe_names(names)}")
-    return draw(figure, found, split or splits[0], ax)
+    return draw(figure, result, split or splits[0], ax)
 
 
-def _method(found: Evaluation) -> list[tuple[str, str]]:
+def _method(result: Evaluation) -> list[tuple[str, str]]:
     return [
         ("MAPE", "Mean of |predicted − measured| / measured over the runs left out."),
         (
@@ -144,17 +144,17 @@ def _method(found: Evaluation) -> list[tuple[str, str]]:
             "Continuous ranked probability score over the sum of kernels: how far the "
             "whole distribution predicted is from what was measured; lower is better.",
         ),
-        *_intervals(found),
-        ("Unit of times", found.unit or "not stated"),
-        ("Seed", str(found.seed)),
+        *_intervals(result),
+        ("Unit of times", result.unit or "not stated"),
+        ("Seed", str(result.seed)),
     ]
 
 
-def _intervals(found: Evaluation) -> list[tuple[str, str]]:
+def _intervals(result: Evaluation) -> list[tuple[str, str]]:
     """Say what stands in brackets: of which others it speaks, and how it was made."""
     named = []
-    for split in dict.fromkeys(row.split for row in found.rows):
-        first = next(row for row in found.rows if row.split == split)
+    for split in dict.fromkeys(row.split for row in result.rows):
+        first = next(row for row in result.rows if row.split == split)
         how = f"{len(first.groups)} {group_of(split)}s ({first.figures['mean_ape'].method})"
         named.append(f"{split}: {how}")
     return [
@@ -209,12 +209,12 @@ def draw(name: str, found: Evaluation, split: str, ax: Axes | None = None) -> Ax
             error=error, device=held.device, model=held.model, note=note, ax=ax
         )
     at = LEVELS.index(0.9)
-    there = np.isfinite(held.low[:, at]) & np.isfinite(held.high[:, at])
+    bounded = np.isfinite(held.low[:, at]) & np.isfinite(held.high[:, at])
     return figures.predicted(
-        measured=held.measured[there],
-        predicted=held.predicted[there],
-        low=held.low[there, at],
-        high=held.high[there, at],
+        measured=held.measured[bounded],
+        predicted=held.predicted[bounded],
+        low=held.low[bounded, at],
+        high=held.high[bounded, at],
         unit=found.unit,
         note=note,
         ax=ax,
@@ -232,7 +232,7 @@ def group_of(split: str) -> str:
     return _GROUPS[split]
 
 
-def _tables(found: Evaluation, source: str, reasons: Mapping[str, str]) -> list[Table]:
+def _tables(result: Evaluation, source: str, reasons: Mapping[str, str]) -> list[Table]:
     """Tables of each split: every estimator, then the runs that the best one errs most on.
 
     Parameters
@@ -243,20 +243,20 @@ def _tables(found: Evaluation, source: str, reasons: Mapping[str, str]) -> list[
         What is known to be wrong with a run.
     """
     tables: list[Table] = []
-    for split in dict.fromkeys(row.split for row in found.rows):
-        rows = [row for row in found.rows if row.split == split]
+    for split in dict.fromkeys(row.split for row in result.rows):
+        rows = [row for row in result.rows if row.split == split]
         best = best_of(rows)
         tables += [
-            _split(found, rows, best, source, legend=not tables),
-            _worst(best, reasons, found.unit),
+            _split(result, rows, best, source, legend=not tables),
+            _worst(best, reasons, result.unit),
         ]
-    if found.transfer:
-        tables.append(_transfer(found))
+    if result.transfer:
+        tables.append(_transfer(result))
     if not tables:
-        title = f"Nothing was judged: {found.task} of {source or 'the table'}"
-        return [Table(title, (), (), _left_over(found))]
+        title = f"Nothing was judged: {result.task} of {source or 'the table'}"
+        return [Table(title, (), (), _left_over(result))]
     last = tables[-1]
-    tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_left_over(found)])
+    tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_left_over(result)])
     return tables
 
 
@@ -266,7 +266,7 @@ def best_of(rows: Sequence[EvaluationRow]) -> EvaluationRow:
 
 
 def _split(
-    found: Evaluation,
+    result: Evaluation,
     rows: Sequence[EvaluationRow],
     best: EvaluationRow,
     source: str,
@@ -288,7 +288,7 @@ def _split(
     groups = max(len(row.groups) for row in rows)
     how = f"{groups} random folds" if best.split == _RANDOM else f"each {group} left out in turn"
     title = (
-        f"{best.split}: {found.task} of {source or 'the table'}, "
+        f"{best.split}: {result.task} of {source or 'the table'}, "
         f"{counted(max(row.n for row in rows), 'run')}, {how}"
     )
     notes: list[Note | str] = [
@@ -297,7 +297,7 @@ def _split(
         *(item(f"{row.estimator}: {row.verdict}.") for row in ordered if row.verdict),
         *_uncalibrated(ordered),
         *_weak(ordered, group),
-        *_flattery(found, best),
+        *_flattery(result, best),
     ]
     return Table(title, columns, ordered, notes)
 
@@ -306,11 +306,11 @@ def _conclusion(best: EvaluationRow, groups: int) -> str:
     """Say in a sentence what to do."""
     if best.estimator == "sum":
         return "Add the kernels up: nothing has a lower mean error."
-    said = f"Best: {best.estimator} has the lowest mean error"
+    sentence = f"Best: {best.estimator} has the lowest mean error"
     if best.beats_sum:
-        return f"{said}; it beats the sum of kernels."
+        return f"{sentence}; it beats the sum of kernels."
     few = f"{groups} {group_of(best.split)}s"
-    return f"{said}; whether it beats the sum of kernels, {few} cannot tell."
+    return f"{sentence}; whether it beats the sum of kernels, {few} cannot tell."
 
 
 def _figure(name: str) -> Column:
@@ -358,27 +358,27 @@ def _weak(rows: Sequence[EvaluationRow], group: str) -> list[Note]:
     return notes
 
 
-def _flattery(found: Evaluation, best: EvaluationRow) -> list[Note]:
+def _flattery(result: Evaluation, best: EvaluationRow) -> list[Note]:
     """Say what a random split would have shown instead."""
     return [
         item(
             f"A random split would have shown {best.estimator} with a mean of "
-            f"{format_fraction(one.mean_ape_against)} instead of {format_fraction(one.mean_ape)} "
-            f"on the same runs: it flatters by {100 * one.difference.value:+.1f} points."
+            f"{format_fraction(gap.mean_ape_against)} instead of {format_fraction(gap.mean_ape)} "
+            f"on the same runs: it flatters by {100 * gap.difference.value:+.1f} points."
         )
-        for one in found.flattery
-        if (one.split, one.estimator) == (best.split, best.estimator)
+        for gap in result.flattery
+        if (gap.split, gap.estimator) == (best.split, best.estimator)
     ]
 
 
 def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> Table:
     of = f" ({unit})" if unit else ""
     columns = [
-        Column("Run", lambda one: one.run, key=True),
-        Column(f"Measured{of}", lambda one: one.measured, forms.number),
-        Column(f"Predicted{of}", lambda one: one.predicted, forms.number),
-        Column("Error", lambda one: one.predicted / one.measured - 1, forms.change),
-        Column("Known of it", lambda one: reasons.get(one.run, "–")),
+        Column("Run", lambda run: run.run, key=True),
+        Column(f"Measured{of}", lambda run: run.measured, forms.number),
+        Column(f"Predicted{of}", lambda run: run.predicted, forms.number),
+        Column("Error", lambda run: run.predicted / run.measured - 1, forms.change),
+        Column("Known of it", lambda run: reasons.get(run.run, "–")),
     ]
     title = f"{row.split}: runs that {row.estimator} errs most on"
     return Table(title, columns, row.worst)
@@ -393,7 +393,7 @@ def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
     slow = runs.x[:, runs.names.index("slow_kernels")]
     launches = runs.x[:, [runs.names.index(n) for n in KERNEL_LAUNCHES]].sum(axis=1)
     memory = runs.x[:, runs.names.index("memory_share")]
-    found = {}
+    known = {}
     for i, run in enumerate(runs.run.tolist()):
         words = []
         if slow[i] < 0:
@@ -403,18 +403,18 @@ def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
         if memory[i] > 1:
             words.append("outputs exceed device memory")
         if words:
-            found[run] = "; ".join(words)
-    return found
+            known[run] = "; ".join(words)
+    return known
 
 
-def _transfer(found: Evaluation) -> Table:
+def _transfer(result: Evaluation) -> Table:
     columns = [
-        Column("Estimator", lambda one: one.estimator, key=True),
-        Column("Vendor", lambda one: f"{one.vendor} ({one.n_unseen})", key=True),
-        Column("Unseen", lambda one: one.unseen, forms.percent),
-        Column("Others", lambda one: one.seen, forms.percent),
-        Column("Gap (points)", lambda one: (one.gap, None, None), _POINTS),
-        Column("Cost (points)", lambda one: one.cost.difference, _POINTS),
+        Column("Estimator", lambda row: row.estimator, key=True),
+        Column("Vendor", lambda row: f"{row.vendor} ({row.n_unseen})", key=True),
+        Column("Unseen", lambda row: row.unseen, forms.percent),
+        Column("Others", lambda row: row.seen, forms.percent),
+        Column("Gap (points)", lambda row: (row.gap, None, None), _POINTS),
+        Column("Cost (points)", lambda row: row.cost.difference, _POINTS),
     ]
     notes = [
         "Unseen: MAPE of the vendor's runs, all its devices left out. Others: of the other "
@@ -422,26 +422,26 @@ def _transfer(found: Evaluation) -> Table:
         "the same runs with their own device left out alone.",
     ]
     title = "leave-vendor-out: transfer to a vendor that was not in the fit"
-    return Table(title, columns, found.transfer, notes)
+    return Table(title, columns, result.transfer, notes)
 
 
-def _left_over(found: Evaluation) -> list[str]:
+def _left_over(result: Evaluation) -> list[str]:
     """Say what was not done, not judged, not answered, and why."""
-    notes = [f"Not done: {reason}" for reason in found.not_done.values()]
-    if found.not_judged:
-        n = len(found.not_judged)
-        named = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
+    notes = [f"Not done: {reason}" for reason in result.not_done.values()]
+    if result.not_judged:
+        n = len(result.not_judged)
+        named = ", ".join(result.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
         notes.append(
             f"Not judged: {counted(n, 'run')} without an end-to-end time, or without the time of "
             f"all kernels ({named})."
         )
     same: dict[tuple[str, str, str], list[Any]] = {}
-    for one in found.refused:
-        same.setdefault((one.split, one.estimator, one.reason), []).append(one)
+    for refusal in result.refused:
+        same.setdefault((refusal.split, refusal.estimator, refusal.reason), []).append(refusal)
     for (split, estimator, reason), those in same.items():
         who = f"{estimator} did not answer" if estimator else "no estimator answered"
-        n = sum(one.n for one in those)
-        held = ", ".join(one.held_out for one in those[:_NAMED])
+        n = sum(refusal.n for refusal in those)
+        held = ", ".join(refusal.held_out for refusal in those[:_NAMED])
         held += ", …" if len(those) > _NAMED else ""
         notes.append(f"{split}: {who} {counted(n, 'run')} ({held}): {reason.rstrip('.')}.")
     return notes

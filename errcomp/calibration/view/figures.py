@@ -105,9 +105,9 @@ def coverage(
             x,
             share,
             [
-                f"{name}, {one:g} % band\n{there:.3g} % inside"
+                f"{name}, {probability:g} % band\n{inside:.3g} % inside"
                 + (f" [{least:.3g}, {most:.3g}]" if np.isfinite(least + most) else "")
-                for one, there, least, most in zip(level, share, low, high, strict=True)
+                for probability, inside, least, most in zip(level, share, low, high, strict=True)
             ],
         )
         ends.append((float(x[-1]), float(share[-1])))
@@ -175,8 +175,8 @@ def abstention(
     drawn = {}
     for name in names:
         curve = curves[name]
-        there = np.arange(len(curve.share)) >= min(_FEWEST, len(curve.share)) - 1
-        drawn[name] = (100 * curve.share[there], 100 * curve.mean_error[there])
+        shown = np.arange(len(curve.share)) >= min(_FEWEST, len(curve.share)) - 1
+        drawn[name] = (100 * curve.share[shown], 100 * curve.mean_error[shown])
     ax.set_xlim(0, 100)
     ax.set_ylim(0, 1.08 * max(float(y.max()) for _, y in drawn.values()) or 1.0)
     ax.axvline(100 * _SHARE, color=_style.MUTED, lw=0.9, ls=(0, (4, 2)), zorder=1)
@@ -219,8 +219,8 @@ def abstention(
 
 def _ordered(names: Iterable[str]) -> list[str]:
     """Return estimators in the order of their looks; names that are not known follow."""
-    there = list(names)
-    return [n for n in _ESTIMATORS if n in there] + [n for n in there if n not in _ESTIMATORS]
+    given = list(names)
+    return [n for n in _ESTIMATORS if n in given] + [n for n in given if n not in _ESTIMATORS]
 
 
 def _look(name: str, names: Sequence[str]) -> tuple[str, str]:
@@ -325,24 +325,24 @@ def predicted(
     marks: list[Artist] = list(
         ax.plot(ends, ends, color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2, label="equal")
     )
-    for there, tint, mark, face, word in (
+    for part, tint, mark, face, word in (
         (inside, _style.BLUE, "o", _style.BLUE, "inside"),
         (~inside, _style.ORANGE, "D", "white", "outside"),
     ):
         style: dict[str, Any] = {"color": tint, "marker": mark, "mfc": face}
         style |= {"ms": 4.5, "mew": 1.1, "ls": ""}
-        ax.vlines(truth[there], times["low"][there], times["high"][there], color=tint, lw=0.9,
+        ax.vlines(truth[part], times["low"][part], times["high"][part], color=tint, lw=0.9,
                   zorder=3)  # fmt: skip
-        ax.plot(truth[there], centre[there], **style, zorder=4, label=word)
+        ax.plot(truth[part], centre[part], **style, zorder=4, label=word)
         tell(
             ax,
-            truth[there],
-            centre[there],
+            truth[part],
+            centre[part],
             [
                 f"run {run + 1}\npredicted {format_number(centre[run])}, measured "
                 f"{format_number(truth[run])}: {word} "
                 f"{_text.span(times['low'][run], times['high'][run])}"
-                for run in np.flatnonzero(there)
+                for run in np.flatnonzero(part)
             ],
         )
         marks.append(Line2D([], [], **style, label=f"measured {word} the {100 * level:g} % band"))
@@ -436,9 +436,9 @@ def residuals(
     short = _text.fitting([name or "(unknown)" for name in models], _KEY)
     handles: list[Artist] = []
     for i, name in enumerate(models):
-        mine, known = of_model == i, name in drawn
+        own, known = of_model == i, name in drawn
         handles += ax.plot(
-            100 * errors[mine], of_row[mine] + steps[i], ls="", zorder=4,
+            100 * errors[own], of_row[own] + steps[i], ls="", zorder=4,
             ms=_SIZES.get(marks[i], 5.5) if known else 4.5, mew=0.4 if known else 0.9,
             marker=marks[i] if known else "x",
             color=tints[i] if known else _style.MUTED, mec="white" if known else _style.MUTED,
@@ -450,8 +450,8 @@ def residuals(
         of_row + steps[of_model],
         [
             f"{_text.shorten(rows[row] or '(unknown)')}, {short[kind]}\npredicted "
-            f"{_text.signed(one)} off"
-            for one, row, kind in zip(errors, of_row, of_model, strict=True)
+            f"{_text.signed(residual)} off"
+            for residual, row, kind in zip(errors, of_row, of_model, strict=True)
         ],
     )
     for y in range(len(rows)):
@@ -476,23 +476,23 @@ def residuals(
 
 def _alike(given: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
     """Return finite arrays of one shape (n,), n at least 1."""
-    found = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
-    shapes = {name: values.shape for name, values in found.items()}
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
+    shapes = {name: values.shape for name, values in arrays.items()}
     first = next(iter(shapes.values()))
     if len(set(shapes.values())) > 1 or len(first) != 1 or first == (0,):
         told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise InputError(f"arrays must have one value per run and at least one run, got {told}")
-    for name, values in found.items():
+    for name, values in arrays.items():
         if not np.isfinite(values).all():
             at = int(np.argmin(np.isfinite(values)))
             raise InputError(f"{name} must be finite, got {values[at]} in row {at + 1}")
-    return found
+    return arrays
 
 
-def _groups(names: ArrayLike, n: int, what: str) -> tuple[list[str], NDArray[np.int64]]:
+def _groups(names: ArrayLike, n: int, word: str) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names, sorted, and which of them each run has."""
     values = np.asarray(names, dtype=object)
     if values.shape != (n,):
-        raise InputError(f"{what} must have one name per run, shape ({n},), got {values.shape}")
-    there = sorted({str(value) for value in values})
-    return there, np.asarray([there.index(str(value)) for value in values], dtype=np.int64)
+        raise InputError(f"{word} must have one name per run, shape ({n},), got {values.shape}")
+    labels = sorted({str(value) for value in values})
+    return labels, np.asarray([labels.index(str(value)) for value in values], dtype=np.int64)

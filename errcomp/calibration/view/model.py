@@ -99,13 +99,13 @@ def model_document(model: CompositionModel) -> dict[str, Any]:
         ],
         "overhead": [
             {
-                "device": one.device or None,
+                "device": cost.device or None,
                 "launches": kind,
-                "median_us": one.median,
-                "low_90_us": one.low,
-                "high_90_us": one.high,
+                "median_us": cost.median,
+                "low_90_us": cost.low,
+                "high_90_us": cost.high,
             }
-            for kind, one in overheads(model)
+            for kind, cost in overheads(model)
         ],
     }
 
@@ -128,7 +128,7 @@ def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
     of = state.floors if state.task == "composition" else {}
     floors_us = {name: 1e6 * of.get(name, state.floor) for name in physical.devices}
     floors_us[""] = 1e6 * state.floor
-    return [(of_column[one.column], one) for one in physical.launch_overhead(floors_us)]
+    return [(of_column[cost.column], cost) for cost in physical.launch_overhead(floors_us)]
 
 
 def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str, Any]:
@@ -224,16 +224,16 @@ def _names(names: Sequence[str]) -> str:
 
 def _sampling(document: Mapping[str, Any]) -> list[Note | str]:
     """Say how sampling of the Bayesian fit went."""
-    found = document.get("diagnostics")
-    if not found:
+    checks = document.get("diagnostics")
+    if not checks:
         return []
-    ess = min(found["min_ess_bulk"], found["min_ess_tail"])
-    cut = " (others were interrupted)" if found["interrupted"] else ""
+    ess = min(checks["min_ess_bulk"], checks["min_ess_tail"])
+    cut = " (others were interrupted)" if checks["interrupted"] else ""
     return [
-        f"Sampling: {found['chains']} chains of {found['draws']} draws{cut}, R-hat at most "
-        f"{found['max_rhat']:.4f}, effective sample size at least {ess:.0f}, "
-        f"{counted(found['divergences'], 'divergence')}, BFMI at least {found['min_bfmi']:.2f}.",
-        *(item(f"{text.rstrip('.')}.") for text in (*found["problems"], *found["caveats"])),
+        f"Sampling: {checks['chains']} chains of {checks['draws']} draws{cut}, R-hat at most "
+        f"{checks['max_rhat']:.4f}, effective sample size at least {ess:.0f}, "
+        f"{counted(checks['divergences'], 'divergence')}, BFMI at least {checks['min_bfmi']:.2f}.",
+        *(item(f"{text.rstrip('.')}.") for text in (*checks["problems"], *checks["caveats"])),
     ]
 
 
@@ -296,8 +296,8 @@ def _overhead(document: Mapping[str, Any]) -> Table:
 
 def _cost(kind: str) -> Column:
     def cost(row: Mapping[str, Any]) -> forms.Ends:
-        found = row["costs"][kind]
-        return found["median_us"], found["low_90_us"], found["high_90_us"]
+        entry = row["costs"][kind]
+        return entry["median_us"], entry["low_90_us"], entry["high_90_us"]
 
     return Column(LAUNCH_WORDS.get(kind, kind), cost, forms.interval(1))
 

@@ -214,12 +214,12 @@ def posterior(
     return ax
 
 
-def _finite(values: ArrayLike, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _finite(values: ArrayLike, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return finite values, shape (n,), n at least 1."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
-        raise InputError(f"{what} must be finite numbers and at least one, got {found!r:.80}")
-    return found
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite numbers and at least one, got {array!r:.80}")
+    return array
 
 
 def _central(

@@ -60,93 +60,93 @@ def predictions_view(
     )
 
 
-def _line(found: Predictions) -> list[str]:
-    unit = f" {found.unit}" if found.unit else ""
-    if len(found) != 1:
-        return [found.estimator, f"n={len(found)} runs"]
-    low, high = (format_number(float(end[0])) for end in found.band(SHOWN))
-    predicted = format_number(float(found.predicted[0]))
+def _line(result: Predictions) -> list[str]:
+    unit = f" {result.unit}" if result.unit else ""
+    if len(result) != 1:
+        return [result.estimator, f"n={len(result)} runs"]
+    low, high = (format_number(float(end[0])) for end in result.band(SHOWN))
+    predicted = format_number(float(result.predicted[0]))
     return [f"{predicted}{unit}", f"{100 * SHOWN:g} % band {low} … {high}", "n=1 run"]
 
 
-def _plain(found: Predictions) -> Table:
+def _plain(result: Predictions) -> Table:
     """Return the runs, one line each, without what only the model knows."""
-    unit = f" ({found.unit})" if found.unit else ""
-    low, high = found.band(SHOWN)
+    unit = f" ({result.unit})" if result.unit else ""
+    low, high = result.band(SHOWN)
     columns = [
-        Column("Run", lambda i: str(found.run[i]), key=True),
-        Column(f"Predicted{unit}", lambda i: float(found.predicted[i]), forms.number),
+        Column("Run", lambda i: str(result.run[i]), key=True),
+        Column(f"Predicted{unit}", lambda i: float(result.predicted[i]), forms.number),
         Column(
             f"{100 * SHOWN:g} % band{unit}",
             lambda i: (float(low[i]), float(high[i])),
             forms.band,
         ),
-        Column("Sum of kernels", lambda i: float(found.total[i]), forms.number),
+        Column("Sum of kernels", lambda i: float(result.total[i]), forms.number),
     ]
-    rows = range(len(found))
-    return Table(f"Predicted runs, by {found.estimator}", columns, rows, found.notes)
+    rows = range(len(result))
+    return Table(f"Predicted runs, by {result.estimator}", columns, rows, result.notes)
 
 
 def _tables(
-    found: Predictions, model: CompositionModel, source: str, unused: Mapping[str, str]
+    result: Predictions, model: CompositionModel, source: str, unused: Mapping[str, str]
 ) -> list[Table]:
     """One run in detail, several runs one line each."""
-    unit = f" {found.unit}" if found.unit else ""
+    unit = f" {result.unit}" if result.unit else ""
     of = f"of {source}" if source else "of the table"
     training = model.training
     basis: list[Note | str] = [
-        f'By "{found.estimator}", {model.preparation.state.task}, fitted to '
+        f'By "{result.estimator}", {model.preparation.state.task}, fitted to '
         f"{counted(len(training), 'run')} on {counted(len(training.devices), 'device')}.",
         *unused_notes(unused),
-        *map(item, found.notes),
-        *_band_notes(found, model),
-        *_warning_notes(found),
+        *map(item, result.notes),
+        *_band_notes(result, model),
+        *_warning_notes(result),
     ]
-    if len(found) > 1:
-        return [_many(found, f"End-to-end time {of}, {counted(len(found), 'run')}", unit, basis)]
-    tables = [_one(found, f"End-to-end time of run {found.run[0]} {of}", unit, basis)]
-    return [*tables, _parts(found, unit)]
+    if len(result) > 1:
+        return [_many(result, f"End-to-end time {of}, {counted(len(result), 'run')}", unit, basis)]
+    tables = [_one(result, f"End-to-end time of run {result.run[0]} {of}", unit, basis)]
+    return [*tables, _parts(result, unit)]
 
 
-def _many(found: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
-    low, high = found.band(SHOWN)
+def _many(result: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
+    low, high = result.band(SHOWN)
     columns = [
-        Column("Run", lambda i: str(found.run[i]), key=True),
-        Column("Sum of kernels", lambda i: found.total[i], forms.number),
-        Column("Predicted", lambda i: found.predicted[i], forms.number),
+        Column("Run", lambda i: str(result.run[i]), key=True),
+        Column("Sum of kernels", lambda i: result.total[i], forms.number),
+        Column("Predicted", lambda i: result.predicted[i], forms.number),
         Column("90 % band", lambda i: (low[i], high[i]), forms.band),
-        Column("Answered from", lambda i: _fallback(found.fallback[i])),
-        Column("Warnings", lambda i: len(found.warnings[i]), forms.number_or("–")),
+        Column("Answered from", lambda i: _fallback(result.fallback[i])),
+        Column("Warnings", lambda i: len(result.warnings[i]), forms.number_or("–")),
     ]
     basis = [f"Median and band in{unit or ' the unit given'}.", *notes]
-    return Table(title, columns, range(len(found)), basis)
+    return Table(title, columns, range(len(result)), basis)
 
 
-def _one(found: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
-    low, high, predicted = found.low[0], found.high[0], found.predicted[0]
+def _one(result: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
+    low, high, predicted = result.low[0], result.high[0], result.predicted[0]
     columns = [
-        Column("Band", lambda i: f"{100 * found.levels[i]:g} %", key=True),
+        Column("Band", lambda i: f"{100 * result.levels[i]:g} %", key=True),
         Column(f"Time{unit and f' ({unit.strip()})'}", lambda i: (low[i], high[i]), forms.band),
         Column("Below", lambda i: low[i] / predicted - 1, forms.change),
         Column("Above", lambda i: high[i] / predicted - 1, forms.change),
     ]
-    said = (
+    answer = (
         f"Predicted: {format_number(float(predicted))}{unit} (median). Sum of kernels: "
-        f"{format_number(float(found.total[0]))}{unit}. Answered from: "
-        f"{_fallback(str(found.fallback[0]))}."
+        f"{format_number(float(result.total[0]))}{unit}. Answered from: "
+        f"{_fallback(str(result.fallback[0]))}."
     )
-    return Table(title, columns, range(len(found.levels)), [said, *notes])
+    return Table(title, columns, range(len(result.levels)), [answer, *notes])
 
 
-def _parts(found: Predictions, unit: str) -> Table:
+def _parts(result: Predictions, unit: str) -> Table:
     """Show what leads from the sum of kernels to the prediction."""
-    total = float(found.total[0])
-    parts = {name: float(values[0]) for name, values in found.parts.items()}
+    total = float(result.total[0])
+    parts = {name: float(values[0]) for name, values in result.parts.items()}
     if len(parts) == 1:
         # What is other than nothing has no other name.
         parts = dict(zip(["correction"], parts.values(), strict=True))
     ends = ("sum of kernels", "predicted")
-    rows = [(ends[0], total), *parts.items(), (ends[1], float(found.predicted[0]))]
+    rows = [(ends[0], total), *parts.items(), (ends[1], float(result.predicted[0]))]
     columns = [
         Column("Part", lambda row: row[0].replace("_", " "), key=True),
         Column(
@@ -171,37 +171,37 @@ def _fallback(name: str) -> str:
     return "all devices" if name == "global" else "its device"
 
 
-def _band_notes(found: Predictions, model: CompositionModel) -> list[str]:
+def _band_notes(result: Predictions, model: CompositionModel) -> list[str]:
     """Say for each regime that was used what its band rests on."""
     notes = []
-    for regime in dict.fromkeys(map(str, found.fallback)):
-        bands = model.bands.get((found.estimator, regime))
-        what, group = REGIMES[regime]
+    for regime in dict.fromkeys(map(str, result.fallback)):
+        bands = model.bands.get((result.estimator, regime))
+        runs, group = REGIMES[regime]
         if bands is None:
             notes.append(
-                f"Band of {what}: the model's own, not calibrated; too few {group}s to leave out."
+                f"Band of {runs}: the model's own, not calibrated; too few {group}s to leave out."
             )
             continue
         info = bands.info_[bands.levels.index(SHOWN)]
         own = f" Calibrated apart: {', '.join(bands.categories_)}." if bands.categories_ else ""
         notes.append(
-            f"Band of {what}: calibrated on {counted(info.n, 'run')}, each {group} left out in "
+            f"Band of {runs}: calibrated on {counted(info.n, 'run')}, each {group} left out in "
             f"turn ({info.groups}). Guarantee: {in_words(info.guarantee, group)}.{own}"
         )
     return notes
 
 
-def _warning_notes(found: Predictions) -> list[Note]:
+def _warning_notes(result: Predictions) -> list[Note]:
     """Every warning once: the first run that has it, and how many more."""
     by_kind: dict[str, list[tuple[str, str]]] = {}
-    for run, warnings in zip(found.run, found.warnings, strict=True):
+    for run, warnings in zip(result.run, result.warnings, strict=True):
         for warning in warnings:
             by_kind.setdefault(_VALUE.sub(r"\1", warning), []).append((str(run), warning))
     notes = []
     for same in by_kind.values():
         run, warning = same[0]
         more = f"; likewise {len(same) - 1} more" if len(same) > 1 else ""
-        of = f" (run {run}{more})" if len(found) > 1 else ""
+        of = f" (run {run}{more})" if len(result) > 1 else ""
         notes.append(item(f"{warning}{of}."))
     return notes
 
@@ -242,7 +242,7 @@ def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
     below, above = 100 * (low / found.predicted - 1), 100 * (high / found.predicted - 1)
     order = np.argsort(-(above - below), kind="stable")
     unit = f" {found.unit}" if found.unit else ""
-    said = "" if found.unit else ", times without a unit"
+    unitless = "" if found.unit else ", times without a unit"
     rows = [
         Row(
             str(found.run[i]),
@@ -259,7 +259,7 @@ def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
         ax,
         rows,
         title=f"Predicted times, n={count(len(rows), 'run')}",
-        notes=[f"by {found.estimator}{said}; {100 * SHOWN:g} % band; hollow: not calibrated"],
+        notes=[f"by {found.estimator}{unitless}; {100 * SHOWN:g} % band; hollow: not calibrated"],
         x="band around the prediction (%)",
         beside="predicted",
         reference=(0.0, "predicted"),

@@ -289,14 +289,14 @@ class BoundsAlgebra:
             known = describe_names(list(self._index), wanted=name)
             raise InputError(f"no term is called {name!r}. Terms: {known}.")
         self.used += 1
-        one = self._terms.take([self._index[name]])
-        m = Marginals.of(one)
+        term = self._terms.take([self._index[name]])
+        m = Marginals.of(term)
         if not len(m):
-            sure = m.offset / float(one.count[0]) * count
+            sure = m.offset / float(term.count[0]) * count
             return Interval(sure, sure)
         high = _upper(m, count, self._share / 2)
         low = -_upper(m.negated(), count, self._share / 2)
-        return Interval(finite(low, one), finite(high, one))
+        return Interval(finite(low, term), finite(high, term))
 
     def constant(self, value: float) -> Interval:
         """Return a time that is certain."""

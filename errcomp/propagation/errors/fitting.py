@@ -96,11 +96,11 @@ def fit_errors(
     errors, word = residuals(kernels, kind, floor)
     fit = _fit(errors, kind, by_size)
 
-    def again(part: Residuals) -> tuple[Floats, Floats, Floats]:
+    def refitted(part: Residuals) -> tuple[Floats, Floats, Floats]:
         refit = _fit(part, kind, by_size)
         return refit.residual, refit.weight, refit.of_row
 
-    components = estimate_components(errors, again, cluster=word, confidence=confidence)
+    components = estimate_components(errors, refitted, cluster=word, confidence=confidence)
     classes = {
         str(name): _class_error(
             kind,

@@ -91,10 +91,10 @@ class Step:
             raise InputError(f"{where}: bias must be a finite number, got {self.bias!r}")
         low, high = self._given()
         if not (_finite(low) and _finite(high) and 0 <= low <= high):
-            what = "spread" if self.mape is None else "mape"
+            name = "spread" if self.mape is None else "mape"
             value = self.spread if self.mape is None else self.mape
             raise InputError(
-                f"{where}: {what} must be finite and 0 or more (a range: low first), got {value!r}."
+                f"{where}: {name} must be finite and 0 or more (a range: low first), got {value!r}."
                 " Fractions are meant: 0.05 is 5 %"
             )
 

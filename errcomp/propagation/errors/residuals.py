@@ -84,8 +84,8 @@ class Residuals:
         """Return the rows under the mask, everything numbered anew."""
 
         def renumbered(codes: Integers) -> tuple[Integers, Integers]:
-            kept, new = np.unique(codes[mask], return_inverse=True)
-            return kept, new.astype(np.int64)
+            old, new = np.unique(codes[mask], return_inverse=True)
+            return old, new.astype(np.int64)
 
         labels, label = renumbered(self.label)
         clusters, cluster = renumbered(self.cluster)
@@ -223,18 +223,18 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
             f"{kernels.prefix}no run has both a prediction and a measurement of all its kernels. "
             "An error model is estimated from such runs; or give the errors (--errors, --spread)."
         )
-    kept = kernels if complete.all() else kernels.take(complete)
-    devices = np.unique(kept.device)
+    used = kernels if complete.all() else kernels.take(complete)
+    devices = np.unique(used.device)
     word = "device" if len(devices) > 1 else "run"
     clusters, cluster = np.unique(
-        kept.device if word == "device" else kept.run, return_inverse=True
+        used.device if word == "device" else used.run, return_inverse=True
     )
-    parts = prepare(kept, 0.0 if kind == "absolute" else floor)
-    labels = kept.kernel_class.astype(np.str_) if kind == "absolute" else parts.labels
-    time = kept.count * kept.measured
+    parts = prepare(used, 0.0 if kind == "absolute" else floor)
+    labels = used.kernel_class.astype(np.str_) if kind == "absolute" else parts.labels
+    time = used.count * used.measured
     if kind == "absolute":
-        instances = np.bincount(parts.run, kept.count)
-        y, weight = kept.measured - kept.predicted, kept.count / instances[parts.run]
+        instances = np.bincount(parts.run, used.count)
+        y, weight = used.measured - used.predicted, used.count / instances[parts.run]
         rows = np.arange(len(y))
     else:
         # All that is not modelled in one run counts as one kernel: only its total is known.
@@ -246,12 +246,12 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
         y = np.where(
             collapsed,
             (unmodelled / parts.modelled)[parts.run[rows]],
-            kept.measured[rows] / np.where(collapsed, 1.0, kept.predicted[rows]),
+            used.measured[rows] / np.where(collapsed, 1.0, used.predicted[rows]),
         )
-        share = kept.count * kept.predicted / parts.modelled[parts.run]
+        share = used.count * used.predicted / parts.modelled[parts.run]
         weight = np.where(collapsed, 1.0, share[rows])
     names, label = np.unique(labels[rows], return_inverse=True)
-    kernel = np.where(parts.below[rows] & (kind != "absolute"), -1, same_kernel(kept)[rows])
+    kernel = np.where(parts.below[rows] & (kind != "absolute"), -1, same_kernel(used)[rows])
     observed = Residuals(
         y=y,
         weight=weight,
@@ -259,8 +259,8 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
         cluster=cluster[rows].astype(np.int64),
         run=parts.run[rows],
         kernel=combine(kernel),
-        name=combine(np.where(parts.below[rows] & (kind != "absolute"), "", kept.kernel[rows])),
-        size=np.where(kernel == -1, np.nan, kept.predicted[rows]),
+        name=combine(np.where(parts.below[rows] & (kind != "absolute"), "", used.kernel[rows])),
+        size=np.where(kernel == -1, np.nan, used.predicted[rows]),
         labels=names.astype(np.str_),
         clusters=clusters.astype(np.str_),
     )

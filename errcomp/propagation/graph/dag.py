@@ -176,11 +176,11 @@ class Dag(Node, node="dag"):
         )
 
     def _parts(self) -> tuple[Node, ...]:
-        return tuple(what for what in self.durations.values() if isinstance(what, Node))
+        return tuple(duration for duration in self.durations.values() if isinstance(duration, Node))
 
     def own_leaves(self) -> tuple[tuple[str, int], ...]:
         """Return the kernels of the events."""
-        return tuple((what, 1) for what in self.durations.values() if isinstance(what, str))
+        return tuple((kernel, 1) for kernel in self.durations.values() if isinstance(kernel, str))
 
     def time(self, algebra: Algebra[T]) -> T:
         """Return the time until all events are finished.
@@ -193,28 +193,28 @@ class Dag(Node, node="dag"):
         takes = list(self.durations.values())
 
         def duration(i: int) -> T:
-            what = takes[i]
-            if isinstance(what, Node):
-                return what.time(algebra)
-            return algebra.repeated(what, 1) if isinstance(what, str) else algebra.constant(what)
+            span = takes[i]
+            if isinstance(span, Node):
+                return span.time(algebra)
+            return algebra.repeated(span, 1) if isinstance(span, str) else algebra.constant(span)
 
         return self._schedule.evaluate(duration, algebra.maximum, algebra.total)
 
     def duration_block(self, algebra: Sampling) -> Floats:
         """Draw the duration of every event, shape (events, draws), in the order of `durations`."""
         takes = list(self.durations.values())
-        drawn = [i for i, what in enumerate(takes) if isinstance(what, str)]
+        drawn = [i for i, duration in enumerate(takes) if isinstance(duration, str)]
         leaves = algebra.block([cast(str, takes[i]) for i in drawn])
         if len(drawn) == len(takes):
             return leaves
         engine = asking_once(cast(Algebra[Floats], algebra))
         block = np.empty((len(takes), len(engine.constant(0.0))))
         block[drawn] = leaves
-        for i, what in enumerate(takes):
-            if isinstance(what, Node):
-                block[i] = what.time(engine)
-            elif not isinstance(what, str):
-                block[i] = what
+        for i, duration in enumerate(takes):
+            if isinstance(duration, Node):
+                block[i] = duration.time(engine)
+            elif not isinstance(duration, str):
+                block[i] = duration
         return block
 
     def finish_times(self, durations: ArrayLike) -> Floats:
@@ -286,12 +286,12 @@ class Dag(Node, node="dag"):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         nodes = []
-        for event, what in self.durations.items():
+        for event, duration in self.durations.items():
             item: dict[str, Any] = {"id": event}
-            if isinstance(what, Node):
-                item["graph"] = what.to_dict()
+            if isinstance(duration, Node):
+                item["graph"] = duration.to_dict()
             else:
-                item["kernel" if isinstance(what, str) else "duration"] = what
+                item["kernel" if isinstance(duration, str) else "duration"] = duration
             if event in self.streams:
                 item["stream"] = self.streams[event]
             if event in self.chakra:
@@ -319,12 +319,12 @@ class Dag(Node, node="dag"):
                     f"{path}: needs exactly one of {', '.join(_KEYS)}, got "
                     f"{listed(given) or 'none'}"
                 )
-            what, path_of = item[given[0]], f"{path}.{given[0]}"
+            duration, path_of = item[given[0]], f"{path}.{given[0]}"
             if given[0] == "graph":
-                what = read_node(what, path_of, depth + 1)
+                duration = read_node(duration, path_of, depth + 1)
             else:
-                what = (_NAME if given[0] == "kernel" else _DURATION).check(what, path_of)
-            durations.append((event, what))
+                duration = (_NAME if given[0] == "kernel" else _DURATION).check(duration, path_of)
+            durations.append((event, duration))
             for key, check in (("stream", _NAME), ("chakra_node", CHAKRA)):
                 if key in item:
                     extra[key][event] = check.check(item[key], f"{path}.{key}")
@@ -377,14 +377,14 @@ def _events(pairs: Iterable[Any]) -> dict[str, Duration]:
     """Check ids and durations; returns them in order."""
     events: dict[str, Duration] = {}
     twice: list[str] = []
-    for event, what in (_pair(pair, "Dag.durations") for pair in pairs):
+    for event, duration in (_pair(pair, "Dag.durations") for pair in pairs):
         _NAME.check(event, "Dag.durations")
         if event in events:
             twice.append(event)
-        if not isinstance(what, Node):
-            holds = _NAME if isinstance(what, str) else _DURATION
-            what = holds.check(what, f"Dag.durations[{event!r}]")
-        events[event] = what
+        if not isinstance(duration, Node):
+            holds = _NAME if isinstance(duration, str) else _DURATION
+            duration = holds.check(duration, f"Dag.durations[{event!r}]")
+        events[event] = duration
     if twice:
         raise InputError(
             f"Dag.durations: several events are called {listed(dict.fromkeys(twice))}. Give each "

@@ -462,7 +462,7 @@ class Collective(Node, node="collective"):
         if self.operation == "send":
             object.__setattr__(self, "algorithm", "direct")
         if (self.operation, self.algorithm) not in _COSTS:
-            known = [how for what, how in _COSTS if what == self.operation]
+            known = [algorithm for operation, algorithm in _COSTS if operation == self.operation]
             raise InputError(
                 f"Collective.algorithm: {self.algorithm} does no {self.operation}. "
                 f"Use one of {', '.join(known)}."
@@ -492,24 +492,24 @@ class Collective(Node, node="collective"):
     def _factors(self) -> list[tuple[float, float | Quantity]]:
         """Return what is summed: certain factors, each with a number or quantity; no zeros."""
         messages, volume = self.cost()
-        one = UNITS[self.unit]
+        per_second = UNITS[self.unit]
         inverse = (
             self.bandwidth.inverse() if isinstance(self.bandwidth, Quantity) else 1 / self.bandwidth
         )
-        pairs = [(messages * one, self.latency), (volume * self.bytes * one, inverse)]
-        return [(factor, what) for factor, what in pairs if factor and what]
+        pairs = [(messages * per_second, self.latency), (volume * self.bytes * per_second, inverse)]
+        return [(factor, quantity) for factor, quantity in pairs if factor and quantity]
 
     def _parts(self) -> tuple[Node, ...]:
-        return tuple(what for _, what in self._factors() if isinstance(what, Quantity))
+        return tuple(quantity for _, quantity in self._factors() if isinstance(quantity, Quantity))
 
     def time(self, algebra: Algebra[T]) -> T:
         """Return the time in the unit of the graph."""
         certain, uncertain = 0.0, []
-        for factor, what in self._factors():
-            if isinstance(what, Quantity):
-                uncertain.append(algebra.scaled(what.time(algebra), factor))
+        for factor, quantity in self._factors():
+            if isinstance(quantity, Quantity):
+                uncertain.append(algebra.scaled(quantity.time(algebra), factor))
             else:
-                certain += factor * what
+                certain += factor * quantity
         if certain or not uncertain:
             uncertain.append(algebra.constant(certain))
         return algebra.total(uncertain)

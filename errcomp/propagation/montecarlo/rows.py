@@ -96,8 +96,8 @@ class Rows:
 
 
 def _single(log: bool, code: Integers, centre: Floats, scale: Floats, own: Floats) -> Rows:
-    one = np.ones(len(code))
-    return Rows(log, code, centre, scale, own, one.astype(np.int64), one, one)
+    ones = np.ones(len(code))
+    return Rows(log, code, centre, scale, own, ones.astype(np.int64), ones, ones)
 
 
 def _skewness(variance: Floats, second: Floats, third: Floats) -> Floats:

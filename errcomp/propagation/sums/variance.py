@@ -491,11 +491,11 @@ def widths(terms: Terms) -> Widths:
 
 
 def _log_normal_widths(terms: Terms) -> Widths:
-    one = log_normal_mean(terms)
+    per_kernel = log_normal_mean(terms)
     _, relative = log_normals(terms).moments()
     relative = root(relative, terms) ** 2
-    mean = terms.count * one
-    sd = one * np.sqrt(np.expm1(terms.spread**2))
+    mean = terms.count * per_kernel
+    sd = per_kernel * np.sqrt(np.expm1(terms.spread**2))
     scale = float(terms.count @ sd)
     variance = relative * (float(mean.sum()) / scale) ** 2
-    return Widths(sd / scale, one / scale, mean, variance, exponential=True)
+    return Widths(sd / scale, per_kernel / scale, mean, variance, exponential=True)

@@ -104,8 +104,8 @@ def growth(
         [levels[line.steps[-1][0]] for line in lines],
         [line.steps[-1][1] for line in lines],
         [
-            _at_the_end(*one)
-            for one in zip(_text.fitting(names, _BESIDE), lines, overall, strict=True)
+            _at_the_end(*end)
+            for end in zip(_text.fitting(names, _BESIDE), lines, overall, strict=True)
         ],
         tints,
     )

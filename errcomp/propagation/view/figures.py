@@ -106,12 +106,12 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     unit = f" {propagation.unit}" if propagation.unit else ""
     room = _keys(ax, outcomes, levels, unit)
     ax.grid(axis="x", color=_style.GRID)
-    what = _what(outcomes)
-    _style.name_axes(ax, x=_text.with_unit(what, propagation.unit))
+    quantity = _quantity(outcomes)
+    _style.name_axes(ax, x=_text.with_unit(quantity, propagation.unit))
     n = propagation.model.n_runs
     _style.heading(
         ax,
-        _text.of_run(what.capitalize(), wanted),
+        _text.of_run(quantity.capitalize(), wanted),
         [
             f"bands and median under {_text.count(len(outcomes), 'assumption')}; "
             + (f"errors fitted to n={_text.count(n, 'run')}" if n else "errors given, not fitted")
@@ -121,7 +121,7 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     return ax
 
 
-def _what(outcomes: Sequence[Outcome]) -> str:
+def _quantity(outcomes: Sequence[Outcome]) -> str:
     """Say what the total is. Only sums have budgets; without one it may be that of a graph."""
     budgets = any(outcome.by_class is not None for outcome in outcomes)
     return "sum of kernel times" if budgets else "total time"

@@ -109,10 +109,10 @@ def propagation_view(found: Propagation, source: str = "") -> Report:
     )
 
 
-def _line(found: Propagation) -> list[str]:
-    if len(found.runs) != 1:
-        return [", ".join(found.assumptions), f"n={len(found.runs)} runs"]
-    outcome, unit = found.of(), f" {found.unit}" if found.unit else ""
+def _line(result: Propagation) -> list[str]:
+    if len(result.runs) != 1:
+        return [", ".join(result.assumptions), f"n={len(result.runs)} runs"]
+    outcome, unit = result.of(), f" {result.unit}" if result.unit else ""
     band = outcome.band(_SHOWN)
     low, high = format_number(band.low), format_number(band.high)
     return [f"{outcome.assumption}: {100 * _SHOWN:g} % band {low} … {high}{unit}", "n=1 run"]
@@ -145,28 +145,28 @@ def advice_of(caveat: Caveat) -> Advice:
     return Advice(name, f"{caveat.message[:1].upper()}{caveat.message[1:].rstrip('.')}.")
 
 
-def _tables(found: Propagation, source: str) -> list[Table]:
+def _tables(result: Propagation, source: str) -> list[Table]:
     """One run in detail, several runs one line each."""
-    first = found.of()
+    first = result.of()
     # Only sums have budgets; without one it may be the time of a graph.
-    sums = any(outcome.by_class is not None for outcome in found.outcomes)
-    what, of = "Sum of kernel times" if sums else "Total time", source or "the table"
-    if len(found.runs) > 1:
-        return [_many(found, f"{what} of {len(found.runs)} runs of {of}")]
+    sums = any(outcome.by_class is not None for outcome in result.outcomes)
+    total, of = "Sum of kernel times" if sums else "Total time", source or "the table"
+    if len(result.runs) > 1:
+        return [_many(result, f"{total} of {len(result.runs)} runs of {of}")]
     # A table without runs is one run without a name.
-    named = "" if found.runs[0] == "run" else f"of {found.runs[0]} "
-    tables = [_one(found, f"{what} {named}of {of}")]
+    named = "" if result.runs[0] == "run" else f"of {result.runs[0]} "
+    tables = [_one(result, f"{total} {named}of {of}")]
     if first.by_class is not None:
         tables.append(_budget(first))
     if first.critical:
         tables.append(_critical(first))
-    if first.assumption == "estimated" and found.model.components is not None:
-        tables.append(_shared(found))
+    if first.assumption == "estimated" and result.model.components is not None:
+        tables.append(_shared(result))
     return [table for table in tables if table.rows]
 
 
-def _one(found: Propagation, title: str) -> Table:
-    unit = f" {found.unit}" if found.unit else ""
+def _one(result: Propagation, title: str) -> Table:
+    unit = f" {result.unit}" if result.unit else ""
     columns = [
         Column("Assumption", lambda outcome: outcome.assumption, key=True),
         Column("Mean", lambda outcome: outcome.mean, forms.number),
@@ -174,21 +174,21 @@ def _one(found: Propagation, title: str) -> Table:
         Column("Growth", lambda outcome: outcome.growth, forms.significant(2)),
         *(_band_column(level) for level in (0.5, 0.9, 0.95)),
     ]
-    if any(outcome.effective_number is not None for outcome in found.outcomes):
+    if any(outcome.effective_number is not None for outcome in result.outcomes):
         number = forms.significant(3)
-        columns.insert(4, Column("Effective number", lambda one: one.effective_number, number))
-    first = found.of()
+        columns.insert(4, Column("Effective number", lambda row: row.effective_number, number))
+    first = result.of()
     notes: list[Note | str] = [
         f"Predicted: {format_number(first.prediction)}{unit}."
         + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
         + f" Error of the kernels, weighted with time: {format_fraction(first.kernel_sd)} sd.",
         *_outside(first),
         *_says(first),
-        *_basis(found),
+        *_basis(result),
         # How often there is no finite time has been said.
-        *_caveats(found, without="infinite" if first.saturated else ""),
+        *_caveats(result, without="infinite" if first.saturated else ""),
     ]
-    return Table(title, columns, found.outcomes, notes)
+    return Table(title, columns, result.outcomes, notes)
 
 
 def _band_column(level: float) -> Column:
@@ -223,9 +223,9 @@ def _outside(outcome: Outcome) -> list[str]:
     return [f'The measured time lies {side} the {level} band under "{outcome.assumption}".']
 
 
-def _basis(found: Propagation) -> list[str]:
+def _basis(result: Propagation) -> list[str]:
     """Say whose errors these are, and for what the bands hold."""
-    model = found.model
+    model = result.model
     if model.components is None:
         return []
     devices = len(model.devices)
@@ -234,7 +234,7 @@ def _basis(found: Propagation) -> list[str]:
     new = "a device that is new" if model.components.cluster == "device" else "another run on it"
     notes = [f"{runs} {where}; bands are those for {new}."]
     df, observed = model.tails.combined, model.tails.observed
-    if "estimated" in found.assumptions and not math.isinf(df):
+    if "estimated" in result.assumptions and not math.isinf(df):
         seen = ""
         if observed is not None:
             of = "of" if model.components.cluster == "run" else "on"
@@ -258,9 +258,9 @@ def _why(outcome: Outcome) -> str:
     return f"errors cancel as if {number} kernels of equal error were independent"
 
 
-def _shared(found: Propagation) -> Table:
+def _shared(result: Propagation) -> Table:
     """Show the estimated correlation of two kernels by what they have in common."""
-    model = found.model
+    model = result.model
     assert model.components is not None  # the caller asks where they were estimated
     parts = model.components
     of_run = dict(zip(LEVELS, parts.levels, strict=True))
@@ -273,8 +273,8 @@ def _shared(found: Propagation) -> Table:
     }
     alone, word = parts.n_clusters == 1, parts.cluster
     rows = [
-        (what, interval)
-        for what, interval in shown.items()
+        (shared, interval)
+        for shared, interval in shown.items()
         # Where no kernels share just this there is nothing to be estimated.
         if not math.isnan(interval.value if alone else interval.low)
     ]
@@ -340,10 +340,10 @@ def _critical(outcome: Outcome) -> Table:
     return Table("How often an event is on the critical path", columns, ranked[:_TOP], notes)
 
 
-def _many(found: Propagation, title: str) -> Table:
-    first, *others = found.assumptions
+def _many(result: Propagation, title: str) -> Table:
+    first, *others = result.assumptions
     of_run: dict[str, dict[str, Outcome]] = {}
-    for outcome in found.outcomes:
+    for outcome in result.outcomes:
         of_run.setdefault(outcome.run, {})[outcome.assumption] = outcome
 
     def around(name: str) -> Column:
@@ -360,13 +360,13 @@ def _many(found: Propagation, title: str) -> Table:
         Column("90 % band", lambda row: _ends(row[first]), forms.band),
         *(around(name) for name in others),
     ]
-    if any(outcome.measured for outcome in found.outcomes):
+    if any(outcome.measured for outcome in result.outcomes):
         columns.insert(4, Column("Measured", lambda row: row[first].measured, forms.number))
-    unit = f" in {found.unit}" if found.unit else ""
+    unit = f" in {result.unit}" if result.unit else ""
     notes: list[Note | str] = [
         f'Times{unit}. Median and band under "{first}"; other columns: 90 % band around that '
         "median under other assumptions.",
-        *_caveats(found),
+        *_caveats(result),
     ]
     return Table(title, columns, [*of_run.values()], notes)
 
@@ -392,11 +392,11 @@ _AROUND = Form(_written_around, right=True)
 _CORRELATIONS = Form(_written_correlations, right=True)
 
 
-def _caveats(found: Propagation, *, without: str = "") -> list[Note]:
+def _caveats(result: Propagation, *, without: str = "") -> list[Note]:
     """Every caveat once: of those that runs share the first, and in how many runs it holds."""
-    notes = [item(f"{caveat.message}.", on="text") for caveat in found.caveats]
+    notes = [item(f"{caveat.message}.", on="text") for caveat in result.caveats]
     by_code: dict[str, dict[str, str]] = {}
-    for outcome in found.outcomes:
+    for outcome in result.outcomes:
         for caveat in outcome.caveats:
             if caveat.code == without:
                 continue

@@ -77,31 +77,31 @@ def validation_view(found: Validation, source: str = "") -> Report:
     )
 
 
-def _line(found: Validation) -> list[str]:
-    row = next((row for row in found.rows if row.level == _SHOWN), found.rows[0])
+def _line(result: Validation) -> list[str]:
+    row = next((row for row in result.rows if row.level == _SHOWN), result.rows[0])
     holds = f"{100 * row.level:g} % band holds {100 * row.coverage:.0f} %"
     return [f"{row.assumption}: {holds}", f"n={row.n}"]
 
 
 def _of_assumption(row: ValidationRow) -> Verdict:
-    said = f"— {row.assumption}: a {100 * row.level:g} % band holds {100 * row.coverage:.0f} % "
+    text = f"— {row.assumption}: a {100 * row.level:g} % band holds {100 * row.coverage:.0f} % "
     # Three digits, so that an end next to the level does not look like it.
-    said += f"[{100 * row.coverage_low:.3g}, {100 * row.coverage_high:.3g}] of {row.n} totals."
+    text += f"[{100 * row.coverage_low:.3g}, {100 * row.coverage_high:.3g}] of {row.n} totals."
     if row.coverage_high < row.level:
-        return Verdict("Too narrow", said, "bad")
+        return Verdict("Too narrow", text, "bad")
     if row.coverage_low > row.level:
-        return Verdict("Too wide", said, "doubt")
-    return Verdict("Not refuted", said, "good")
+        return Verdict("Too wide", text, "doubt")
+    return Verdict("Not refuted", text, "good")
 
 
-def _table(found: Validation, source: str) -> Table:
+def _table(result: Validation, source: str) -> Table:
     """Coverage per assumption, with what it costs in width."""
-    assumptions = list(dict.fromkeys(row.assumption for row in found.rows))
-    levels = list(dict.fromkeys(row.level for row in found.rows))
+    assumptions = list(dict.fromkeys(row.assumption for row in result.rows))
+    levels = list(dict.fromkeys(row.level for row in result.rows))
 
     def coverage(level: float) -> Column:
         def values(name: str) -> tuple[float, float, float]:
-            row = found.row(name, level)
+            row = result.row(name, level)
             return row.coverage, row.coverage_low, row.coverage_high
 
         return Column(f"{100 * level:g} % band", values, forms.interval(0, scale=100))
@@ -109,27 +109,27 @@ def _table(found: Validation, source: str) -> Table:
     columns = [
         Column("Assumption", lambda name: name, key=True),
         *(coverage(level) for level in levels),
-        Column("Width (90 %)", lambda name: found.row(name, _SHOWN).mean_width, forms.percent),
-        Column("Score (90 %)", lambda name: found.row(name, _SHOWN).interval_score, forms.percent),
+        Column("Width (90 %)", lambda name: result.row(name, _SHOWN).mean_width, forms.percent),
+        Column("Score (90 %)", lambda name: result.row(name, _SHOWN).interval_score, forms.percent),
     ]
-    first = found.rows[0]
-    how = f"leaving each {found.left_out} out" if found.left_out else "errors from another table"
+    first = result.rows[0]
+    how = f"leaving each {result.left_out} out" if result.left_out else "errors from another table"
     notes: list[Note | str] = [
-        f"Per cent of {count(first.n, 'total')} ({found.total}) inside the band, with 95 % "
-        f"intervals that take totals of one {found.cluster} as alike "
-        f"({count(first.n_clusters, found.cluster)}).",
-        *_without_total(found),
+        f"Per cent of {count(first.n, 'total')} ({result.total}) inside the band, with 95 % "
+        f"intervals that take totals of one {result.cluster} as alike "
+        f"({count(first.n_clusters, result.cluster)}).",
+        *_without_total(result),
         "Width: of the band over the prediction. Score: interval score over the prediction; lower "
         "is better.",
-        *(item(f"{caveat.message}.", on="text") for caveat in found.caveats),
+        *(item(f"{caveat.message}.", on="text") for caveat in result.caveats),
     ]
     title = f"Do the bands hold? {source or 'the table'}, {how}"
     return Table(title, columns, assumptions, notes)
 
 
-def _without_total(found: Validation) -> list[str]:
-    if not found.not_judged:
+def _without_total(result: Validation) -> list[str]:
+    if not result.not_judged:
         return []
-    n = len(found.not_judged)
-    names = ", ".join(found.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
+    n = len(result.not_judged)
+    names = ", ".join(result.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
     return [f"Not judged: {count(n, 'run')} without measured and predicted total ({names})."]

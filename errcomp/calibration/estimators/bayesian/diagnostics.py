@@ -243,12 +243,12 @@ def _halved(values: Floats) -> Floats:
 
 def _by_parameter(data: Any, labels: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, float]:
     """Return the figure of every scalar parameter by name, e.g. device_shift[H100]."""
-    found: dict[str, float] = {}
+    by_label: dict[str, float] = {}
     for name, values in data.data_vars.items():
         each = [f"[{', '.join(at)}]" if at else "" for at in product(*labels.get(name, ()))]
         of = [f"{name}{at}" for at in each]
-        found.update(zip(of, np.ravel(values.values).tolist(), strict=True))
-    return found
+        by_label.update(zip(of, np.ravel(values.values).tolist(), strict=True))
+    return by_label
 
 
 def _worst(

@@ -127,8 +127,8 @@ def checked_draws(draws: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[st
     if missing:
         raise InputError(f"the model lacks the arrays {', '.join(missing)}. Fit it again.")
     n = len(np.atleast_1d(draws["sigma"]))
-    found = {name: draws.get(name, np.empty((n, *shape))) for name, shape in shapes.items()}
-    for name, values in found.items():
+    arrays = {name: draws.get(name, np.empty((n, *shape))) for name, shape in shapes.items()}
+    for name, values in arrays.items():
         shape = (n, *shapes[name])
         if values.shape != shape or values.dtype != np.float64 or not n:
             raise InputError(
@@ -139,18 +139,18 @@ def checked_draws(draws: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[st
         if not (np.abs(values) < most).all():
             raise InputError(f"{name} must be finite and below {most:g}. Fit the model again.")
     for name in ("sigma", "nu"):
-        if not (found[name] > 0).all():
-            raise InputError(f"{name} must be above 0, got {found[name].min()}. Fit again.")
-    return found
+        if not (arrays[name] > 0).all():
+            raise InputError(f"{name} must be above 0, got {arrays[name].min()}. Fit again.")
+    return arrays
 
 
 def texts(meta: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return a list of different texts."""
-    found = meta.get(name)
-    fine = isinstance(found, list) and all(isinstance(text, str) for text in found)
-    if not fine or len(set(found or ())) < len(found or ()):
-        raise InputError(f"{name} must be a list of different texts, got {str(found)[:80]}.")
-    return tuple(found or ())
+    listed = meta.get(name)
+    fine = isinstance(listed, list) and all(isinstance(text, str) for text in listed)
+    if not fine or len(set(listed or ())) < len(listed or ()):
+        raise InputError(f"{name} must be a list of different texts, got {str(listed)[:80]}.")
+    return tuple(listed or ())
 
 
 def columns_of_meta(
@@ -433,7 +433,7 @@ class HierarchicalModel:
             A floor is not a positive number, or is missing for a device.
         """
         floors = _checked_floors(floor_us, self.devices)
-        found = []
+        overheads = []
         for d, name in enumerate((*self.devices, "")):
             if name not in floors:
                 continue
@@ -442,8 +442,8 @@ class HierarchicalModel:
                 draws = factor * self.draws["launch"][:, j]
                 low, median, high = np.quantile(draws, (0.05, 0.5, 0.95)).tolist()
                 label = self.columns.names[column]
-                found.append(LaunchOverhead(name, label, median, low, high, draws))
-        return tuple(found)
+                overheads.append(LaunchOverhead(name, label, median, low, high, draws))
+        return tuple(overheads)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what JSON can hold, and the arrays, that make the model again."""

@@ -148,13 +148,13 @@ def assign_columns(
         "dropped, because all runs have the same value": constant,
         "0 in all runs, so that only the prior says what it costs": idle,
     }
-    kept = tuple(column for column in others if column not in constant)
-    center, scale = x[:, kept].mean(axis=0), x[:, kept].std(axis=0)
-    left = tuple(column for column in varied if column in kept)
-    columns = Columns(tuple(labels), costs, at[0] if at else None, kept, center, scale, left)
+    linear = tuple(column for column in others if column not in constant)
+    center, scale = x[:, linear].mean(axis=0), x[:, linear].std(axis=0)
+    left = tuple(column for column in varied if column in linear)
+    columns = Columns(tuple(labels), costs, at[0] if at else None, linear, center, scale, left)
     return columns, tuple(
-        f"{what}: {describe_names([labels[c] for c in which])}"
-        for what, which in caveats.items()
+        f"{reason}: {describe_names([labels[c] for c in which])}"
+        for reason, which in caveats.items()
         if which
     )
 
@@ -428,7 +428,7 @@ def prior_draws(rng: np.random.Generator, n: int, sizes: Structure) -> dict[str,
         "LogNormal": rng.lognormal,
         "Gamma": lambda shape, rate, size: rng.gamma(shape, 1 / rate, size),
     }
-    found = {
+    draws = {
         name: draw[prior.distribution](
             *prior.args, size=(n, sizes.launch) if name == "launch" else n
         )
@@ -436,7 +436,7 @@ def prior_draws(rng: np.random.Generator, n: int, sizes: Structure) -> dict[str,
     }
     shapes = effect_shapes(sizes)
     z = {f"{name}_z": rng.normal(size=(n, *shape)) for name, shape in shapes.items()}
-    return {**found, **z}
+    return {**draws, **z}
 
 
 def effects(variables: Mapping[str, Floats], *, devices: bool, models: bool) -> dict[str, Floats]:
@@ -450,14 +450,14 @@ def effects(variables: Mapping[str, Floats], *, devices: bool, models: bool) -> 
         Whether there is such a level; without it its effects are 0.
     """
     v = variables
-    there = {"device": float(devices), "model": float(models)}
-    found = {}
+    present = {"device": float(devices), "model": float(models)}
+    scaled = {}
     for name, spread in SPREADS.items():
         z = v[f"{name}_z"]
         sd = v[spread].reshape(*v[spread].shape, *[1] * (z.ndim - v[spread].ndim))
-        found[name] = there.get(name.partition("_")[0], 1.0) * sd * z
-    kept = {name: v[name] for name in ("intercept", "sigma", "offset", "launch")}
-    return {**kept, "nu": _LEAST_NU + v["nu_above"], **found}
+        scaled[name] = present.get(name.partition("_")[0], 1.0) * sd * z
+    unscaled = {name: v[name] for name in ("intercept", "sigma", "offset", "launch")}
+    return {**unscaled, "nu": _LEAST_NU + v["nu_above"], **scaled}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -474,10 +474,10 @@ class Posterior:
             "varying": ("varying_feature", [labels[column] for column in self.columns.varying]),
             "models": ("model", list(self.model.names)),
         }
-        found = {name: dict(along[axis] for axis in axes) for name, axes in DRAWS.items() if axes}
+        by_name = {name: dict(along[axis] for axis in axes) for name, axes in DRAWS.items() if axes}
         if not self.columns.launch:
-            del found["device_launch"]
-        return {name: axes for name, axes in found.items() if all(axes.values())}
+            del by_name["device_launch"]
+        return {name: axes for name, axes in by_name.items() if all(axes.values())}
 
     @property
     def labels(self) -> dict[str, list[list[str]]]:
@@ -488,31 +488,31 @@ class Posterior:
     def variables(self) -> dict[str, Floats]:
         """Draws of each parameter, shape (chains, draws, ...)."""
         raw = self._unpadded()
-        found = effects(raw, devices=True, models=True)
-        found = {n: v for n, v in found.items() if n in self.axes or not DRAWS[n]}
+        draws = effects(raw, devices=True, models=True)
+        draws = {n: v for n, v in draws.items() if n in self.axes or not DRAWS[n]}
         if self.columns.offset is None:
-            del found["offset"]
+            del draws["offset"]
         spreads = {sd: raw[sd] for effect, sd in SPREADS.items() if effect in self.axes}
-        return {**found, **spreads}
+        return {**draws, **spreads}
 
     def _unpadded(self) -> dict[str, Floats]:
         """Return the variables of the graph without those that only fill its sizes."""
         sizes = _sizes(self.columns, self.device, self.model)
         shapes = {f"{name}_z": shape for name, shape in effect_shapes(sizes).items()}
         shapes["launch"] = (sizes.launch,)
-        kept: dict[str, Any] = {name: (..., *map(slice, shape)) for name, shape in shapes.items()}
-        return {name: v[kept.get(name, ...)] for name, v in self.sampled.variables.items()}
+        slices: dict[str, Any] = {name: (..., *map(slice, shape)) for name, shape in shapes.items()}
+        return {name: v[slices.get(name, ...)] for name, v in self.sampled.variables.items()}
 
     def portable(self, rng: np.random.Generator) -> HierarchicalModel:
         """Return the model that predicts, with at most 1000 draws, evenly taken from all."""
         total = self.sampled.stats["energy"].size
-        kept = np.linspace(0, total - 1, min(_MOST_STORED, total)).round().astype(int)
-        return self._model(kept, rng, without=(UNKNOWN,))
+        chosen = np.linspace(0, total - 1, min(_MOST_STORED, total)).round().astype(int)
+        return self._model(chosen, rng, without=(UNKNOWN,))
 
     def _model(
-        self, kept: Integers, rng: np.random.Generator, without: tuple[str, ...] = ()
+        self, chosen: Integers, rng: np.random.Generator, without: tuple[str, ...] = ()
     ) -> HierarchicalModel:
-        raw = {name: _flat(v)[kept] for name, v in self._unpadded().items()}
+        raw = {name: _flat(v)[chosen] for name, v in self._unpadded().items()}
         known = {}
         for prefix, level in (("device", self.device), ("model", self.model)):
             known[prefix] = [name for name in level.names if name not in without]

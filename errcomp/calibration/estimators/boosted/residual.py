@@ -322,23 +322,23 @@ def _learnable(x: Floats, device: Names) -> list[int]:
 
 def _effects(residuals: Floats, device: Names, split: LeftOut) -> tuple[float, Floats]:
     """Return the shrinkage with the smallest error on rows left out, and the effects there."""
-    found = []
+    predictions = []
     for rows in _SHRINKAGE:
 
-        def fit(kept: Integers, rows: float = rows) -> Any:
-            effects = shrunken_effects(residuals[kept], device[kept], rows)
+        def fit(train: Integers, rows: float = rows) -> Any:
+            effects = shrunken_effects(residuals[train], device[train], rows)
             return lambda out: np.array([effects.get(name, 0.0) for name in device[out]])
 
-        found.append(split.predict(fit))
-    best = int(np.argmin([np.abs(residuals - own).sum() for own in found]))
-    return _SHRINKAGE[best], found[best]
+        predictions.append(split.predict(fit))
+    best = int(np.argmin([np.abs(residuals - own).sum() for own in predictions]))
+    return _SHRINKAGE[best], predictions[best]
 
 
 def _spreads(
     residuals: Mapping[str, Floats], scale: Boosted, splits: Mapping[str, LeftOut]
 ) -> tuple[float, dict[str, Spread]]:
     """Return how far to trust the sizes that trees say of runs left out, and what is left."""
-    found = []
+    candidates = []
     for trust in _TRUST:
         sizes = {name: trust * scale.held_out[name] for name in splits}
         fits = {
@@ -349,14 +349,14 @@ def _spreads(
             fit.log_density(residuals[name] / np.exp(sizes[name])).sum() - sizes[name].sum()
             for name, fit in fits.items()
         )
-        found.append((float(likely), trust, fits))
-    _, trust, fits = max(found, key=lambda one: one[0])
+        candidates.append((float(likely), trust, fits))
+    _, trust, fits = max(candidates, key=lambda candidate: candidate[0])
     return trust, fits
 
 
 def _log_sizes(residuals: Mapping[str, Floats]) -> Floats:
     """Return the logarithm of how far each run lay from what it was predicted."""
-    size = np.mean([np.abs(found) for found in residuals.values()], axis=0)
+    size = np.mean([np.abs(residual) for residual in residuals.values()], axis=0)
     typical = float(np.median(size)) or float(size.max()) or 1.0
     log_size: Floats = np.log(size + _SMALLEST_RESIDUAL * typical)
     return log_size
@@ -403,11 +403,11 @@ class Booster:
         rounds = int(np.argmin(lost))
         held_out = {}
         for name, split in splits.items():
-            found = np.empty(len(y))
+            predicted = np.empty(len(y))
             for _, out in folds[id(split)]:
                 begin, fitted = fits[id(split), out[0]]
-                found[out] = begin + unit * _sum_of_trees(xgboost, fitted, x[out], rounds)
-            held_out[name] = found
+                predicted[out] = begin + unit * _sum_of_trees(xgboost, fitted, x[out], rounds)
+            held_out[name] = predicted
         begin = float(np.median(y)) if centered else 0.0
         last = self._train(x, (y - begin) / unit, rows, rounds)[0] if rounds else None
         return Boosted(last, rounds, begin, unit, held_out)
@@ -456,7 +456,7 @@ class Boosted:
 
     def shrunken(self, share: float) -> Boosted:
         """Return what says this share of it."""
-        held_out = {name: share * found for name, found in self.held_out.items()}
+        held_out = {name: share * values for name, values in self.held_out.items()}
         return replace(
             self,
             booster=self.booster if share else None,
@@ -485,16 +485,16 @@ class Explained:
     mean_offset: float
 
     def attributions(self, x: Floats) -> Floats:
-        found = np.zeros((len(x), x.shape[1] + 1))
-        found[:, -1] = self.location.begin + self.mean_offset
+        attributed = np.zeros((len(x), x.shape[1] + 1))
+        attributed[:, -1] = self.location.begin + self.mean_offset
         if self.offset is not None:
-            found[:, self.offset] = x[:, self.offset] - self.mean_offset
+            attributed[:, self.offset] = x[:, self.offset] - self.mean_offset
         if self.location.booster is not None:
             data = import_xgboost().DMatrix(x[:, self.columns], base_margin=np.zeros(len(x)))
             parts = self.location.booster.predict(data, pred_contribs=True).astype(np.float64)
-            found[:, self.columns] += self.location.unit * parts[:, :-1]
-            found[:, -1] += self.location.unit * parts[:, -1]
-        return found
+            attributed[:, self.columns] += self.location.unit * parts[:, :-1]
+            attributed[:, -1] += self.location.unit * parts[:, -1]
+        return attributed
 
 
 def import_xgboost() -> Any:
@@ -510,5 +510,5 @@ def _sum_of_trees(xgboost: Any, booster: Any, x: Floats, rounds: int) -> NDArray
     if booster is None or not rounds:
         return np.zeros(len(x))
     data = xgboost.DMatrix(x, base_margin=np.zeros(len(x)))
-    found: NDArray[Any] = booster.predict(data, iteration_range=(0, rounds))
-    return found.astype(np.float64)
+    margin: NDArray[Any] = booster.predict(data, iteration_range=(0, rounds))
+    return margin.astype(np.float64)

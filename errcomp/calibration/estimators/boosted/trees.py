@@ -122,9 +122,9 @@ class Forest:
             arrays[name] = np.where(arrays[name] < 0, -1, arrays[name] + shift)
         arrays["roots"] = roots
         typed: dict[str, Any] = {name: arrays[name].astype(kind) for name, kind in _TYPES.items()}
-        found = cls(base, **typed)
-        found.check(int(names.max(initial=-1)) + 1)
-        return found
+        forest = cls(base, **typed)
+        forest.check(int(names.max(initial=-1)) + 1)
+        return forest
 
     def predict(self, x: Floats) -> Floats:
         """Return the sum of the leaves of each row, shape (n,); xgboost adds them in 32 bits."""
@@ -176,9 +176,9 @@ class Forest:
                 )
         if not is_number(base):
             raise InputError(f"base of the trees must be a number, got {str(base)[:60]}.")
-        found = cls(float(base), **{name: arrays[name] for name in _TYPES})
-        found.check(features)
-        return found
+        forest = cls(float(base), **{name: arrays[name] for name in _TYPES})
+        forest.check(features)
+        return forest
 
     def check(self, features: int) -> None:
         """Raise InputError unless each tree is one: no cycle, nothing outside, nothing endless."""
@@ -257,19 +257,19 @@ def _nodes(tree: dict[str, Any], columns: Integers, unit: float) -> dict[str, ND
             order += [int(left[node]), int(right[node])]
         if len(order) > len(left):
             raise InputError("the nodes of a tree lead back to each other. Save the booster again.")
-    kept = np.array(order)
+    reached = np.array(order)
     number = np.full(len(left), -1)
-    number[kept] = np.arange(len(kept))
-    inner = left[kept] >= 0
+    number[reached] = np.arange(len(reached))
+    inner = left[reached] >= 0
     # The value of a leaf stands where inner nodes have their threshold.
-    condition = np.array(tree["split_conditions"], dtype=np.float32)[kept]
-    used = np.array(tree["split_indices"])[kept]
+    condition = np.array(tree["split_conditions"], dtype=np.float32)[reached]
+    used = np.array(tree["split_indices"])[reached]
     return {
-        "left": np.where(inner, number[left[kept]], -1),
-        "right": np.where(inner, number[right[kept]], -1),
+        "left": np.where(inner, number[left[reached]], -1),
+        "right": np.where(inner, number[right[reached]], -1),
         "feature": np.where(inner, columns[np.where(inner, used, 0)], 0),
         "threshold": np.where(inner, condition, np.float32(0)),
-        "missing_left": np.where(inner, np.array(tree["default_left"])[kept] != 0, False),
+        "missing_left": np.where(inner, np.array(tree["default_left"])[reached] != 0, False),
         "value": np.where(inner, 0.0, unit * condition.astype(np.float64)),
     }
 
@@ -319,8 +319,8 @@ class TreeModel:
 
     def at(self, x: Floats) -> Floats:
         """Return offset and trees of checked rows, shape (n,): the median of a new device."""
-        found = self.location.predict(x)
-        return found if self.offset is None else found + x[:, self.offset]
+        location = self.location.predict(x)
+        return location if self.offset is None else location + x[:, self.offset]
 
     def predict_quantiles(
         self, x: Floats, q: Sequence[float], *, device: Names | None = None
