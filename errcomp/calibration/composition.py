@@ -86,7 +86,7 @@ class Fits:
         In that design the kernels of each run are corrected as those of a new run are: without
         its model (or device, or part of the runs, where there are too few).
         """
-        return self._once("prepared", runs, lambda: self._prepared(runs))  # type: ignore[no-any-return]
+        return self._cached("prepared", runs, lambda: self._prepared(runs))  # type: ignore[no-any-return]
 
     def portable(self, name: str, runs: Mask) -> PortableModel:
         """Fit a model to some runs, with few draws, and keep what predicts."""
@@ -95,7 +95,7 @@ class Fits:
             design = self.prepared(runs)[1].design
             return _portable((name, design), seed=self.seed, cores=self.cores)
 
-        return self._once(name, runs, fit)  # type: ignore[no-any-return]
+        return self._cached(name, runs, fit)  # type: ignore[no-any-return]
 
     def labels(self, key: str, runs: Mask) -> Names:
         """Return the model or the device of some runs."""
@@ -114,7 +114,7 @@ class Fits:
             [
                 mask
                 for runs in different
-                if (apart := self._apart(runs))
+                if (apart := self._correction_folds(runs))
                 for mask in (runs, *(runs & ~part for part in apart))
             ]
         )
@@ -122,7 +122,7 @@ class Fits:
         correct = partial(_if_possible, partial(_correction, self.kernels))
         learnt = map_jobs(correct, (runs & self._correctable for runs in corrected), n_jobs=n_jobs)
         for done, (runs, correction) in enumerate(zip(corrected, learnt, strict=True), 1):
-            self._keep("kernels", runs, correction)
+            self._store("kernels", runs, correction)
             yield done, total
         designs = [
             (runs, prepared[1].design)
@@ -138,14 +138,14 @@ class Fits:
         fits = map_jobs(fit, ((name, design) for name, _, design in wanted), n_jobs=n_jobs)
         first = total - len(wanted) + 1
         for done, ((name, runs, _), fitted) in enumerate(zip(wanted, fits, strict=True), first):
-            self._keep(name, runs, fitted)
+            self._store(name, runs, fitted)
             yield done, total
 
-    def _keep(self, kind: str, runs: Mask, result: Any) -> None:
+    def _store(self, kind: str, runs: Mask, result: Any) -> None:
         if result is not None:
-            self._once(kind, runs, lambda: result)
+            self._cached(kind, runs, lambda: result)
 
-    def _once(self, kind: str, runs: Mask, make: Callable[[], Any]) -> Any:
+    def _cached(self, kind: str, runs: Mask, make: Callable[[], Any]) -> Any:
         key = (kind, _name(runs))
         if key not in self._cache:
             self._cache[key] = make()
@@ -155,7 +155,7 @@ class Fits:
         inside = self.at(runs)
         state = fit_features(inside, task=self.task)
         plain = Preparation(state)
-        parts = self._apart(runs)
+        parts = self._correction_folds(runs)
         if not parts:
             return plain, plain.prepare(inside)
         pieces = [
@@ -168,11 +168,11 @@ class Fits:
         return Preparation(state, self._correction(runs), typical), whole
 
     def _correction(self, runs: Mask) -> KernelCorrection:
-        return self._once(  # type: ignore[no-any-return]
+        return self._cached(  # type: ignore[no-any-return]
             "kernels", runs, lambda: _correction(self.kernels, runs & self._correctable)
         )
 
-    def _apart(self, runs: Mask) -> list[Mask]:
+    def _correction_folds(self, runs: Mask) -> list[Mask]:
         """Divide runs into those corrected without each other; none where nothing is."""
         if self.task == "composition":
             return []

@@ -253,11 +253,11 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
             center = scale = None
     state = FeatureState(task, floor, center, scale, floors=floors)
     if task == "composition":
-        state = replace(state, start=_start(design(kernels, task=task, state=state)))
+        state = replace(state, start=_startup(design(kernels, task=task, state=state)))
     return state
 
 
-def _start(runs: Design) -> float:
+def _startup(runs: Design) -> float:
     """Return what starting a run takes, in floors: the most likely one, drawn to 0.
 
     Of fewer than 8 runs nothing is learnt.
@@ -330,9 +330,9 @@ def design(kernels: Kernels, *, task: Task, state: FeatureState | None = None) -
     ...     },
     ...     unit="ms",
     ... )
-    >>> found = design(kernels, task="composition")
-    >>> x = dict(zip(found.names, found.x[0].round(3).tolist()))
-    >>> found.total.round(6).tolist(), x["matmul_share"]
+    >>> runs = design(kernels, task="composition")
+    >>> x = dict(zip(runs.names, runs.x[0].round(3).tolist()))
+    >>> runs.total.round(6).tolist(), x["matmul_share"]
     ([4.0], 0.9)
     >>> x["launch_work"]  # 50 × 8 µs of 4 ms
     0.1

@@ -102,8 +102,8 @@ def fit_spread(residuals: Floats, group: Integers) -> Spread:
     Examples
     --------
     >>> residuals = np.random.default_rng(0).normal(size=200) * 0.05
-    >>> found = fit_spread(residuals, np.arange(200))
-    >>> round(found.scale, 3), round(found.degrees)
+    >>> spread = fit_spread(residuals, np.arange(200))
+    >>> round(spread.scale, 3), round(spread.degrees)
     (0.046, 18)
     """
     floor = max(_SMALLEST_SCALE, 1e-3 * float(np.sqrt(np.mean(residuals**2))))
@@ -177,11 +177,11 @@ def left_out(device: Names, model: Names, seed: int) -> dict[str, LeftOut]:
 
     Examples
     --------
-    >>> found = left_out(np.array(["A", "A", "B"]), np.array(["x", "y", "y"]), seed=0)
-    >>> found["known"].fold.tolist(), found["new"].fold.tolist()
+    >>> splits = left_out(np.array(["A", "A", "B"]), np.array(["x", "y", "y"]), seed=0)
+    >>> splits["known"].fold.tolist(), splits["new"].fold.tolist()
     ([0, 1, 1], [0, 0, 1])
     """
-    known, new = _whole(model), _whole(device)
+    known, new = _groups_left_out(model), _groups_left_out(device)
     if known is None:
         n = len(model)
         fold = np.arange(n) % min(_RANDOM_FOLDS, n)
@@ -189,7 +189,7 @@ def left_out(device: Names, model: Names, seed: int) -> dict[str, LeftOut]:
     return {"known": known, "new": known if new is None else new}
 
 
-def _whole(names: Names) -> LeftOut | None:
+def _groups_left_out(names: Names) -> LeftOut | None:
     distinct, group = np.unique(names.astype(str), return_inverse=True)
     return LeftOut(group, group % _MOST_FOLDS) if len(distinct) > 1 else None
 

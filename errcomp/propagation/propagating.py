@@ -186,7 +186,7 @@ def _outcome(
     # The error one level below: what nothing cancels in.
     together = errors.terms(kernels, correlation("comonotonic"))
     if options.graph is not None:
-        together = _as_often(_named_for(together, kernels, options.graph), options.graph)
+        together = _graph_terms(_named_for(together, kernels, options.graph), options.graph)
         terms = attach(_named_for(terms, kernels, options.graph), options.graph)
         caveats += left_out_of_graph(terms, kernels, options.graph)
     prediction = _prediction(terms, kernels, options.graph)
@@ -245,7 +245,7 @@ def _named_for(terms: Terms, kernels: Kernels, graph: Node) -> Terms:
     return replace(terms, ids=names)
 
 
-def _as_often(terms: Terms, graph: Node) -> Terms:
+def _graph_terms(terms: Terms, graph: Node) -> Terms:
     """Return the kernels that the graph runs, with the counts it runs them."""
     often = graph.multiplicity()
     used = np.flatnonzero([str(name) in often for name in terms.ids])

@@ -171,7 +171,7 @@ def _symmetric(matrix: ArrayLike, n: int | None, names: Sequence[str] | None) ->
     if apart.any():
         i, j = np.nonzero(np.triu(apart))
         pairs = ", ".join(
-            f"{_place(a, b, names)} = {r[a, b]:g} but {_place(b, a, names)} = {r[b, a]:g}"
+            f"{_entry_name(a, b, names)} = {r[a, b]:g} but {_entry_name(b, a, names)} = {r[b, a]:g}"
             for a, b in zip(i[:3], j[:3], strict=True)
         )
         raise InputError(f"correlation: must be symmetric, got {pairs}{_more(len(i))}")
@@ -212,10 +212,10 @@ def _entries(
     r: Floats, i: NDArray[np.intp], j: NDArray[np.intp], names: Sequence[str] | None
 ) -> str:
     shown = zip(i[:3], j[:3], strict=True)
-    return ", ".join(f"{_place(a, b, names)} = {r[a, b]:g}" for a, b in shown)
+    return ", ".join(f"{_entry_name(a, b, names)} = {r[a, b]:g}" for a, b in shown)
 
 
-def _place(i: int, j: int, names: Sequence[str] | None) -> str:
+def _entry_name(i: int, j: int, names: Sequence[str] | None) -> str:
     return f"({i + 1}, {j + 1})" if names is None else f"({names[i]}, {names[j]})"
 
 

@@ -210,6 +210,6 @@ def test_bands_around_the_first_median_are_changes_of_it() -> None:
     for median, shown in ((100.0, ("-20/+10 %", -0.2)), (None, ("+60/+120 %", 0.6))):
         outcomes = [outcome("a", 90.0, 120.0, median), outcome("b", 80.0, 110.0, 95.0)]
         found = SimpleNamespace(assumptions=("a", "b"), outcomes=outcomes, unit=None, caveats=())
-        (cells,) = texts_and_values(run._many(found, "T"))  # type: ignore[arg-type]
+        (cells,) = texts_and_values(run._runs(found, "T"))  # type: ignore[arg-type]
         assert cells[2] == ("90 … 120", 90.0)
         assert cells[3] == (shown[0], pytest.approx(shown[1]))

@@ -167,10 +167,10 @@ def features_exchangeable(
     --------
     >>> rng = np.random.default_rng(0)
     >>> x_old, groups = rng.standard_normal((60, 2)), np.repeat(np.arange(20), 3)
-    >>> found = features_exchangeable(
+    >>> result = features_exchangeable(
     ...     x_old, groups, rng.standard_normal((3, 2)) + 6, names=["kernels", "batch"]
     ... )
-    >>> found.alarm, round(found.p, 3), [one.name for one in found.outside]
+    >>> result.alarm, round(result.p, 3), [feature.name for feature in result.outside]
     (True, 0.048, ['kernels', 'batch'])
     """
     old = as_floats(x_old, "x_old", ndim=2, missing=True)
@@ -261,8 +261,8 @@ def errors_exchangeable(
     --------
     >>> rng = np.random.default_rng(0)
     >>> old, groups = np.abs(rng.standard_normal(100)), np.repeat(np.arange(20), 5)
-    >>> found = errors_exchangeable(old, groups, 4 * np.abs(rng.standard_normal(5)))
-    >>> found.alarm, round(found.p, 3), found.method
+    >>> result = errors_exchangeable(old, groups, 4 * np.abs(rng.standard_normal(5)))
+    >>> result.alarm, round(result.p, 3), result.method
     (True, 0.048, 'choices of groups')
     """
     old = as_floats(scores_old, "scores_old", ndim=1)

@@ -239,8 +239,8 @@ def evaluate(
     ...                  "measured": [1.0 + i for i in range(10)],
     ...                  "run_measured": [1.1 * (1.0 + i) + 0.1 * (i % 2) for i in range(10)]},
     ...                 unit="ms")
-    >>> found = evaluate(make, table, splits=["leave-device-out"])
-    >>> row = found.row("leave-device-out", "global")
+    >>> evaluation = evaluate(make, table, splits=["leave-device-out"])
+    >>> row = evaluation.row("leave-device-out", "global")
     >>> print(row.figures["mean_ape"])
     1.01 % [0.4, 4.0], n=10
     >>> row.band(0.9).coverage, row.verdict

@@ -127,7 +127,7 @@ def vendors_of(device: Names, vendor: Names | None = None) -> Names:
     )
     if unknown:
         raise InputError(
-            f"the vendor of {_words(len(unknown), 'device')} is not known: "
+            f"the vendor of {_count(len(unknown), 'device')} is not known: "
             f"{describe_names([name or '(no name)' for name in unknown])}. Add a column vendor "
             "to the table."
         )
@@ -190,8 +190,8 @@ def split(
     Examples
     --------
     >>> device = np.array(["V100", "V100", "MI100"], dtype=object)
-    >>> one = np.ones(3)
-    >>> design = Design(run=np.array(["a", "b", "c"], dtype=object), total=one, measured=one,
+    >>> ones = np.ones(3)
+    >>> design = Design(run=np.array(["a", "b", "c"], dtype=object), total=ones, measured=ones,
     ...                 x=np.empty((3, 0)), names=(), device=device,
     ...                 model=np.array(["x", "y", "x"], dtype=object),
     ...                 mode=device, unit="ms", task="composition")
@@ -207,23 +207,23 @@ def split(
     if name == "leave-vendor-out":
         return _leave_out(vendors_of(design.device, vendor), "vendor", name)
     if name == "leave-model-out":
-        return _leave_out(_known(design, "model", name), "model", name)
+        return _leave_out(_labels(design, "model", name), "model", name)
     if name == "leave-device-out":
-        return _leave_out(_known(design, "device", name), "device", name)
-    return _leave_both_out(_known(design, "device", name), _known(design, "model", name), name)
+        return _leave_out(_labels(design, "device", name), "device", name)
+    return _leave_both_out(_labels(design, "device", name), _labels(design, "model", name), name)
 
 
-def _words(n: int, word: str) -> str:
+def _count(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def _known(design: Design, column: str, name: str) -> Names:
+def _labels(design: Design, column: str, name: str) -> Names:
     """Return the device or model of each run; raise where one is unknown."""
     groups: Names = getattr(design, column)
     missing = design.run[groups == ""].tolist()
     if missing:
         raise InputError(
-            f"{name} needs the {column} of every run; unknown for {_words(len(missing), 'run')}: "
+            f"{name} needs the {column} of every run; unknown for {_count(len(missing), 'run')}: "
             f"{describe_names([str(run) for run in missing])}. Add a column {column}."
         )
     return groups
@@ -261,7 +261,7 @@ def _random(n: int, folds: int, seed: int) -> tuple[Split, ...]:
     if not 2 <= folds <= n:
         raise InputError(
             f"a random split in {folds} folds needs at least {max(folds, 2)} runs and 2 folds, "
-            f"there {'is' if n == 1 else 'are'} {_words(n, 'run')}. Add runs, or take fewer folds."
+            f"there {'is' if n == 1 else 'are'} {_count(n, 'run')}. Add runs, or take fewer folds."
         )
     order = np.random.default_rng(seed).permutation(n)
     fold = np.empty(n, dtype=np.int64)

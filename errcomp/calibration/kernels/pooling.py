@@ -281,11 +281,11 @@ class _Fit:
         self.seen = seen
         self.n_kinds, self.n_devices = int(seen.kind.max()) + 1, int(seen.device.max()) + 1
         self.n_families = int(seen.family.max()) + 1
-        cells, cell = _number(seen.kind, seen.device)
-        runs, self.run = _number(cell, seen.run)
+        cells, cell = _numbered(seen.kind, seen.device)
+        runs, self.run = _numbered(cell, seen.run)
         self.cell, self.run_cell = cell, runs[0]
         self.cell_kind, self.cell_device = cells
-        in_family, self.cell_family = _number(self.cell_kind, seen.family[self.cell_device])
+        in_family, self.cell_family = _numbered(self.cell_kind, seen.family[self.cell_device])
         self.family_kind, self.family_family = in_family
         sums = _sums(self.run, seen.n * seen.weight)
         # Kish's effective number, so that weights claim no more kernels than they show.
@@ -367,7 +367,7 @@ class _Fit:
             penalty = _prior(theta[1:4], _RATIOS).sum() + _prior(theta[4], 4.0)
             return float(-t.sum() + penalty + _prior(theta[0], _KERNEL, _FIRM))
 
-        self.theta = _least(loss, self.theta)
+        self.theta = _minimise(loss, self.theta)
         self.nu = float(np.exp(self.theta[4]))
         self.usual = float(np.exp(2 * self.theta[0]))
         self.cells, _, self.top = self._levels(level, self.theta)
@@ -384,7 +384,7 @@ class _Fit:
             like = np.log(v).sum() + ((means - mean) ** 2 / v).sum() + np.log((1 / v).sum())
             return float(like / 2 + _prior(log[0], _CLASS))
 
-        self.between = float(np.exp(2 * _least(loss, [np.log(_CLASS)])[0]))
+        self.between = float(np.exp(2 * _minimise(loss, [np.log(_CLASS)])[0]))
         v = var + self.between
         self.mean_var = float(1 / (1 / v).sum())
         self.mean = float((means / v).sum() * self.mean_var)
@@ -408,7 +408,7 @@ class _Fit:
             like = up.scatter + up.logdet + np.log(up.precision * spread) + up.mean**2 / spread
             return float(like.sum() / 2 + _prior(log, _DEVICE).sum())
 
-        log = _least(loss, [np.log(_DEVICE)] * 2)
+        log = _minimise(loss, [np.log(_DEVICE)] * 2)
         self.devices = float(np.exp(2 * log[0]))
         self.families = float(np.exp(2 * log[1])) if several else 0.0
         up = level.up(self.seen.family, self.n_families, self.devices)
@@ -506,13 +506,13 @@ def pool(seen: Observed) -> Pooled:
     return fit.result()
 
 
-def _number(*codes: Codes) -> tuple[NDArray[np.int64], Codes]:
+def _numbered(*codes: Codes) -> tuple[NDArray[np.int64], Codes]:
     """Give rows that agree in all codes one number; return the codes of each, and the numbers."""
     groups, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
     return groups, number.ravel()
 
 
-def _least(loss: Any, start: Any) -> Floats:
+def _minimise(loss: Any, start: Any) -> Floats:
     """Minimise over logarithms, within what a double holds."""
     bounds = [(-9.0, 5.0)] * len(start)
     solution = optimize.minimize(loss, np.asarray(start), method="L-BFGS-B", bounds=bounds)

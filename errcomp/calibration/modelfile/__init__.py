@@ -437,9 +437,9 @@ def fingerprint(kernels: Kernels) -> str:
     Examples
     --------
     >>> from errcomp.tables import Kernels
-    >>> one = Kernels({"run": ["a", "b"], "kernel": ["mm", "mm"], "measured": [1.0, 2.0]})
-    >>> two = Kernels({"measured": [2, 1], "kernel": ["mm", "mm"], "run": ["b", "a"]})
-    >>> fingerprint(one) == fingerprint(two), fingerprint(one)[:16]
+    >>> table = Kernels({"run": ["a", "b"], "kernel": ["mm", "mm"], "measured": [1.0, 2.0]})
+    >>> swapped = Kernels({"measured": [2, 1], "kernel": ["mm", "mm"], "run": ["b", "a"]})
+    >>> fingerprint(table) == fingerprint(swapped), fingerprint(table)[:16]
     (True, '7d5bbd98371308a4')
     """
     columns = {name: getattr(kernels, name) for name in (*_NAMES, "count", *_TIMES)}

@@ -125,7 +125,7 @@ def report_evaluation(
     lines = [
         *head(title or f"Held-out evaluation: {result.task}", verdict),
         *_table(judged),
-        *_do(result, judged),
+        *_advice(result, judged),
         *_footer(tests),
     ]
     words = Counter(word for case in judged for word in case.faults)
@@ -285,7 +285,7 @@ def _table(judged: Sequence[_Judged]) -> list[str]:
     return table(names, rows, right=(2, 3, 4, 5))
 
 
-def _do(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
+def _advice(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
     faults = {word for case in judged for word in case.faults}
     lines = []
     if "worse" in faults:

@@ -105,7 +105,7 @@ def evaluation_view(
         tables=_tables(found, source, reasons or {}),
         method=_method(found),
         notes=notes,
-        draw=partial(_drawn, found),
+        draw=partial(_draw_figure, found),
     )
 
 
@@ -117,7 +117,7 @@ def _line(result: Evaluation) -> list[str]:
     return [f"{best.split}", f"{best.estimator}: MAPE {figure.format()}", f"n={figure.n}"]
 
 
-def _drawn(
+def _draw_figure(
     result: Evaluation, figure: str = "coverage", split: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw one split of an evaluation: coverage, abstention, predicted or residuals."""
@@ -254,9 +254,9 @@ def _tables(result: Evaluation, source: str, reasons: Mapping[str, str]) -> list
         tables.append(_transfer(result))
     if not tables:
         title = f"Nothing was judged: {result.task} of {source or 'the table'}"
-        return [Table(title, (), (), _left_over(result))]
+        return [Table(title, (), (), _not_done_notes(result))]
     last = tables[-1]
-    tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_left_over(result)])
+    tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_not_done_notes(result)])
     return tables
 
 
@@ -425,7 +425,7 @@ def _transfer(result: Evaluation) -> Table:
     return Table(title, columns, result.transfer, notes)
 
 
-def _left_over(result: Evaluation) -> list[str]:
+def _not_done_notes(result: Evaluation) -> list[str]:
     """Say what was not done, not judged, not answered, and why."""
     notes = [f"Not done: {reason}" for reason in result.not_done.values()]
     if result.not_judged:

@@ -305,7 +305,7 @@ def predicted(
     'Predicted against measured, n=2 runs'
     """
     given = {"measured": measured, "predicted": predicted, "low": low, "high": high}
-    times = _alike(given)
+    times = _checked_arrays(given)
     for name, values in times.items():
         if not (values > 0).all():
             raise InputError(f"{name} must be above 0, got {values.min()!r} (logarithmic scale)")
@@ -424,7 +424,7 @@ def residuals(
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['H100', 'V100']
     """
-    errors = _alike({"error": error})["error"]
+    errors = _checked_arrays({"error": error})["error"]
     rows, of_row = _groups(device, len(errors), "device")
     models, of_model = _groups(model, len(errors), "model")
     ax = _style.canvas(ax, 1.9 + 0.34 * len(rows))
@@ -474,7 +474,7 @@ def residuals(
     return ax
 
 
-def _alike(given: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
+def _checked_arrays(given: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
     """Return finite arrays of one shape (n,), n at least 1."""
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
     shapes = {name: values.shape for name, values in arrays.items()}

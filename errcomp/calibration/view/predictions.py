@@ -103,12 +103,12 @@ def _tables(
         *_warning_notes(result),
     ]
     if len(result) > 1:
-        return [_many(result, f"End-to-end time {of}, {counted(len(result), 'run')}", unit, basis)]
-    tables = [_one(result, f"End-to-end time of run {result.run[0]} {of}", unit, basis)]
+        return [_runs(result, f"End-to-end time {of}, {counted(len(result), 'run')}", unit, basis)]
+    tables = [_run(result, f"End-to-end time of run {result.run[0]} {of}", unit, basis)]
     return [*tables, _parts(result, unit)]
 
 
-def _many(result: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
+def _runs(result: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
     low, high = result.band(SHOWN)
     columns = [
         Column("Run", lambda i: str(result.run[i]), key=True),
@@ -122,7 +122,7 @@ def _many(result: Predictions, title: str, unit: str, notes: Sequence[Note | str
     return Table(title, columns, range(len(result)), basis)
 
 
-def _one(result: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
+def _run(result: Predictions, title: str, unit: str, notes: Sequence[Note | str]) -> Table:
     low, high, predicted = result.low[0], result.high[0], result.predicted[0]
     columns = [
         Column("Band", lambda i: f"{100 * result.levels[i]:g} %", key=True),

@@ -102,8 +102,8 @@ def variance_bounds(terms: Terms) -> VarianceBounds:
     Examples
     --------
     >>> import numpy as np
-    >>> ids, one = np.array(["a", "b"]), np.ones(2)
-    >>> terms = Terms(ids, ids, 10 * one, one.astype(int), 0 * one, np.array([0.1, 0.3]),
+    >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+    >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, np.array([0.1, 0.3]),
     ...               kind="relative")
     >>> bounds = variance_bounds(terms)
     >>> bounds.low, bounds.high
@@ -191,8 +191,8 @@ def comonotonic_quantile(terms: Terms, q: float) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> ids, one = np.array(["a", "b"]), np.ones(2)
-    >>> terms = Terms(ids, ids, 10 * one, one.astype(int), 0 * one, np.array([0.1, 0.2]))
+    >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+    >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, np.array([0.1, 0.2]))
     >>> round(comonotonic_quantile(terms, 0.95), 3)
     25.683
     """
@@ -261,8 +261,8 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
     Two equal normal errors: the 95 % quantile can be as large as twice the 97.5 % quantile of one.
 
     >>> import numpy as np
-    >>> ids, one = np.array(["a", "b"]), np.ones(2)
-    >>> terms = Terms(ids, ids, 10 * one, one.astype(int), 0 * one, one, kind="absolute")
+    >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+    >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
     >>> print(quantile_bounds(terms, 0.95))
     95 % quantile within [19.87, 23.92] whatever the dependence (sharp to 0.0093)
     """

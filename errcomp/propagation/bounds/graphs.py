@@ -55,8 +55,8 @@ def frechet_max_cdf(terms: Terms, x: float) -> tuple[float, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> ids, one = np.array(["a", "b"]), np.ones(2)
-    >>> terms = Terms(ids, ids, 10 * one, one.astype(int), 0 * one, one, kind="absolute")
+    >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+    >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
     >>> low, high = frechet_max_cdf(terms, 11.0)
     >>> round(low, 4), round(high, 4)
     (0.6827, 0.8413)
@@ -107,8 +107,8 @@ def frechet_max(terms: Terms, q: float) -> tuple[float, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> ids, one = np.array(["rank"]), np.ones(1)
-    >>> terms = Terms(ids, ids, 10 * one, np.array([64]), 0 * one, one, kind="absolute")
+    >>> ids, ones = np.array(["rank"]), np.ones(1)
+    >>> terms = Terms(ids, ids, 10 * ones, np.array([64]), 0 * ones, ones, kind="absolute")
     >>> low, high = frechet_max(terms, 0.5)
     >>> round(low, 3), round(high, 3)
     (10.0, 12.418)
@@ -370,8 +370,8 @@ def graph_band(
 
     Examples
     --------
-    >>> ids, one = np.array(["a", "b"]), np.ones(2)
-    >>> terms = Terms(ids, ids, 10 * one, one.astype(int), 0 * one, one, kind="absolute")
+    >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+    >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
     >>> interval = graph_band(terms, lambda t: t.maximum([t.leaf("a"), t.leaf("b")]), 0.9)
     >>> round(interval.low, 2), round(interval.high, 2)
     (8.04, 11.96)

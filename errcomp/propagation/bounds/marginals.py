@@ -413,7 +413,7 @@ def _dual(m: Marginals, alpha: float) -> float:
     """Smallest dual bound over the common value u of P(X > r) − P(X > r + D)."""
     capped = _CAPPED if m.tail_is_finite else 3 * _CAPPED
     large, rest = m.take(np.arange(min(capped, len(m)))), m.take(np.arange(capped, len(m)))
-    others = _Rest(rest, alpha)
+    others = _SmallTerms(rest, alpha)
     grid, best = math.log(1e-6) * np.linspace(1.0, 0.0, _POINTS) ** 2, math.inf
     for _ in range(2):
         values = _with_thresholds(large, others, alpha * np.exp(grid))
@@ -423,7 +423,7 @@ def _dual(m: Marginals, alpha: float) -> float:
     return best
 
 
-class _Rest:
+class _SmallTerms:
     """Many smaller summands, each with the uncapped dual function (x − r)⁺ / D.
 
     Where that has no finite mean, each is cut off at its β-quantile, and as much of alpha as any of
@@ -461,7 +461,7 @@ class _Rest:
         return float(self.c[k]), float(self.integral[self.end] - self.integral[k])
 
 
-def _with_thresholds(m: Marginals, rest: _Rest, u: Floats) -> Floats:
+def _with_thresholds(m: Marginals, rest: _SmallTerms, u: Floats) -> Floats:
     """Σ r + D with the thresholds that belong to each u and the smallest D for them."""
     alpha = rest.alpha
     total, excess = np.array([rest.at(float(v)) for v in u]).T

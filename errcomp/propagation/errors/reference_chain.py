@@ -284,8 +284,8 @@ class Chain:
         --------
         >>> chain = Chain([Step("model", "simulator", bias=0.02, spread=0.03),
         ...                Step("simulator", "hardware", bias=-0.05, spread=0.04)])
-        >>> found = chain.compose(0.0, against="hardware")
-        >>> round(found.bias, 4), round(found.spread[0], 4)
+        >>> composed = chain.compose(0.0, against="hardware")
+        >>> round(composed.bias, 4), round(composed.spread[0], 4)
         (-0.03, 0.05)
         """
         names = (*(step.name for step in self.steps), self.steps[-1].against)
@@ -296,7 +296,7 @@ class Chain:
             )
         rho, given = self._correlation(correlation)
         low, high = np.array([step.spreads for step in self.steps]).T
-        spread = _least(rho, low, high), _most(rho, low, high)
+        spread = _smallest_root(rho, low, high), _largest_root(rho, low, high)
         bias = sum(step.bias or 0.0 for step in self.steps)
         unknown = tuple(step.name for step in self.steps if step.mape is not None)
         reach = _triangle(*np.array([step.mean_absolute for step in self.steps]).T)
@@ -350,7 +350,7 @@ def _triangle(low: Floats, high: Floats) -> Range:
     return max(0.0, float((low + high).max() - high.sum())), float(high.sum())
 
 
-def _least(rho: Floats, low: Floats, high: Floats) -> float:
+def _smallest_root(rho: Floats, low: Floats, high: Floats) -> float:
     """Smallest root of sᵀ ρ s with s between low and high."""
     free = high > low
     if np.all(rho >= 0) or not free.any():
@@ -362,7 +362,7 @@ def _least(rho: Floats, low: Floats, high: Floats) -> float:
     return float(linalg.norm(root[:, free] @ fit.x + fixed))
 
 
-def _most(rho: Floats, low: Floats, high: Floats) -> float:
+def _largest_root(rho: Floats, low: Floats, high: Floats) -> float:
     """Largest root of sᵀ ρ s with s between low and high: at a corner, as it is convex."""
     if np.all(rho >= 0):
         corners: Floats = high[None, :]

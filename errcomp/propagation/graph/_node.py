@@ -383,7 +383,7 @@ class Node(ABC):
         return object_schema({"node": node, **cls.fields}, ["node", *_required(cls)])
 
 
-class _Once(Generic[T]):
+class _Memoised(Generic[T]):
     """An engine that is asked for each quantity once: its value is the same in the whole graph."""
 
     def __init__(self, algebra: Algebra[T]) -> None:
@@ -401,7 +401,7 @@ class _Once(Generic[T]):
 
 def asking_once(algebra: Algebra[T]) -> Algebra[T]:
     """Return the engine, made to be asked for each quantity once."""
-    return algebra if isinstance(algebra, _Once) else cast(Algebra[T], _Once(algebra))
+    return algebra if isinstance(algebra, _Memoised) else cast(Algebra[T], _Memoised(algebra))
 
 
 def _required(cls: type[Node]) -> list[str]:

@@ -493,7 +493,7 @@ class Schedule:
                 start = finish[waits[0]]
                 if len(waits) > 1:
                     if chosen is not None:
-                        _which(finish, waits, chosen[self._joins[i]])
+                        _mark_last(finish, waits, chosen[self._joins[i]])
                     start = np.maximum(start, finish[waits[1]], out=out)
                     for j in waits[2:]:
                         np.maximum(start, finish[j], out=start)
@@ -552,7 +552,7 @@ class Schedule:
         return ends[0] if len(ends) == 1 else maximum(ends)
 
 
-def _which(finish: list[Floats], nodes: list[int], out: NDArray[Any]) -> None:
+def _mark_last(finish: list[Floats], nodes: list[int], out: NDArray[Any]) -> None:
     """Write into ``out`` which of the nodes finished last in each draw, the first of several."""
     np.greater(finish[nodes[1]], finish[nodes[0]], out=out)
     if len(nodes) > 2:

@@ -410,9 +410,9 @@ def attach(terms: Terms, graph: Node) -> Terms:
     Examples
     --------
     >>> import numpy as np
-    >>> one = np.ones(1)
+    >>> ones = np.ones(1)
     >>> name, count = np.array(["gemm"]), np.ones(1, dtype=int)
-    >>> terms = Terms(name, name, one, count, bias=0 * one, spread=0.1 * one)
+    >>> terms = Terms(name, name, ones, count, bias=0 * ones, spread=0.1 * ones)
     >>> from errcomp.propagation.graph import Kernel, Overlap
     >>> wire, slowdown = Quantity("wire", 0.5, 0.2), Quantity("contention", 0.3, 0.1)
     >>> graph = Overlap(Kernel("gemm"), wire, slowdown)

@@ -95,7 +95,7 @@ class Simulated:
             A probability is not within what so many draws can tell.
         """
         at = self._probabilities(q)
-        return _like(q, quantiles(self._ordered, at))
+        return _shaped_like(q, quantiles(self._ordered, at))
 
     def interval(self, q: ArrayLike) -> tuple[Any, Any]:
         """Return the 95 % interval of a quantile: how far the simulation may be off.
@@ -105,7 +105,7 @@ class Simulated:
         alone, not that of the error model.
         """
         _, low, high = intervals(self._by_replicate, self._probabilities(q))
-        return _like(q, low), _like(q, high)
+        return _shaped_like(q, low), _shaped_like(q, high)
 
     def standard_error(self, q: ArrayLike) -> Any:
         """Return the standard error of a quantile: its interval's half width in t quantiles.
@@ -115,7 +115,7 @@ class Simulated:
         _, low, high = intervals(self._by_replicate, self._probabilities(q))
         with np.errstate(invalid="ignore"):
             width = np.where(np.isinf(low), 0.0, high - low)
-        return _like(q, width / (2 * critical(self.replicates)))
+        return _shaped_like(q, width / (2 * critical(self.replicates)))
 
     def _probabilities(self, q: ArrayLike) -> Floats:
         try:
@@ -189,7 +189,7 @@ class Simulated:
         }
 
 
-def _like(q: ArrayLike, values: Floats) -> Any:
+def _shaped_like(q: ArrayLike, values: Floats) -> Any:
     return float(values[0]) if np.ndim(q) == 0 else values.reshape(np.shape(q))
 
 
@@ -320,13 +320,13 @@ def intervals(values: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
     below = np.stack([(values < bound).mean(axis=1) for bound in x])
     up_to = np.stack([(values <= bound).mean(axis=1) for bound in x])
     low, high = (
-        quantiles(ordered, np.clip(q + side * _reach(shares, values.size), 0, 1))
+        quantiles(ordered, np.clip(q + side * _half_width(shares, values.size), 0, 1))
         for side, shares in ((-1, below), (1, up_to))
     )
     return x, low, high
 
 
-def _reach(shares: Floats, draws: int) -> Floats:
+def _half_width(shares: Floats, draws: int) -> Floats:
     """Half width of the interval of a share; none is known better than to half a draw."""
     replicates = shares.shape[1]
     error = shares.std(axis=1, ddof=1) / math.sqrt(replicates)

@@ -62,8 +62,8 @@ def report_validation(
     --------
     >>> import errcomp as ec
     >>> kernels = ec.datasets.load_kernels("neusight-kernels")
-    >>> found = report_validation(ec.propagation.validate(kernels, assume="independent"))
-    >>> print(found.verdict)
+    >>> report = report_validation(ec.propagation.validate(kernels, assume="independent"))
+    >>> print(report.verdict)
     Too narrow: the 90 % band under independent holds 26 % [11, 48] of 87 totals.
     """
     relied = result.rows[0].assumption
@@ -77,7 +77,7 @@ def report_validation(
     lines = [
         *head(title, verdict),
         *_table(result, relied),
-        *_do(result, rows, bool(failed)),
+        *_advice(result, rows, bool(failed)),
         *_footer(result, rows[0]),
     ]
     return CheckReport(
@@ -109,7 +109,7 @@ def _wide(row: ValidationRow) -> bool:
     return row.coverage_low > row.level
 
 
-def _known(row: ValidationRow) -> bool:
+def _several_clusters(row: ValidationRow) -> bool:
     """Say whether there is more than one cluster: of others one says nothing."""
     return row.n_clusters > 1
 
@@ -119,7 +119,7 @@ def _case(row: ValidationRow, failed: bool) -> Case:
     if failed:
         text = f"holds {_covered(row)} of {row.n} totals, less than {_percent(row.level)}"
         return Case(name, "failure", f"too narrow: {text}", "narrow", text)
-    if not _known(row):
+    if not _several_clusters(row):
         return Case(name, "skipped", "one cluster: nothing is known of others")
     return Case(name)
 
@@ -129,7 +129,7 @@ def _sentence(row: ValidationRow, failed: bool) -> str:
     n = f"{row.n} total{'' if row.n == 1 else 's'}"
     if failed:
         return f"Too narrow: {of} of {n}."
-    if not _known(row):
+    if not _several_clusters(row):
         return f"Nothing could be checked: {of} of {n}, all of one cluster."
     wide = " It is wider than it need be." if _wide(row) else ""
     return f"Pass: {of} of {n}.{wide}"
@@ -146,7 +146,7 @@ def _table(result: Validation, relied: str) -> list[str]:
                 f"{name} (relied on)" if name == relied else name,
                 *(_covered(result.row(name, level), sign=False) for level in levels),
                 format_fraction(at.mean_width),
-                _word(at),
+                _finding(at),
             )
         )
     names = (
@@ -158,13 +158,13 @@ def _table(result: Validation, relied: str) -> list[str]:
     return table(names, rows, right=range(1, len(levels) + 2))
 
 
-def _word(row: ValidationRow) -> str:
+def _finding(row: ValidationRow) -> str:
     return "too narrow" if _narrow(row) else "wider than need be" if _wide(row) else "not refuted"
 
 
-def _do(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> list[str]:
+def _advice(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> list[str]:
     first = rows[0]
-    if not _known(first):
+    if not _several_clusters(first):
         return paragraph(f"What to do: measure runs of more than one {result.cluster}.")
     notes = remedies({"the errors": result.caveats}) if result.caveats else []
     if not failed:

@@ -104,7 +104,7 @@ def growth(
         [levels[line.steps[-1][0]] for line in lines],
         [line.steps[-1][1] for line in lines],
         [
-            _at_the_end(*end)
+            _end_label(*end)
             for end in zip(_text.fitting(names, _BESIDE), lines, overall, strict=True)
         ],
         tints,
@@ -306,7 +306,7 @@ def _factors(
             )
 
 
-def _at_the_end(name: str, line: _Line, overall: bool) -> str:
+def _end_label(name: str, line: _Line, overall: bool) -> str:
     text = f"{name} " if line.name else ""
     text += _text.share(line.steps[-1][1])
     if overall:

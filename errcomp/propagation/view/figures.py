@@ -376,8 +376,8 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
     --------
     >>> import numpy as np
     >>> from errcomp.propagation.validation import Validation
-    >>> found = Validation((), {"estimated": np.array([0.05, 0.55, 1.0])}, (), "device", "", ())
-    >>> [int(bar.get_height()) for bar in pit(found, "estimated").patches]
+    >>> result = Validation((), {"estimated": np.array([0.05, 0.55, 1.0])}, (), "device", "", ())
+    >>> [int(bar.get_height()) for bar in pit(result, "estimated").patches]
     [1, 0, 0, 0, 0, 1, 0, 0, 0, 1]
     """
     from scipy import stats

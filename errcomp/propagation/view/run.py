@@ -152,10 +152,10 @@ def _tables(result: Propagation, source: str) -> list[Table]:
     sums = any(outcome.by_class is not None for outcome in result.outcomes)
     total, of = "Sum of kernel times" if sums else "Total time", source or "the table"
     if len(result.runs) > 1:
-        return [_many(result, f"{total} of {len(result.runs)} runs of {of}")]
+        return [_runs(result, f"{total} of {len(result.runs)} runs of {of}")]
     # A table without runs is one run without a name.
     named = "" if result.runs[0] == "run" else f"of {result.runs[0]} "
-    tables = [_one(result, f"{total} {named}of {of}")]
+    tables = [_run(result, f"{total} {named}of {of}")]
     if first.by_class is not None:
         tables.append(_budget(first))
     if first.critical:
@@ -165,7 +165,7 @@ def _tables(result: Propagation, source: str) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _one(result: Propagation, title: str) -> Table:
+def _run(result: Propagation, title: str) -> Table:
     unit = f" {result.unit}" if result.unit else ""
     columns = [
         Column("Assumption", lambda outcome: outcome.assumption, key=True),
@@ -182,8 +182,8 @@ def _one(result: Propagation, title: str) -> Table:
         f"Predicted: {format_number(first.prediction)}{unit}."
         + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
         + f" Error of the kernels, weighted with time: {format_fraction(first.kernel_sd)} sd.",
-        *_outside(first),
-        *_says(first),
+        *_outside_note(first),
+        *_growth_notes(first),
         *_basis(result),
         # How often there is no finite time has been said.
         *_caveats(result, without="infinite" if first.saturated else ""),
@@ -195,12 +195,12 @@ def _band_column(level: float) -> Column:
     return Column(f"{100 * level:g} % band", partial(_ends, level=level), forms.band)
 
 
-def _says(outcome: Outcome) -> list[str]:
+def _growth_notes(outcome: Outcome) -> list[str]:
     """Say in words what the first assumption makes of the error, and why."""
     notes = []
     if outcome.growth is not None and outcome.relative_sd is not None:
         sd, kernel = format_fraction(outcome.relative_sd), format_fraction(outcome.kernel_sd)
-        notes.append(f'Under "{outcome.assumption}" {kernel} become {sd}: {_why(outcome)}.')
+        notes.append(f'Under "{outcome.assumption}" {kernel} become {sd}: {_reason(outcome)}.')
     if outcome.bias is not None and abs(outcome.bias) >= 0.0005:
         direction = "longer" if outcome.bias > 0 else "shorter"
         amount = format_fraction(abs(outcome.bias))
@@ -213,7 +213,7 @@ def _says(outcome: Outcome) -> list[str]:
     return notes
 
 
-def _outside(outcome: Outcome) -> list[str]:
+def _outside_note(outcome: Outcome) -> list[str]:
     """Say that the measured total is where the widest band does not reach."""
     widest = outcome.bands[-1]
     if outcome.measured is None or widest.low <= outcome.measured <= widest.high:
@@ -246,7 +246,7 @@ def _basis(result: Propagation) -> list[str]:
     return notes
 
 
-def _why(outcome: Outcome) -> str:
+def _reason(outcome: Outcome) -> str:
     assert outcome.growth is not None  # the caller asks where there is one
     if outcome.growth > 1.02:
         return "the graph amplifies them"
@@ -302,7 +302,7 @@ def _budget(outcome: Outcome) -> Table:
         Column("Kernel class", lambda i: names[i], key=True),
         Column("Share of time", lambda i: float(budget.share_of_time[i]), forms.percent),
         Column("Share of variance", lambda i: float(budget.first_order[i]), forms.percent),
-        Column("sd saved", lambda i: _bought(float(budget.total[i])), forms.percent),
+        Column("sd saved", lambda i: _gain(float(budget.total[i])), forms.percent),
     ]
     rest = len(names) - _TOP
     remaining = format_fraction(float(budget.first_order[_TOP:].sum()))
@@ -324,7 +324,7 @@ def _budget(outcome: Outcome) -> Table:
     )
 
 
-def _bought(total: float) -> float:
+def _gain(total: float) -> float:
     """How much smaller the standard deviation would be, a fraction."""
     return 1 - math.sqrt(max(0.0, 1 - total))
 
@@ -340,7 +340,7 @@ def _critical(outcome: Outcome) -> Table:
     return Table("How often an event is on the critical path", columns, ranked[:_TOP], notes)
 
 
-def _many(result: Propagation, title: str) -> Table:
+def _runs(result: Propagation, title: str) -> Table:
     first, *others = result.assumptions
     of_run: dict[str, dict[str, Outcome]] = {}
     for outcome in result.outcomes:

@@ -401,7 +401,7 @@ def effect_shapes(sizes: Structure) -> dict[str, tuple[int, ...]]:
     return {name: tuple(getattr(sizes, axis) for axis in DRAWS[name]) for name in SPREADS}
 
 
-def _apart(z: Floats, sizes: Structure) -> dict[str, Floats]:
+def _split_normals(z: Floats, sizes: Structure) -> dict[str, Floats]:
     """Return the standard normals of each effect by name, as ``*_z``."""
     shapes = effect_shapes(sizes)
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
@@ -522,7 +522,7 @@ def sample_graph(
     variables = {name: trace.posterior[name].values[finished] for name in (*PRIORS, _EFFECTS)}
     z = variables.pop(_EFFECTS)
     return Sampled(
-        {**variables, **_apart(z, structure)},
+        {**variables, **_split_normals(z, structure)},
         {n: trace.sample_stats[n].values[finished] for n in ("diverging", "energy", "n_steps")},
         seconds,
     )
