@@ -410,14 +410,14 @@ def mean_in_clusters(
 
 
 def difference(
-    one: HeldOut, other: HeldOut, *, split: str, estimator: str, against: str
+    held: HeldOut, other: HeldOut, *, split: str, estimator: str, against: str
 ) -> Difference | None:
     """Compare two sets of predictions on the runs that both have; None where there are none."""
     position = {run: i for i, run in enumerate(other.run.tolist())}
-    both = np.array([run in position for run in one.run.tolist()], dtype=bool)
+    both = np.array([run in position for run in held.run.tolist()], dtype=bool)
     if not both.any():
         return None
-    left = one.take(both)
+    left = held.take(both)
     right = other.take(np.array([position[run] for run in left.run.tolist()], dtype=np.int64))
     gap = mean_in_clusters(
         left.ape - right.ape, clusters_of(split, left), figure="mean_ape_difference"

@@ -346,7 +346,7 @@ def stored(manifest: dict[str, Any], entries: Mapping[str, memoryview]) -> _Stor
     return payload
 
 
-def content_of(manifest: dict[str, Any], found: _Stored) -> ModelContent:
+def content_of(manifest: dict[str, Any], payload: _Stored) -> ModelContent:
     """Return the content of a file of the schema that is written now.
 
     Raises
@@ -363,7 +363,7 @@ def content_of(manifest: dict[str, Any], found: _Stored) -> ModelContent:
         _checked(f"members[{i}]", part, {"name", "kind", "meta"})
         for i, part in enumerate(_list("members", manifest["members"]))
     ]
-    rest = dict(found)
+    rest = dict(payload)
     members = tuple(_member(part, rest, manifest["entries"]) for part in parts)
     if rest:
         raise InputError(f"entries belong to no member: {describe_names(sorted(rest))}. {_AGAIN}")

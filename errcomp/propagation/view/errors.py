@@ -161,14 +161,14 @@ def _is_outcome(step: object) -> TypeGuard[Outcome]:
 
 
 def _of_outcomes(outcomes: Sequence[object]) -> tuple[list[_Line], list[str]]:
-    kept = [outcome for outcome in outcomes if _is_outcome(outcome)]
-    if len(kept) < len(outcomes):
+    accepted = [outcome for outcome in outcomes if _is_outcome(outcome)]
+    if len(accepted) < len(outcomes):
         raise InputError("steps must be all outcomes or all levels, got both")
-    one_run = len({outcome.run for outcome in kept}) == 1
+    one_run = len({outcome.run for outcome in accepted}) == 1
     lines: list[_Line] = []
     left_out: list[str] = []
     seen: set[str] = set()
-    for outcome in kept:
+    for outcome in accepted:
         name = outcome.assumption if one_run else f"{outcome.assumption}, {outcome.run}"
         if name in seen:
             raise InputError(f"the outcome of {name!r} is given twice. Give it once.")

@@ -202,21 +202,21 @@ def diagnose(
     )
 
 
-def warn_of(caveats: Sequence[str], found: Diagnostics, chains: int, check: Check) -> None:
+def warn_of(caveats: Sequence[str], diagnostics: Diagnostics, chains: int, check: Check) -> None:
     """Warn of what the data do not say, and of chains that are missing of those asked for."""
     if check != "ignore":
         for caveat in caveats:
             warnings.warn(caveat, SmallSampleWarning, stacklevel=3)
-    if found.interrupted:
+    if diagnostics.interrupted:
         warnings.warn(
-            f"sampling was interrupted: {found.chains} of {chains} chains were finished and are "
-            "kept, the others are lost.",
+            f"sampling was interrupted: {diagnostics.chains} of {chains} chains were finished and "
+            "are kept, the others are lost.",
             SamplingWarning,
             stacklevel=3,
         )
 
 
-def enforce(found: Diagnostics, check: Check) -> None:
+def enforce(diagnostics: Diagnostics, check: Check) -> None:
     """Refuse bad draws, or warn of them.
 
     Raises
@@ -224,12 +224,13 @@ def enforce(found: Diagnostics, check: Check) -> None:
     SamplingError
         Something is wrong and `check` is ``"raise"``.
     """
-    if found.ok or check == "ignore":
+    if diagnostics.ok or check == "ignore":
         return
     message = (
-        f"the posterior was not sampled well: {'; '.join(found.problems)}. Use more draws and tune "
-        f"(now {found.chains} chains of {found.draws} draws), then a larger target_accept; if that "
-        'does not help, drop features that say the same. check="warn" or "ignore" goes on with it.'
+        f"the posterior was not sampled well: {'; '.join(diagnostics.problems)}. Use more draws "
+        f"and tune (now {diagnostics.chains} chains of {diagnostics.draws} draws), then a larger "
+        'target_accept; if that does not help, drop features that say the same. check="warn" or '
+        '"ignore" goes on with it.'
     )
     if check == "raise":
         raise SamplingError(message)
