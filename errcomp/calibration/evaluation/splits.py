@@ -253,7 +253,8 @@ def _leave_both_out(device: Names, model: Names, name: str) -> tuple[Split, ...]
     parts = []
     for pair in sorted(set(zip(device.tolist(), model.tolist(), strict=True))):
         on, of = device == pair[0], model == pair[1]
-        parts.append(Split(" / ".join(pair), np.flatnonzero(~on & ~of), np.flatnonzero(on & of)))
+        cell = " / ".join(map(str, pair))
+        parts.append(Split(cell, np.flatnonzero(~on & ~of), np.flatnonzero(on & of)))
     return tuple(parts)
 
 
