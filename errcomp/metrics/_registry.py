@@ -146,9 +146,9 @@ def find(package: str, folders: Iterable[str]) -> None:
     for module in pkgutil.iter_modules(folders):
         if not (module.ispkg or module.name.startswith("_")):
             import_module(f"{package}.{module.name}")
-    ordered = sorted(FIGURES.values(), key=lambda one: one.order)
+    ordered = sorted(FIGURES.values(), key=lambda spec: spec.order)
     FIGURES.clear()
-    FIGURES.update((one.name, one) for one in ordered)
+    FIGURES.update((spec.name, spec) for spec in ordered)
 
 
 def figure(name: str) -> Figure:

@@ -362,14 +362,14 @@ def _centred(x: NDArray[np.float64], weights: NDArray[np.float64] | None) -> NDA
     return centred - mean(centred, weights)
 
 
-def _require_variation(what: str, name: str, values: NDArray[np.float64]) -> None:
+def _require_variation(label: str, name: str, values: NDArray[np.float64]) -> None:
     if (values == values[0]).all():
         raise InputError(
-            f"{what} is not defined: {name} has the same value, {values[0]}, in "
+            f"{label} is not defined: {name} has the same value, {values[0]}, in "
             f"{'the only pair' if len(values) == 1 else f'all {len(values)} pairs'}. {_INSTEAD}"
         )
 
 
-def _require_both_vary(what: str, data: Checked) -> None:
-    _require_variation(what, "predicted", data.predicted)
-    _require_variation(what, "measured", data.measured)
+def _require_both_vary(label: str, data: Checked) -> None:
+    _require_variation(label, "predicted", data.predicted)
+    _require_variation(label, "measured", data.measured)

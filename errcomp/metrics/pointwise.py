@@ -240,19 +240,19 @@ def _as_weights(weights: ArrayLike, n: int) -> Floats:
     return w
 
 
-def finite(value: float, what: str) -> float:
+def finite(value: float, label: str) -> float:
     """Return the value, or raise if it has overflowed."""
     if not math.isfinite(value):
-        raise InputError(f"{what} {_BEYOND}. {_UNITS}")
+        raise InputError(f"{label} {_BEYOND}. {_UNITS}")
     return value
 
 
-def _all_finite(values: Floats, data: Checked, what: str) -> Floats:
+def _all_finite(values: Floats, data: Checked, label: str) -> Floats:
     bad = ~np.isfinite(values)
     if bad.any():
         first = int(np.argmax(bad))
         raise InputError(
-            f"{what} {_BEYOND} in {describe_rows(data.rows[bad].tolist())}, got "
+            f"{label} {_BEYOND} in {describe_rows(data.rows[bad].tolist())}, got "
             f"predicted={data.predicted[first]}, measured={data.measured[first]}. {_UNITS}"
         )
     return values
@@ -303,7 +303,7 @@ def _log_parts(numerator: Floats, denominator: Floats) -> tuple[Floats, Floats]:
 
 
 def geometric_mean_ratio(
-    numerator: Floats, denominator: Floats, weights: Floats | None, what: str
+    numerator: Floats, denominator: Floats, weights: Floats | None, label: str
 ) -> float:
     """Return the geometric mean of numerator / denominator, both positive.
 
@@ -312,7 +312,7 @@ def geometric_mean_ratio(
     """
     mantissa, exponent = (mean(x, weights) for x in _log_parts(numerator, denominator))
     whole = math.floor(exponent)
-    return _unscale(math.exp(mantissa + (exponent - whole) * math.log(2)), whole, what)
+    return _unscale(math.exp(mantissa + (exponent - whole) * math.log(2)), whole, label)
 
 
 def mean(values: Floats, weights: Floats | None) -> float:
@@ -343,8 +343,8 @@ def scale(values: Floats) -> tuple[Floats, int]:
         return np.ldexp(values, -exponent), exponent
 
 
-def _unscale(value: float, exponent: int, what: str) -> float:
+def _unscale(value: float, exponent: int, label: str) -> float:
     try:
         return math.ldexp(value, exponent)
     except OverflowError:
-        raise InputError(f"{what} {_BEYOND}. {_UNITS}") from None
+        raise InputError(f"{label} {_BEYOND}. {_UNITS}") from None

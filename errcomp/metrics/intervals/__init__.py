@@ -151,23 +151,23 @@ def estimate_of(
     data = checked(predicted, measured, None, zeros)
     try:
         value = spec.function(predicted=predicted, measured=measured, zeros=zeros)
-        found = interval(spec, value, data, ask)
+        bounds = interval(spec, value, data, ask)
     except InputError as error:  # pairs and options were fine: the figure is what they lack
         raise NotDefinedError(str(error)) from error
     n = len(data.predicted)
     return Estimate(
         figure=spec.name,
         value=value,
-        low=found.low,
-        high=found.high,
-        level=None if found.low is None else ask.level,
-        method=found.method,
+        low=bounds.low,
+        high=bounds.high,
+        level=None if bounds.low is None else ask.level,
+        method=bounds.method,
         n=n,
         unit=spec.unit,
         definition=spec.definition,
         dropped=_dropped(data, len(np.asarray(measured))),
-        caveats=small_sample(spec.label, found.coverage, sample_of(n, ask.drawn)),
-        seed=found.seed,
+        caveats=small_sample(spec.label, bounds.coverage, sample_of(n, ask.drawn)),
+        seed=bounds.seed,
     )
 
 

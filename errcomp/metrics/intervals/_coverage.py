@@ -146,44 +146,44 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
     """
     if not row:
         return ()
-    said = _below_nominal(label, row, sample)
+    evidence = _below_nominal(label, row, sample)
     by_log_t = not sample.clustered and row in COVERAGE["log-t"].values()
     rare = RARE.get(label, ()) if by_log_t else ()
     start = _reached(rare, SIZES, OFFERED)
     if rare and (start is None or sample.units < start):
-        at, found = _from(rare, sample)
-        said["rare_coverage"] = found
+        at, share = _from(rare, sample)
+        evidence["rare_coverage"] = share
         rest = "" if start is None else f"; from {start} pairs on in about 90 % or more"
-        said["message"] += (
+        evidence["message"] += (
             " Where one run in five fails, or a few errors are ten times the others, they cover "
-            f"in as few as {100 * found:.0f} % of samples of {at} pairs or more, as few pairs "
+            f"in as few as {100 * share:.0f} % of samples of {at} pairs or more, as few pairs "
             f"seldom show such errors{rest}."
         )
-    if not said["message"]:
+    if not evidence["message"]:
         return ()
-    message = f"The interval rests on {sample.units:,} {sample.word}.{said.pop('message')}"
+    message = f"The interval rests on {sample.units:,} {sample.word}.{evidence.pop('message')}"
     code = "few-clusters" if sample.clustered else "few-configurations"
-    return (Caveat(code, message, said),)
+    return (Caveat(code, message, evidence),)
 
 
 def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[str, Any]:
     """Say what the interval covers under log-normal laws, if that is less than nominal."""
     start = _reached(row, sample.sizes, NOMINAL)
-    at, found = _from(row, sample)
-    said: dict[str, Any] = {"message": "", "n": sample.units, "simulated_n": at, "coverage": found}
-    said["nominal_from"] = start
+    at, share = _from(row, sample)
+    evidence: dict[str, Any] = {"message": "", "n": sample.units, "simulated_n": at}
+    evidence |= {"coverage": share, "nominal_from": start}
     if start is not None and sample.units >= start:
-        return said
+        return evidence
     rest = (
         f"no number tested, up to {sample.sizes[: len(row)][-1]:,}, reaches {100 * NOMINAL:.0f} %"
         if start is None
         else f"from {start} {sample.word} on in about {100 * NOMINAL:.0f} % or more"
     )
-    said["message"] = (
-        f" Intervals of {label} that say 95 % cover the truth in as few as {100 * found:.0f} % of "
+    evidence["message"] = (
+        f" Intervals of {label} that say 95 % cover the truth in as few as {100 * share:.0f} % of "
         f"samples of {at} {sample.word} or more; {rest}."
     )
-    return said
+    return evidence
 
 
 def _from(row: tuple[float, ...], sample: Sample) -> tuple[int, float]:

@@ -93,20 +93,20 @@ def interval(figure: Figure, value: float, data: Checked, ask: Request) -> Inter
 def refused(figure: Figure, ask: Request) -> Interval | None:
     """Say that a method is not for a figure of this kind, or that no interval is valid."""
     if figure.name in SMOOTH:
-        what, use = "a mean", ("default", "log-t", *BOOTSTRAPS)
+        kind, use = "a mean", ("default", "log-t", *BOOTSTRAPS)
     elif figure.kind == "share":
-        what, use = "a share", tuple(SHARES)
+        kind, use = "a share", tuple(SHARES)
     elif figure.kind == "quantile":
-        what, use = "a quantile", ("order-statistics",)
+        kind, use = "a quantile", ("order-statistics",)
     elif figure.name in FEWEST_OF_ALL:
-        what, use = "a correlation", ("default",)
+        kind, use = "a correlation", ("default",)
     elif figure.kind == "maximum" or ask.drawn.reason:
         return Interval(ask.drawn.reason) if ask.drawn.reason else None
     else:
         return Interval(f"no tested interval for {figure.label}")
     if ask.method not in ("default", *use):
         named = " or ".join(filter(None, (", ".join(use[:-1]), use[-1])))
-        return Interval(f"no interval: {ask.method} is not for {what}; use {named}")
+        return Interval(f"no interval: {ask.method} is not for {kind}; use {named}")
     return Interval(ask.drawn.reason) if ask.drawn.reason else None
 
 
@@ -149,10 +149,12 @@ def undecided(figure: _smooth.Smooth, n: int, drawn: Dependence) -> str:
     """Say that one or two measurements, or one cluster, decide; nothing if they do not."""
     if figure.effective < _smooth.FEWEST_EFFECTIVE:
         return few_weigh(n, figure.effective)
-    freedom = min(one.freedom for one in figure.spreads)
+    freedom = min(spread.freedom for spread in figure.spreads)
     if freedom < _smooth.FEWEST_FREEDOM:
-        what = drawn.words or f"{n:,} pairs"
-        return f"no interval: of {what} one holds nearly all pairs, which says too little of others"
+        units = drawn.words or f"{n:,} pairs"
+        return (
+            f"no interval: of {units} one holds nearly all pairs, which says too little of others"
+        )
     return ""
 
 
@@ -210,7 +212,7 @@ def share_interval(
     row = IN_CLUSTERS["share"] if sample.clustered else WILSON
     if sample.clustered and not is_offered("share", row, sample):
         return not_offered(sample)
-    n_eff = min(direct.effective_n(*one, ask.level) for one in by_key)
+    n_eff = min(direct.effective_n(*sums, ask.level) for sums in by_key)
     low, high = SHARES[method](inside / n * n_eff, n_eff, ask.level)
     words = f"{method} with {n_eff:.3g} effective pairs, {ask.drawn.words}"
     return Interval(words, low, high, coverage=row)
@@ -228,13 +230,13 @@ def _of_quantile(figure: Figure, value: float, data: Checked, ask: Request) -> I
 
         exact = figure.name.removesuffix("_approx")
         return quantile_interval(exact, value, len(errors), ask, bounds)
-    found = direct.order_statistics(errors, q, ask.level)
-    if found is None:
+    limits = direct.order_statistics(errors, q, ask.level)
+    if limits is None:
         needed = direct.quantile_needs(q, ask.level)
         return Interval(
             f"no interval: {ask.percent} confidence needs {needed} pairs, there are {len(errors)}"
         )
-    return Interval("order statistics", min(found[0], value), max(found[1], value))
+    return Interval("order statistics", min(limits[0], value), max(limits[1], value))
 
 
 def quantile_interval(
@@ -251,23 +253,23 @@ def quantile_interval(
     if sample.clustered and not is_offered(name, row, sample):
         return not_offered(sample)
     bounds = list(bounds_of())
-    known = [one for one in bounds if one is not None]
+    known = [ends for ends in bounds if ends is not None]
     if len(known) < len(bounds):
         return Interval(
             f"no interval: {ask.percent} confidence needs more than {sample.units} {sample.word}"
         )
-    low, high = min(one[0] for one in known), max(one[1] for one in known)
+    low, high = min(ends[0] for ends in known), max(ends[1] for ends in known)
     words = f"order statistics, {ask.drawn.words}"
     return Interval(words, min(low, value), max(high, value), coverage=row)
 
 
 def maximum(sample: Sample, level: float) -> Interval:
     """Say what there is instead of an interval of a maximum."""
-    what = "clusters" if sample.clustered else "configurations"
+    noun = "clusters" if sample.clustered else "configurations"
     share = direct.tolerance_share(sample.units, level)
     return Interval(
         f"no interval for a maximum; with {100 * level:.6g} % confidence at least "
-        f"{100 * share:.1f} % of {what} like these stay below it"
+        f"{100 * share:.1f} % of {noun} like these stay below it"
     )
 
 
@@ -275,11 +277,11 @@ def _of_correlation(figure: Figure, value: float, data: Checked, ask: Request) -
     """Make the interval of a correlation: of two keys that cross, the wider one."""
     lows, highs = [value], [value]
     for cluster in ask.drawn.drawn or (None,):
-        found = correlation_bounds(figure.name, data.predicted, data.measured, cluster, ask.level)
-        if isinstance(found, str):
-            return Interval(found)
-        lows.append(found[0])
-        highs.append(found[1])
+        bounds = correlation_bounds(figure.name, data.predicted, data.measured, cluster, ask.level)
+        if isinstance(bounds, str):
+            return Interval(bounds)
+        lows.append(bounds[0])
+        highs.append(bounds[1])
     words = ", ".join(filter(None, ("jackknife of z", ask.drawn.words)))
     return Interval(words, min(lows), max(highs))
 

@@ -213,8 +213,8 @@ def allowance(
     kappa: Floats = 1 + tail * ((np.full_like(growing, _SKEWEST) if clustered else growing) - 1)
     # Student's t of two or three degrees of freedom allows for much by itself.
     most = np.minimum(freedom / 5, _MOST)
-    found: Floats = np.minimum(kappa * s * s * (t * t + 2) / 6, most * t * s)
-    return found
+    shift: Floats = np.minimum(kappa * s * s * (t * t + 2) / 6, most * t * s)
+    return shift
 
 
 def log_t(figure: Smooth, level: float) -> Bounds:
@@ -228,10 +228,10 @@ def log_t(figure: Smooth, level: float) -> Bounds:
     logarithms) both are Student's.
     """
     low = high = 0.0
-    for one in figure.spreads:
-        s, freedom = np.asarray(one.error), np.asarray(one.freedom)
-        t, high_at = upper(s, freedom, level, figure.log, one.clustered)
-        low, high = min(low, -float(t) * one.error), max(high, float(high_at))
+    for spread in figure.spreads:
+        s, freedom = np.asarray(spread.error), np.asarray(spread.freedom)
+        t, high_at = upper(s, freedom, level, figure.log, spread.clustered)
+        low, high = min(low, -float(t) * spread.error), max(high, float(high_at))
     return low, high
 
 
@@ -325,7 +325,9 @@ def _order_statistics(t: Floats, level: float) -> Bounds:
 #: studentised. Bias is 1 less than a mean of positive ratios, the error of the total 1 less than a
 #: ratio of sums, so that they too are studentised as logarithms.
 SMOOTH: dict[str, Means] = {
-    one.name: one.means for one in FIGURES.values() if one.means and one.name in COVERAGE["log-t"]
+    spec.name: spec.means
+    for spec in FIGURES.values()
+    if spec.means and spec.name in COVERAGE["log-t"]
 }
 
 #: Residuals below this are rounding.
@@ -400,15 +402,15 @@ def spreads_of(cells: Cells, drawn: Dependence) -> tuple[Spread, ...]:
     """Return the standard errors of single pairs, and of whole clusters where these are drawn."""
     single, total = cells.single, float(cells.y.sum())
     alone = of_pairs(single.squares / total**2, single.n, single.effective)
-    found = [of_clusters(*_by(code, cells)) for code in drawn.drawn]
+    spreads = [of_clusters(*_by(code, cells)) for code in drawn.drawn]
     if not drawn.names:  # copies of pairs: the different pairs are what is drawn
-        return (found[0]._replace(clustered=False),) if found else (alone,)
-    if len(found) == 2:
+        return (spreads[0]._replace(clustered=False),) if spreads else (alone,)
+    if len(spreads) == 2:
         first, second = drawn.codes
         both = np.unique(first * (int(second.max()) + 1) + second, return_inverse=True)[1]
         inner = _by(both, cells)[0]
-        found = [crossed(found[0], found[1], float((inner * inner).sum()) / total**2)]
-    return alone, *found
+        spreads = [crossed(spreads[0], spreads[1], float((inner * inner).sum()) / total**2)]
+    return alone, *spreads
 
 
 def mean_of(form: Means, x: float, y: float, *, exact: bool) -> float:

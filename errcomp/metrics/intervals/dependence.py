@@ -140,7 +140,7 @@ def dependence(
     'no interval: 2 models say too little about others; at least 3 are needed \
 (if only these matter: --cluster device)'
     """
-    found: dict[str, Ints] = {}
+    codes: dict[str, Ints] = {}
     for name, values in labels.items():
         code, missing = _numbered(values)
         if missing:
@@ -162,18 +162,18 @@ def dependence(
                     f"nothing about other {name}s"
                 )
         elif largest > 1:
-            found[name] = code
-    found = _coarsest(found)
-    for name, code in found.items():
+            codes[name] = code
+    codes = _coarsest(codes)
+    for name, code in codes.items():
         k = int(code.max()) + 1
         if k < FEWEST_CLUSTERS:
-            rest = ",".join(other for other in found if other != name) or NO_CLUSTERS
+            rest = ",".join(other for other in codes if other != name) or NO_CLUSTERS
             fixed = "" if given else f" (if only these matter: --cluster {rest})"
             return Dependence(
                 reason=f"no interval: {_several(k, name)} say too little about others; at least "
                 f"{FEWEST_CLUSTERS} are needed{fixed}"
             )
-    return Dependence(tuple(found), tuple(found.values()), copies)
+    return Dependence(tuple(codes), tuple(codes.values()), copies)
 
 
 def copies_of(
@@ -216,15 +216,15 @@ def _numbered(values: Sequence[Any] | NDArray[Any]) -> tuple[Ints, list[int]]:
     return np.fromiter(map(rank.__getitem__, plain), np.int64, len(plain)), missing
 
 
-def _coarsest(found: Mapping[str, Ints]) -> dict[str, Ints]:
+def _coarsest(codes: Mapping[str, Ints]) -> dict[str, Ints]:
     """Leave out a key whose clusters lie in those of another one, or are the same."""
-    kept = dict(found)
-    for name, code in found.items():
-        for other, coarser in kept.items():
-            if other != name and name in kept and _lies_in(code, coarser):
-                del kept[name]
+    coarsest = dict(codes)
+    for name, code in codes.items():
+        for other, coarser in coarsest.items():
+            if other != name and name in coarsest and _lies_in(code, coarser):
+                del coarsest[name]
                 break
-    return kept
+    return coarsest
 
 
 def _lies_in(fine: Ints, coarse: Ints) -> bool:
@@ -234,8 +234,8 @@ def _lies_in(fine: Ints, coarse: Ints) -> bool:
 
 def _refined(cell: Ints, code: Ints) -> Ints:
     both = cell * (int(code.max(initial=0)) + 1) + code
-    found: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
-    return found
+    cells: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return cells
 
 
 def _several(count: int, name: str) -> str:

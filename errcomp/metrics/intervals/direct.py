@@ -385,8 +385,8 @@ def _lost_to_unseen(name: str, z: float, units: int, level: float) -> float:
 
 
 def _transformed(name: str, value: Floats) -> Floats:
-    found: Floats = -np.log1p(-value) / 2 if name == "r2" else np.arctanh(value)
-    return found
+    z: Floats = -np.log1p(-value) / 2 if name == "r2" else np.arctanh(value)
+    return z
 
 
 def _inverse(name: str, z: float) -> float:
@@ -450,9 +450,9 @@ def _left_out(
 ) -> tuple[float, Floats]:
     """Compute a function of sums from all units, and without each of them."""
     sums = [add_up(term, unit, units) for term in terms]
-    total = [one.sum() for one in sums]
+    total = [part.sum() for part in sums]
     with np.errstate(invalid="ignore", divide="ignore"):
-        rest = figure(*(t - one for t, one in zip(total, sums, strict=True)))
+        rest = figure(*(t - part for t, part in zip(total, sums, strict=True)))
         return float(figure(*total)), rest
 
 

@@ -33,7 +33,7 @@ _EQUAL = 1e-12
 #: Terms whose product is x of each figure (see `errcomp.tables.engine`); `MEANS` says which
 #: function of sums of x and y it is. The x of signed figures lack the offset: sums of errors lose
 #: no digits, sums of ratios would.
-MEANS = {one.name: one.means for one in FIGURES.values() if one.means}
+MEANS = {spec.name: spec.means for spec in FIGURES.values() if spec.means}
 TERMS = {name: means.sums for name, means in MEANS.items()}
 
 
@@ -45,7 +45,7 @@ def sums_for(figures: Iterable[str], *, intervals: bool) -> list[Sum]:
     InputError
         A figure cannot be made from sums over rows; the message says what can be instead.
     """
-    return list(dict.fromkeys(one for name in figures for one in _sums_of(name, intervals)))
+    return list(dict.fromkeys(total for name in figures for total in _sums_of(name, intervals)))
 
 
 def within(name: str) -> Sum:
@@ -69,8 +69,8 @@ def _sums_of(name: str, intervals: bool) -> list[Sum]:
                 f"{name} needs every pair in one place, and these rows stay in their engine. Ask "
                 f"for {name}_approx, which is within 0.5 % of it, or collect the table first."
             )
-        able = [one for one in FIGURES if one in TERMS or FIGURES[one].kind in ("share", "maximum")]
-        able += [one for one in FIGURES if one.endswith("_approx")]
+        able = [key for key in FIGURES if key in TERMS or FIGURES[key].kind in ("share", "maximum")]
+        able += [key for key in FIGURES if key.endswith("_approx")]
         raise InputError(
             f"{name} needs every pair in one place, and these rows stay in their engine. "
             f"{offer('Figures from sums over rows', able, wanted=name)}. Or collect the rows first."
@@ -177,12 +177,12 @@ def residuals(name: str, totals: Totals) -> Residuals:
 def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
     """Return the log-t interval of independent pairs for each group (see `_smooth.log_t`)."""
     form, n = MEANS[name], totals.n.astype(np.float64)
-    found = residuals(name, totals)
+    fit = residuals(name, totals)
     with np.errstate(all="ignore"):
-        s = np.sqrt(found.squares * n / (n - 1)) / found.y / found.scale
-        effective = found.y**2 / found.yy
+        s = np.sqrt(fit.squares * n / (n - 1)) / fit.y / fit.scale
+        effective = fit.y**2 / fit.yy
         t, high_at = upper(s, effective - 1, level, form.log, clustered=False)
-        point = found.scale**form.root if form.log else np.exp(found.mean)
+        point = fit.scale**form.root if form.log else np.exp(fit.mean)
         low, high = (
             point * np.exp(form.root * end) + (form.offset if form.log else 0.0)
             for end in (-t * s, high_at)
@@ -191,7 +191,7 @@ def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
     few = effective < FEWEST_EFFECTIVE
     good = (
         (n > 1)
-        & _has_spread(name, totals, found)
+        & _has_spread(name, totals, fit)
         & ~few
         & ~wide
         & np.isfinite(low)
@@ -205,32 +205,32 @@ def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
     )
 
 
-def _has_spread(name: str, totals: Totals, found: Residuals) -> NDArray[np.bool_]:
+def _has_spread(name: str, totals: Totals, fit: Residuals) -> NDArray[np.bool_]:
     """Say of each group whether it gives a standard error."""
     form = MEANS[name]
     with np.errstate(all="ignore"):
         # Rounding of equal errors is no spread.
-        spread = found.squares > ROUNDING * found.xx
-        spread &= found.squares > (_EQUAL * found.scale) ** 2 * found.yy
-    spread &= np.isfinite(found.xx) & (undefined(name, totals) == 0)
-    return spread & (found.scale > 0) if form.log else spread
+        spread = fit.squares > ROUNDING * fit.xx
+        spread &= fit.squares > (_EQUAL * fit.scale) ** 2 * fit.yy
+    spread &= np.isfinite(fit.xx) & (undefined(name, totals) == 0)
+    return spread & (fit.scale > 0) if form.log else spread
 
 
 def no_spread(name: str, totals: Totals, i: int) -> str:
     """Say why a group gives no standard error; nothing if it does."""
-    form, found, missing = MEANS[name], residuals(name, totals), undefined(name, totals)[i]
-    if _has_spread(name, totals, found)[i]:
+    form, fit, missing = MEANS[name], residuals(name, totals), undefined(name, totals)[i]
+    if _has_spread(name, totals, fit)[i]:
         return ""
     if missing:
         return (
             f"no interval: {missing} prediction{'s are' if missing > 1 else ' is'} exact, which "
             "makes the geometric mean zero whatever the other errors are"
         )
-    if not np.isfinite(found.xx[i]):
+    if not np.isfinite(fit.xx[i]):
         return "no interval: a sum of squares is beyond the largest number a float64 can hold"
-    if form.log and form.offset and found.scale[i] <= 0:
+    if form.log and form.offset and fit.scale[i] <= 0:
         return "no interval: the mean ratio of predicted to measured is not positive"
-    if form.log and found.scale[i] == 0:
+    if form.log and fit.scale[i] == 0:
         return "no interval: every prediction is exact"
     return "no interval: all errors are equal"
 
@@ -291,9 +291,9 @@ class Errors(NamedTuple):
         cells = fine.merged(keys)
         if len(cells) > MOST_HISTOGRAMS:
             return cls(pairs.histogram(by))
-        found = pairs.histogram(keys)
-        parts = [found.select(index) for index in cells.parts(by)]
-        return cls(found.merged(cells.numbered(by)[0]), parts, cells.numbered(clusters)[0])
+        by_keys = pairs.histogram(keys)
+        parts = [by_keys.select(index) for index in cells.parts(by)]
+        return cls(by_keys.merged(cells.numbered(by)[0]), parts, cells.numbered(clusters)[0])
 
     def pooled(self) -> Errors:
         """Return the errors of all groups together; a cell of several groups is one there."""
@@ -309,14 +309,14 @@ class Errors(NamedTuple):
 
 def quantiles(histogram: Histogram, q: float) -> Floats:
     """Return a quantile of each group, as `errcomp.metrics.ranked.approximate_ape_quantile`."""
-    found = []
+    points = []
     for i, n in enumerate(histogram.n.tolist()):
         rank = int(q * (n - 1))
         share = q * (n - 1) % 1
         low = Histogram.value(histogram.at(i, 1 + rank), 0.5)
         high = Histogram.value(histogram.at(i, 2 + rank), 0.5) if share else low
-        found.append(low + share * (high - low))
-    return np.asarray(found, dtype=np.float64)
+        points.append(low + share * (high - low))
+    return np.asarray(points, dtype=np.float64)
 
 
 def quantile_bounds(histogram: Histogram, q: float, level: float) -> tuple[Floats, Floats, int]:

@@ -55,7 +55,7 @@ METHODS = ("default", "log-t", *SHARES, "order-statistics")
 _LARGEST = "the largest number a float64 can hold (1.8e308)"
 
 
-class _Said(NamedTuple):
+class _Note(NamedTuple):
     """What an estimate says of its interval."""
 
     method: str
@@ -82,11 +82,11 @@ class FigureColumn:
     low: Floats
     high: Floats
     level: float | None
-    say: Callable[[int], _Said]
+    say: Callable[[int], _Note]
 
     def estimate(self, i: int, n: int, unit: str | None) -> Estimate:
         """Return the figure of one group of n pairs."""
-        spec, said = figure(self.name), self.say(i)
+        spec, note = figure(self.name), self.say(i)
         has = not np.isnan(self.low[i])
         return Estimate(
             self.name,
@@ -94,12 +94,12 @@ class FigureColumn:
             low=float(self.low[i]) if has else None,
             high=float(self.high[i]) if has else None,
             level=self.level if has else None,
-            method=said.method,
+            method=note.method,
             n=n,
             unit=unit or "measured" if spec.unit == "measured" else spec.unit,
             definition=spec.definition,
-            caveats=said.caveats if has else (),
-            seed=said.seed,
+            caveats=note.caveats if has else (),
+            seed=note.seed,
         )
 
 
@@ -176,11 +176,11 @@ def column(
         For each group those of its cells.
     """
     if ask is not None and (refusal := refused(figure(name), ask)) is not None:
-        none, said = np.full(len(totals), np.nan), _Said(refusal.method)
+        none, note = np.full(len(totals), np.nan), _Note(refusal.method)
         alone = column(name, totals, None, histogram=histogram)
-        return FigureColumn(name, alone.value, none, none, ask.level, lambda i: said)
+        return FigureColumn(name, alone.value, none, none, ask.level, lambda i: note)
     value, missing = _values(name, totals, histogram), undefined(name, totals)
-    say: Callable[[int], _Said]
+    say: Callable[[int], _Note]
     if ask is None:
         low, high, say = _nothing(len(totals)), _nothing(len(totals)), _not_asked
     else:
@@ -188,19 +188,19 @@ def column(
             low, high, say = _from_histogram(name, histogram, ask)
         else:
             low, high, say = _by_pairs(name, totals, ask)
-        if any(one.names or one.reason for one in drawn):
-            found = _by_clusters(name, value, parts, drawn, by_cell, ask)
-            low, high, say = _replaced((low, high, say), found)
+        if any(draw.names or draw.reason for draw in drawn):
+            by_cluster = _by_clusters(name, value, parts, drawn, by_cell, ask)
+            low, high, say = _replaced((low, high, say), by_cluster)
 
-    def words(i: int) -> _Said:
+    def words(i: int) -> _Note:
         if not np.isnan(value[i]):
             return say(i)
         if missing[i]:
-            return _Said(
+            return _Note(
                 f"not defined here: {missing[i]} prediction{_are(missing[i])} not positive, and "
                 f"{figure(name).label} needs the logarithm"
             )
-        return _Said(
+        return _Note(
             f"not defined here: an error, or a sum of errors, is beyond {_LARGEST}. Check that "
             "predicted and measured have the same unit."
         )
@@ -212,11 +212,11 @@ def column(
 
 def _values(name: str, totals: Totals, histogram: Histogram | None) -> Floats:
     if figure(name).kind != "quantile":
-        found = values(name, totals)
+        numbers = values(name, totals)
     else:
         assert histogram is not None  # fetched for every quantile
-        found = quantiles(histogram, _quantile_of(name))
-    return np.where(np.isfinite(found), found, np.nan)
+        numbers = quantiles(histogram, _quantile_of(name))
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _are(n: int) -> str:
@@ -227,19 +227,19 @@ def _nothing(groups: int) -> Floats:
     return np.full(groups, np.nan)
 
 
-def _not_asked(_: int) -> _Said:
-    return _Said("no interval was asked for")
+def _not_asked(_: int) -> _Note:
+    return _Note("no interval was asked for")
 
 
-Bounds = tuple["Floats", "Floats", Callable[[int], _Said]]
+Bounds = tuple["Floats", "Floats", Callable[[int], _Note]]
 
 
-class _Found(NamedTuple):
+class _Ends(NamedTuple):
     """The interval of one group."""
 
     low: float | None
     high: float | None
-    said: _Said
+    note: _Note
 
 
 def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
@@ -254,18 +254,18 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
         return (
             low,
             high,
-            lambda i: _Said(method, small_sample(label, tested, Sample(int(totals.n[i]), False))),
+            lambda i: _Note(method, small_sample(label, tested, Sample(int(totals.n[i]), False))),
         )
     if kind == "maximum":
         none = _nothing(len(totals))
         return (
             none,
             none,
-            lambda i: _Said(maximum(Sample(int(totals.n[i]), False), ask.level).method),
+            lambda i: _Note(maximum(Sample(int(totals.n[i]), False), ask.level).method),
         )
     if ask.method in BOOTSTRAPS:
         none, drawing = _nothing(len(totals)), "no interval: it would draw pairs of an engine"
-        return none, none, lambda i: _Said(drawing)
+        return none, none, lambda i: _Note(drawing)
     row = COVERAGE["log-t"][name]
     bounds = log_t_bounds(name, totals, ask.level)
     low, high = bounds.low, bounds.high
@@ -275,15 +275,15 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
     offered = np.fromiter(map(sizes.__getitem__, totals.n.tolist()), bool, len(totals))
     low, high = np.where(offered, low, np.nan), np.where(offered, high, np.nan)
 
-    def say(i: int) -> _Said:
+    def say(i: int) -> _Note:
         sample = Sample(int(totals.n[i]), False)
         if not np.isnan(low[i]):
-            return _Said("log-t", small_sample(label, row, sample))
+            return _Note("log-t", small_sample(label, row, sample))
         if sample.units < FEWEST_PAIRS:
-            return _Said(too_few(sample, FEWEST_PAIRS).method)
+            return _Note(too_few(sample, FEWEST_PAIRS).method)
         if not offered[i]:
-            return _Said(not_offered(sample).method)
-        return _Said(no_bounds(name, totals, bounds, i))
+            return _Note(not_offered(sample).method)
+        return _Note(no_bounds(name, totals, bounds, i))
 
     return low, high, say
 
@@ -299,24 +299,24 @@ def _by_clusters(
     drawn: Sequence[Dependence],
     by_cell: Sequence[Histogram] | None,
     ask: Request,
-) -> dict[int, _Found]:
+) -> dict[int, _Ends]:
     """Make the intervals of the groups of which whole clusters are drawn, or none is valid."""
-    found = {}
-    for i, one in enumerate(drawn):
-        if np.isnan(value[i]) or not (one.names or one.reason):
+    intervals = {}
+    for i, draw in enumerate(drawn):
+        if np.isnan(value[i]) or not (draw.names or draw.reason):
             continue
-        asked = ask._replace(drawn=one)
-        if one.reason:
-            made = Interval(one.reason)
+        asked = ask._replace(drawn=draw)
+        if draw.reason:
+            made = Interval(draw.reason)
         elif figure(name).kind == "quantile":
             cells = None if by_cell is None else by_cell[i]
             made = _quantile(name, float(value[i]), int(parts[i].n.sum()), cells, asked)
         else:
             made = _cluster_interval(name, float(value[i]), parts[i], asked)
-        sample = sample_of(int(parts[i].n.sum()), one)
+        sample = sample_of(int(parts[i].n.sum()), draw)
         caveats = small_sample(figure(name).label, made.coverage, sample)
-        found[i] = _Found(made.low, made.high, _Said(made.method, caveats, made.seed))
-    return found
+        intervals[i] = _Ends(made.low, made.high, _Note(made.method, caveats, made.seed))
+    return intervals
 
 
 def _cluster_interval(name: str, value: float, part: Totals, ask: Request) -> Interval:
@@ -350,25 +350,25 @@ def _prepared(name: str, value: float, part: Totals, drawn: Dependence) -> Smoot
     form, whole = MEANS[name], part.merged(())
     if reason := no_spread(name, whole, 0):
         raise NoSpreadError(reason)
-    found = residuals(name, whole)
-    scale = float(found.scale[0])
+    fit = residuals(name, whole)
+    scale = float(fit.scale[0])
     size = part.n.astype(np.float64)
     y = part.sums[Sum(("m",))] if form.weighted else size
     squares = part.sums[Sum(("m", "m"))] if form.weighted else size
-    r = (part.sums[Sum(TERMS[name])] - float(found.mean[0]) * y) / scale
+    r = (part.sums[Sum(TERMS[name])] - float(fit.mean[0]) * y) / scale
     single = Single(
-        float(found.squares[0]) / scale**2, int(whole.n[0]), float(found.y[0] ** 2 / found.yy[0])
+        float(fit.squares[0]) / scale**2, int(whole.n[0]), float(fit.y[0] ** 2 / fit.yy[0])
     )
     return of_units(form, value, Cells(r, y, squares, single), drawn)
 
 
-def _replaced(pairs: Bounds, found: Mapping[int, _Found]) -> Bounds:
+def _replaced(pairs: Bounds, by_cluster: Mapping[int, _Ends]) -> Bounds:
     """Put the intervals of some groups in the place of those of independent pairs."""
     low, high, say = pairs
     low, high = low.copy(), high.copy()
-    for i, one in found.items():
-        low[i], high[i] = (np.nan if end is None else end for end in (one.low, one.high))
-    return low, high, lambda i: found[i].said if i in found else say(i)
+    for i, interval in by_cluster.items():
+        low[i], high[i] = (np.nan if end is None else end for end in (interval.low, interval.high))
+    return low, high, lambda i: by_cluster[i].note if i in by_cluster else say(i)
 
 
 def _quantile(name: str, value: float, n: int, cells: Histogram | None, ask: Request) -> Interval:
@@ -392,10 +392,10 @@ def _from_histogram(name: str, histogram: Histogram, ask: Request) -> Bounds:
     """Take order statistics as bounds of a quantile, as far as buckets tell."""
     low, high, needed = quantile_bounds(histogram, _quantile_of(name), ask.level)
 
-    def say(i: int) -> _Said:
+    def say(i: int) -> _Note:
         if not np.isnan(low[i]):
-            return _Said("order statistics of a histogram")
-        return _Said(
+            return _Note("order statistics of a histogram")
+        return _Note(
             f"no interval: {ask.percent} confidence needs {needed} pairs, there are "
             f"{histogram.n[i]}"
         )
