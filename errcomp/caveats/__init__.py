@@ -105,36 +105,36 @@ about 36 tell the MAPE to within a quarter.
     for key in by:
         table.column(key)
     scopes = ("pairs",) if claim is None else ("pairs", "claim")
-    checks = [one for one in CHECKS if one.scope in scopes]
+    checks = [probe for probe in CHECKS if probe.scope in scopes]
     if not summed:
         return _make(checks, Case(table, claim, by, level, seed))
-    able = [one for one in checks if not one.needs_pairs]
+    able = [probe for probe in checks if not probe.needs_pairs]
     return _make(able, TotalsCase(table, claim, by, level, seed))
 
 
 def not_looked_for(*, several_tools: bool) -> tuple[str, ...]:
     """Name the caveats that are not looked for in pairs that stay in an engine."""
     scopes = ("pairs", "claim", "tools") if several_tools else ("pairs", "claim")
-    codes = (one.code for one in CHECKS if one.scope in scopes and one.needs_pairs)
+    codes = (probe.code for probe in CHECKS if probe.scope in scopes and probe.needs_pairs)
     return tuple(dict.fromkeys(codes))
 
 
 def _make(checks: Sequence[Check], case: Case) -> tuple[Caveat, ...]:
     """Make these checks of one set of pairs, and correct their tests together."""
-    found: list[Finding | None] = []
+    findings: list[Finding | None] = []
     errors = True
-    for one in checks:
-        if not errors and one.of_errors:
+    for probe in checks:
+        if not errors and probe.of_errors:
             continue
-        found.append(one.function(case))
-        errors = errors and not (one.alone and found[-1] is not None)
-    kept = _report([f for f in found if f is not None], case.level)
-    alike = next((c.evidence for c in kept if c.code == "clustered"), None)
+        findings.append(probe.function(case))
+        errors = errors and not (probe.alone and findings[-1] is not None)
+    caveats = _report([f for f in findings if f is not None], case.level)
+    alike = next((c.evidence for c in caveats if c.code == "clustered"), None)
     if alike is None:
-        return kept
+        return caveats
     return tuple(
         in_clusters(c, alike["key"], alike["groups"], case.level) if c.code == "tail" else c
-        for c in kept
+        for c in caveats
     )
 
 
@@ -188,30 +188,30 @@ def check_table(
     tools = Tools(table, tool_key, names)
     if len(tools.names) < 2:
         return ()
-    found = [one.function(tools) for one in CHECKS if one.scope == "tools"]
-    return _report([f for f in found if f is not None], level)
+    findings = [probe.function(tools) for probe in CHECKS if probe.scope == "tools"]
+    return _report([f for f in findings if f is not None], level)
 
 
-def _report(found: Sequence[Finding], level: float) -> tuple[Caveat, ...]:
+def _report(findings: Sequence[Finding], level: float) -> tuple[Caveat, ...]:
     """Keep facts, and of the tests what remains once all that were made are corrected."""
-    tested = [f for f in found if f.p is not None]
+    tested = [f for f in findings if f.p is not None]
     report = discoveries([f.p for f in tested if f.p is not None], 1 - level)
-    chance = {id(f) for f, kept in zip(tested, report, strict=True) if not kept}
-    kept = []
-    for finding in found:
+    chance = {id(f) for f, real in zip(tested, report, strict=True) if not real}
+    caveats = []
+    for finding in findings:
         if finding.caveat is None or id(finding) in chance:
             continue
         extra = {} if finding.p is None else {"p_value": finding.p}
         evidence = {**finding.caveat.evidence, **extra}
-        kept.append(Caveat(finding.caveat.code, finding.caveat.message, evidence))
-    return tuple(kept)
+        caveats.append(Caveat(finding.caveat.code, finding.caveat.message, evidence))
+    return tuple(caveats)
 
 
 #: Caveats that are given a line, and places named for each.
 _SHOWN, _NAMED = 6, 3
 
 
-def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
+def remedies(caveats_by_place: Mapping[str, Sequence[Caveat]]) -> list[str]:
     """Return a line for each caveat, the gravest first: what it means, where, and what to do.
 
     Parameters
@@ -227,17 +227,17 @@ def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
     from errcomp.report.model import caveat_text
 
     places: dict[str, list[str]] = {}
-    for place, caveats in found.items():
+    for place, caveats in caveats_by_place.items():
         for caveat in caveats:
             places.setdefault(caveat.code, []).append(place)
     lines: dict[str, str] = {}
     # Some codes exist between tools as well, or beside an interval: the first meaning is of pairs.
     known: tuple[Check | Note, ...] = (*(c for c in CHECKS if c.scope != "tools"), *ELSEWHERE)
-    for one in known:
-        where = places.get(one.code)
-        if where and one.code not in lines:
+    for note in known:
+        where = places.get(note.code)
+        if where and note.code not in lines:
             named = "; ".join(where[:_NAMED]) + ("; …" if len(where) > _NAMED else "")
-            lines[one.code] = f"{caveat_text(one.code, one.title)} ({named}). {one.remedy}"
+            lines[note.code] = f"{caveat_text(note.code, note.title)} ({named}). {note.remedy}"
     shown = list(lines.values())
     if len(shown) > _SHOWN:
         return [*shown[:_SHOWN], f"and {len(shown) - _SHOWN} more kinds of caveats."]

@@ -461,8 +461,8 @@ class TotalsCase(Case):
         self._whole = pairs.totals(())
         self._errors = pairs.histogram()
 
-    def _sum(self, one: Sum) -> float:
-        return float(self._whole.sums[one][0])
+    def _sum(self, term: Sum) -> float:
+        return float(self._whole.sums[term][0])
 
     @cached_property
     def averages(self) -> dict[str, float]:
@@ -487,7 +487,7 @@ class TotalsCase(Case):
 
     def moments(self, codes: Ints) -> Moments:
         largest, sizes = self.largest or 1.0, self.sizes(codes)
-        sums, squares = (added(codes, self._totals.sums(one)) for one in (_APE, _SQUARES))
+        sums, squares = (added(codes, self._totals.sums(term)) for term in (_APE, _SQUARES))
         means = sums / np.maximum(sizes, 1)
         off = squares - means * sums
         # What rounding leaves of zero in a difference of sums.
@@ -502,7 +502,7 @@ class TotalsCase(Case):
 
     def log_moments(self, codes: Ints) -> Moments:
         sizes = added(codes, self._totals.sums(_LOGS_COUNT))
-        sums, squares = (added(codes, self._totals.sums(one)) for one in (_LOGS, _LOG_SQUARES))
+        sums, squares = (added(codes, self._totals.sums(term)) for term in (_LOGS, _LOG_SQUARES))
         some = sizes > 0
         sizes, sums, squares = sizes[some], sums[some], squares[some]
         return Moments(
@@ -511,8 +511,8 @@ class TotalsCase(Case):
 
     def totals(self, codes: Ints) -> Totals:
         error, measured, errors, products, weights = (
-            added(codes, self._totals.sums(one))
-            for one in (_ERROR, _MEASURED, _ERRORS, _PRODUCTS, _WEIGHTS)
+            added(codes, self._totals.sums(term))
+            for term in (_ERROR, _MEASURED, _ERRORS, _PRODUCTS, _WEIGHTS)
         )
         off = error / measured
         squares = errors - 2 * off * products + off**2 * weights

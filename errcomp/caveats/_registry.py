@@ -133,12 +133,12 @@ claim and the exact mean does not. A fact, no test.
     What to do: Round once, at the end.
     """
     everything: tuple[Check | Note, ...] = (*_declared(), *ELSEWHERE, *PROPAGATED)
-    meanings = [one for one in everything if one.code == code]
+    meanings = [note for note in everything if note.code == code]
     if not meanings:
-        codes = sorted({one.code for one in everything})
+        codes = sorted({note.code for note in everything})
         hint = did_you_mean(str(code), codes)
         raise InputError(f"no caveat {code!r}. {hint}Caveats: {', '.join(codes)}")
-    return "\n\n".join(f"{one.title}.\n{one.why}\nWhat to do: {one.remedy}" for one in meanings)
+    return "\n\n".join(f"{note.title}.\n{note.why}\nWhat to do: {note.remedy}" for note in meanings)
 
 
 @dataclass(frozen=True, slots=True)

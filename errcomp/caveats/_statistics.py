@@ -286,32 +286,32 @@ def _off(estimate: Floats, measured: Floats) -> float:
     return float(np.abs(estimate / measured - 1).mean())
 
 
-def _left_out(one: Floats, x: Floats, y: Floats, fold: NDArray[np.int64]) -> Floats:
+def _left_out(constant: Floats, x: Floats, y: Floats, fold: NDArray[np.int64]) -> Floats:
     """Return a + b x - y of each pair, fitted to the other folds."""
     residual = np.empty_like(y)
     for k in range(int(fold.max()) + 1):
         out = fold == k
-        a, b = _fit(one[~out], x[~out], y[~out])
-        residual[out] = a * one[out] + b * x[out] - y[out]
+        a, b = _fit(constant[~out], x[~out], y[~out])
+        residual[out] = a * constant[out] + b * x[out] - y[out]
     return residual
 
 
-def _fit(one: Floats, x: Floats, y: Floats) -> tuple[float, float]:
-    """Return a and b for which the absolute values of a·one + b·x - y have the least sum.
+def _fit(constant: Floats, x: Floats, y: Floats) -> tuple[float, float]:
+    """Return a and b for which the absolute values of a·constant + b·x - y have the least sum.
 
     Iteratively reweighted least squares (Schlossmacher 1973): a few pairs far off do not move it.
     """
     weight = np.ones_like(y)
     a = b = 0.0
     for _ in range(_STEPS):
-        w1, wx = weight * one, weight * x
-        s11, s1x, sxx = float(w1 @ one), float(w1 @ x), float(wx @ x)
+        w1, wx = weight * constant, weight * x
+        s11, s1x, sxx = float(w1 @ constant), float(w1 @ x), float(wx @ x)
         determinant = s11 * sxx - s1x**2
         if determinant <= 1e-14 * s11 * sxx:
             return a, b
         y1, yx = float(w1 @ y), float(wx @ y)
         a, b = (sxx * y1 - s1x * yx) / determinant, (s11 * yx - s1x * y1) / determinant
-        residual = np.abs(a * one + b * x - y)
+        residual = np.abs(a * constant + b * x - y)
         scale = float(np.median(residual))
         if scale == 0:
             return a, b

@@ -100,9 +100,9 @@ def reference_mismatch(case: Case) -> Finding | None:
     """Find a claim made against something else than what these pairs were measured on."""
     claimed = case.said("reference")
     stated = "reference" in case.pairs.keys
-    found = case.codes("reference")[1] if stated else ["hardware"]
-    kinds = kinds_of_references(found)
-    what = "unclear" if claimed.lower().startswith("unclear") else claimed
+    references = case.codes("reference")[1] if stated else ["hardware"]
+    kinds = kinds_of_references(references)
+    kind = "unclear" if claimed.lower().startswith("unclear") else claimed
     if kinds == [kind_of_reference(claimed)]:
         return None
     if not claimed:
@@ -116,13 +116,13 @@ def reference_mismatch(case: Case) -> Finding | None:
     elif not set(kinds) - {kind_of_reference(claimed), UNKNOWN}:
         some = "" if kinds == [UNKNOWN] else "some of "
         message = (
-            f"The claim's reference is {what}; {some}these pairs do not say what they were "
+            f"The claim's reference is {kind}; {some}these pairs do not say what they were "
             "measured on, and are taken to be measured on the same."
         )
     else:
         assumed = "" if stated else " (nothing else is stated)"
         message = (
-            f"The claim's reference is {what}, that of these pairs {' and '.join(kinds)}{assumed}: "
+            f"The claim's reference is {kind}, that of these pairs {' and '.join(kinds)}{assumed}: "
             "such figures are never ranked together."
         )
     evidence = {"claim": claimed, "pairs": kinds, "stated_in_pairs": stated}
@@ -281,10 +281,10 @@ def rounded_before_averaging(case: Case) -> Finding | None:
 )
 def quantile_claim(case: Case) -> Finding | None:
     """Find a claimed quantile of the error that these pairs are too few for."""
-    found = _QUANTILE.search(case.said("metric").lower())
-    if not found:
+    match = _QUANTILE.search(case.said("metric").lower())
+    if not match:
         return None
-    q = float(found[1] or found[2]) / 100
+    q = float(match[1] or match[2]) / 100
     if not 0 < q < 1:
         return None
     caveat = quantile_caveat(100 * case.ape, q, level=case.level, unit="%")
@@ -316,8 +316,8 @@ def claimed_total(case: Case) -> Finding | None:
         return None
     total = case.total_error
     averages = case.averages
-    said = getattr(claim, "aggregation", None) == "total"
-    if not said and not (
+    stated = getattr(claim, "aggregation", None) == "total"
+    if not stated and not (
         _is_one_number(claim)
         and low <= abs(total) < high
         and not any(low <= value < high for value in averages.values())
@@ -326,13 +326,13 @@ def claimed_total(case: Case) -> Finding | None:
     if case.mape < MATERIAL * abs(total):
         return None
     weighted = averages["weighted mean"]
-    is_one = "is" if said else "prints as"
+    is_one = "is" if stated else "prints as"
     message = (
         f"The claim {case.claimed} {is_one} the error of the total or of means "
         f"({signed(total)}), where errors of opposite sign cancel: single pairs are "
         f"{percent(case.mape)} off (weighted {percent(weighted)})."
     )
-    evidence = {"total_error": total, "mape": case.mape, "wape": weighted, "stated": said}
+    evidence = {"total_error": total, "mape": case.mape, "wape": weighted, "stated": stated}
     return Finding(Caveat("cancelling-errors", message, evidence))
 
 

@@ -64,32 +64,32 @@ def pooled_variants(case: Case) -> Finding | None:
     material = [(p, t) for p, t in zip(adjusted, tried, strict=True) if t[3].material]
     if not material:
         return NOTHING
-    p, (key, value, usual, found) = min(material, key=lambda item: item[0])
-    same = found.matched_figures
-    if found.matched >= MATCHED:
-        what = (
+    p, (key, value, usual, surest) = min(material, key=lambda item: item[0])
+    same = surest.matched_figures
+    if surest.matched >= MATCHED:
+        figures = (
             f"{value} errs {percent(same[0])} and {usual} {percent(same[1])} on the same "
-            f"{found.matched} configurations"
+            f"{surest.matched} configurations"
         )
     else:
-        what = (
-            f"{value} ({plural(found.sizes[0], 'pair')}) errs {percent(found.figures[0])}, "
-            f"{usual} ({found.sizes[1]:,}) {percent(found.figures[1])}"
+        figures = (
+            f"{value} ({plural(surest.sizes[0], 'pair')}) errs {percent(surest.figures[0])}, "
+            f"{usual} ({surest.sizes[1]:,}) {percent(surest.figures[1])}"
         )
-        if found.matched:
-            what += f" (on the same {found.matched}: {percent(same[0])}, {percent(same[1])})"
-    message = f"Pooled {key}: {what}; {percent(case.mape)} describes neither."
+        if surest.matched:
+            figures += f" (on the same {surest.matched}: {percent(same[0])}, {percent(same[1])})"
+    message = f"Pooled {key}: {figures}; {percent(case.mape)} describes neither."
     evidence = {
         "key": key,
         "variant": value,
         "usual": usual,
-        "mape_variant": found.figures[0],
-        "mape_usual": found.figures[1],
-        "n_variant": found.sizes[0],
-        "n_usual": found.sizes[1],
-        "matched": found.matched,
-        "mape_variant_matched": same[0] if found.matched else None,
-        "mape_usual_matched": same[1] if found.matched else None,
+        "mape_variant": surest.figures[0],
+        "mape_usual": surest.figures[1],
+        "n_variant": surest.sizes[0],
+        "n_usual": surest.sizes[1],
+        "matched": surest.matched,
+        "mape_variant_matched": same[0] if surest.matched else None,
+        "mape_usual_matched": same[1] if surest.matched else None,
         "mape_pooled": case.mape,
         "contrasts": len(tried),
     }
@@ -379,38 +379,38 @@ def groups_that_cancel(case: Case) -> Finding | None:
         keys = tuple(key for key in grouping if key not in NOT_ADDED)
         if not case.varying(keys):
             continue
-        found = _groups(case, keys)
-        if np.count_nonzero(found.size >= LEAST_PER_GROUP) > 1:
-            tried.append((found, _both_sides(found)))
+        groups = _groups(case, keys)
+        if np.count_nonzero(groups.size >= LEAST_PER_GROUP) > 1:
+            tried.append((groups, _both_sides(groups)))
     if not tried:
         return None
     corrected = holm([p for _, p in tried])
     cancelling = [
-        (p, found)
-        for p, (found, _) in zip(corrected, tried, strict=True)
-        if max(abs(found.together), _ROUNDING) < CANCELLED * found.gross
-        and found.gross >= MATERIAL * _by_chance(found)
+        (p, groups)
+        for p, (groups, _) in zip(corrected, tried, strict=True)
+        if max(abs(groups.together), _ROUNDING) < CANCELLED * groups.gross
+        and groups.gross >= MATERIAL * _by_chance(groups)
     ]
     if not cancelling:
         return NOTHING
-    p, found = min(cancelling, key=lambda item: item[0])
-    lowest, highest = found.off.argmin(), found.off.argmax()
-    names = [_name(case, found, group) for group in (lowest, highest)]
-    ends = [float(found.off[group]) for group in (lowest, highest)]
+    p, groups = min(cancelling, key=lambda item: item[0])
+    lowest, highest = groups.off.argmin(), groups.off.argmax()
+    names = [_name(case, groups, group) for group in (lowest, highest)]
+    ends = [float(groups.off[group]) for group in (lowest, highest)]
     evidence = {
-        "keys": list(found.keys),
-        "groups": len(found.off),
-        "total_error": found.together,
-        "mean_group_total_error": found.gross,
+        "keys": list(groups.keys),
+        "groups": len(groups.off),
+        "total_error": groups.together,
+        "mean_group_total_error": groups.gross,
         "lowest": names[0],
         "lowest_total_error": ends[0],
         "highest": names[1],
         "highest_total_error": ends[1],
     }
     message = (
-        f"Errors cancel between groups of {' × '.join(found.keys)}: the sum of all is off by "
-        f"{signed(found.together)}, the sums of the {len(found.off)} groups by "
-        f"{percent(found.gross)} on average (weighted by size), from {signed(ends[0])} "
+        f"Errors cancel between groups of {' × '.join(groups.keys)}: the sum of all is off by "
+        f"{signed(groups.together)}, the sums of the {len(groups.off)} groups by "
+        f"{percent(groups.gross)} on average (weighted by size), from {signed(ends[0])} "
         f"({names[0]}) to {signed(ends[1])} ({names[1]})."
     )
     return Finding(Caveat("cancelling-errors", message, evidence), p)
@@ -433,27 +433,27 @@ def _groups(case: Case, keys: tuple[str, ...]) -> _Groups:
     )
 
 
-def _both_sides(found: _Groups) -> float:
+def _both_sides(groups: _Groups) -> float:
     """P-value of: one group's total is truly too low and another's too high (Bonferroni)."""
-    enough = found.size >= LEAST_PER_GROUP
+    enough = groups.size >= LEAST_PER_GROUP
     with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = np.where(found.off == 0, 0.0, found.off / found.deviation)[enough]
-    df = found.size[enough] - 1
+        statistic = np.where(groups.off == 0, 0.0, groups.off / groups.deviation)[enough]
+    df = groups.size[enough] - 1
     sides = [float(np.min(student_sf(side * statistic, df))) for side in (1, -1)]
     return min(1.0, max(sides) * len(df))
 
 
-def _by_chance(found: _Groups) -> float:
+def _by_chance(groups: _Groups) -> float:
     """Mean size of the groups' errors if all were off as all together: a folded normal each."""
-    spread = np.where(found.size > 1, found.deviation, 0.0)
-    mean = abs(found.together)
+    spread = np.where(groups.size > 1, groups.deviation, 0.0)
+    mean = abs(groups.together)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(spread > 0, mean / spread, np.inf)
     density = np.exp(-(ratio**2) / 2) / math.sqrt(2 * math.pi)
     folded = 2 * spread * density + mean * (1 - 2 * special.ndtr(-ratio))
-    return float((folded * found.share).sum())
+    return float((folded * groups.share).sum())
 
 
-def _name(case: Case, found: _Groups, group: np.intp) -> str:
-    row = int(np.flatnonzero(found.codes == group)[0])
-    return " ".join(str(case.pairs.column(key)[row]) for key in found.keys)
+def _name(case: Case, groups: _Groups, group: np.intp) -> str:
+    row = int(np.flatnonzero(groups.codes == group)[0])
+    return " ".join(str(case.pairs.column(key)[row]) for key in groups.keys)

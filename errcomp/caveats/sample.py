@@ -61,13 +61,13 @@ def few_configurations(case: Case) -> Finding | None:
     # Student's interval of their mean, relative to it; a single error has none.
     spread = student_ppf(0.5 + case.level / 2, case.n - 1) * GAUSS_CV if case.n > 1 else None
     uncertain = None if spread is None else spread / math.sqrt(case.n)
-    what = (
+    rest = (
         "one error says nothing of the next"
         if uncertain is None
         else f"with Gaussian errors their mean is uncertain by {100 * uncertain:.0f} %"
     )
     message = (
-        f"Only {plural(case.n, 'pair')}: {what}; about {needed} tell the MAPE to within a quarter."
+        f"Only {plural(case.n, 'pair')}: {rest}; about {needed} tell the MAPE to within a quarter."
     )
     evidence = {"n": case.n, "relative_uncertainty": uncertain, "n_for_quarter": needed}
     return Finding(Caveat("few-configurations", message, evidence))
@@ -97,13 +97,13 @@ def clustered(case: Case) -> Finding | None:
         return None
     adjusted = holm([p for *_, p in tried])
     # A design effect of 1.25 squared makes an interval a quarter wider.
-    found = [(p, t) for p, t in zip(adjusted, tried, strict=True) if t[3] >= MATERIAL**2]
-    if not found:
+    costly = [(p, t) for p, t in zip(adjusted, tried, strict=True) if t[3] >= MATERIAL**2]
+    if not costly:
         return NOTHING
     # Of several that are significant, the one that costs most.
-    significant = [item for item in found if item[0] <= 1 - case.level]
+    significant = [item for item in costly if item[0] <= 1 - case.level]
     p, (key, groups, icc, effect, _) = max(
-        significant or [min(found, key=lambda item: item[0])], key=lambda item: item[1][3]
+        significant or [min(costly, key=lambda item: item[0])], key=lambda item: item[1][3]
     )
     effective = case.n / effect
     message = (
@@ -405,23 +405,23 @@ def units(case: Case) -> Finding | None:
     middle, reach = case.ratio
     factor = math.exp(min(abs(middle), 700.0))
     larger, smaller = ("predicted", "measured") if middle > 0 else ("measured", "predicted")
-    found = readings(factor, reach / _NINETY, case.n, case.pairs.unit)
+    likely = readings(factor, reach / _NINETY, case.n, case.pairs.unit)
     after = (case.out_of_sample_factor() or (None, None))[1]
     words = {"predicted": "predictions", "measured": "measurements"}
-    ratio = found[0].ratio if found else factor
+    ratio = likely[0].ratio if likely else factor
     remedy = _code(case, larger, lambda column: f"{column} / {ratio:.10g}")
     message = (
         f"{words[larger].capitalize()} are {_number(factor)} times the {words[smaller]} throughout "
         f"(9 of 10 pairs within a factor of {format_number(math.exp(reach), 3)} of that)"
     )
-    if found:
-        message += f", like {', or '.join(one.units for one in found)}."
+    if likely:
+        message += f", like {', or '.join(reading.units for reading in likely)}."
     else:
         message += "; no two usual units differ by that."
     if after is not None:
         message += f" One factor leaves a MAPE of {percent(after)}."
-    if found or reach <= ONE_FACTOR:
-        by = "the clock, here " if found and found[0].units.startswith("cycles") else ""
+    if likely or reach <= ONE_FACTOR:
+        by = "the clock, here " if likely and likely[0].units.startswith("cycles") else ""
         message += f" To convert, divide the {words[larger]} by {by}{_number(ratio)}: `{remedy}`"
     else:
         remedy = ""
@@ -430,7 +430,7 @@ def units(case: Case) -> Finding | None:
         "factor": factor,
         "larger": larger,
         "within": math.exp(reach),
-        "units": [one.units for one in found],
+        "units": [reading.units for reading in likely],
         "divide_by": ratio,
         "mape_after": after,
         "remedy": remedy,
@@ -464,15 +464,15 @@ def readings(factor: float, scatter: float, n: int, unit: str | None = None) -> 
     error = scatter / math.sqrt(n)
     usual = ratios_of(unit) if unit and kind_of(unit) else _USUAL
     off = [(abs(math.log(factor / ratio)), Reading(ratio, names)) for ratio, names in usual]
-    near = sorted(one for one in off if one[0] <= max(CLOSE, scatter) and _told_apart(*one, error))
-    found = [reading for _, reading in near[:1]]
+    near = sorted(hit for hit in off if hit[0] <= max(CLOSE, scatter) and _told_apart(*hit, error))
+    named = [reading for _, reading in near[:1]]
     clock = _clock(factor, unit)
     if clock and (not near or near[0][0] > math.log(1.02) + 2 * error):
         # A predictor that is biased by a few per cent may be as good a reason as a clock.
-        found = [clock, *(one for one in found if math.log10(one.ratio) % 3 == 0)]
+        named = [clock, *(reading for reading in named if math.log10(reading.ratio) % 3 == 0)]
     elif clock and scatter > CLOSE:
-        found.append(clock)
-    return found
+        named.append(clock)
+    return named
 
 
 def _told_apart(off: float, reading: Reading, error: float) -> bool:
@@ -520,9 +520,9 @@ def affine(case: Case) -> Finding | None:
     )
     slope = abs(line.slope) if line.form == "line" else 1.0
     large = max(slope, 1 / slope)
-    found = readings(large, 0.0, case.n, case.pairs.unit) if large >= FAR else []
-    if found:
-        message += f"; the slope is that of {' or '.join(one.units for one in found)}"
+    likely = readings(large, 0.0, case.n, case.pairs.unit) if large >= FAR else []
+    if likely:
+        message += f"; the slope is that of {' or '.join(reading.units for reading in likely)}"
     remedy = _converted(case, line)
     evidence = {
         "form": line.form,
@@ -532,7 +532,7 @@ def affine(case: Case) -> Finding | None:
         "mape": case.mape,
         "mape_after": line.after,
         "mape_after_factor": line.after_factor,
-        "units": [one.units for one in found],
+        "units": [reading.units for reading in likely],
         "remedy": remedy,
     }
     return Finding(Caveat("affine", f"{message}. To apply it: `{remedy}`", evidence))
@@ -567,7 +567,7 @@ def _code(case: Case, name: str, changed: Callable[[str], str]) -> str:
     if kind in ("csv", "parquet") and not set("*?[") & set(case.pairs.source):
         to = path.with_name(f"{path.stem}_converted{path.suffix}")
         into = changed(f"pl.col({column})")
-        read, write = (json.dumps(str(one), ensure_ascii=False) for one in (path, to))
+        read, write = (json.dumps(str(file), ensure_ascii=False) for file in (path, to))
         code = f"pl.read_{kind}({read}).with_columns({into}).write_{kind}({write})"
         return f"python -c {quote(f'import polars as pl; {code}')}"
     library = type(case.pairs.native).__module__.partition(".")[0]

@@ -134,13 +134,13 @@ def tail(case: Case) -> Finding | None:
     share = case.share_of_worst(worst)
     usual, p_largest = _largest(case, ratio)
     usual_share, p_share = _worst(case, worst, share)
-    found = [p_largest] if ratio >= MATERIAL * usual else []
+    p_values = [p_largest] if ratio >= MATERIAL * usual else []
     # Of ten or fewer the worst tenth is the largest: one test, not two.
     if worst > 1 and _beside_rest(share) >= MATERIAL * _beside_rest(usual_share):
-        found.append(p_share)
-    if not found:
+        p_values.append(p_share)
+    if not p_values:
         return NOTHING
-    p = min(1.0, min(found) * (2 if worst > 1 else 1))
+    p = min(1.0, min(p_values) * (2 if worst > 1 else 1))
     below = tolerance_share(case.n, case.level)
     message = (
         f"The worst {worst:,} of {case.n:,} make {100 * share:.0f} % of the error; the largest, "
@@ -187,21 +187,21 @@ def _worst(case: Case, worst: int, share: float) -> tuple[float, float]:
     return float(np.median(shares)), simulated_p(share, shares)
 
 
-def _stay_below(share: float, what: str, level: float) -> str:
+def _stay_below(share: float, cases: str, level: float) -> str:
     confidence = f"{100 * level:.3g} % confidence"
-    return f"At least {100 * share:.3g} % of {what} stay below it ({confidence})."
+    return f"At least {100 * share:.3g} % of {cases} stay below it ({confidence})."
 
 
-def in_clusters(found: Caveat, key: str, groups: int, level: float) -> Caveat:
+def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat:
     """Restate what stays below the largest error where pairs of one cluster err alike.
 
     A cluster counts once, by its largest error: what is drawn independently are whole clusters.
     """
     share = tolerance_share(groups, level)
-    before = _stay_below(found.evidence["share_below_max"], "independent cases", level)
+    before = _stay_below(original.evidence["share_below_max"], "independent cases", level)
     after = _stay_below(share, f"{key}s like these {groups:,}, with all their cases,", level)
-    evidence = {**found.evidence, "cluster": key, "share_of_clusters_below_max": share}
-    return Caveat(found.code, found.message.replace(before, after), evidence)
+    evidence = {**original.evidence, "cluster": key, "share_of_clusters_below_max": share}
+    return Caveat(original.code, original.message.replace(before, after), evidence)
 
 
 @caveat(

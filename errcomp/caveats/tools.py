@@ -63,8 +63,8 @@ class Tools:
         self.rows: list[Ints] = [np.flatnonzero(codes == i) for i in range(len(names))]
         #: Columns that name the tool, not the configuration, and so match no rows.
         self.unmatched = () if keys else self._of_one_value()
-        found = keys or configuration(case, without=(tool_key, *self.unmatched))
-        self.keys = tuple(found)
+        chosen = keys or configuration(case, without=(tool_key, *self.unmatched))
+        self.keys = tuple(chosen)
         # Without keys nothing says that two rows are one configuration.
         self.named = bool(self.keys)
         self.configurations: Ints = case.cells(self.keys) if self.keys else np.arange(case.n)
@@ -82,12 +82,12 @@ class Tools:
 
     def disjoint(self) -> list[str]:
         """Return the keys of which not all tools share a value."""
-        found = []
+        keys = []
         for key in self.keys:
             code = self.case.codes(key)[0]
             if not set.intersection(*(set(code[rows].tolist()) for rows in self.rows)):
-                found.append(key)
-        return found
+                keys.append(key)
+        return keys
 
     def own(self, tool: int) -> float:
         """Return the MAPE of a tool on all its rows."""
@@ -124,7 +124,7 @@ class Tools:
 
 def _surest(tried: list[_Tried]) -> tuple[float, _Tried]:
     """Return the comparison of two tools with the smallest p-value, and that after correction."""
-    corrected = holm([one[0] for one in tried])
+    corrected = holm([attempt[0] for attempt in tried])
     return min(zip(corrected, tried, strict=True), key=lambda item: item[0])
 
 
@@ -424,18 +424,18 @@ def _differs(
         name: kinds_of(set(values[rows].tolist()))
         for name, rows in zip(tools.names, tools.rows, strict=True)
     }
-    found = {name: kinds for name, kinds in every.items() if kinds}
-    if not found:
+    stated = {name: kinds for name, kinds in every.items() if kinds}
+    if not stated:
         return None
-    first = next(iter(found))
-    other = next((name for name, kinds in found.items() if kinds != found[first]), None)
+    first = next(iter(stated))
+    other = next((name for name, kinds in stated.items() if kinds != stated[first]), None)
     if other is None:
         return None
     message = (
-        f"The tools differ in {key} ({first}: {' and '.join(found[first])}; {other}: "
-        f"{' and '.join(found[other])}): their figures are never ranked together."
+        f"The tools differ in {key} ({first}: {' and '.join(stated[first])}; {other}: "
+        f"{' and '.join(stated[other])}): their figures are never ranked together."
     )
-    return Finding(Caveat(code, message, {"tools": found}))
+    return Finding(Caveat(code, message, {"tools": stated}))
 
 
 @caveat(
