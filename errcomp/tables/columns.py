@@ -120,8 +120,8 @@ def rename(
             raise InputError(f"{where}{both} are both {old!r}. Name a column of its own for each.")
     news = {old: new for new, old in olds.items()}
     # A column that a rename would collide with is not what the user asked for: it makes way.
-    kept = [name for name in frame.columns if name in news or name not in olds]
-    return frame.select(nw.col(name).alias(news.get(name, name)) for name in kept)
+    names = [name for name in frame.columns if name in news or name not in olds]
+    return frame.select(nw.col(name).alias(news.get(name, name)) for name in names)
 
 
 def status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
@@ -140,23 +140,24 @@ def dropped_rows(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
 
 
 def succeeded(
-    frame: nw.DataFrame[Any], origin: Origin, what: str, reason: str
+    frame: nw.DataFrame[Any], origin: Origin, noun: str, reason: str
 ) -> NDArray[np.bool_]:
     """Say which rows did not fail, see `status_ok`; raise if all did."""
     ok = status_ok(frame)
     if not ok.any():
         dropped = dropped_rows(reason, origin.rows)
-        raise nothing_left(what, dropped, origin.prefix, failed=failures(frame, ok, origin))
+        raise nothing_left(noun, dropped, origin.prefix, failed=failures(frame, ok, origin))
     return ok
 
 
 def nothing_left(
-    what: str, dropped: Sequence[Dropped], prefix: str, *, failed: str = ""
+    noun: str, dropped: Sequence[Dropped], prefix: str, *, failed: str = ""
 ) -> InputError:
     """Say that no row is left to work on, and why: rows dropped, and what `failures` says."""
-    reasons = [f"{one.n} dropped: {one.reason}" for one in dropped] + ([failed] if failed else [])
+    reasons = [f"{drop.n} dropped: {drop.reason}" for drop in dropped]
+    reasons += [failed] if failed else []
     because = "; ".join(reasons) or "the table is empty"
-    return InputError(f"{prefix}no {what} to work on ({because})")
+    return InputError(f"{prefix}no {noun} to work on ({because})")
 
 
 def failures(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -> str:
@@ -286,8 +287,8 @@ def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
         try:
             array[i] = _to_float(value, text=False)
         except (TypeError, ValueError, OverflowError) as error:
-            what = f"{type(value).__name__} in row {i + 1}"
-            raise InputError(f"{name} must be numbers below 1.8e308, got {what}") from error
+            culprit = f"{type(value).__name__} in row {i + 1}"
+            raise InputError(f"{name} must be numbers below 1.8e308, got {culprit}") from error
     return array
 
 
@@ -329,8 +330,8 @@ def one_unit(
     expected = unit if unit is not None else values[0]
     other = np.asarray([v != expected for v in values], dtype=bool)
     if other.any():
-        found = values[int(np.argmax(other))]
-        first, second = (repr(v) if v else "no unit" for v in (expected, found))
+        other_unit = values[int(np.argmax(other))]
+        first, second = (repr(v) if v else "no unit" for v in (expected, other_unit))
         raise InputError(
             f"{origin.prefix}mixed units: {first} and {second} "
             f"(the second in {origin.of(used).name(other)}). Convert all rows to one unit first."

@@ -97,9 +97,9 @@ def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:
     data = {}
     for name, values in columns.items():
         try:
-            one = isinstance(values, str | bytes) or not isinstance(values, Iterable)
+            scalar = isinstance(values, str | bytes) or not isinstance(values, Iterable)
             # One value stands for all rows, as in Polars.
-            data[name] = values if one else pl.Series(name, _with_one_type(values))
+            data[name] = values if scalar else pl.Series(name, _with_one_type(values))
         except refused as error:
             reason = str(error).split("\n", maxsplit=1)[0][:120]
             raise InputError(

@@ -84,15 +84,15 @@ class Totals:
         else:
             first = np.full(count, len(self), dtype=np.int64)
             np.minimum.at(first, numbers, np.arange(len(self)))
-        there = first.tolist()
-        keys = {name: [self.keys[name][i] for i in there] for name in by}
-        known = {one: _known(one, values) for one, values in self.sums.items()}
+        order = first.tolist()
+        keys = {name: [self.keys[name][i] for i in order] for name in by}
+        known = {total: _known(total, values) for total, values in self.sums.items()}
         if count == len(self):
-            return Totals(keys, self.n[first], {one: v[first] for one, v in known.items()})
+            return Totals(keys, self.n[first], {total: v[first] for total, v in known.items()})
         return Totals(
             keys,
             np.bincount(numbers, weights=self.n, minlength=count).astype(np.int64),
-            {one: _added(one, values, numbers, count) for one, values in known.items()},
+            {total: _added(total, values, numbers, count) for total, values in known.items()},
         )
 
     def numbered(self, by: Sequence[str]) -> tuple[Ints, int]:
@@ -110,19 +110,19 @@ class Totals:
         return Totals(
             {name: [values[i] for i in chosen] for name, values in self.keys.items()},
             self.n[index],
-            {one: values[index] for one, values in self.sums.items()},
+            {total: values[index] for total, values in self.sums.items()},
         )
 
 
-def _known(one: Sum, values: Floats) -> Floats:
+def _known(total: Sum, values: Floats) -> Floats:
     """Return what a figure over no row is where the term exists."""
-    if one.how == "sum":
+    if total.how == "sum":
         return values
-    return np.where(np.isnan(values), -np.inf if one.how == "max" else 0.0, values)
+    return np.where(np.isnan(values), -np.inf if total.how == "max" else 0.0, values)
 
 
-def _added(one: Sum, values: Floats, numbers: Ints, count: int) -> Floats:
-    if one.how == "max":
+def _added(total: Sum, values: Floats, numbers: Ints, count: int) -> Floats:
+    if total.how == "max":
         out = np.full(count, -np.inf)
         np.maximum.at(out, numbers, values)
         return out

@@ -296,9 +296,9 @@ class Table(Keyed):
         mask = np.ones(len(self), dtype=bool)
         for name, options in chosen.items():
             texts = list(map(str, self.column(name)))
-            there = set(texts)
-            options = chosen[name] = meant(options, there)
-            check_options_occur(name, options, there)
+            distinct = set(texts)
+            options = chosen[name] = meant(options, distinct)
+            check_options_occur(name, options, distinct)
             mask &= one_of(texts, options)
         if not mask.any():
             raise nothing_satisfies(chosen)
@@ -331,17 +331,17 @@ def as_options(conditions: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def meant(options: tuple[str, ...], there: Collection[str]) -> tuple[str, ...]:
+def meant(options: tuple[str, ...], values: Collection[str]) -> tuple[str, ...]:
     """Return the values that are meant: one with commas looks like several on a command line."""
     whole = ",".join(options)
-    return (whole,) if whole in there and not set(there).issuperset(options) else options
+    return (whole,) if whole in values and not set(values).issuperset(options) else options
 
 
-def check_options_occur(name: str, options: Sequence[str], there: Collection[str]) -> None:
+def check_options_occur(name: str, options: Sequence[str], values: Collection[str]) -> None:
     """Raise if a key has not one of the values asked for; the message lists those it has."""
     for option in options:
-        if option not in there:
-            known = offer(f"Values of {name}", sorted(there), wanted=option)
+        if option not in values:
+            known = offer(f"Values of {name}", sorted(values), wanted=option)
             raise InputError(f"no row has {name}={option}. {known}")
 
 
@@ -355,10 +355,8 @@ def tool_called(wanted: str, tools: Sequence[str], prefix: str) -> str:
         raise InputError(
             f"{prefix}several tools may be {wanted!r}. Tools in the table: {describe_names(tools)}"
         )
-    there = offer("Tools in the table", tools, wanted=wanted)
-    raise InputError(
-        f"{prefix}no tool {wanted!r}. {there if tools else 'There is no column tool.'}"
-    )
+    hint = offer("Tools in the table", tools, wanted=wanted)
+    raise InputError(f"{prefix}no tool {wanted!r}. {hint if tools else 'There is no column tool.'}")
 
 
 def nothing_satisfies(chosen: Mapping[str, Sequence[str]]) -> InputError:

@@ -37,15 +37,15 @@ def ratios_of(unit: str) -> tuple[tuple[float, str], ...]:
     ((1000000.0, 'mW beside kW'), (1000.0, 'mW beside W or uW beside mW'))
     """
     units = next((units for units in _KINDS.values() if unit in units), {})
-    found: dict[float, list[str]] = {}
+    by_ratio: dict[float, list[str]] = {}
     for other, size in units.items():
         # µ is also written u.
         if size == units[unit] or ("u" in other and other.replace("u", "µ", 1) in units):
             continue
         small, large = (other, unit) if size < units[unit] else (unit, other)
         ratio = max(size, units[unit]) / min(size, units[unit])
-        found.setdefault(float(round(ratio)), []).append(f"{small} beside {large}")
-    return tuple((ratio, " or ".join(names)) for ratio, names in found.items())
+        by_ratio.setdefault(float(round(ratio)), []).append(f"{small} beside {large}")
+    return tuple((ratio, " or ".join(names)) for ratio, names in by_ratio.items())
 
 
 def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = None) -> float:
@@ -73,9 +73,9 @@ def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = Non
     """
     if unit == to:
         return 1.0
-    for one, other, power in ((unit, to, 1.0), (to, unit, -1.0)):
-        if one == "cycles" and other in SECONDS and clock_hz:
-            return float((1.0 / clock_hz / SECONDS[other]) ** power)
+    for first, second, power in ((unit, to, 1.0), (to, unit, -1.0)):
+        if first == "cycles" and second in SECONDS and clock_hz:
+            return float((1.0 / clock_hz / SECONDS[second]) ** power)
     for units in _KINDS.values():
         if unit in units and to in units:
             # Divided the other way where that is exact: 1e-6 / 1e-3 is not 0.001.

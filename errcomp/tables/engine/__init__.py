@@ -94,15 +94,15 @@ class Rows:
     def positive_or_bad(self, name: str, other: str) -> Rows:
         """Leave rows out in which a column is not positive; keep those that hold no number."""
         bad = nw.lit(False)
-        for one in (name, other):
-            value = nw.col(one).cast(nw.Float64)
+        for column in (name, other):
+            value = nw.col(column).cast(nw.Float64)
             bad = bad | value.is_null() | ~value.is_finite()
         return self.filtered((nw.col(name) > 0) | bad)
 
     def where(self, name: str, texts: Sequence[str | None]) -> Rows:
         """Keep rows whose column has one of these values, as `distinct_texts` writes them."""
         text = nw.col(name).cast(nw.String)
-        chosen = text.is_in([one for one in texts if one is not None])
+        chosen = text.is_in([choice for choice in texts if choice is not None])
         return self.filtered(chosen | text.is_null() if None in texts else chosen)
 
     def filtered(self, condition: nw.Expr) -> Rows:
@@ -111,8 +111,8 @@ class Rows:
 
     def count(self) -> int:
         """Count the rows."""
-        found = self._fetched(lambda: self.frame.select(nw.len().alias(f"{MARK}n")))
-        return int(found[f"{MARK}n"].to_list()[0])
+        table = self._fetched(lambda: self.frame.select(nw.len().alias(f"{MARK}n")))
+        return int(table[f"{MARK}n"].to_list()[0])
 
     def empty(self, names: Sequence[str]) -> set[str]:
         """Say which of these columns hold nothing; none do where there is no row."""
@@ -120,11 +120,11 @@ class Rows:
             return set()
         counts = [nw.col(name).count().alias(_numbered(names)[i]) for i, name in enumerate(names)]
         rows = nw.len().alias(f"{MARK}n")
-        found = self._fetched(lambda: self.frame.select(rows, *counts))
-        if not int(found[f"{MARK}n"].to_list()[0]):
+        table = self._fetched(lambda: self.frame.select(rows, *counts))
+        if not int(table[f"{MARK}n"].to_list()[0]):
             return set()
         numbered = zip(names, _numbered(names), strict=True)
-        return {name for name, key in numbered if not found[key].to_list()[0]}
+        return {name for name, key in numbered if not table[key].to_list()[0]}
 
     def distinct(self, name: str, most: int) -> list[Any]:
         """Return the different values of a column, up to so many of them."""
@@ -135,23 +135,23 @@ class Rows:
         """Return the different values of a column, each with the engine's text for it."""
         value, text = nw.col(name).alias(f"{MARK}v"), nw.col(name).cast(nw.String).alias(f"{MARK}t")
         table = self._fetched(lambda: self.frame.select(value, text).unique().head(most))
-        return list(zip(*(column_values(table, f"{MARK}{one}") for one in "vt"), strict=True))
+        return list(zip(*(column_values(table, f"{MARK}{suffix}") for suffix in "vt"), strict=True))
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
         """Add up over the rows of each group, inside the engine.
 
         Groups come in no particular order, one of them perhaps in parts: see `Totals.merged`.
         """
-        wanted = [nw.len().alias(f"{MARK}n"), *(sum_of(one) for one in sums)]
+        wanted = [nw.len().alias(f"{MARK}n"), *(sum_of(total) for total in sums)]
 
         def added_up() -> nw.LazyFrame[Any]:
-            frame = self._with_terms(by, {term for one in sums for term in one.terms})
-            if products := [product_of(one) for one in sums if one.is_product]:
+            frame = self._with_terms(by, {term for total in sums for term in total.terms})
+            if products := [product_of(total) for total in sums if total.is_product]:
                 frame = frame.with_columns(*products)
             return frame.group_by(*_numbered(by)).agg(*wanted) if by else frame.select(*wanted)
 
         table = self._fetched(added_up)
-        added = {one: _floats(table, _name_of(one)) for one in sums}
+        added = {total: _floats(table, _name_of(total)) for total in sums}
         return Totals(_plain_keys(table, by), _counts(table), added)
 
     def grouped(
@@ -172,8 +172,8 @@ class Rows:
 
         def made() -> nw.LazyFrame[Any]:
             frame = self.frame.select(
-                *(one.alias(name) for name, one in zip(named, keys.values(), strict=True)),
-                *(one.alias(name) for name, (_, one) in zip(values, figures.values(), strict=True)),
+                *(col.alias(name) for name, col in zip(named, keys.values(), strict=True)),
+                *(col.alias(name) for name, (_, col) in zip(values, figures.values(), strict=True)),
             )
             return frame.group_by(*named).agg(*wanted).head(most)
 
@@ -327,28 +327,28 @@ def base_terms(terms: Iterable[str]) -> list[list[nw.Expr]]:
     return steps
 
 
-def _name_of(one: Sum) -> str:
+def _name_of(total: Sum) -> str:
     """Return the column of a sum."""
     # Spark takes a point for access to a part of a column.
-    end = f"_{one.limit:.17g}".replace(".", "_") if one.how == "within" else ""
-    return f"{MARK}{one.how}_{'_'.join(one.terms)}{end}"
+    end = f"_{total.limit:.17g}".replace(".", "_") if total.how == "within" else ""
+    return f"{MARK}{total.how}_{'_'.join(total.terms)}{end}"
 
 
-def product_of(one: Sum) -> nw.Expr:
+def product_of(total: Sum) -> nw.Expr:
     """Return the column that a sum of products runs over: engines add up columns."""
-    product = _column(one.terms[0])
-    for term in one.terms[1:]:
+    product = _column(total.terms[0])
+    for term in total.terms[1:]:
         product = product * _column(term)
-    if one.how == "within":
-        product = nw.when(product <= one.limit).then(nw.lit(1)).otherwise(nw.lit(0))
-    return product.alias(_name_of(one))
+    if total.how == "within":
+        product = nw.when(product <= total.limit).then(nw.lit(1)).otherwise(nw.lit(0))
+    return product.alias(_name_of(total))
 
 
-def sum_of(one: Sum) -> nw.Expr:
+def sum_of(total: Sum) -> nw.Expr:
     """Return the sum over its column."""
-    column = nw.col(_name_of(one)) if one.is_product else _column(one.terms[0])
-    how = {"max": column.max, "count": column.count}.get(one.how, column.sum)
-    return how().alias(_name_of(one))
+    column = nw.col(_name_of(total)) if total.is_product else _column(total.terms[0])
+    how = {"max": column.max, "count": column.count}.get(total.how, column.sum)
+    return how().alias(_name_of(total))
 
 
 def bucket_of(log_term: str) -> nw.Expr:

@@ -76,18 +76,18 @@ class EngineRows(Backend):
         if "status" in self._rows.schema:
             self._leave_out(self._rows.ok(), failed)
 
-    def _leave_out(self, kept: Rows, reason: str) -> None:
+    def _leave_out(self, rows: Rows, reason: str) -> None:
         """Keep these rows, and count the others."""
-        n = self._rows.count() - kept.count()
-        self._rows = kept
+        n = self._rows.count() - rows.count()
+        self._rows = rows
         if n:
             self.dropped = (*self.dropped, Dropped(reason, n))
 
-    def _cells(self, what: str, by: Sequence[str], **options: Any) -> Cells:
+    def _cells(self, noun: str, by: Sequence[str], **options: Any) -> Cells:
         """Group the rows inside the engine; see `cells_of`."""
         cells = cells_of(self._rows, by, prefix=self.prefix, **options)
         if not len(cells.n):
-            raise nothing_left(what, self.dropped, self.prefix)
+            raise nothing_left(noun, self.dropped, self.prefix)
         return cells
 
 
@@ -183,8 +183,8 @@ def cells_of(
     names, widths = [*by, *([day] if day else [])], {bucketed: width, **dict.fromkeys(logs)}
     keys = {f"key:{name}": nw.col(name) for name in by}
     figures: dict[str, tuple[str, nw.Expr]] = {}
-    for name, one in widths.items():
-        of_value, added = _of_times(name, one)
+    for name, bin_width in widths.items():
+        of_value, added = _of_times(name, bin_width)
         keys |= of_value
         figures |= added
     if spread is not None:
@@ -195,19 +195,19 @@ def cells_of(
         date, timed = _of_day(rows, day, prefix)
         keys[f"key:{day}"] = date
         figures["timed"] = ("sum", timed)
-    found = rows.grouped(keys, figures, _MOST + 1)
-    if len(found.n) > _MOST:
+    groups = rows.grouped(keys, figures, _MOST + 1)
+    if len(groups.n) > _MOST:
         raise InputError(
             f"{prefix}more than {_MOST:,} groups by {', '.join(names)}: "
             "they would fill the memory that the rows are not to fill. Leave out columns that "
             f"differ from row to row, or select rows in {rows.engine} first."
         )
     return Cells(
-        {n: [None if is_missing(v) else v for v in found.keys[f"key:{n}"]] for n in names},
-        found.n,
-        {name: _logs(found, name, one) for name, one in widths.items()},
-        _spreads(found) if spread is not None else np.full(len(found.n), np.nan),
-        _whole(found.figures["timed"]) if day is not None else np.zeros(len(found.n), np.int64),
+        {n: [None if is_missing(v) else v for v in groups.keys[f"key:{n}"]] for n in names},
+        groups.n,
+        {name: _logs(groups, name, bin_width) for name, bin_width in widths.items()},
+        _spreads(groups) if spread is not None else np.full(len(groups.n), np.nan),
+        _whole(groups.figures["timed"]) if day is not None else np.zeros(len(groups.n), np.int64),
     )
 
 
@@ -263,19 +263,19 @@ def _of_day(rows: Rows, name: str, prefix: str) -> tuple[nw.Expr, nw.Expr]:
     return date, nw.lit(0)
 
 
-def _logs(found: Grouped, name: str, width: float | None) -> Logs:
-    state = np.asarray(found.keys[f"state:{name}"], dtype=np.int64)
+def _logs(groups: Grouped, name: str, width: float | None) -> Logs:
+    state = np.asarray(groups.keys[f"state:{name}"], dtype=np.int64)
     fine, missing = state == _FINE, state == _NULL
-    low, high = found.figures[f"low:{name}"], found.figures[f"high:{name}"]
+    low, high = groups.figures[f"low:{name}"], groups.figures[f"high:{name}"]
     alike = ~fine | (low == high)
-    total = np.where(fine, found.figures[f"sum:{name}"], 0.0)
-    mean, scatter = total / found.n, np.zeros(len(found.n))
+    total = np.where(fine, groups.figures[f"sum:{name}"], 0.0)
+    mean, scatter = total / groups.n, np.zeros(len(groups.n))
     if width is not None:
         bucket = np.asarray(
-            [b if ok else 0.0 for b, ok in zip(found.keys[f"bucket:{name}"], fine, strict=True)],
+            [b if ok else 0.0 for b, ok in zip(groups.keys[f"bucket:{name}"], fine, strict=True)],
             dtype=np.float64,
         )
-        square = np.where(fine, found.figures[f"square:{name}"], 0.0) - total * mean
+        square = np.where(fine, groups.figures[f"square:{name}"], 0.0) - total * mean
         # What rounding leaves of values that differ must not look like values that are equal.
         scatter = np.where(alike, 0.0, np.maximum(square, np.finfo(np.float64).tiny))
         mean = mean + (bucket + 0.5) * width
@@ -285,10 +285,10 @@ def _logs(found: Grouped, name: str, width: float | None) -> Logs:
     return Logs(value, missing, alike, scatter)
 
 
-def _spreads(found: Grouped) -> Floats:
-    known = np.asarray(found.keys["known"], dtype=bool)
-    least, most = found.figures["least"], found.figures["most"]
-    mean = np.sqrt(np.expm1(np.where(known, found.figures["spread"], 0.0) / found.n))
+def _spreads(groups: Grouped) -> Floats:
+    known = np.asarray(groups.keys["known"], dtype=bool)
+    least, most = groups.figures["least"], groups.figures["most"]
+    mean = np.sqrt(np.expm1(np.where(known, groups.figures["spread"], 0.0) / groups.n))
     # A value that cannot be is kept as it is, for whoever checks values.
     shown = np.where(np.isposinf(most), most, np.where(least < 0, least, mean))
     return np.where(known, np.where(least == most, least, shown), np.nan)

@@ -109,8 +109,8 @@ class HistoryRows(EngineRows):
             numbers=VALUES,
             failed=FAILED,
         )
-        there = self._rows.schema
-        asked = [name for name in there if name in MAY_BE_EMPTY or name.startswith(STACK)]
+        schema = self._rows.schema
+        asked = [name for name in schema if name in MAY_BE_EMPTY or name.startswith(STACK)]
         self._empty = self._rows.empty([name for name in asked if name != "status"])
 
     @property
@@ -126,28 +126,28 @@ class HistoryRows(EngineRows):
         keys : sequence of str
             Columns that will be asked for.
         """
-        by, there = self._by(keys), self.columns
+        by, columns = self._by(keys), self.columns
         cells = self._cells(
             "validations",
             [name for name in by if name != "date"],
             bucketed="measured",
-            logs=[name for name in ("predicted",) if name in there],
-            spread="measured_spread" if "measured_spread" in there else None,
-            day="date" if "date" in there else None,
+            logs=[name for name in ("predicted",) if name in columns],
+            spread="measured_spread" if "measured_spread" in columns else None,
+            day="date" if "date" in columns else None,
         )
         return _GroupedHistory(cells, self)
 
     def _by(self, keys: Sequence[str]) -> list[str]:
         """Return the columns that tell groups apart."""
-        there = self.columns
-        named = list(known_keys(self._series, there, self.prefix))
-        if not named and "series" in there:
-            named = [name for name in ("series", "level", "predictor") if name in there]
+        columns = self.columns
+        named = list(known_keys(self._series, columns, self.prefix))
+        if not named and "series" in columns:
+            named = [name for name in ("series", "level", "predictor") if name in columns]
         elif not named:
-            named = [name for name in there if name not in (*NOT_KEYS, *OCCASION)]
+            named = [name for name in columns if name not in (*NOT_KEYS, *OCCASION)]
         other = ("version", "predictor_version", "released", "date", "n_repeats", "unit")
-        stack = [name for name in there if name.startswith(STACK)]
-        able = list(dict.fromkeys(("series", *(n for n in there if n not in NOT_KEYS))))
+        stack = [name for name in columns if name.startswith(STACK)]
+        able = list(dict.fromkeys(("series", *(n for n in columns if n not in NOT_KEYS))))
         for name in keys:
             if name not in able:
                 raise InputError(
@@ -155,7 +155,7 @@ class HistoryRows(EngineRows):
                     f"{offer('Columns to group by', able, wanted=str(name))}"
                 )
         wanted = dict.fromkeys((*named, *other, *stack, *keys))
-        return [name for name in wanted if name in there]
+        return [name for name in wanted if name in columns]
 
 
 class _GroupedHistory(History):
@@ -163,7 +163,7 @@ class _GroupedHistory(History):
 
     def __init__(self, cells: Cells, rows: HistoryRows) -> None:
         measured = cells.logs["measured"]
-        logs = {name: one.written() for name, one in cells.logs.items()}
+        logs = {name: log.written() for name, log in cells.logs.items()}
         spread = {} if np.isnan(cells.spread).all() else {"measured_spread": cells.spread}
         # A number of its own: groups that agree in all else were not entered twice.
         apart = {} if "repeat" in cells.keys else {"repeat": np.arange(len(cells.n))}

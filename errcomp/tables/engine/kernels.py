@@ -115,10 +115,8 @@ class KernelRows(EngineRows):
         keys : sequence of str
             Further columns that will be asked for.
         """
-        there = [name for name in dict.fromkeys((*_KEYS, *keys)) if name in self._rows.schema]
-        return _GroupedKernels(
-            self._cells("kernels", there, bucketed="measured", width=BUCKET), self
-        )
+        by = [name for name in dict.fromkeys((*_KEYS, *keys)) if name in self._rows.schema]
+        return _GroupedKernels(self._cells("kernels", by, bucketed="measured", width=BUCKET), self)
 
 
 class _GroupedKernels(Kernels):

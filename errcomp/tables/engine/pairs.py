@@ -136,14 +136,14 @@ class PairRows(EngineRows, Keyed):
         self.check_columns(tuple(chosen))
         rows = self._rows
         for name, options in chosen.items():
-            found = self._rows.distinct_texts(name, _MOST)
-            there = {str(value) for value, _ in found}
-            options = chosen[name] = meant(options, there)
-            if len(found) < _MOST:  # else there may be more values than were looked at
-                check_options_occur(name, options, there)
-            lost = [option for option in options if option not in there]
+            distinct = self._rows.distinct_texts(name, _MOST)
+            texts = {str(value) for value, _ in distinct}
+            options = chosen[name] = meant(options, texts)
+            if len(distinct) < _MOST:  # else there may be more values than were looked at
+                check_options_occur(name, options, texts)
+            lost = [option for option in options if option not in texts]
             # Engines write True, times and decimals in ways of their own.
-            rows = rows.where(name, [*lost, *(t for v, t in found if str(v) in options)])
+            rows = rows.where(name, [*lost, *(t for v, t in distinct if str(v) in options)])
         part = copy(self)
         part._rows = rows
         part.selection = {**self.selection, **chosen}
@@ -188,20 +188,20 @@ class PairRows(EngineRows, Keyed):
             )
         return expected or None
 
-    def _check(self, found: Totals, known: Sum) -> None:
-        if not found.n.sum():
+    def _check(self, totals: Totals, known: Sum) -> None:
+        if not totals.n.sum():
             if self.selection:
                 raise nothing_satisfies(self.selection)
             raise nothing_left("pairs", self.dropped, self.prefix)
-        finite = bool(np.isfinite(found.sums[_ERRORS]).all())
-        if finite and (found.sums[known] == found.n).all():
+        finite = bool(np.isfinite(totals.sums[_ERRORS]).all())
+        if finite and (totals.sums[known] == totals.n).all():
             return
         if finite and known != _KNOWN and self._all_known():
             return
-        for what, bad, remedy in _REASONS:
+        for rule, bad, remedy in _REASONS:
             n, rows = self._rows.examples(bad)
             if n:
-                raise InputError(f"{self.prefix}{what}, {self._described(n, rows, what)}. {remedy}")
+                raise InputError(f"{self.prefix}{rule}, {self._described(n, rows, rule)}. {remedy}")
         raise InputError(
             f"{self.prefix}a sum over these rows is beyond the largest number a float64 can hold "
             "(1.8e308). Check that predicted and measured have the same unit."
@@ -212,9 +212,9 @@ class PairRows(EngineRows, Keyed):
         counted = self._rows.totals((), [_KNOWN])
         return bool((counted.sums[_KNOWN] == counted.n).all())
 
-    def _described(self, n: int, rows: list[dict[str, Any]], what: str) -> str:
+    def _described(self, n: int, rows: list[dict[str, Any]], rule: str) -> str:
         """Name three of the rows by their keys: rows in an engine have no numbers."""
-        name = what.split(" ", 1)[0]
+        name = rule.split(" ", 1)[0]
         keys = (*(part for part in (self._place, PARTITION) if part in rows[0]), *self.keys)
         named = [", ".join(f"{_PLAIN.get(k, k)}={row[k]}" for k in keys) for row in rows]
         more = f" (and {n - len(rows):,} more)" if n > len(rows) else ""
@@ -322,9 +322,9 @@ class PairTotals(Table):
         part._totals = self._totals.select(index)
         return part
 
-    def sums(self, one: Sum) -> NDArray[np.float64]:
+    def sums(self, total: Sum) -> NDArray[np.float64]:
         """Return a sum over the pairs of each row, shape (rows,)."""
-        return self._totals.sums[one]
+        return self._totals.sums[total]
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum] = ()) -> Totals:
         """Add up by group, ordered by key, as `PairRows.totals`: all sums that there are."""
@@ -336,9 +336,9 @@ class PairTotals(Table):
 
     def histogram(self, by: Sequence[str] = ()) -> Histogram:
         """Return the histograms of the groups, ordered by key."""
-        there = np.unique(self._group)
-        found = self._histogram.select(there)
-        return found.merged(self._of_histogram.select(there).numbered(by)[0])
+        groups = np.unique(self._group)
+        histogram = self._histogram.select(groups)
+        return histogram.merged(self._of_histogram.select(groups).numbered(by)[0])
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:

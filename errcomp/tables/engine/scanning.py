@@ -183,13 +183,13 @@ def _columns_of(file: Path) -> dict[str, pl.DataType]:
     return dict(pl.scan_parquet(file, glob=False, hive_partitioning=False).collect_schema())
 
 
-def _difference(one: Mapping[str, pl.DataType], other: Mapping[str, pl.DataType]) -> str:
-    lost = [name for name in one if name not in other]
-    more = [name for name in other if name not in one]
+def _difference(expected: Mapping[str, pl.DataType], other: Mapping[str, pl.DataType]) -> str:
+    lost = [name for name in expected if name not in other]
+    more = [name for name in other if name not in expected]
     kinds = [
-        f"{name} is {other[name]} instead of {one[name]}"
-        for name in one
-        if name in other and one[name] != other[name]
+        f"{name} is {other[name]} instead of {expected[name]}"
+        for name in expected
+        if name in other and expected[name] != other[name]
     ]
     parts = [
         f"it lacks {describe_names(lost)}" if lost else "",

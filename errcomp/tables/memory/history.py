@@ -171,8 +171,8 @@ class History(Table):
         self.source, self.subject, self.selection = source, None, {}
         self.rows, used = origin.rows[ok], origin.of(ok)
         self.measured = positive(frame, "measured", ok, origin)[ok]
-        there = "predicted" in frame.columns
-        self.predicted = positive(frame, "predicted", ok, origin)[ok] if there else None
+        has_predictions = "predicted" in frame.columns
+        self.predicted = positive(frame, "predicted", ok, origin)[ok] if has_predictions else None
         self.spread, self.runs = (values[ok] for values in spreads(frame, ok, origin))
         self.date, self.released = (
             dates_of(frame, name, ok, origin)[ok]
@@ -223,9 +223,9 @@ class History(Table):
             remedy = "Fill it in, or drop the column: the other columns then name the series."
             used.refuse_missing(np.isin(codes[ok], unnamed), "series", remedy)
         self.series_columns = tuple(names)
-        there, self.series = np.unique(codes[ok], return_inverse=True)
+        series, self.series = np.unique(codes[ok], return_inverse=True)
         every = series_names(values) if names else ("all",)
-        self.series_names = tuple(every[i] for i in there)
+        self.series_names = tuple(every[i] for i in series)
 
     def _check_unique(self, frame: nw.DataFrame[Any], ok: NDArray[np.bool_], used: Origin) -> None:
         """Refuse validations that were entered twice."""
@@ -248,12 +248,12 @@ class History(Table):
         }
         if self.predicted is not None:
             data["predicted"] = self.predicted
-        again = np.zeros(self.n, dtype=bool)
+        twice = np.zeros(self.n, dtype=bool)
         part = {name: values[several] for name, values in data.items()}
-        again[several] = ~pl.DataFrame(part).is_unique().to_numpy()
-        if again.any():
+        twice[several] = ~pl.DataFrame(part).is_unique().to_numpy()
+        if twice.any():
             raise InputError(
-                f"{used.prefix}duplicate validations: {used.name(again)} agree in series, version, "
+                f"{used.prefix}duplicate validations: {used.name(twice)} agree in series, version, "
                 "date, repeat and values. Remove the copies; if they are repetitions that gave the "
                 "same value, number them in a column repeat."
             )
@@ -271,12 +271,12 @@ class History(Table):
                 f"{used.name(differ)}). Fix one; the time of a validation belongs in date."
             )
         first = first_dates(self.version, self.date, len(names))
-        found = order_versions(
+        ordering = order_versions(
             names, order=order, released=released, first=first, source=self.source
         )
-        self.versions, self.order_by, notes = found.names, found.by, found.notes
+        self.versions, self.order_by, notes = ordering.names, ordering.by, ordering.notes
         self.notes += notes
-        place = {name: i for i, name in enumerate(found.names)}
+        place = {name: i for i, name in enumerate(ordering.names)}
         rank = np.asarray([place[name] for name in names])
         self.version_dates = np.empty(len(names), dtype="M8[s]")
         self.version_dates[rank] = np.where(np.isnat(released), first, released)
@@ -353,8 +353,8 @@ class History(Table):
             return self.column(name)[rows].astype(object), self.codes(name)
         # A value for each of millions of rows would only be made to be compared.
         codes, _ = codes_of(frame.select(name), [name], Origin.of_table(self.source, 0, None))
-        found = column_values(frame[self.positions[rows].tolist()], name).astype(object)
-        return found, codes[self.positions]
+        values = column_values(frame[self.positions[rows].tolist()], name).astype(object)
+        return values, codes[self.positions]
 
     def left_out(self, reason: str, mask: NDArray[np.bool_]) -> tuple[Dropped, ...]:
         """Count the validations under a mask that are left out, if there are any."""
@@ -366,10 +366,10 @@ class History(Table):
         For a selection from a table of several products, each with versions of its own: releases
         of the others are then not counted.
         """
-        there, codes = np.unique(self.version, return_inverse=True)
+        versions, codes = np.unique(self.version, return_inverse=True)
         part = copy(self)
-        part.versions = tuple(self.versions[i] for i in there)
-        part.version, part.version_dates = codes, self.version_dates[there]
+        part.versions = tuple(self.versions[i] for i in versions)
+        part.version, part.version_dates = codes, self.version_dates[versions]
         return part
 
     def take(self, index: NDArray[Any]) -> Self:
@@ -378,8 +378,8 @@ class History(Table):
         Its versions are those of the whole table.
         """
         part = super().take(index)
-        there, part.series = np.unique(self.series[index], return_inverse=True)
-        part.series_names = tuple(self.series_names[i] for i in there)
+        series, part.series = np.unique(self.series[index], return_inverse=True)
+        part.series_names = tuple(self.series_names[i] for i in series)
         return part
 
     versions: tuple[str, ...]

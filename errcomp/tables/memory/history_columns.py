@@ -150,8 +150,8 @@ def version_codes(
         missing = ok & (codes == names.index(None))
         origin.refuse_missing(missing, "version", "Fill it in, or remove the row.")
     # Versions at which every validation failed are not among those compared.
-    there, codes[ok] = np.unique(codes[ok], return_inverse=True)
-    return codes, [names[i] for i in there]
+    used, codes[ok] = np.unique(codes[ok], return_inverse=True)
+    return codes, [names[i] for i in used]
 
 
 def series_names(values: pl.DataFrame) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def spreads(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return measured_spread and n_repeats, NaN where missing."""
     columns = []
-    for name, least, what in (
+    for name, least, rule in (
         ("measured_spread", 0.0, "a relative standard deviation: finite and ≥ 0 (0.02 is 2 %)"),
         ("n_repeats", 1.0, "a whole number ≥ 1"),
     ):
@@ -195,7 +195,7 @@ def spreads(
             fine &= numbers == np.floor(numbers)
         bad = ok & ~fine & ~np.isnan(numbers)
         remedy = "Fix the value, or leave it empty where it is not known."
-        origin.refuse(bad, numbers, f"{name} must be {what}", remedy)
+        origin.refuse(bad, numbers, f"{name} must be {rule}", remedy)
         columns.append(numbers)
     return columns[0], columns[1]
 
@@ -226,9 +226,9 @@ def unit_of(
     if (other := codes != first).any():
         at = int(np.argmax(other))
         was = unit if unit is not None else names[first[at]]
-        one, two = (repr(name) if name else "no unit" for name in (was, names[codes[at]]))
+        old, new = (repr(name) if name else "no unit" for name in (was, names[codes[at]]))
         raise InputError(
-            f"{used.prefix}mixed units: {one} and {two} in series {series_names[series[at]]!r} "
+            f"{used.prefix}mixed units: {old} and {new} in series {series_names[series[at]]!r} "
             f"(the second in {used.name(other)}). Convert all rows of a series to one unit first."
         )
     units = [names[code] for code in np.unique(codes)]
@@ -354,12 +354,12 @@ def version_number(name: str) -> _Key | None:
     return release, stage, after, before, local
 
 
-def _looks_like_a_hash(found: re.Match[str]) -> bool:
-    whole = found["release"]
+def _looks_like_a_hash(match: re.Match[str]) -> bool:
+    whole = match["release"]
     if "." in whole:
         return False
     # "3723b12" is a hash rather than the twelfth beta of release 3723.
-    return found.end("release") < len(found.string) or not (
+    return match.end("release") < len(match.string) or not (
         len(whole) <= _LONGEST_WHOLE or _DATE.fullmatch(whole)
     )
 
@@ -447,12 +447,12 @@ def _as_given(
             f"{prefix}order lacks {len(missing)} of {len(names)} versions: "
             f"{describe_names(missing)}. Name all of them, oldest first."
         )
-    there = dict(zip(names, released, strict=True))
-    ordered = tuple(name for name in order if name in there)
+    dates = dict(zip(names, released, strict=True))
+    ordered = tuple(name for name in order if name in dates)
     notes = []
     if left := len(order) - len(ordered):
         notes.append(f"{left} versions of the order given were never validated: left out")
-    if pair := _inversion(ordered, np.asarray([there[name] for name in ordered], dtype="M8[s]")):
+    if pair := _inversion(ordered, np.asarray([dates[name] for name in ordered], dtype="M8[s]")):
         notes.append(f"the order given is not that of release: {pair}")
     return VersionOrder(ordered, "order", tuple(notes))
 
@@ -462,12 +462,12 @@ def _by_date(
     dates: NDArray[np.datetime64],
     others: NDArray[np.datetime64],
     numbers: Sequence[_Key | None],
-    what: str,
+    noun: str,
 ) -> tuple[tuple[str, ...] | None, str]:
     """Order by date, what shares one by number or the other date; or say why that cannot be."""
     without = [name for name, date in zip(names, dates, strict=True) if np.isnat(date)]
     if without:
-        return None, f"without a {what}: {_few(without)}"
+        return None, f"without a {noun}: {_few(without)}"
     order: list[str] = []
     for date in np.unique(dates):
         same = np.flatnonzero(dates == date).tolist()
@@ -478,7 +478,7 @@ def _by_date(
         if None in keys or len(set(keys)) < len(keys):
             keys = [others[i] for i in same if not np.isnat(others[i])]
         if len(set(keys)) < len(same):
-            return None, f"{_few([names[i] for i in same])} have one {what}, {_day(date)}"
+            return None, f"{_few([names[i] for i in same])} have one {noun}, {_day(date)}"
         rank = sorted(range(len(same)), key=keys.__getitem__)  # type: ignore[arg-type]
         order += [names[same[i]] for i in rank]
     return tuple(order), ""
@@ -509,8 +509,8 @@ def _disagreement(
     order, _ = _by_number(names, numbers)
     if order is None:
         return ()
-    there = dict(zip(names, released, strict=True))
-    pair = _inversion(order, np.asarray([there[name] for name in order], dtype="M8[s]"))
+    dates = dict(zip(names, released, strict=True))
+    pair = _inversion(order, np.asarray([dates[name] for name in order], dtype="M8[s]"))
     used = "release date" if by == "released" else "number"
     return (f"numbers and release dates disagree: {pair}; ordered by {used}",) if pair else ()
 

@@ -186,8 +186,8 @@ class Kernels(Table):
     def _read_names(self) -> None:
         self.run, self.kernel = self._columns["run"], self._columns["kernel"]
         self.kernel_class = self._columns["kernel_class"]
-        there = "device" in self._columns
-        self.device = self._columns["device"] if there else np.full(self.n, "", dtype=object)
+        has_device = "device" in self._columns
+        self.device = self._columns["device"] if has_device else np.full(self.n, "", dtype=object)
 
     def _check_run_measured(self, origin: Origin) -> None:
         codes, first = self._by_run
@@ -263,8 +263,8 @@ class Kernels(Table):
         """
         part = super().take(index)
         part._read_names()
-        there = set(_runs_of_tools(part._columns)) if len(self._failed_rows) else set()
-        mask = np.asarray([run in there for run in _runs_of_tools(self._failed)], dtype=bool)
+        runs = set(_runs_of_tools(part._columns)) if len(self._failed_rows) else set()
+        mask = np.asarray([run in runs for run in _runs_of_tools(self._failed)], dtype=bool)
         part._fail(self._failed.take(mask), self._failed_rows[mask])
         return part
 
@@ -372,9 +372,9 @@ def _runs_of_tools(columns: Mapping[str, NDArray[Any]]) -> list[tuple[str, ...]]
 def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
     """Raise unless one of these columns is there."""
     if not set(names) & set(frame.columns):
-        there = offer("Columns found", frame.columns, wanted=names[0])
+        hint = offer("Columns found", frame.columns, wanted=names[0])
         raise InputError(
-            f"{origin.prefix}missing column {' or '.join(names)}. {there}. "
+            f"{origin.prefix}missing column {' or '.join(names)}. {hint}. "
             "Name yours with columns={...}."
         )
 
@@ -384,20 +384,20 @@ def names_of(
 ) -> dict[str, NDArray[Any]]:
     """Return run, kernel, kernel_class and, if there is one, device of all rows."""
     n, every = len(frame), np.ones(len(frame), dtype=bool)
-    found = {"run": np.full(n, "run", dtype=object)}
+    columns = {"run": np.full(n, "run", dtype=object)}
     if "run" in frame.columns:
         # A failed kernel says which run is incomplete.
-        found["run"] = texts(frame, "run", every, origin)
+        columns["run"] = texts(frame, "run", every, origin)
     for name in ("kernel", "kernel_class"):
         if name in frame.columns:
-            found[name] = texts(frame, name, ok, origin)
-    if "kernel" not in found:
-        rows = zip(found["kernel_class"], origin.rows, strict=True)
-        found["kernel"] = np.asarray([f"{kind}/{row}" for kind, row in rows], dtype=object)
-    found.setdefault("kernel_class", found["kernel"])
+            columns[name] = texts(frame, name, ok, origin)
+    if "kernel" not in columns:
+        rows = zip(columns["kernel_class"], origin.rows, strict=True)
+        columns["kernel"] = np.asarray([f"{kind}/{row}" for kind, row in rows], dtype=object)
+    columns.setdefault("kernel_class", columns["kernel"])
     if "device" in frame.columns:
-        found["device"] = texts(frame, "device", ok, origin, blank=True)
-    return found
+        columns["device"] = texts(frame, "device", ok, origin, blank=True)
+    return columns
 
 
 def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -> NDArray[np.int64]:

@@ -106,12 +106,12 @@ class Runs(Table):
         } | {"run": self.run}
 
     def _check_unique(self, origin: Origin) -> None:
-        again = np.ones(self.n, dtype=bool)
-        again[np.unique(self.run.astype(str), return_index=True)[1]] = False
-        if again.any():
+        twice = np.ones(self.n, dtype=bool)
+        twice[np.unique(self.run.astype(str), return_index=True)[1]] = False
+        if twice.any():
             raise InputError(
                 f"{origin.prefix}every run must have a name of its own, got "
-                f"{self.run[again][0]!r} again in {origin.name(again)}. Give repetitions names."
+                f"{self.run[twice][0]!r} again in {origin.name(twice)}. Give repetitions names."
             )
 
     def __repr__(self) -> str:
@@ -164,10 +164,10 @@ def with_runs(kernels: Kernels, runs: Runs) -> Kernels:
     both = ~np.isnan(measured) & ~np.isnan(kernels.run_measured)
     _agree(kernels, both & (measured != kernels.run_measured), "end-to-end times", prefix)
     for name in set(runs.keys) & set(kernels.keys) - {"run"}:
-        mine, theirs = kernels.column(name), runs.column(name)[of_row]
+        values, theirs = kernels.column(name), runs.column(name)[of_row]
         differ = [
             not (is_missing(a) or is_missing(b)) and str(a) != str(b)
-            for a, b in zip(mine.tolist(), theirs.tolist(), strict=True)
+            for a, b in zip(values.tolist(), theirs.tolist(), strict=True)
         ]
         _agree(kernels, np.asarray(differ), f"values of {name}", prefix)
     joined = copy(kernels)
@@ -183,27 +183,27 @@ def with_runs(kernels: Kernels, runs: Runs) -> Kernels:
 def _match(kernels: Kernels, runs: Runs, prefix: str) -> None:
     """Raise unless both tables have the same runs."""
     without = [name for name in kernels.runs if name not in set(runs.run)]
-    mine = {*kernels.runs, *kernels.incomplete}
-    strange = [name for name in runs.run if name not in mine]
-    for names, here, there in (
+    known = {*kernels.runs, *kernels.incomplete}
+    strange = [name for name in runs.run if name not in known]
+    for names, table, other in (
         (without, "the kernels", "the table of runs"),
         (strange, "the table of runs", "the kernels"),
     ):
         if names:
-            failed = " (or failed there)" if there != "the kernels" and runs.dropped else ""
-            near = describe_names(sorted({*runs.run} if names is without else mine))
+            failed = " (or failed there)" if other != "the kernels" and runs.dropped else ""
+            near = describe_names(sorted({*runs.run} if names is without else known))
             raise InputError(
-                f"{prefix}{_first(names)} of {here} {'are' if len(names) > 1 else 'is'} not in "
-                f"{there}{failed}, which has {near}. Give runs the same names, or select with "
+                f"{prefix}{_first(names)} of {table} {'are' if len(names) > 1 else 'is'} not in "
+                f"{other}{failed}, which has {near}. Give runs the same names, or select with "
                 "where(...)."
             )
 
 
-def _agree(kernels: Kernels, differ: NDArray[np.bool_], what: str, prefix: str) -> None:
+def _agree(kernels: Kernels, differ: NDArray[np.bool_], noun: str, prefix: str) -> None:
     if differ.any():
         names = list(dict.fromkeys(kernels.run[differ].tolist()))
         raise InputError(
-            f"{prefix}the runs and their kernels have different {what}: {_first(names)}. Fix one "
+            f"{prefix}the runs and their kernels have different {noun}: {_first(names)}. Fix one "
             "of the tables, or drop the column from it."
         )
 
