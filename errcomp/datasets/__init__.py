@@ -113,10 +113,10 @@ def info(name: str) -> DatasetInfo:
     386
     """
     spec = _spec(name)
-    found = []
+    files = []
     for file, columns in spec.tables.items():
         content, digest = _verified(name, file)
-        found.append(TableInfo(file, content.count(b"\n") - 1, digest, columns))
+        files.append(TableInfo(file, content.count(b"\n") - 1, digest, columns))
     return DatasetInfo(
         name,
         spec.holds,
@@ -126,7 +126,7 @@ def info(name: str) -> DatasetInfo:
         spec.licence,
         spec.reference,
         spec.unit,
-        tuple(found),
+        tuple(files),
     )
 
 

@@ -68,13 +68,13 @@ class StudentMixtures(NamedTuple):
         """The mixture of each component."""
         return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.size)))
 
-    def take(self, kept: NDArray[Any]) -> StudentMixtures:
+    def take(self, mask: NDArray[Any]) -> StudentMixtures:
         """Return some of the mixtures, by a mask."""
-        count = np.diff(self.first, append=len(self.size))[kept]
-        which = kept[self.mixture]
+        count = np.diff(self.first, append=len(self.size))[mask]
+        which = mask[self.mixture]
         first = np.cumsum(count) - count
         return StudentMixtures(
-            self.size[which], self.error[which], self.chance[which], first, self.freedom[kept]
+            self.size[which], self.error[which], self.chance[which], first, self.freedom[mask]
         )
 
     def sums(self, values: Floats) -> Floats:
@@ -96,18 +96,18 @@ def _quantile(mixtures: StudentMixtures, share: float) -> Floats:
     ends = mixtures.size + t[mixtures.mixture] * mixtures.error
     low = np.minimum.reduceat(ends, mixtures.first)
     high = np.maximum.reduceat(ends, mixtures.first)
-    found = (low + high) / 2
+    middle = (low + high) / 2
     wide = high > low
     if wide.any():
         some = mixtures.take(wide)
-        found[wide] = _bracketed(some, share, low[wide], high[wide], t[wide])
-    return np.asarray(found)
+        middle[wide] = _bracketed(some, share, low[wide], high[wide], t[wide])
+    return np.asarray(middle)
 
 
 def _bracketed(
     mixtures: StudentMixtures, share: float, low: Floats, high: Floats, t: Floats
 ) -> Floats:
-    found = np.zeros(len(low))
+    roots = np.zeros(len(low))
     places = np.arange(len(low))
     x = _first(mixtures, share, low, high, t)
     # The density hardly bends over so little: what is left goes with the third power.
@@ -119,12 +119,12 @@ def _bracketed(
         inside = (low <= x) & (x <= high)
         last = inside & (np.abs(step) < small)
         x = np.where(last | (inside & (turn < _STEPS)), x, (low + high) / 2)
-        found[places] = x
+        roots[places] = x
         if last.all():
             break
         mixtures, places, small = mixtures.take(~last), places[~last], small[~last]
         low, high, x = low[~last], high[~last], x[~last]
-    return found
+    return roots
 
 
 def _first(mixtures: StudentMixtures, share: float, low: Floats, high: Floats, t: Floats) -> Floats:
@@ -218,11 +218,11 @@ class StudentMixture:
             Ascending in every row, to 1e-5 of probability.
         """
         rows = max(1, _BLOCK // (len(self.sigma) * len(q)))
-        found = np.empty((len(mu), len(q)))
+        solved = np.empty((len(mu), len(q)))
         for start in range(0, len(mu), rows):
-            found[start : start + rows] = self._solve(mu[start : start + rows], q)
+            solved[start : start + rows] = self._solve(mu[start : start + rows], q)
         # Neighbouring quantiles may be equal to the tolerance.
-        return np.maximum.accumulate(found, axis=1)
+        return np.maximum.accumulate(solved, axis=1)
 
     @cached_property
     def _table(self) -> Floats:

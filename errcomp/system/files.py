@@ -42,7 +42,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     os.close(handle)
     temporary, waiting = Path(name), _WAITING.get()
-    kept = False
+    deferred = False
     try:
         yield temporary
         temporary.chmod(mode)
@@ -50,11 +50,11 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         else:
             waiting.append((temporary, path))
-            kept = True
+            deferred = True
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     finally:
-        if not kept:
+        if not deferred:
             temporary.unlink(missing_ok=True)
 
 
@@ -165,16 +165,16 @@ def check_free(path: Path, heading: str) -> None:
     """
     if not path.is_dir():
         return
-    there = sorted(str(one.relative_to(path)) for one in path.rglob("*"))
-    if not there:
+    names = sorted(str(entry.relative_to(path)) for entry in path.rglob("*"))
+    if not names:
         return
     known = _known(path, heading)
     if not known:
         raise InputError(
             f"{path} is not empty and was not written by this command: it holds "
-            f"{describe_names(there)}. Name another folder, or one that does not exist."
+            f"{describe_names(names)}. Name another folder, or one that does not exist."
         )
-    others = [name for name in there if name not in known and name != SUMS]
+    others = [name for name in names if name not in known and name != SUMS]
     if others:
         raise InputError(
             f"{path}: {describe_names(others)} would be lost, as the folder is replaced. Move "

@@ -166,15 +166,15 @@ def _through_joblib(
         n_jobs=n_jobs, return_as="generator" if lazily else "list", mmap_mode="c"
     )
     delayed = joblib.delayed(call)
-    found: Iterable[_Outcome] = parallel(delayed(item) for item in wanted())
+    outcomes: Iterable[_Outcome] = parallel(delayed(item) for item in wanted())
     try:
         # Not "yield from", which closes what is found: a thread of loky fails where it is cut off.
-        for outcome in found:  # noqa: UP028
+        for outcome in outcomes:  # noqa: UP028
             yield outcome
     except GeneratorExit:
         left = True
         with suppress(Exception):  # of what nobody waits for
-            deque(found, maxlen=0)
+            deque(outcomes, maxlen=0)
         raise
 
 
@@ -240,10 +240,7 @@ class _Call:
             value = self.function(item)
         except ErrcompError as error:
             raised = (type(error), error.args, vars(error))
-        seen = {
-            (str(one.message), one.category, one.filename, one.lineno): one.message
-            for one in caught
-        }
+        seen = {(str(w.message), w.category, w.filename, w.lineno): w.message for w in caught}
         # A warning given as text arrives as an instance of its category.
         warned = tuple((message, *key[1:]) for key, message in seen.items())
         return _Outcome(value, raised, warned)  # type: ignore[arg-type]
@@ -253,10 +250,10 @@ def _told(error: Exception) -> ErrcompError | None:
     """Return what to do where a process did not survive, or was not reached; else None."""
     here = ((sys.modules.get(module), name) for module, name in _DEATHS)
     if isinstance(error, (BrokenProcessPool, *(getattr(m, n) for m, n in here if m))):
-        said = re.split(r"\.\s", str(error).strip())[0].rstrip(".")
+        reason = re.split(r"\.\s", str(error).strip())[0].rstrip(".")
         return EngineError(
             "a process that did part of the work was killed, most likely because memory ran out "
-            f"({said}). Use fewer at a time (n_jobs, --jobs), or machines with more memory."
+            f"({reason}). Use fewer at a time (n_jobs, --jobs), or machines with more memory."
         )
     if isinstance(error, CancelledError):
         return EngineError(

@@ -41,10 +41,10 @@ def loads(text: str | bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError(f"an object names {doubles(name for name, _ in pairs)[0]!r} twice")
-    return found
+    return members
 
 
 def doubles(names: Iterable[str]) -> list[str]:
