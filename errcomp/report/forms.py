@@ -228,10 +228,10 @@ def _p_value(value: float | None) -> Cell:
 def _printed(value: tuple[str, float | None]) -> Cell:
     """Write what others printed: its text is data, its number is what it was read as."""
     shown, number = value
-    found = _PRINTED.fullmatch(shown.strip())
-    if found is None or not _aligns(found["number"]):
+    match = _PRINTED.fullmatch(shown.strip())
+    if match is None or not _aligns(match["number"]):
         return Cell(shown, number)
-    return Cell(shown, number, Written(found["number"], found["unit"] or ""))
+    return Cell(shown, number, Written(match["number"], match["unit"] or ""))
 
 
 #: Text as it is.

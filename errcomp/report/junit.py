@@ -135,10 +135,10 @@ def _labels(cases: Sequence[Case]) -> list[str]:
     labels: dict[str, None] = {}
     for case in cases:
         name = label = token(case.name)
-        again = 1
+        count = 1
         while label in labels:
-            again += 1
-            label = f"{name} ({again})"
+            count += 1
+            label = f"{name} ({count})"
         labels[label] = None
     return list(labels)
 
@@ -151,7 +151,7 @@ def legal(text: str) -> str:
     >>> print(legal("a\x00b"))
     a\x00b
     """
-    shown = _NO_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r", "\\r"))
+    shown = _NO_XML.sub(lambda match: f"\\x{ord(match[0]):02x}", text.replace("\r", "\\r"))
     return "".join(c if c in "\n\t\xa0" else clean(c) for c in shown)
 
 

@@ -179,28 +179,28 @@ class _Grid:
             for column, given in zip(columns, written, strict=True)
         ]
         natural = [
-            len(column.header) if one is None else one.width
-            for column, one in zip(columns, drawn, strict=True)
+            len(column.header) if block is None else block.width
+            for column, block in zip(columns, drawn, strict=True)
         ]
         natural = [
-            width if one else max([width, *map(len, texts)])
-            for width, one, texts in zip(natural, drawn, cells, strict=True)
+            width if block else max([width, *map(len, texts)])
+            for width, block, texts in zip(natural, drawn, cells, strict=True)
         ]
-        widths = _shared(natural, [one is None for one in drawn])
+        widths = _shared(natural, [block is None for block in drawn])
         total = sum(widths) + _GAP * len(widths)
         done = [
-            one or _text(column.header, texts, share / total if share < wanted else None)
-            for column, texts, one, share, wanted in zip(
+            block or _text(column.header, texts, share / total if share < wanted else None)
+            for column, texts, block, share, wanted in zip(
                 columns, cells, drawn, widths, natural, strict=True
             )
         ]
         named = any(column.header for column in columns)
         lines = [
             [cell for parts in line for cell in parts]
-            for line in zip(*(one.cells for one in done), strict=True)
+            for line in zip(*(block.cells for block in done), strict=True)
         ]
-        spec = " ".join(one.spec for one in done)
-        return cls(spec, [one.header for one in done] if named else [], lines, total)
+        spec = " ".join(block.spec for block in done)
+        return cls(spec, [block.header for block in done] if named else [], lines, total)
 
     def short(self) -> list[str]:
         """Write it as a tabular."""
@@ -478,16 +478,16 @@ def escaped(text: str) -> str:
     >>> print(escaped("a_b & 50 % of {x}"), escaped("--by µs"), escaped("-3.5 → café"))
     a\_b \& 50\,\% of \{x\} -{}-by $\mu$s $-$3.5 $\rightarrow$ caf\'{e}
     """
-    kept = unicodedata.normalize("NFC", clean(text))
+    cleaned = unicodedata.normalize("NFC", clean(text))
     out: list[str] = []
-    for i, sign in enumerate(kept):
-        piece = _piece(sign, kept[i - 1] if i else "", kept[i + 1 : i + 2])
+    for i, sign in enumerate(cleaned):
+        piece = _piece(sign, cleaned[i - 1] if i else "", cleaned[i + 1 : i + 2])
         if out and piece and out[-1][-1] in _LIGATURES and piece[0] in _LIGATURES:
             out.append("{}")
         if piece:
             out.append(piece)
     # After the end of a row either of these would be an argument of it.
-    if kept[:1] in ("[", "*"):
+    if cleaned[:1] in ("[", "*"):
         out[0] = f"{{{out[0]}}}"
     return "".join(out)
 

@@ -54,10 +54,10 @@ def escaped(text: str) -> str:
     a\|b\_\<c\> @<!-- -->team #<!-- -->12 5 <span>$</span> 1\. a
     """
     out = []
-    kept = clean(text)
-    linked = {found.start() for found in _LINKED.finditer(kept)}
-    leading = _LEADING.match(kept)
-    for i, sign in enumerate(kept):
+    cleaned = clean(text)
+    linked = {match.start() for match in _LINKED.finditer(cleaned)}
+    leading = _LEADING.match(cleaned)
+    for i, sign in enumerate(cleaned):
         if leading and i == leading.end() - 1:
             out.append(f"\\{sign}")
         elif i in linked:

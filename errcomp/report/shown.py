@@ -55,8 +55,8 @@ class Shown:
         name = _name_of(self)
         if draw is None:
             raise InputError(f"there is no figure of {name}")
-        known = [one for one in inspect.signature(draw).parameters if one != "ax"]
-        unknown = [one for one in options if one not in known]
+        known = [option for option in inspect.signature(draw).parameters if option != "ax"]
+        unknown = [option for option in options if option not in known]
         if unknown:
             raise InputError(
                 f"the figure of {name} has no option {unknown[0]}. "
@@ -88,4 +88,4 @@ class Shown:
 
 def _name_of(result: Shown) -> str:
     """Return the class of a result, also of one that was read from a document."""
-    return next(one.__name__ for one in type(result).__mro__ if Shown in one.__bases__)
+    return next(base.__name__ for base in type(result).__mro__ if Shown in base.__bases__)

@@ -25,7 +25,7 @@ _NARROWEST = 60
 _GAP = 2
 #: Characters at which textwrap breaks lines, and others in their place where it must not.
 _HELD = {ord(" "): "\N{NO-BREAK SPACE}", ord("-"): "\ue000"}
-_RELEASED = {ord(held): chr(one) for one, held in _HELD.items()}
+_RELEASED = {ord(held): chr(code) for code, held in _HELD.items()}
 
 
 def render(table: Table) -> str:
@@ -143,11 +143,11 @@ def _level(widths: Sequence[int], room: int) -> float:
     if sum(widths) <= room:
         return math.inf
     left = room
-    for i, one in enumerate(sorted(widths)):
+    for i, width in enumerate(sorted(widths)):
         share = left / (len(widths) - i)
-        if one > share:
+        if width > share:
             return share
-        left -= one
+        left -= width
     return math.inf
 
 
@@ -157,10 +157,10 @@ def _wrap(note: Note, width: int) -> str:
     if note.mark.startswith("["):
         mark = f"{note.mark} "
     # A figure and its percent sign stay together: textwrap does not break at this space.
-    kept = clean(note.text).replace(" %", "\N{NO-BREAK SPACE}%")
+    text = clean(note.text).replace(" %", "\N{NO-BREAK SPACE}%")
     # Nor within code that is to be pasted.
-    kept = re.sub(r"`[^`]+`", lambda code: code[0].translate(_HELD), kept)
+    text = re.sub(r"`[^`]+`", lambda code: code[0].translate(_HELD), text)
     lines = textwrap.wrap(
-        kept, width, initial_indent=mark, subsequent_indent=" " * len(mark), break_long_words=False
+        text, width, initial_indent=mark, subsequent_indent=" " * len(mark), break_long_words=False
     )
     return "\n".join([*([""] if note.apart else []), *lines]).translate(_RELEASED)

@@ -30,18 +30,18 @@ def log_ticks(axis: Axis, unit: str = "", *, apart: float, beside: float | None 
     length = math.log10(high / low)
     points = _style.length_of(axis, beside) if axis is axis.axes.xaxis else math.inf
     for digits, finest in (((1.0, 2.0, 5.0), math.log10(2.0)), ((1.0, 3.0), math.log10(3.0))):
-        there = _within([digit * 10.0**power for power in decades for digit in digits], low, high)
-        if finest >= length * _apart(there, unit, apart, points):
+        ticks = _within([digit * 10.0**power for power in decades for digit in digits], low, high)
+        if finest >= length * _apart(ticks, unit, apart, points):
             break
     else:
-        there = _within([10.0**power for power in decades], low, high)
-        every = max(1, math.ceil(length * _apart(there, unit, apart, points)))
-        there = _within([10.0**power for power in decades[::every]], low, high)
-    if len(there) < 3:
-        there = _within(MaxNLocator(5).tick_values(low, high), low, high)
-        while len(there) > 2 and _closest(there, length) < _apart(there, unit, apart, points):
-            there = there[::2]
-    axis.set_ticks(there, [_text.number(value) + unit for value in there])
+        ticks = _within([10.0**power for power in decades], low, high)
+        every = max(1, math.ceil(length * _apart(ticks, unit, apart, points)))
+        ticks = _within([10.0**power for power in decades[::every]], low, high)
+    if len(ticks) < 3:
+        ticks = _within(MaxNLocator(5).tick_values(low, high), low, high)
+        while len(ticks) > 2 and _closest(ticks, length) < _apart(ticks, unit, apart, points):
+            ticks = ticks[::2]
+    axis.set_ticks(ticks, [_text.number(value) + unit for value in ticks])
     axis.set_ticks([], minor=True)
 
 

@@ -103,11 +103,11 @@ def forest(
     ax.grid(axis="x", color=_style.GRID)
     _style.name_axes(ax, x=x)
     _style.heading(ax, title, notes, room=room)
-    there = [
+    points = [
         (min(max(r.value, left), right), y, r) for y, r in enumerate(shown) if r.value == r.value
     ]
-    tell(ax, [v for v, _, _ in there], [float(y) for _, y, _ in there],
-         [f"{_text.shorten(r.name, _TOLD)}\n{r.text}" for _, _, r in there])  # fmt: skip
+    tell(ax, [v for v, _, _ in points], [float(y) for _, y, _ in points],
+         [f"{_text.shorten(r.name, _TOLD)}\n{r.text}" for _, _, r in points])  # fmt: skip
     return ax
 
 

@@ -113,7 +113,7 @@ def with_unit(name: str, unit: str | None) -> str:
     return f"{name} ({unit or 'unit not stated'})"
 
 
-def of_run(what: str, run: str) -> str:
+def of_run(title: str, run: str) -> str:
     """Say of which run something is; kernels of a table without runs are all one, ``"run"``.
 
     Examples
@@ -121,7 +121,7 @@ def of_run(what: str, run: str) -> str:
     >>> of_run("Sum of kernel times", "H100/bert"), of_run("Sum of kernel times", "run")
     ('Sum of kernel times of H100/bert', 'Sum of kernel times of all kernels')
     """
-    return f"{what} of all kernels" if run == "run" else f"{what} of {shorten(run, _TITLE_WIDTH)}"
+    return f"{title} of all kernels" if run == "run" else f"{title} of {shorten(run, _TITLE_WIDTH)}"
 
 
 def share(value: float) -> str:

@@ -50,7 +50,8 @@ def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
     alone = len(reports) == 1 and reports[0].title == title
     main = el("main", id="main", tabindex="-1")
     main.extend(
-        _section(one, name, titled=not alone) for one, name in zip(reports, names, strict=True)
+        _section(report, name, titled=not alone)
+        for report, name in zip(reports, names, strict=True)
     )
     body = el(
         "body",
@@ -69,7 +70,7 @@ def fragment(report: Report) -> str:
     style = el("style")
     style.text = f"@scope {{\n{_asset('page.css')}\n}}"
     drawn, notes = pictures(report.figures)
-    plain = [replace(one, spots=()) for one in drawn]
+    plain = [replace(picture, spots=()) for picture in drawn]
     shown = replace(report, notes=[*report.notes, *notes])
     # Cells of a notebook are one page: ids differ where results do.
     content = written(_part(shown, plain, ""))
@@ -138,9 +139,9 @@ def _part(report: Report, drawn: Sequence[Picture], name: str, *, titled: bool =
             )
         )
     if drawn:
-        parts.append(el("div", *(_picture(one, name) for one in drawn), class_="pictures"))
+        parts.append(el("div", *(_picture(picture, name) for picture in drawn), class_="pictures"))
     tables = report.tables_for("page")
-    parts += [_table(one, f"{name}-table-{i}", below) for i, one in enumerate(tables, 1)]
+    parts += [_table(table, f"{name}-table-{i}", below) for i, table in enumerate(tables, 1)]
     if report.method:
         parts.append(_method(report.method, below))
     labelled = f"{name}-title" if titled else "title"
@@ -151,40 +152,40 @@ def _verdicts(report: Report) -> Element:
     items = [
         el(
             "li",
-            el("span", _SIGNS[one.tone], class_="sign", aria_hidden="true"),
-            el("strong", one.head),
+            el("span", _SIGNS[verdict.tone], class_="sign", aria_hidden="true"),
+            el("strong", verdict.head),
             " ",
-            el("span", *prose(one.text)),
-            class_=f"verdict {one.tone}",
+            el("span", *prose(verdict.text)),
+            class_=f"verdict {verdict.tone}",
         )
-        for one in report.verdicts
+        for verdict in report.verdicts
     ]
     return el("ul", *items, class_="verdicts")
 
 
 def _advice(advice: Sequence[Advice]) -> Element:
     items = []
-    for one in advice:
-        item = el("li", el("strong", f"{one.title}."), " ", *prose(one.text))
-        if one.remedy:
-            item.append(el("span", el("b", "What to do: "), *prose(one.remedy), class_="remedy"))
+    for entry in advice:
+        item = el("li", el("strong", f"{entry.title}."), " ", *prose(entry.text))
+        if entry.remedy:
+            item.append(el("span", el("b", "What to do: "), *prose(entry.remedy), class_="remedy"))
         items.append(item)
     return el("ul", *items, class_="advice")
 
 
-def _picture(one: Picture, section: str) -> Element:
-    name = f"{section}-{one.name}"
-    svg = _renamed(one.svg, name)
+def _picture(picture: Picture, section: str) -> Element:
+    name = f"{section}-{picture.name}"
+    svg = _renamed(picture.svg, name)
     svg.set("role", "img")
-    svg.set("aria-label", one.alt)
+    svg.set("aria-label", picture.alt)
     frame = el("div", svg, class_="frame", tabindex="0", role="group", aria_label="Figure")
     figure = el("figure", frame, class_="picture", id=name)
-    if one.spots:
+    if picture.spots:
         # Inside a data block nothing is markup but what would end it.
         data = el("script", type="application/json", class_="spots")
-        data.text = json.dumps(one.spots, ensure_ascii=False).replace("<", "\\u003c")
+        data.text = json.dumps(picture.spots, ensure_ascii=False).replace("<", "\\u003c")
         figure.append(data)
-    figure.append(el("figcaption", one.caption))
+    figure.append(el("figcaption", picture.caption))
     return figure
 
 
@@ -302,7 +303,7 @@ def _sorted_by(value: float | None) -> str | None:
 def _whole(text: str) -> list[Element | str]:
     """Write figures so that no line ends within one."""
     first, *rest = (el("span", part, class_="whole") for part in figures(text))
-    return [first, *(one for part in rest for one in (" ", part))]
+    return [first, *(piece for part in rest for piece in (" ", part))]
 
 
 def _class_of(cell: Cell, column: Column) -> str | None:

@@ -64,11 +64,11 @@ def pictures(figures: Sequence[Drawing]) -> tuple[list[Picture], list[str]]:
     except ImportError as error:
         return [], [f"Figures are left out: Matplotlib cannot be imported ({error})."]
     drawn, notes = [], []
-    for one in figures:
+    for drawing in figures:
         try:
-            drawn.append(picture(one.draw(), one.name, one.caption))
+            drawn.append(picture(drawing.draw(), drawing.name, drawing.caption))
         except InputError as error:
-            notes.append(f"Not drawn ({one.name}): {error}")
+            notes.append(f"Not drawn ({drawing.name}): {error}")
     return drawn, notes
 
 
@@ -139,19 +139,19 @@ def _words(figure: Figure) -> str:
     """Say what a figure shows: its titles and what is written above its axes."""
     from matplotlib.text import Annotation
 
-    said = []
+    texts = []
     for ax in figure.axes:
-        said.append(ax.get_title(loc="left") or ax.get_title())
+        texts.append(ax.get_title(loc="left") or ax.get_title())
         notes = [
             child
             for child in ax.get_children()
             if isinstance(child, Annotation) and child.xycoords == "axes fraction"
         ]
-        said += [n.get_text() for n in sorted(notes, key=lambda n: -n.xyann[1]) if n.xy == (0, 1)]
+        texts += [n.get_text() for n in sorted(notes, key=lambda n: -n.xyann[1]) if n.xy == (0, 1)]
         axes = [label for label in (ax.get_xlabel(), ax.get_ylabel()) if label]
         if axes:
-            said.append(f"Axes: {', '.join(axes)}")
-    return ". ".join(" ".join(part.split()).rstrip(".") for part in said if part) + "."
+            texts.append(f"Axes: {', '.join(axes)}")
+    return ". ".join(" ".join(part.split()).rstrip(".") for part in texts if part) + "."
 
 
 def _spots(figure: Figure) -> list[tuple[float, float, str]]:
