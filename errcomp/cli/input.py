@@ -98,13 +98,13 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
 
 
-def add_jobs_argument(parser: argparse._ActionsContainer, what: str) -> None:
+def add_jobs_argument(parser: argparse._ActionsContainer, purpose: str) -> None:
     """Add ``--jobs`` to a command whose groups, fits or draws can be made beside each other."""
     parser.add_argument(
         "--jobs",
         type=_at_most_one_a_core,
         metavar="N",
-        help=f"processes that {what}, at most one a core (default: 1); the result is the same. "
+        help=f"processes that {purpose}, at most one a core (default: 1); the result is the same. "
         "More than one needs errcomp[jobs]",
     )
 
@@ -312,7 +312,7 @@ def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
     """Return the refusal of what is neither a file nor an embedded table of this kind."""
     folder = Path(name).parent
     try:
-        files = [str(folder / one.name) for one in islice(folder.iterdir(), _FILES_LOOKED_AT)]
+        files = [str(folder / entry.name) for entry in islice(folder.iterdir(), _FILES_LOOKED_AT)]
     except OSError:
         files = []
     return InputError(
@@ -354,7 +354,7 @@ def select(table: T, items: list[str]) -> T:
         for item in items:
             split = _one_key_each(item, table)
             if len(split) > 1:
-                example = " ".join(f"--where {quote(one)}" for one in split)
+                example = " ".join(f"--where {quote(condition)}" for condition in split)
                 raise InputError(f"{error}. One --where takes one key: {example}") from None
         raise
 

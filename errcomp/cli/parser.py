@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
             hint = f". Quote a pattern: '{Path(word).parent / '*.parquet'}'" if quoted else ""
             return f"one argument too many: {word!r}{hint}"
         option = word.partition("=")[0]
-        after = [one.prog for one in leaves(self) if option in one._option_string_actions]
+        after = [leaf.prog for leaf in leaves(self) if option in leaf._option_string_actions]
         if after:
             return f"{option} stands after its command, as in: {after[0]} {option}"
         # Without the dashes, which would make any two options look alike.
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         """Say which of the choices is near."""
         if action.choices is None or value in action.choices:
             return
-        choices = [str(one) for one in action.choices]
+        choices = [str(choice) for choice in action.choices]
         raise argparse.ArgumentError(
             action,
             f"invalid choice: {value!r}. {did_you_mean(str(value), choices)}"
@@ -186,5 +186,5 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
     if commands is None:
         yield parser
         return
-    for one in commands.choices.values():
-        yield from leaves(one)
+    for command in commands.choices.values():
+        yield from leaves(command)

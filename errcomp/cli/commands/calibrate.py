@@ -144,10 +144,12 @@ def _estimators_help() -> str:
     from errcomp.calibration.estimators import BASELINES, default_estimators, estimators, stacked
 
     extras: dict[str, list[str]] = {}
-    for name, one in estimators().items():
-        if one.role != "baseline":
-            weighed = f" ({' and '.join(stacked())}, weighted)" if one.role == "combination" else ""
-            extras.setdefault(one.extra, []).append(name + weighed)
+    for name, estimator in estimators().items():
+        if estimator.role != "baseline":
+            weighed = (
+                f" ({' and '.join(stacked())}, weighted)" if estimator.role == "combination" else ""
+            )
+            extras.setdefault(estimator.extra, []).append(name + weighed)
     needs = [
         f"{', '.join(names)}, which need {f'errcomp[{extra}]' if extra else 'nothing'}"
         for extra, names in extras.items()
@@ -320,7 +322,7 @@ def _warnings_told() -> Iterator[None]:
 
 def _diagnostics(fitted: Composition) -> dict[str, Any] | None:
     """Return how sampling went, where there was any; without the time it took, which varies."""
-    sampled = next((one for one in fitted.members_.values() if hasattr(one, "diagnostics_")), None)
+    sampled = next((fit for fit in fitted.members_.values() if hasattr(fit, "diagnostics_")), None)
     if sampled is None:
         return None
     diagnostics = asdict(sampled.diagnostics_)
@@ -341,9 +343,9 @@ def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> A
     note = f"{fitted.task} of {kernels.source or 'the table'}, {len(model.training)} runs"
     if name == "overhead":
         draws: dict[str, dict[str, Any]] = {}
-        for kind, one in overheads(model):
-            costs = draws.setdefault(one.device or "(a new device)", {})
-            costs[LAUNCH_WORDS.get(kind, kind)] = one.draws
+        for kind, cost in overheads(model):
+            costs = draws.setdefault(cost.device or "(a new device)", {})
+            costs[LAUNCH_WORDS.get(kind, kind)] = cost.draws
         return draw.overhead(draws, note=note)
     assert model.explaining is not None  # it was asked for
     physical = model.members[model.explaining]

@@ -77,9 +77,9 @@ def script(shell: str) -> str:
     from errcomp.cli import build_parser
 
     parser = build_parser()
-    for one in leaves(parser):
-        command = one.prog.removeprefix(f"{parser.prog} ")
-        for action in one._actions:
+    for leaf in leaves(parser):
+        command = leaf.prog.removeprefix(f"{parser.prog} ")
+        for action in leaf._actions:
             completer = _completer(command, action)
             if completer is not None:
                 action.complete = completer  # type: ignore[attr-defined]  # where shtab looks for it
@@ -96,9 +96,9 @@ def _completer(command: str, action: argparse.Action) -> Any:
         words = [*_WORDS.get(command, ()), *_tables(kind)]
         return _words_or_files(name, words) if kind else _words(name, words)
     if action.choices:
-        choices = [str(one) for one in action.choices]
+        choices = [str(choice) for choice in action.choices]
         # Of a choice of several words a shell would make several choices.
-        return _words(name, choices) if any(" " in one for one in choices) else None
+        return _words(name, choices) if any(" " in choice for choice in choices) else None
     if action.metavar in _FOLDERS:
         return shtab.DIRECTORY
     return shtab.FILE if action.type is Path or action.metavar in _FILES else None
@@ -108,7 +108,7 @@ def _tables(kind: str) -> Sequence[str]:
     """Return the names of the embedded tables of a kind; all without one."""
     from errcomp import datasets
 
-    return [one.name for one in datasets.list() if kind in ("", one.holds)]
+    return [dataset.name for dataset in datasets.list() if kind in ("", dataset.holds)]
 
 
 def _words(name: str, words: Sequence[str]) -> dict[str, Any]:

@@ -66,20 +66,22 @@ def run(args: argparse.Namespace) -> None:
 
     with progress("looking", quiet=args.json or not _can_draw()):
         findings = checkup()
-    broken = [one.name for one in findings if one.state == BROKEN]
+    broken = [finding.name for finding in findings if finding.state == BROKEN]
     args.exit_code = 1 if broken else 0
     document = {
         "schema": "errcomp.doctor/1",
         "version": __version__,
         "ok": not broken,
-        "rows": [one.to_dict() for one in findings],
+        "rows": [finding.to_dict() for finding in findings],
     }
     last = f"Broken: {', '.join(broken)}." if broken else "Everything that is needed works."
     if args.json or _can_draw():
         emit(args, document, report_of(*_tables(findings, last)))
         return
-    for one in findings:
-        say(" ".join(filter(None, (f"{one.name}:", one.found, one.state, one.note))))
+    for finding in findings:
+        say(
+            " ".join(filter(None, (f"{finding.name}:", finding.found, finding.state, finding.note)))
+        )
     say(last)
 
 
@@ -96,7 +98,7 @@ def _can_draw() -> bool:
 def _tables(findings: Sequence[Finding], last: str) -> list[Table]:
     tables = []
     for group, title in _TITLES.items():
-        rows = [one.to_dict() for one in findings if one.group == group]
+        rows = [finding.to_dict() for finding in findings if finding.group == group]
         if not rows:
             continue
         columns = [Column("Name", lambda row: row["name"], key=True)]
@@ -177,15 +179,15 @@ def _environment() -> Iterator[Finding]:
         yield Finding("environment", "terminal width", "no terminal")
     writable = os.access(".", os.W_OK)
     note = "" if writable else "name files elsewhere with -o"
-    found = "writable" if writable else "not writable"
-    yield Finding("environment", "this folder", found, note=note)
+    access = "writable" if writable else "not writable"
+    yield Finding("environment", "this folder", access, note=note)
 
 
 def _cpus() -> str:
     """Say how many CPUs this process may use, and of how many."""
-    there = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    return str(there) if usable == there else f"{usable} of {there}"
+    total = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
+    return str(total) if usable == total else f"{usable} of {total}"
 
 
 def requirements() -> list[Requirement]:
@@ -214,50 +216,51 @@ def _packages() -> Iterator[Finding]:
         note = "runs from its source: install it with: pip install -e ."
         yield Finding("package", "errcomp", "not installed", "", BROKEN, note)
         return
-    for one in needed:
-        if not one.extra:
-            version, problem = _look_at(one, imported=True)
+    for need in needed:
+        if not need.extra:
+            version, problem = _look_at(need, imported=True)
             state: State = BROKEN if problem else "ok"
-            note = problem and f"{problem}; pip install '{one.package}{one.versions}'"
-            yield Finding("package", one.package, version, one.versions, state, note)
+            note = problem and f"{problem}; pip install '{need.package}{need.versions}'"
+            yield Finding("package", need.package, version, need.versions, state, note)
 
 
 def _extras() -> Iterator[Finding]:
     try:
-        needed = [one for one in requirements() if one.extra]
+        needed = [need for need in requirements() if need.extra]
     except metadata.PackageNotFoundError:
         return
-    for extra in sorted({one.extra for one in needed}):
-        lacking, broken, there = [], [], []
-        for one in (one for one in needed if one.extra == extra):
-            version, problem = _look_at(one, imported=extra not in _TOOLS)
+    for extra in sorted({need.extra for need in needed}):
+        lacking, broken, working = [], [], []
+        for need in (need for need in needed if need.extra == extra):
+            version, problem = _look_at(need, imported=extra not in _TOOLS)
             if not problem:
-                there.append(f"{one.package} {version}")
+                working.append(f"{need.package} {version}")
             elif version:
-                broken.append(f"{one.package} {version} {problem}")
+                broken.append(f"{need.package} {version} {problem}")
             else:
-                lacking.append(one.package)
+                lacking.append(need.package)
         command = f"pip install 'errcomp[{extra}]'"
         notes = [f"lacks {', '.join(lacking)}"] if lacking else []
         notes += [*broken, command] if lacking or broken else []
         state: State = BROKEN if broken else "not installed" if lacking else "ok"
-        yield Finding("extra", extra, ", ".join(there), "", state, "; ".join(notes))
+        yield Finding("extra", extra, ", ".join(working), "", state, "; ".join(notes))
 
 
-def _look_at(one: Requirement, *, imported: bool) -> tuple[str, str]:
+def _look_at(need: Requirement, *, imported: bool) -> tuple[str, str]:
     """Return the version of a package (empty: not there), and what is wrong with it."""
     version = next(
-        (v for name in (one.package, _ALSO.get(one.package)) if name and (v := _version(name))), ""
+        (v for name in (need.package, _ALSO.get(need.package)) if name and (v := _version(name))),
+        "",
     )
     if not version:
         return "", "not installed"
-    if not satisfies(version, one.versions):
-        return version, f"is not {one.versions}"
+    if not satisfies(version, need.versions):
+        return version, f"is not {need.versions}"
     if imported:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                import_module(_MODULES.get(one.package, one.package.replace("-", "_")))
+                import_module(_MODULES.get(need.package, need.package.replace("-", "_")))
         except (Exception, SystemExit) as error:
             return version, f"cannot be imported ({_told(error)})"
     return version, ""
@@ -300,12 +303,12 @@ def _datasets() -> Iterator[Finding]:
 
     for name in datasets.names():
         try:
-            one = datasets.info(name)
+            dataset = datasets.info(name)
         except (Exception, SystemExit) as error:
             yield Finding("dataset", name, "", "", BROKEN, _told(error))
         else:
-            found = f"{one.rows:,} rows, checksum holds"
-            yield Finding("dataset", name, found, "", "ok")
+            summary = f"{dataset.rows:,} rows, checksum holds"
+            yield Finding("dataset", name, summary, "", "ok")
 
 
 def _numerics() -> Iterator[Finding]:

@@ -163,8 +163,8 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     parser.set_defaults(run=_forecast)
 
 
-def _add_error(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--error", type=_share, metavar="SHARE", help=f"{what}, e.g. 5%%")
+def _add_error(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument("--error", type=_share, metavar="SHARE", help=f"{meaning}, e.g. 5%%")
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:

@@ -127,7 +127,7 @@ def _list(args: argparse.Namespace) -> None:
 
     check_targets(args, [args.store])
     with HistoryStore(args.store) as store:
-        rows = [one.to_dict() for one in store.list()]
+        rows = [history.to_dict() for history in store.list()]
         shown = store.shown
     columns = [
         Column("History", lambda row: row["name"], key=True),

@@ -107,8 +107,8 @@ def _meant(name: str) -> str:
 
     path, word = Path(name), name.lower()
     if not path.exists():
-        tools = {one.tool.lower() for one in formats()}
-        tools |= {one.name.partition("-")[0] for one in formats()}
+        tools = {reader.tool.lower() for reader in formats()}
+        tools |= {reader.name.partition("-")[0] for reader in formats()}
         if word in tools:
             return f"{name} is the name of a tool: `errcomp readers --tool {name}` lists its files."
     elif path.is_file():

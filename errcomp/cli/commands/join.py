@@ -34,9 +34,9 @@ def build(parser: Parser) -> None:
         "Join by keys, by order within keys, or by names made comparable. What finds "
         "no partner and what is ambiguous is counted; too few partners are an error."
     )
-    what = "output of a tool (as for ingest), or a table"
-    parser.add_argument("predicted", metavar="PREDICTED", help=f"{what} with predictions")
-    parser.add_argument("measured", metavar="MEASURED", help=f"{what} with measurements")
+    source = "output of a tool (as for ingest), or a table"
+    parser.add_argument("predicted", metavar="PREDICTED", help=f"{source} with predictions")
+    parser.add_argument("measured", metavar="MEASURED", help=f"{source} with measurements")
     parser.add_argument(
         "--on",
         required=True,
@@ -91,10 +91,10 @@ def run(args: argparse.Namespace) -> None:
 
     keys: dict[str, str] = {}
     for part in args.on.split(","):
-        mine, _, other = part.partition("=")
-        if not mine.strip():
+        key, _, other = part.partition("=")
+        if not key.strip():
             raise InputError(f"--on {args.on}: a key has no name. Write --on run,kernel.")
-        keys[mine.strip()] = other.strip() or mine.strip()
+        keys[key.strip()] = other.strip() or key.strip()
     check_targets(args, [args.predicted, args.measured, args.aliases])
     joined = join(
         _rows(args, args.predicted, "predicted"),

@@ -224,7 +224,7 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
             "propagate validate does not take the assumption matrix: it is that of one run"
         )
     assume = _assumptions(args)
-    with_pit = [one.name for one in assume or () if one.name != "unknown"]
+    with_pit = [assumption.name for assumption in assume or () if assumption.name != "unknown"]
     if assume and not with_pit and "pit" in [name for name, _ in figures]:
         raise InputError("bounds have no distribution to draw: --figure pit needs an assumption")
     kernels = load_kernels(args, args.test or args.rest or _EMBEDDED)

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     """Print a line per tool, or per format of one tool."""
     from errcomp.readers.core.registry import tools
 
-    rows = [one.to_dict() for one in tools(args.tool)]
+    rows = [entry.to_dict() for entry in tools(args.tool)]
     document = {"schema": "errcomp.readers/1", "rows": rows}
     if args.tool is None:
         columns = [
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
         emit(args, document, report_of(Table("Readers", columns, rows, notes)))
         return
     (tool,) = rows
-    notes = [f"{one['name']}: {one['limits']}" for one in tool["details"] if one["limits"]]
+    notes = [f"{form['name']}: {form['limits']}" for form in tool["details"] if form["limits"]]
     notes += [tool["why"]] if tool["why"] else []
     emit(args, document, report_of(*_tables_of(tool, notes)))
 
@@ -80,4 +80,4 @@ def _quantities(row: Mapping[str, Any]) -> str:
 def _readable(row: Mapping[str, Any]) -> list[str]:
     """Return the formats that can be read, without the name of the tool that they begin with."""
     tool = row["tool"].lower().replace(" ", "-")
-    return [one["name"].removeprefix(f"{tool}-") for one in row["details"] if one["read"]]
+    return [form["name"].removeprefix(f"{tool}-") for form in row["details"] if form["read"]]

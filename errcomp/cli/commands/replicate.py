@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
 
             raise InputError(f"no table {args.table!r}. Tables: {', '.join(tables)}")
         tables = {args.table: tables[args.table]}
-    cells = [cell for found in tables.values() for cell in found]
+    cells = [cell for table in tables.values() for cell in table]
     document = {"schema": "errcomp.replication/1", **result.to_dict()}
     document["rows"] = [cell.to_dict() for cell in cells]
     args.exit_code = 1 if any(c.status == args.fail_on for c in cells) else 0
