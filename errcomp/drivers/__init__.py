@@ -86,19 +86,19 @@ def _cells(
 ) -> tuple[Cells, NDArray[np.float64]]:
     """Mean of each device in each configuration, with the codes that say which is which."""
     labels = table.unit_labels(str(matched.between))
-    found: dict[tuple[int, bool, str], list[float]] = {}
+    by_cell: dict[tuple[int, bool, str], list[float]] = {}
     for i, sides in enumerate(zip(matched.rows_a, matched.rows_b, strict=True)):
         for is_b, rows in zip((False, True), sides, strict=True):
             for row in rows.tolist():
-                found.setdefault((i, is_b, labels[row]), []).append(float(values[row]))
+                by_cell.setdefault((i, is_b, labels[row]), []).append(float(values[row]))
     # A device that was merged with one of the other level stays apart: it is compared with it.
-    names = {name: code for code, name in enumerate(sorted({key[1:] for key in found}))}
+    names = {name: code for code, name in enumerate(sorted({key[1:] for key in by_cell}))}
     cells = Cells(
-        configuration=np.array([i for i, _, _ in found], dtype=np.int64),
-        unit=np.array([names[key[1:]] for key in found], dtype=np.int64),
-        is_b=np.array([is_b for _, is_b, _ in found], dtype=bool),
+        configuration=np.array([i for i, _, _ in by_cell], dtype=np.int64),
+        unit=np.array([names[key[1:]] for key in by_cell], dtype=np.int64),
+        is_b=np.array([is_b for _, is_b, _ in by_cell], dtype=bool),
     )
-    return cells, np.array([np.mean(group) for group in found.values()])
+    return cells, np.array([np.mean(group) for group in by_cell.values()])
 
 
 def compare(
@@ -554,10 +554,10 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
 
 
 def _data_caveats(table: Table) -> list[Caveat]:
-    found = []
+    caveats = []
     outcomes = table.outcomes
     if outcomes.n_floored:
-        found.append(
+        caveats.append(
             Caveat(
                 "errors-near-zero",
                 f"{outcomes.n_floored} of {table.pairs.n} errors lie below {outcomes.floor:.2g} "
@@ -565,7 +565,7 @@ def _data_caveats(table: Table) -> list[Caveat]:
                 {"n": outcomes.n_floored, "floor": outcomes.floor},
             )
         )
-    return found + [
+    return caveats + [
         Caveat(
             "same-predictions",
             f"{' and '.join(sorted(names))} have the same prediction in every shared "

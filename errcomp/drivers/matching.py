@@ -97,7 +97,7 @@ def choose_factors(pairs: Pairs, factors: Sequence[str] | None) -> tuple[str, ..
         for name in factors:
             _check_factor(pairs, name)
         return tuple(dict.fromkeys(factors))
-    found = []
+    candidates = []
     for name in pairs.keys:
         if name in _NOT_FACTORS or not is_complete(pairs, name) or _names_unit(pairs, name):
             continue
@@ -105,9 +105,9 @@ def choose_factors(pairs: Pairs, factors: Sequence[str] | None) -> tuple[str, ..
         numeric = name in NUMERIC_FACTORS
         label = _is_label(pairs, name) or name == "devices"
         if levels >= 2 and (numeric or (label and levels <= MAX_LEVELS)):
-            found.append(name)
-    known = [name for name in _ORDER if name in found]
-    return tuple(known + [name for name in found if name not in known])
+            candidates.append(name)
+    known = [name for name in _ORDER if name in candidates]
+    return tuple(known + [name for name in candidates if name not in known])
 
 
 def _names_unit(pairs: Pairs, name: str) -> bool:
@@ -456,15 +456,15 @@ def match(table: Table, question: Question) -> Matched | None:
         # Sequence lengths that differ only between models would compare the models.
         fixed = any(unit in impossible for unit in UNITS)
         return None if fixed else _match_on(table, question, on, impossible)
-    found = _match_on(table, question, on, impossible)
-    if "batch" in on and (found is None or not (found.between or _has_interval(found))):
+    matched = _match_on(table, question, on, impossible)
+    if "batch" in on and (matched is None or not (matched.between or _has_interval(matched))):
         relaxed = _match_on(table, question, _without(on, "batch"), ("batch", *impossible))
-        if relaxed is not None and (found is None or _has_interval(relaxed)):
-            found = replace(relaxed, stricter=found)
-    if found is None and "device" in on and "model" not in impossible:
+        if relaxed is not None and (matched is None or _has_interval(relaxed)):
+            matched = replace(relaxed, stricter=matched)
+    if matched is None and "device" in on and "model" not in impossible:
         across = _match_on(table, question, _without(on, "device"), ("device", *impossible))
-        found = across if across is not None and across.between == "device" else None
-    return found
+        matched = across if across is not None and across.between == "device" else None
+    return matched
 
 
 def _without(keys: tuple[str, ...], key: str) -> tuple[str, ...]:

@@ -87,11 +87,11 @@ def variance_ratio(y: Floats, x: Floats, groups: NDArray[np.int64]) -> float | N
         math.log(_LARGEST),
         1 + _PER_DECADE * round(math.log10(_LARGEST / _SMALLEST)),
     )
-    found = np.array([_deviance(at, sums, sizes, df) for at in grid])
-    best = int(found.argmin())
-    if np.abs(found).max() < _ROUNDING:
+    deviances = np.array([_deviance(at, sums, sizes, df) for at in grid])
+    best = int(deviances.argmin())
+    if np.abs(deviances).max() < _ROUNDING:
         return None
-    if best == 0 or found[best] > -_ROUNDING:
+    if best == 0 or deviances[best] > -_ROUNDING:
         return 0.0
     if best == len(grid) - 1:
         return math.inf
@@ -255,8 +255,8 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
     _require_statsmodels()
     groups, key = _groups(table)
     columns, adjusted, notes = _columns(table, adjust=key != "model")
-    kept, aliased = _independent(columns)
-    x = np.column_stack([column.values for column in kept])
+    independent, aliased = _independent(columns)
+    x = np.column_stack([column.values for column in independent])
     n, k = x.shape
     if n <= k + 1:
         raise InputError(
@@ -267,15 +267,15 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
     df = _degrees_of_freedom(x, groups) if key else n - k
     if key and clusters < FEW_CLUSTERS:
         notes += (_few_clusters(clusters, key, df),)
-    found = []
+    regressions = []
     questions: tuple[tuple[Outcome, NDArray[np.float64]], ...] = (
         ("absolute", table.outcomes.log_ape),
         ("signed", table.outcomes.signed),
     )
     for outcome, y in questions:
         fit = _fit(y, x, groups if key else None, key)
-        terms = _terms(kept, fit, groups if key else None, outcome, df=df, level=level)
-        found.append(
+        terms = _terms(independent, fit, groups if key else None, outcome, df=df, level=level)
+        regressions.append(
             Regression(
                 outcome,
                 method=fit.method,
@@ -289,7 +289,7 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
                 caveats=(*notes, *fit.caveats),
             )
         )
-    return _correct(found)
+    return _correct(regressions)
 
 
 def _require_statsmodels() -> None:
@@ -353,7 +353,7 @@ def _dummies(table: Table, factor: str) -> list[_Column]:
 
 def _independent(columns: Sequence[_Column]) -> tuple[list[_Column], tuple[Aliased, ...]]:
     """Keep each column that the kept ones before it cannot express; name the others."""
-    kept: list[_Column] = []
+    independent: list[_Column] = []
     aliased = []
     basis = np.empty((len(columns[0].values), 0))
     for column in columns:
@@ -361,14 +361,14 @@ def _independent(columns: Sequence[_Column]) -> tuple[list[_Column], tuple[Alias
         left -= basis @ (basis.T @ left)
         size = float(np.linalg.norm(left))
         if size > 1e-8 * max(1.0, float(np.linalg.norm(column.values))):
-            kept.append(column)
+            independent.append(column)
             basis = np.column_stack([basis, left / size])
             continue
-        x = np.column_stack([c.values for c in kept])
+        x = np.column_stack([c.values for c in independent])
         weights = np.linalg.lstsq(x, column.values, rcond=None)[0]
-        names = [c.name for c, w in zip(kept, weights, strict=True) if abs(w) > 1e-6]
+        names = [c.name for c, w in zip(independent, weights, strict=True) if abs(w) > 1e-6]
         aliased.append(Aliased(column.name, tuple(n for n in names if n != "constant")))
-    return kept, tuple(aliased)
+    return independent, tuple(aliased)
 
 
 def _groups(table: Table) -> tuple[NDArray[np.int64], str]:
@@ -453,7 +453,7 @@ def _fit_mixed(
 
 
 def _terms(
-    kept: Sequence[_Column],
+    columns: Sequence[_Column],
     fit: _Fit,
     groups: NDArray[np.int64] | None,
     outcome: Outcome,
@@ -464,9 +464,9 @@ def _terms(
     from scipy import stats
 
     quantile = float(stats.t.ppf(0.5 + level / 2, df))
-    n = len(kept[0].values)
+    n = len(columns[0].values)
     terms = []
-    for column, b, se in zip(kept, fit.coefficients, fit.errors, strict=True):
+    for column, b, se in zip(columns, fit.coefficients, fit.errors, strict=True):
         if not column.factor:
             continue
         value, half, p, method = float(b), None, None, f"{fit.method}, t df={df}"

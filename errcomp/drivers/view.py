@@ -86,8 +86,8 @@ def _regression(regression: Regression) -> Table:
 
 
 def _numbered(notes: Sequence[str]) -> dict[str, str]:
-    kept = list(dict.fromkeys(note for note in notes if note))
-    return {note: f"[{i}]" for i, note in enumerate(kept, start=1)}
+    distinct = list(dict.fromkeys(note for note in notes if note))
+    return {note: f"[{i}]" for i, note in enumerate(distinct, start=1)}
 
 
 def _clusters(clusters: tuple[int, str]) -> Cell:
@@ -99,7 +99,7 @@ def _clusters(clusters: tuple[int, str]) -> Cell:
 _CLUSTERS = Form(_clusters, right=True)
 
 
-def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
+def contrasts(result: DriversResult, ax: Axes | None = None) -> Axes:
     """Draw what each factor does to the error: how many times it is at one level that of another.
 
     Hollow rows may be chance: their interval holds 1, or they have none.
@@ -121,23 +121,23 @@ def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
     MissingExtraError
         Matplotlib is not installed.
     """
-    if not found.contrasts:
+    if not result.contrasts:
         raise InputError("no two configurations differ in one factor only: nothing to draw")
     from errcomp.report.drawing.forest import Row, forest
 
     rows = [
         Row(
-            one.name,
-            one.effect.value,
-            one.effect.low,
-            one.effect.high,
-            one.effect.format(),
-            one.n_pairs,
-            strong=one.effect.low is not None
-            and one.effect.high is not None
-            and not one.effect.low <= 1 <= one.effect.high,
+            contrast.name,
+            contrast.effect.value,
+            contrast.effect.low,
+            contrast.effect.high,
+            contrast.effect.format(),
+            contrast.n_pairs,
+            strong=contrast.effect.low is not None
+            and contrast.effect.high is not None
+            and not contrast.effect.low <= 1 <= contrast.effect.high,
         )
-        for one in found.contrasts
+        for contrast in result.contrasts
     ]
     return forest(
         ax,
