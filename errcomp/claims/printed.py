@@ -216,12 +216,12 @@ def parse_printed(text: str | float) -> Printed:
         raise _unreadable(text)
     if any(abs(int(power)) > _LARGEST_POWER for power in _POWER.findall(written)):
         raise InputError(f"the figure {text!r} is beyond any error: write it without the exponent.")
-    if found := _VALUE.fullmatch(written):
-        return _value(written, found)
-    if found := _BOUND.fullmatch(written):
-        return _bound(written, found)
-    if found := _RANGE.fullmatch(written):
-        return _range(written, found)
+    if match := _VALUE.fullmatch(written):
+        return _value(written, match)
+    if match := _BOUND.fullmatch(written):
+        return _bound(written, match)
+    if match := _RANGE.fullmatch(written):
+        return _range(written, match)
     raise _unreadable(text)
 
 
@@ -251,8 +251,8 @@ def in_percent(text: str) -> str:
     return f"{re.sub(_NUMBER, _hundredfold, text.strip())} %"
 
 
-def _hundredfold(found: re.Match[str]) -> str:
-    return f"{Decimal(found[0]).scaleb(2):f}"
+def _hundredfold(match: re.Match[str]) -> str:
+    return f"{Decimal(match[0]).scaleb(2):f}"
 
 
 def _unreadable(text: str | float) -> InputError:
@@ -262,8 +262,8 @@ def _unreadable(text: str | float) -> InputError:
     )
 
 
-def _value(text: str, found: re.Match[str]) -> Printed:
-    number, scale = Decimal(found["a"]), _scale(found)
+def _value(text: str, match: re.Match[str]) -> Printed:
+    number, scale = Decimal(match["a"]), _scale(match)
     decimals = _decimals(number)
     half = Decimal(1).scaleb(-decimals) / 2
     return Printed(
@@ -273,13 +273,13 @@ def _value(text: str, found: re.Match[str]) -> Printed:
         float((number + half) * scale),
         "value",
         decimals,
-        found["unit"] == "%",
+        match["unit"] == "%",
     )
 
 
-def _bound(text: str, found: re.Match[str]) -> Printed:
-    number, sign = Decimal(found["a"]), found["sign"]
-    edge = float(number * _scale(found))
+def _bound(text: str, match: re.Match[str]) -> Printed:
+    number, sign = Decimal(match["a"]), match["sign"]
+    edge = float(number * _scale(match))
     below = sign in ("<", "<=", "≤")
     low, high = (0.0, edge) if below else (edge, math.inf)
     # "more than 5 %" excludes 5 % itself; the smallest number above it begins the interval.
@@ -292,18 +292,18 @@ def _bound(text: str, found: re.Match[str]) -> Printed:
         high,
         "bound",
         _decimals(number),
-        found["unit"] == "%",
+        match["unit"] == "%",
         closed=sign in ("<=", "≤"),
     )
 
 
-def _range(text: str, found: re.Match[str]) -> Printed:
-    a, b = Decimal(found["a"]), Decimal(found["b"])
+def _range(text: str, match: re.Match[str]) -> Printed:
+    a, b = Decimal(match["a"]), Decimal(match["b"])
     if a > b:
         raise InputError(f"the range {text!r} ends before it begins. Write the smaller end first.")
-    if found["first"] not in (None, found["unit"]):
+    if match["first"] not in (None, match["unit"]):
         raise InputError(f"the ends of the range {text!r} have different units. Write both alike.")
-    scale = _scale(found)
+    scale = _scale(match)
     return Printed(
         text,
         None,
@@ -311,13 +311,13 @@ def _range(text: str, found: re.Match[str]) -> Printed:
         float(b * scale),
         "range",
         max(_decimals(a), _decimals(b)),
-        found["unit"] == "%",
+        match["unit"] == "%",
         closed=True,
     )
 
 
-def _scale(found: re.Match[str]) -> Decimal:
-    return Decimal("0.01") if found["unit"] == "%" else Decimal(1)
+def _scale(match: re.Match[str]) -> Decimal:
+    return Decimal("0.01") if match["unit"] == "%" else Decimal(1)
 
 
 def _decimals(number: Decimal) -> int:

@@ -149,8 +149,8 @@ _DEPLOYMENT: Mapping[str, str] = {
 def table11_12(source: Source) -> Iterator[Cell]:
     """State for every deployment cell what it would take to check it."""
     for cell in source.cells["table11_12_deployment"]:
-        what = _DEPLOYMENT[cell.column]
-        yield no_data(cell, f"{what}; checking it means deploying the tool again.")
+        deployment = _DEPLOYMENT[cell.column]
+        yield no_data(cell, f"{deployment}; checking it means deploying the tool again.")
 
 
 # Tables 3 and 9: how many scenarios the tools cover, and what of it follows from the table.
@@ -180,12 +180,12 @@ class _Bounds:
 
 def coverage_of(source: Source, tool: str, letters: str) -> dict[str, int]:
     """Return how many scenarios of each category a tool covers, S (fully), P (partly) or both."""
-    found: dict[str, int] = {}
+    by_row: dict[str, int] = {}
     for cell in source.cells[_COVERAGE]:
         if cell.column == tool:
             counts = _COUNT.findall(cell.printed)
-            found[cell.row] = sum(int(n) for n, letter in counts if letter in letters)
-    return found
+            by_row[cell.row] = sum(int(n) for n, letter in counts if letter in letters)
+    return by_row
 
 
 def _suite(source: Source) -> dict[str, int]:
@@ -218,11 +218,11 @@ def _reachable(counts: Sequence[int], size: int) -> set[tuple[int, int]]:
     states = {(0, 0)}
     for count in counts:
         states = {
-            (once - again + new, more + again)
+            (once - repeated + new, more + repeated)
             for once, more in states
-            for again in range(min(count, once) + 1)
-            for new in range(min(count - again, size - once - more) + 1)
-            if count - again - new <= more
+            for repeated in range(min(count, once) + 1)
+            for new in range(min(count - repeated, size - once - more) + 1)
+            if count - repeated - new <= more
         }
     return states
 
@@ -299,20 +299,20 @@ _WAYS: Mapping[str, str] = {
 def _of_suite(source: Source, cell: PrintedCell, n: int) -> list[Candidate]:
     at_most_one = cell.row.startswith("at most one")
     scale = n if "%" in cell.row else 1
-    found = []
+    candidates = []
     for letters, way in _WAYS.items():
         bounds = _covered(source, letters, 2 if at_most_one else 1)
         low, high = bounds.value
         if not cell.row.startswith("union"):
             low, high = n - high, n - low
         value = low / scale if low == high else (low / scale, high / scale)
-        found.append(Candidate(way, value, stated=letters == "SP"))
+        candidates.append(Candidate(way, value, stated=letters == "SP"))
     if at_most_one and scale == n:
         count = source.number(_TOTALS, "at most one tool, scenarios", "suite")
-        found.append(
+        candidates.append(
             Candidate(f"the printed count, itself not reproduced, over {n}", count / scale)
         )
-    return found
+    return candidates
 
 
 def _headline(source: Source, n: int) -> list[Candidate]:

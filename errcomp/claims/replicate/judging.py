@@ -84,9 +84,9 @@ class Cell:
         Table 6, V100, inference, survey: 5.87% printed, 5.872 % recomputed: reproduced \
 (mean APE, all 10 configurations).
         """
-        found = "" if self.recomputed is None else f", {self.recomputed_text} recomputed"
+        recomputed = "" if self.recomputed is None else f", {self.recomputed_text} recomputed"
         rule = "" if self.rule == "none" else f" ({self.rule})"
-        text = f"{self.where}, {self.row}, {self.column}: {self.printed} printed{found}: "
+        text = f"{self.where}, {self.row}, {self.column}: {self.printed} printed{recomputed}: "
         return f"{text}{self.status}{rule}.{' ' if self.note else ''}{self.note}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,11 +185,11 @@ class PrintedCell:
         """The number printed, or the two ends of the range printed in a text."""
         if self.unit != "text":
             return (parse_printed(self.printed),)
-        found = _FIGURE.search(self.printed)
-        if found is None:
+        match = _FIGURE.search(self.printed)
+        if match is None:
             return ()
-        sign = found[0][-1]
-        return tuple(parse_printed(end.rstrip(sign) + sign) for end in found[0].split("–"))
+        sign = match[0][-1]
+        return tuple(parse_printed(end.rstrip(sign) + sign) for end in match[0].split("–"))
 
     @property
     def decimals(self) -> int:
@@ -371,8 +371,8 @@ def _fits(figures: tuple[Printed, ...], candidate: Candidate) -> str:
             _outwards(end, figure, down=i == 0)
             for i, (end, figure) in enumerate(zip(values, figures, strict=True))
         )
-    found = {_fit(figure, end) for figure, end in zip(figures, values, strict=True)}
-    return "no" if "no" in found else "tie" if "tie" in found else "yes"
+    fits = {_fit(figure, end) for figure, end in zip(figures, values, strict=True)}
+    return "no" if "no" in fits else "tie" if "tie" in fits else "yes"
 
 
 def _fit(figure: Printed, value: float) -> str:

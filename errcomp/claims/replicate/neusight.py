@@ -201,14 +201,14 @@ def _verdict(cell: PrintedCell, source: Source) -> Cell:
 
 
 def _group(pairs: Pairs, conditions: Mapping[str, object]) -> Pairs:
-    found = select(pairs, conditions)
-    if found is None:
+    part = select(pairs, conditions)
+    if part is None:
         wanted = ", ".join(f"{key} {value}" for key, value in conditions.items())
         raise InputError(
             f"{pairs.source}: no configuration with {wanted}. The replication needs the embedded "
             "neusight dataset, or all of it rebuilt."
         )
-    return found
+    return part
 
 
 def group_extremes(pairs: Pairs, extreme: Callable[..., float]) -> list[Candidate]:
@@ -263,8 +263,8 @@ def _max_on_p4(source: Source) -> list[Candidate]:
     part = _group(source.neusight, {"device": "P4"})
     errors = np.abs(part.predicted - part.measured) / part.measured
     worst = part.take(np.asarray([int(errors.argmax())]))
-    what = ", ".join(str(worst.column(key)[0]) for key in ("model", "mode"))
-    rule = f"largest APE on P4 ({what}, batch {worst.column('batch')[0]:g})"
+    case = ", ".join(str(worst.column(key)[0]) for key in ("model", "mode"))
+    rule = f"largest APE on P4 ({case}, batch {worst.column('batch')[0]:g})"
     return [Candidate(rule, max_ape(predicted=part.predicted, measured=part.measured), True)]
 
 
@@ -372,10 +372,10 @@ def _with_operators(pairs: Pairs) -> Pairs:
 def _table6_errors(source: Source) -> dict[str, float]:
     """Return the mean APE behind each row of Table 6 (variants pooled, as the survey has them)."""
     rows = [c.row for c in source.cells["table6_neusight"] if c.column == "survey"]
-    found = source.neusight.groups(["device", "mode"])
+    groups = source.neusight.groups(["device", "mode"])
     means = {
         f"{group.key['device']}, {group.key['mode']}": _MEAN(source.neusight.take(group.index))
-        for group in found
+        for group in groups
     }
     return {row: means[row] for row in rows if row in means}
 
@@ -474,16 +474,16 @@ def judge_ranges(
 ) -> dict[str, Cell]:
     """Judge the ranges whose ends are rows of their own; returns the cells by row."""
     by_row = {cell.row: cell for cell in source.cells[table]}
-    found = {}
+    judged = {}
     for (low, high), (rules, note) in ranges.items():
         for cell in judge_range(by_row[low], by_row[high], rules(source), note):
-            found[cell.row] = cell
-    return found
+            judged[cell.row] = cell
+    return judged
 
 
 def _claims_at(level: str) -> list[tuple[Claim, tuple[float, float]]]:
     """Return the error that each surveyed tool of a level claims of itself, with its two ends."""
-    found = []
+    claimed = []
     for claim in claims():
         surveyed = not claim.edition.startswith("not in the survey")
         by_authors = claim.claimed_by == "the tool's authors"
@@ -491,8 +491,8 @@ def _claims_at(level: str) -> list[tuple[Claim, tuple[float, float]]]:
             low, high = claim.interval or (np.nan, np.nan)
             if parse_printed(claim.printed).kind == "value":
                 low = high = (low + high) / 2
-            found.append((claim, (low, high)))
-    return found
+            claimed.append((claim, (low, high)))
+    return claimed
 
 
 def _claimed(level: str) -> tuple[list[Candidate], str]:

@@ -270,12 +270,12 @@ def search_claim(
         candidates = scan_subsets(sums, wanted, keep=keep, progress=progress)
         chance = pending.result()
     verified = _verify(sums, wanted, candidates)
-    found = np.bincount(candidates.complexity[verified], minlength=1).cumsum()
-    matches = _matches(sums, printed, candidates, verified, found, chance, top)
+    counts = np.bincount(candidates.complexity[verified], minlength=1).cumsum()
+    matches = _matches(sums, printed, candidates, verified, counts, chance, top)
     searched = _searched(sums, factors, unused, int(chance.subsets.sum()), seed)
     searched["rules_left_out"] = sorted(map(_rule_words, set(rules) - set(sums.rules)))
     searched["dropped"] = [dropped.to_dict() for dropped in table.dropped]
-    searched["by_complexity"] = _by_complexity(found, chance, candidates.kept_up_to)
+    searched["by_complexity"] = _by_complexity(counts, chance, candidates.kept_up_to)
     return SearchResult(printed, tuple(matches), searched)
 
 
@@ -303,11 +303,11 @@ def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
     for name, text in figures.items():
         if not isinstance(text, str | int | float):
             raise InputError(f'figure of {name!r} must be a text such as "2.3%", got {text!r}')
-    found = {name: parse_printed(text) for name, text in figures.items()}
-    for name, figure in found.items():
+    printed = {name: parse_printed(text) for name, text in figures.items()}
+    for name, figure in printed.items():
         if figure.high <= 0 or (figure.low if figure.value is None else figure.value) < 0:
             raise InputError(f"figure of {name!r} must not be negative, got {figure.text!r}")
-    return found
+    return printed
 
 
 def _verify(table: Table, figures: Sequence[Printed], candidates: Candidates) -> NDArray[np.int64]:
@@ -330,7 +330,7 @@ def _matches(
     figures: Mapping[str, Printed],
     candidates: Candidates,
     verified: NDArray[np.int64],
-    found: NDArray[np.int64],
+    counts: NDArray[np.int64],
     chance: Chance,
     top: int,
 ) -> list[Match]:
@@ -340,7 +340,7 @@ def _matches(
         by_rows.setdefault(subset, []).append(i)
     matches: list[Match] = []
     for same in by_rows.values():
-        match = _match(table, figures, candidates, same, found, chance)
+        match = _match(table, figures, candidates, same, counts, chance)
         matches += [] if match is None else [match]
         if len(matches) == top:
             break
@@ -352,7 +352,7 @@ def _match(
     figures: Mapping[str, Printed],
     candidates: Candidates,
     same: list[int],
-    found: NDArray[np.int64],
+    counts: NDArray[np.int64],
     chance: Chance,
 ) -> Match | None:
     """Describe a subset, and compute its figures from their definition on the rows named."""
@@ -384,7 +384,7 @@ def _match(
         complexity=cost / BITS,
         expected_by_chance=expected,
         standard_error=error,
-        found=int(found[cost]),
+        found=int(counts[cost]),
         equivalents=descriptions - 1,
         also=tuple(_rule_words(table.rules[candidates.rule[i]]) for i in same[1:]),
     )
@@ -435,7 +435,7 @@ def _searched(
 
 
 def _by_complexity(
-    found: NDArray[np.int64], chance: Chance, kept_up_to: int
+    counts: NDArray[np.int64], chance: Chance, kept_up_to: int
 ) -> list[dict[str, Any]]:
     """Cumulative counts, for whole bits; None where not all that passed the screen was kept."""
     rows = []
@@ -445,7 +445,7 @@ def _by_complexity(
         rows.append(
             {
                 "complexity": cost // BITS,
-                "found": int(found[min(cost, len(found) - 1)]) if known else None,
+                "found": int(counts[min(cost, len(counts) - 1)]) if known else None,
                 "expected": expected,
                 "standard_error": error,
             }

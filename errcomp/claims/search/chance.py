@@ -148,14 +148,14 @@ def _subsets_by_cost(table: Table) -> NDArray[np.int64]:
 def _sample(
     table: Table, rates: Floats, rng: np.random.Generator
 ) -> tuple[Subsets, NDArray[np.int64]]:
-    restrictions, values, kept = [], [], []
+    restrictions, values, sampled = [], [], []
     for block, start, at, costs in _costs(table):
         chosen = rng.random(len(costs)) < rates[costs]
         rows, cols = np.divmod(at[chosen], len(block.values))
         restrictions.append(block.rows[start + rows])
         values.append(block.values[cols])
-        kept.append(costs[chosen])
-    return Subsets(np.concatenate(restrictions), np.concatenate(values)), np.concatenate(kept)
+        sampled.append(costs[chosen])
+    return Subsets(np.concatenate(restrictions), np.concatenate(values)), np.concatenate(sampled)
 
 
 def _met(
@@ -166,7 +166,7 @@ def _met(
     What no law draws figures from is left out.
     """
     values = [table.evaluate(tool, subsets) for tool in range(len(figures))]
-    found: dict[int, list[_Met]] = {cost: [] for cost in sorted({r.cost for r in table.rules})}
+    by_cost: dict[int, list[_Met]] = {cost: [] for cost in sorted({r.cost for r in table.rules})}
     for rule in table.rules:
         at, spans = np.arange(len(subsets)), np.empty((0, 2, len(subsets)))
         for tool, (figure, own) in enumerate(zip(figures, values, strict=True)):
@@ -177,13 +177,13 @@ def _met(
             )
             at = at[reached]
             spans = np.concatenate([spans[:, :, reached], span[None, :, reached]])
-        found[rule.cost].append((at, spans))
+        by_cost[rule.cost].append((at, spans))
     return {
         cost: (
             np.concatenate([at for at, _ in parts]),
             np.concatenate([spans for _, spans in parts], axis=2),
         )
-        for cost, parts in found.items()
+        for cost, parts in by_cost.items()
     }
 
 
@@ -226,8 +226,8 @@ class Window:
     def share(self, start: Floats, stop: Floats) -> Floats:
         """Return the probability of drawing a place between ``start`` and ``stop``."""
         inside = np.minimum(stop, self.high) - np.maximum(start, self.low)
-        found: Floats = np.maximum(inside, 0) / (self.high - self.low)
-        return found
+        shares: Floats = np.maximum(inside, 0) / (self.high - self.low)
+        return shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +254,10 @@ class Null:
             offsets = spans - centres[:, None, None]
             half = (self.windows[0].high - self.windows[0].low) / 2
             return Window(-half, half).share(offsets[:, 0].max(axis=0), offsets[:, 1].min(axis=0))
-        found = np.ones(spans.shape[2])
+        product = np.ones(spans.shape[2])
         for window, span in zip(self.windows, spans, strict=True):
-            found *= window.share(*span)
-        return found
+            product *= window.share(*span)
+        return product
 
 
 def places(figure: Printed, values: Floats) -> tuple[Floats, Floats]:
@@ -329,7 +329,7 @@ def nulls(table: Table, figures: Sequence[Printed]) -> list[Null]:
     list of Null
     """
     c = table.configurations
-    found = {Null(tuple(around(figure) for figure in figures)): None}
+    laws = {Null(tuple(around(figure) for figure in figures)): None}
     for rule in table.rules:
         if not _is_plain(rule):
             continue
@@ -340,13 +340,13 @@ def nulls(table: Table, figures: Sequence[Printed]) -> list[Null]:
         both = list(zip(figures, centres, strict=True))
         for level in range(len(_WIDTHS)):
             # A figure that is far from the whole table stays so at all widths.
-            found[Null(tuple(_window(figure, centre, level) for figure, centre in both))] = None
+            laws[Null(tuple(_window(figure, centre, level) for figure, centre in both))] = None
         if len(both) > 1 and all(
             _distance(figure, centre) <= _WIDTHS[0] for figure, centre in both
         ):
             narrowest = tuple(_window(figure, centre, 0) for figure, centre in both)
-            found[Null(narrowest, together=True)] = None
-    return list(found)
+            laws[Null(narrowest, together=True)] = None
+    return list(laws)
 
 
 def _is_plain(rule: Rule) -> bool:
@@ -404,5 +404,5 @@ def _place(figure: Printed, value: float) -> float:
 def _log(sizes: Floats) -> Floats:
     """Return the logarithm, infinitely low for what is not positive."""
     with np.errstate(divide="ignore"):
-        found: Floats = np.log(np.maximum(sizes, 0))
-    return found
+        logs: Floats = np.log(np.maximum(sizes, 0))
+    return logs

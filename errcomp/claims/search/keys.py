@@ -119,10 +119,10 @@ class Factor:
         """
         v = len(self.values)
         full = (1 << v) - 1
-        found = {full: Naming(0)}
+        namings = {full: Naming(0)}
         singles = [1 << i for i in range(v)]
         for mask, cost in _unions(singles, self.listed):
-            found[mask] = Naming(cost, ((self.name, _pick(self.values, mask)),))
+            namings[mask] = Naming(cost, ((self.name, _pick(self.values, mask)),))
         for derived in self.derived:
             options = [
                 (_join(derived.masks, union), cost, (derived.name, _pick(derived.values, union)))
@@ -130,32 +130,32 @@ class Factor:
                     [1 << i for i in range(len(derived.values))], derived.listed
                 )
             ]
-            for mask, naming in list(found.items()):
+            for mask, naming in list(namings.items()):
                 for option, cost, where in options:
                     both, total = mask & option, naming.cost + cost
-                    if both and (both not in found or total < found[both].cost):
-                        found[both] = Naming(total, (where, *naming.where))
-        return found
+                    if both and (both not in namings or total < namings[both].cost):
+                        namings[both] = Naming(total, (where, *naming.where))
+        return namings
 
 
 def _unions(singles: Sequence[int], limit: int) -> list[tuple[int, int]]:
     """Unions of up to ``limit`` values, or of all but up to ``limit``, with their cost."""
     v, full = len(singles), sum(singles)
-    found: dict[int, int] = {}
+    costs: dict[int, int] = {}
     for size in range(1, min(limit, v - 1) + 1):
         for chosen in combinations(singles, size):
             mask = sum(chosen)
-            found.setdefault(mask, listing_cost(size, v))
-            found.setdefault(full ^ mask, listing_cost(v - size, v))
-    return list(found.items())
+            costs.setdefault(mask, listing_cost(size, v))
+            costs.setdefault(full ^ mask, listing_cost(v - size, v))
+    return list(costs.items())
 
 
 def _join(masks: Sequence[int], union: int) -> int:
-    found = 0
+    joined = 0
     for i, mask in enumerate(masks):
         if union >> i & 1:
-            found |= mask
-    return found
+            joined |= mask
+    return joined
 
 
 def _pick(values: Sequence[Any], mask: int) -> tuple[Any, ...]:
@@ -241,13 +241,13 @@ def _fold(factors: list[Factor]) -> list[Factor]:
 
 
 def _function(parent: Factor, factor: Factor) -> bool:
-    found = set(zip(parent.codes.tolist(), factor.codes.tolist(), strict=True))
-    return len(found) == len(parent.values)
+    pairs = set(zip(parent.codes.tolist(), factor.codes.tolist(), strict=True))
+    return len(pairs) == len(parent.values)
 
 
 def _same(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
-    found = set(zip(a.tolist(), b.tolist(), strict=True))
-    return len(found) == len({x for x, _ in found}) == len({y for _, y in found})
+    pairs = set(zip(a.tolist(), b.tolist(), strict=True))
+    return len(pairs) == len({x for x, _ in pairs}) == len({y for _, y in pairs})
 
 
 def _encode(values: list[Hashable]) -> tuple[list[Any], NDArray[np.int64]]:
@@ -349,7 +349,7 @@ def quantities(
     A column of the reserved names is always a key. Any other is none where it holds fractions or
     many different numbers, or where a tool has it for some of its rows only.
     """
-    found = {}
+    reasons = {}
     for name, values in columns.items():
         if name in RESERVED_KEYS:
             continue
@@ -357,12 +357,12 @@ def quantities(
         present = [value for part in stated for value in part]
         numbers = {v for v in present if isinstance(v, int | float) and not isinstance(v, bool)}
         if any(isinstance(v, float) for v in numbers):
-            found[name] = "holds fractions: a quantity, not a key"
+            reasons[name] = "holds fractions: a quantity, not a key"
         elif len(numbers) > MOST_NUMBERS:
-            found[name] = f"holds {len(numbers)} different numbers: a quantity, not a key"
+            reasons[name] = f"holds {len(numbers)} different numbers: a quantity, not a key"
         elif any(0 < len(part) < len(index) for part, index in zip(stated, rows, strict=True)):
-            found[name] = "missing in some rows: not a key unless asked for"
-    return found
+            reasons[name] = "missing in some rows: not a key unless asked for"
+    return reasons
 
 
 def _rows_of_tools(pairs: Pairs, names: Sequence[str], tool_key: str) -> list[NDArray[np.int64]]:
@@ -378,8 +378,8 @@ def _rows_of_tools(pairs: Pairs, names: Sequence[str], tool_key: str) -> list[ND
     texts = np.asarray([str(v) for v in pairs.column(tool_key)])
     for name in names:
         if name not in known:
-            there = offer("Tools in the table", known, wanted=name)
-            raise InputError(f"no rows of tool {name!r}. {there}")
+            hint = offer("Tools in the table", known, wanted=name)
+            raise InputError(f"no rows of tool {name!r}. {hint}")
     return [everything[texts == name] for name in names]
 
 
@@ -407,9 +407,9 @@ def _match(
             key = tuple(columns[c][i] for c in shared)
             if key in table:
                 twice = [int(pairs.rows[table[key]]), int(pairs.rows[i])]
-                what = ", ".join(f"{c}={v}" for c, v in zip(shared, key, strict=True))
+                named = ", ".join(f"{c}={v}" for c, v in zip(shared, key, strict=True))
                 raise InputError(
-                    f"tool {name} has the configuration {what} twice ({describe_rows(twice)}), so "
+                    f"tool {name} has the configuration {named} twice ({describe_rows(twice)}), so "
                     "its rows cannot be matched with those of the other tools. Add a key that "
                     "tells them apart, e.g. repeat."
                 )

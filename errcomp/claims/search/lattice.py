@@ -64,11 +64,11 @@ class Block:
         At least ``NEVER`` where there is none, as happens where the number of values in a union is
         bounded.
         """
-        found = np.full((stop - start, len(self.values)), 2 * NEVER, dtype=np.uint16)
+        least = np.full((stop - start, len(self.values)), 2 * NEVER, dtype=np.uint16)
         for kind in range(len(self.value_costs)):
             rows = self.cell_costs[start:stop, kind, None]
-            np.minimum(found, rows + self.value_costs[kind], out=found)
-        return found
+            np.minimum(least, rows + self.value_costs[kind], out=least)
+        return least
 
 
 class Lattice:
@@ -203,17 +203,17 @@ class Lattice:
 
     def _values_in(self, cells: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find the indicator values that occur in each set of cells, as bit masks."""
-        found = np.zeros(len(cells), dtype=np.int64)
+        values = np.zeros(len(cells), dtype=np.int64)
         for i, own in enumerate(self._occurs):
-            found |= (cells & own).any(axis=1).astype(np.int64) << i
-        return found
+            values |= (cells & own).any(axis=1).astype(np.int64) << i
+        return values
 
     def _cells_of(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Find the cells in which any of the indicator values occurs, for each set of values."""
-        found = np.zeros((len(values), self._occurs.shape[1]), dtype=np.uint64)
+        cells = np.zeros((len(values), self._occurs.shape[1]), dtype=np.uint64)
         for i, own in enumerate(self._occurs):
-            found[values >> i & 1 == 1] |= own
-        return found
+            cells[values >> i & 1 == 1] |= own
+        return cells
 
     def sets_of_cells(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Unpack restrictions, shape (m, cells)."""

@@ -189,16 +189,16 @@ def _families() -> tuple[Family, ...]:
 
 
 def _rules() -> tuple[Rule, ...]:
-    found = []
+    rules = []
     for family in FAMILIES:
         if family.aggregation.startswith("share"):
-            found.append(Rule(family, "share", family.cost))
+            rules.append(Rule(family, "share", family.cost))
         elif family.kind == "agreement":
-            found.append(Rule(family, "agreement", family.cost))
+            rules.append(Rule(family, "agreement", family.cost))
         else:
-            found.append(Rule(family, "error", family.cost))
-            found.append(Rule(family, "100 - error", family.cost + 3 * BITS))
-    return tuple(found)
+            rules.append(Rule(family, "error", family.cost))
+            rules.append(Rule(family, "100 - error", family.cost + 3 * BITS))
+    return tuple(rules)
 
 
 def _spread(sums: Sums, name: str) -> Floats:
@@ -392,5 +392,5 @@ def contains(figure: Printed, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     slack = tolerance(figure)
     for edge in figure.ends:
         values = np.where(np.abs(values - edge) <= slack, edge, values)
-    found: NDArray[np.bool_] = (figure.low <= values) & (values < figure.high)
-    return found | (values == figure.high) if figure.closed else found
+    inside: NDArray[np.bool_] = (figure.low <= values) & (values < figure.high)
+    return inside | (values == figure.high) if figure.closed else inside

@@ -145,8 +145,8 @@ class Table:
     def count(self, subsets: Subsets) -> NDArray[np.int64]:
         """Count the configurations in each subset."""
         at = self.terms["one"]
-        found: NDArray[np.int64] = self._sums(self.cubes[0][at : at + 1], subsets)[0].astype(int)
-        return found
+        counts: NDArray[np.int64] = self._sums(self.cubes[0][at : at + 1], subsets)[0].astype(int)
+        return counts
 
     def evaluate(
         self, tool: int, subsets: Subsets, families: Sequence[Family] | None = None
@@ -165,14 +165,14 @@ class Table:
 
     def by_value(self, cube: Floats, rows: NDArray[np.int64]) -> Floats:
         """Sum each term over each restriction, for every indicator value: (terms, m, values)."""
-        found = np.empty((len(cube), len(rows), cube.shape[2]))
+        sums = np.empty((len(cube), len(rows), cube.shape[2]))
         # A product for each term, small enough that the BLAS does it in the thread it is called in.
         step = max(1, SMALL_PRODUCT // cube[0].size)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             cells = self.lattice.sets_of_cells(rows[part]).astype(np.float64)
-            np.matmul(cells, cube, out=found[:, part])
-        return found
+            np.matmul(cells, cube, out=sums[:, part])
+        return sums
 
     def _sums(self, cube: Floats, subsets: Subsets) -> Floats:
         """Sum each term over each subset, shape (terms, m)."""
@@ -192,7 +192,7 @@ class Table:
         order = np.argsort(error)
         error = error[order]
         cell_of, value_of = lattice.cell_of[order], lattice.value_of[order]
-        found = np.empty(len(subsets))
+        medians = np.empty(len(subsets))
         step = max(1, _MOST_ELEMENTS // len(error))
         for start in range(0, len(subsets), step):
             part = slice(start, start + step)
@@ -202,8 +202,8 @@ class Table:
             n = below[:, -1:]
             lower = np.argmax(below >= (n + 1) // 2, axis=1)
             upper = np.argmax(below >= n // 2 + 1, axis=1)
-            found[part] = (error[lower] + error[upper]) / 2
-        return found
+            medians[part] = (error[lower] + error[upper]) / 2
+        return medians
 
 
 _CHUNK = 20_000  # subsets at a time: what is computed for them stays in the cache
@@ -369,8 +369,8 @@ def scan(
                 return store.simple(part, *screen.run([s.take(at, axis=1) for s in sums], columns))
 
             parts = list(_parts(blocks, first, first + slab))
-            for part, found in zip(parts, pool.map(work, parts), strict=True):
-                store.add(*found)
+            for part, candidates in zip(parts, pool.map(work, parts), strict=True):
+                store.add(*candidates)
                 done += (part[2] - part[1]) * len(blocks[part[0]].values)
                 if progress is not None:
                     progress(done, total)
@@ -409,21 +409,21 @@ class _Store:
         blocks = np.full(len(good), block)
         return passed, np.stack([blocks, start + rows, cols, rules[good], complexity[good]])
 
-    def add(self, passed: NDArray[np.int64], kept: NDArray[np.int64]) -> None:
+    def add(self, passed: NDArray[np.int64], candidates: NDArray[np.int64]) -> None:
         """Take what passed in a part of the lattice."""
         self._passed += passed
         self._limit = min(self._limit, int(np.searchsorted(np.cumsum(self._passed), self._keep)))
-        self._kept.append(kept)
-        self._size += kept.shape[1]
+        self._kept.append(candidates)
+        self._size += candidates.shape[1]
         if self._size > self._compact_at:
             self._compact()
 
     def _compact(self) -> NDArray[np.int64]:
-        kept = np.concatenate([np.empty((5, 0), dtype=np.int64), *self._kept], axis=1)
-        kept = kept[:, kept[4] <= self._limit]
-        self._kept, self._size = [kept], kept.shape[1]
+        candidates = np.concatenate([np.empty((5, 0), dtype=np.int64), *self._kept], axis=1)
+        candidates = candidates[:, candidates[4] <= self._limit]
+        self._kept, self._size = [candidates], candidates.shape[1]
         self._compact_at = max(self._compact_at, 2 * self._size)
-        return kept
+        return candidates
 
     def result(self) -> Candidates:
         """Return what was kept."""

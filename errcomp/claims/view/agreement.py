@@ -119,9 +119,9 @@ def _far_from_normal(difference: Floats) -> float | None:
         ordered = np.quantile(ordered, (np.arange(_MOST_TESTED) + 0.5) / _MOST_TESTED)
     if np.ptp(ordered) <= _ROUNDING:
         return None
-    found = stats.shapiro(ordered)
-    far = found.statistic < _FAR and found.pvalue < _CHANCE
-    return float(found.statistic) if far else None
+    test = stats.shapiro(ordered)
+    far = test.statistic < _FAR and test.pvalue < _CHANCE
+    return float(test.statistic) if far else None
 
 
 def bland_altman(pairs: Any, ax: Axes | None = None) -> Axes:
@@ -174,14 +174,14 @@ def bland_altman(pairs: Any, ax: Axes | None = None) -> Axes:
     table, missing = _of_one_tool(parts.checked(pairs))
     difference = np.log(table.predicted) - np.log(table.measured)
     size = (np.log(table.predicted) + np.log(table.measured)) / 2
-    found = agreement(difference, size)
+    summary = agreement(difference, size)
     ax = _style.canvas(ax, 4.2)
-    _limits(ax, difference, size, found)
+    _limits(ax, difference, size, summary)
     dense = table.n > parts.DENSE
     look = parts.Look("", np.arange(table.n), _style.BLUE, "o")
     parts.dots(ax, np.exp(size), difference, look, dense=dense)
     ax.axhline(0, color=_style.MUTED, lw=0.8, zorder=1)
-    _lines(ax, found)
+    _lines(ax, summary)
     parts.tell_pairs(ax, table, np.arange(table.n), np.exp(size), difference)
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(
@@ -192,7 +192,7 @@ def bland_altman(pairs: Any, ax: Axes | None = None) -> Axes:
     _style.heading(
         ax,
         f"Does the error{parts.of_table(table)} depend on size? n={_text.count(table.n, 'pair')}",
-        _notes(table, found, difference, missing),
+        _notes(table, summary, difference, missing),
         room=2,
     )
     return ax
@@ -215,10 +215,10 @@ def _of_one_tool(table: Pairs) -> tuple[Pairs, int]:
     return chosen if shown.all() else chosen.take(shown), int((~shown).sum())
 
 
-def _limits(ax: Axes, difference: Floats, size: Floats, found: Agreement) -> None:
+def _limits(ax: Axes, difference: Floats, size: Floats, summary: Agreement) -> None:
     every = [float(difference.min()), float(difference.max()), 0.0]
-    for one in (found.mean, found.low, found.high):
-        every += one or ()
+    for ends in (summary.mean, summary.low, summary.high):
+        every += ends or ()
     low, high = min(every), max(every)
     room = 0.06 * (high - low) or 0.05
     ax.set_ylim(low - room, high + room)
@@ -234,17 +234,17 @@ def _percent_ticks(ax: Axes) -> None:
     """Put ticks at round relative errors, outwards from 0, where they have room."""
     low, high = ax.get_ylim()
     gap = 0.075 * (high - low)
-    kept = [0.0]
+    ticks = [0.0]
     for side, values in ((1, _ROUND), (-1, _ROUND_BELOW)):
         last = 0.0
         for value in values:
             at = math.log1p(side * value)
             if low <= at <= high and abs(at - last) >= gap:
-                kept.append(at)
+                ticks.append(at)
                 last = at
-    kept.sort()
-    labels = [_tick(math.expm1(at)) for at in kept]
-    ax.set_yticks(kept, labels)
+    ticks.sort()
+    labels = [_tick(math.expm1(at)) for at in ticks]
+    ax.set_yticks(ticks, labels)
 
 
 def _tick(change: float) -> str:
@@ -260,20 +260,20 @@ def _percent(change: float) -> str:
     return text.replace("-", "−")
 
 
-def _lines(ax: Axes, found: Agreement) -> None:
+def _lines(ax: Axes, summary: Agreement) -> None:
     """Draw mean, limits and trend, and name the first three at the right."""
     left, right = ax.get_xlim()
-    if found.slope is not None:
-        intercept, slope, _ = found.slope
+    if summary.slope is not None:
+        intercept, slope, _ = summary.slope
         x = np.array([left, right])
         ax.plot(x, intercept + slope * np.log(x), color=_style.ORANGE, lw=1.8, ls=(0, (1, 1)),
                 zorder=5, label="trend")  # fmt: skip
-    if found.mean is None or found.low is None or found.high is None:
+    if summary.mean is None or summary.low is None or summary.high is None:
         return
     told = (
-        ("limit", found.high, (0, (5, 2)), _style.INK),
-        ("mean", found.mean, "-", _style.BLUE),
-        ("limit", found.low, (0, (5, 2)), _style.INK),
+        ("limit", summary.high, (0, (5, 2)), _style.INK),
+        ("mean", summary.mean, "-", _style.BLUE),
+        ("limit", summary.low, (0, (5, 2)), _style.INK),
     )
     texts = []
     for name, (value, low, high), dashes, tint in told:
@@ -282,32 +282,32 @@ def _lines(ax: Axes, found: Agreement) -> None:
         ax.axhline(value, color=tint, lw=1.4, ls=dashes, zorder=4.5)
         middle, *ends = (_percent(math.expm1(end)) for end in (value, low, high))
         texts.append(f"{name} {middle} % [{', '.join(ends)}]")
-    values = [one[1][0] for one in told]
-    tints = [one[3] for one in told]
+    values = [row[1][0] for row in told]
+    tints = [row[3] for row in told]
     _style.side_labels(ax, [right] * 3, values, texts, tints)
 
 
-def _notes(table: Pairs, found: Agreement, difference: Floats, missing: int) -> list[str]:
-    if found.low is None or found.high is None:
+def _notes(table: Pairs, summary: Agreement, difference: Floats, missing: int) -> list[str]:
+    if summary.low is None or summary.high is None:
         notes = [f"no limits of agreement: they need {_FEWEST} pairs or more"]
     else:
-        inside = (difference >= found.low[0]) & (difference <= found.high[0])
+        inside = (difference >= summary.low[0]) & (difference <= summary.high[0])
         notes = [
             f"{int(inside.sum()):,} of {table.n:,} ({_text.share(float(inside.mean()))}) between "
             "the limits, 95 % if normal; [ ]: 95 % intervals"
         ]
-    if found.slope is not None:
-        per_ten = math.expm1(found.slope[1] * math.log(10))
+    if summary.slope is not None:
+        per_ten = math.expm1(summary.slope[1] * math.log(10))
         notes.append(
             f"dotted: trend, predicted / measured {_text.signed(per_ten)} per tenfold size "
-            f"({_p_value(found.slope[2])})"
+            f"({_p_value(summary.slope[2])})"
         )
-    elif found.mean is not None:
+    elif summary.mean is not None:
         notes.append("no trend with size at 5 % significance")
-    if found.normality is not None:
+    if summary.normality is not None:
         low, high = (math.expm1(float(np.quantile(difference, q))) for q in (0.025, 0.975))
         notes.append(
-            f"far from normal (Shapiro-Wilk W={found.normality:.2f}): "
+            f"far from normal (Shapiro-Wilk W={summary.normality:.2f}): "
             f"95 % of pairs in {_percent(low)} to {_percent(high)} %"
         )
     notes += _uneven(table)
@@ -321,10 +321,10 @@ def _uneven(table: Pairs) -> list[str]:
     from errcomp.caveats._case import Case
     from errcomp.caveats.shape import small_quantities
 
-    found = small_quantities(Case(table))
-    if found is None or found.caveat is None or found.p is None or found.p >= _CHANCE:
+    finding = small_quantities(Case(table))
+    if finding is None or finding.caveat is None or finding.p is None or finding.p >= _CHANCE:
         return []
-    smallest, share = (found.caveat.evidence[k] for k in ("n_smallest", "share_of_error"))
+    smallest, share = (finding.caveat.evidence[k] for k in ("n_smallest", "share_of_error"))
     return [
         f"the smallest {smallest:,} make {_text.share(share)} of the MAPE: limits are too wide for "
         "large ones"

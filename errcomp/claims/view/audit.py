@@ -312,7 +312,7 @@ def clusters_drawn(rows: Sequence[AuditRow]) -> str:
 def without_interval(rows: Sequence[AuditRow]) -> list[str]:
     """Say why figures have no interval, each reason once."""
     reasons = (row.figures["mape"] for row in rows)
-    return list(dict.fromkeys(one.method for one in reasons if one.low is None))
+    return list(dict.fromkeys(estimate.method for estimate in reasons if estimate.low is None))
 
 
 def not_used(dropped: Dropped) -> str:
@@ -349,7 +349,7 @@ def _together(result: Audit) -> list[str]:
         return []
     note = f"{result.judged_together} claims are judged, each at {100 * result.level:g} %."
     brackets = brackets_note(result, verdicts)
-    if not brackets and any(one.word in ("overstated", "understated") for one in verdicts):
+    if not brackets and any(verdict.word in ("overstated", "understated") for verdict in verdicts):
         brackets = "What is over- or understated is so at the level that holds for all of them too."
     return [f"{note} {brackets}".rstrip()]
 
@@ -409,7 +409,7 @@ def claimed_by(verdict: Judged) -> str:
 
 
 def _verdicts(audit: Audit) -> list[Verdict]:
-    verdicts = [Verdict(_spoken(one), f"— {_claim(one)}", _tone(one)) for one in audit.claims]
+    verdicts = [Verdict(_spoken(v), f"— {_claim(v)}", _tone(v)) for v in audit.claims]
     verdicts += [_of_overall(row) for row in audit.overall if row.verdict.claim is None]
     claims = [verdict.claim for verdict in audit.claims]
     verdicts += [
@@ -459,8 +459,8 @@ def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
 
 
 def _overall_advice(audit: Audit) -> list[Advice]:
-    found = [one for row in audit.overall for one in _advice(row.caveats, bool(row.cluster))]
-    return list(dict.fromkeys([*found, *_advice(audit.caveats)]))
+    advice = [note for row in audit.overall for note in _advice(row.caveats, bool(row.cluster))]
+    return list(dict.fromkeys([*advice, *_advice(audit.caveats)]))
 
 
 def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]:
@@ -473,10 +473,10 @@ def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]
             "beside that of the pairs."
         )
     return [
-        Advice(caveat_text(one.code, known[one.code].title), one.message, remedies[one.code])
-        if one.code in known
-        else Advice(one.code, one.message)
-        for one in caveats
+        Advice(caveat_text(c.code, known[c.code].title), c.message, remedies[c.code])
+        if c.code in known
+        else Advice(c.code, c.message)
+        for c in caveats
     ]
 
 

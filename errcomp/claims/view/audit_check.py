@@ -89,8 +89,8 @@ def report_audit(
     if unknown or not fail_on:
         raise InputError(f"an audit fails on {', '.join(CONDITIONS)}, got {unknown or 'nothing'}")
     judged = _claims(result)
-    failed = [one for one in judged if one.word in fail_on]
-    words = Counter(one.word for one in judged)
+    failed = [claim for claim in judged if claim.word in fail_on]
+    words = Counter(claim.word for claim in judged)
     verdict = _sentence(judged, failed)
     heading = title or f"Accuracy audit: {result.source or 'the table given'}"
     lines = [
@@ -101,7 +101,7 @@ def report_audit(
     ]
     return CheckReport(
         name,
-        tuple(_case(result, one, fail_on) for one in judged),
+        tuple(_case(result, claim, fail_on) for claim in judged),
         {
             "source": result.source,
             "fail.on": ", ".join(fail_on),
@@ -119,13 +119,13 @@ def report_audit(
 def _claims(result: Audit) -> list[_Judged]:
     """Return every claim once: those about groups, then those about all pairs of a tool."""
     several = len({row.tool for row in result.rows}) > 1
-    found = []
+    judged = []
     for row in result.rows:
         # Without keys the row is that of all pairs, whose claims follow.
         if row.verdict.claim is None or not row.key:
             continue
         key = ", ".join(f"{name}={value}" for name, value in row.key.items())
-        found.append(
+        judged.append(
             _Judged(
                 f"{row.tool}, {key}" if several and row.tool else key,
                 row.verdict,
@@ -142,7 +142,7 @@ def _claims(result: Audit) -> list[_Judged]:
         named = f"{claim.tool}, {about}" if several and claim.tool else about
         row_of_all = overall.get(id(verdict))
         figure = verdict.recomputed
-        found.append(
+        judged.append(
             _Judged(
                 f"{named}, claim {claim.shown}" if claim.printed else f"{named}, no figure",
                 verdict,
@@ -151,17 +151,17 @@ def _claims(result: Audit) -> list[_Judged]:
                 () if row_of_all is None else row_of_all.caveats,
             )
         )
-    return found
+    return judged
 
 
-def _case(result: Audit, one: _Judged, fail_on: Sequence[str]) -> Case:
-    if one.word in fail_on:
-        text = one.verdict.reason
-        lines = [text, *(caveat.message for caveat in one.caveats)]
-        return Case(one.name, "failure", f"{one.word}: {text}", one.word, "\n".join(lines))
-    if one.word == "not verifiable":
-        return Case(one.name, "skipped", one.verdict.reason)
-    return Case(one.name)
+def _case(result: Audit, claim: _Judged, fail_on: Sequence[str]) -> Case:
+    if claim.word in fail_on:
+        text = claim.verdict.reason
+        lines = [text, *(caveat.message for caveat in claim.caveats)]
+        return Case(claim.name, "failure", f"{claim.word}: {text}", claim.word, "\n".join(lines))
+    if claim.word == "not verifiable":
+        return Case(claim.name, "skipped", claim.verdict.reason)
+    return Case(claim.name)
 
 
 def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
@@ -169,14 +169,14 @@ def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
         return "Nothing was checked: no claim is known of these pairs."
     n = f"{len(judged)} claim{'' if len(judged) == 1 else 's'}"
     if not failed:
-        decided = sum(one.word != "not verifiable" for one in judged)
+        decided = sum(claim.word != "not verifiable" for claim in judged)
         if not decided:
             return f"Nothing could be checked: the pairs decide none of {n}."
         return f"Pass: none of {n} was found wrong; {decided} could be decided."
     parts = []
-    for word in dict.fromkeys(one.word for one in failed):
-        names = [one.name for one in failed if one.word == word]
-        errors = all(is_an_error(one.verdict) for one in failed if one.word == word)
+    for word in dict.fromkeys(claim.word for claim in failed):
+        names = [claim.name for claim in failed if claim.word == word]
+        errors = all(is_an_error(claim.verdict) for claim in failed if claim.word == word)
         parts.append(
             f"{len(names)} of {n} {'is' if len(names) == 1 else 'are'} {word}"
             f"{_MEANING[word] if errors else ''} ({_listed(names)})"
@@ -195,21 +195,21 @@ def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     rows = []
     # What failed or was decided comes first, whatever was found: a long table is cut.
     order = {"overstated": 0, "understated": 1, "consistent": 2, "not verifiable": 3}
-    for one in sorted(judged, key=lambda one: (order[one.word], order[one.verdict.word])):
-        claim, figure = one.verdict.claim, one.verdict.recomputed
+    for claim in sorted(judged, key=lambda claim: (order[claim.word], order[claim.verdict.word])):
+        given, figure = claim.verdict.claim, claim.verdict.recomputed
         rows.append(
             (
-                one.name,
-                "" if one.n is None else str(one.n),
-                "" if claim is None else claim.shown,
+                claim.name,
+                "" if claim.n is None else str(claim.n),
+                "" if given is None else given.shown,
                 "" if figure is None else figure.format(),
-                one.verdict.shown,
+                claim.verdict.shown,
             )
         )
     names = ["claim about", "n", "claimed", f"recomputed [{100 * result.level:g} %]", "verdict"]
     if not rows:
         return []
-    brackets = brackets_note(result, (one.verdict for one in judged))
+    brackets = brackets_note(result, (claim.verdict for claim in judged))
     told = paragraph(brackets) if brackets else []
     return [*table(names, rows, right=(1, 2, 3)), *told]
 
@@ -218,7 +218,7 @@ def _do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
     """Say what to do: about what failed, and about what could not be decided."""
     if not judged:
         return paragraph("What to do: give a figure to judge, e.g. --claim 5% --aggregation mean.")
-    words = {one.word for one in failed}
+    words = {claim.word for claim in failed}
     lines = []
     if "overstated" in words:
         lines.append(
@@ -227,28 +227,28 @@ def _do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
         )
     if "understated" in words:
         lines.append("Understated: the predictor is better than claimed. Quote the new figure.")
-    lines += [*_undecided(judged), *remedies({one.name: one.caveats for one in failed})]
+    lines += [*_undecided(judged), *remedies({claim.name: claim.caveats for claim in failed})]
     return items("What to do:", lines) if lines else paragraph("What to do: nothing.")
 
 
 def _undecided(judged: Sequence[_Judged]) -> list[str]:
     """Say what would decide the claims that the pairs do not: they did not fail, nor pass."""
     remedy: dict[str, list[str]] = {}
-    for one in judged:
-        if one.word != "not verifiable":
+    for claim in judged:
+        if claim.word != "not verifiable":
             continue
-        figure = one.verdict.recomputed
-        if lacks_aggregation(one.verdict):
-            what = (
+        figure = claim.verdict.recomputed
+        if lacks_aggregation(claim.verdict):
+            text = (
                 "The claim does not say how it was averaged: say which it is with "
                 "--aggregation mean (or another average)."
             )
         elif figure is not None and figure.low is None:
-            what = "Measure more configurations: there are too few for an interval."
+            text = "Measure more configurations: there are too few for an interval."
         else:
-            what = one.verdict.reason
-        remedy.setdefault(what, []).append(one.name)
-    lines = [f"Not verifiable ({_listed(names)}): {what}" for what, names in remedy.items()]
+            text = claim.verdict.reason
+        remedy.setdefault(text, []).append(claim.name)
+    lines = [f"Not verifiable ({_listed(names)}): {text}" for text, names in remedy.items()]
     return lines[:_NAMED]
 
 
@@ -258,7 +258,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     """Say at what level claims are judged, and how often true ones fail."""
-    if not any(one.verdict.recomputed for one in judged):
+    if not any(claim.verdict.recomputed for claim in judged):
         return []
     percent, n = f"{100 * result.level:g} %", result.judged_together
     text = f"Judged at {percent}."

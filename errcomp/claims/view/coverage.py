@@ -158,7 +158,7 @@ def _failures(table: Pairs, rows: str, columns: str) -> Counter[tuple[str, str]]
     for name, options in table.selection.items():
         keep &= np.isin(np.array([str(v) for v in column_values(frame, name)]), list(options))
     ok = status_ok(frame)
-    dropped = sum(one.n for one in table.dropped if "status" not in one.reason)
+    dropped = sum(drop.n for drop in table.dropped if "status" not in drop.reason)
     if int((keep & ok).sum()) != table.n + dropped:
         return Counter()  # rows were taken by hand: whose failures those are is not known
     sides = [column_values(frame, name)[keep & ~ok] for name in (rows, columns)]
@@ -167,19 +167,19 @@ def _failures(table: Pairs, rows: str, columns: str) -> Counter[tuple[str, str]]
 
 def _largest(cells: _Cells) -> _Cells:
     """Keep the rows and columns with the most pairs, in their order."""
-    kept = []
+    largest = []
     for axis, most in ((1, _MOST_ROWS), (0, _MOST_COLUMNS)):
         size = (cells.n + cells.failed).sum(axis=axis)
-        kept.append(np.sort(np.argsort(-size, kind="stable")[:most]))
-    grid = np.ix_(*kept)
+        largest.append(np.sort(np.argsort(-size, kind="stable")[:most]))
+    grid = np.ix_(*largest)
     return _Cells(
-        [cells.rows[i] for i in kept[0]],
-        [cells.columns[i] for i in kept[1]],
+        [cells.rows[i] for i in largest[0]],
+        [cells.columns[i] for i in largest[1]],
         cells.n[grid],
         cells.mape[grid],
         cells.failed[grid],
-        cells.n_rows[kept[0]],
-        cells.n_columns[kept[1]],
+        cells.n_rows[largest[0]],
+        cells.n_columns[largest[1]],
     )
 
 

@@ -108,8 +108,8 @@ def claimed(audit: Audit, ax: Axes | None = None) -> Axes:
     axes.label_rows(ax, names, [row.n for row in rows], above=0.6)
     words, claims = [_word(row) for row in rows], [_claim_text(row.verdict.claim) for row in rows]
     ink = [_style.INK] * len(rows)
-    found = [row.figures["mape"].format() for row in rows]
-    columns = [(f"MAPE [{100 * audit.level:g} %]", found, ink)]
+    estimates = [row.figures["mape"].format() for row in rows]
+    columns = [(f"MAPE [{100 * audit.level:g} %]", estimates, ink)]
     if any(words):
         tints = [_TINTS.get(row.verdict.word, _style.MUTED) for row in rows]
         columns += [("claimed", claims, ink), ("verdict", words, tints)]
@@ -120,10 +120,10 @@ def claimed(audit: Audit, ax: Axes | None = None) -> Axes:
     tools = {row.tool for row in audit.overall}
     whose = f" of {_text.shorten(next(iter(tools)))}" if len(tools) == 1 and any(tools) else ""
     n = sum(row.n for row in audit.overall)
-    what = "Claimed and recomputed" if any(words) else "Recomputed"
+    kinds = "Claimed and recomputed" if any(words) else "Recomputed"
     _style.heading(
         ax,
-        f"{what} error{whose}, n={_text.count(n, 'pair')}",
+        f"{kinds} error{whose}, n={_text.count(n, 'pair')}",
         _notes(audit, words, left_out),
         room=_keys(ax, audit, rows),
     )
@@ -277,7 +277,7 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
             f"{format_fraction(_mape(left_out[0]))}{told if claims else ''}"
         )
     for word, side in (("overstated", "above"), ("understated", "below")):
-        if any(word in one for one in words):
+        if any(word in shown for shown in words):
             notes.append(f"{word}: the whole interval lies {side} what is claimed")
     if any(word.startswith("(") for word in words):
         notes.append(
@@ -295,17 +295,17 @@ def _keys(ax: Axes, audit: Audit, rows: Sequence[AuditRow]) -> float:
     from matplotlib.patches import Patch
 
     drawn = [row for row in rows if _drawable(row) is not None]
-    there: list[Artist] = []
+    marks: list[Artist] = []
     if any(map(_is_value, drawn)):
-        there.append(Line2D([], [], ls="", marker="D", ms=5, mfc="white", mew=1.5,
+        marks.append(Line2D([], [], ls="", marker="D", ms=5, mfc="white", mew=1.5,
                             color=_style.ORANGE, label="claimed"))  # fmt: skip
     if not all(map(_is_value, drawn)):
-        there.append(Patch(facecolor="none", edgecolor=_style.ORANGE, label="claimed range"))
+        marks.append(Patch(facecolor="none", edgecolor=_style.ORANGE, label="claimed range"))
     if any(row.verdict.recomputed and row.verdict.recomputed.figure != "mape" for row in drawn):
-        there.append(Line2D([], [], ls="", marker="o", ms=5.5, mfc="white", mew=1.3,
+        marks.append(Line2D([], [], ls="", marker="o", ms=5.5, mfc="white", mew=1.3,
                             color=_style.BLUE, label="figure that is claimed"))  # fmt: skip
-    there.append(Line2D([], [], color=_style.BLUE, marker="o", ms=5.5, lw=1.6,
+    marks.append(Line2D([], [], color=_style.BLUE, marker="o", ms=5.5, lw=1.6,
                         label=f"mean (MAPE), {100 * audit.level:g} % interval"))  # fmt: skip
-    there.append(Line2D([], [], ls="", marker="|", ms=9, mew=1.3, color=_style.MUTED,
+    marks.append(Line2D([], [], ls="", marker="|", ms=9, mew=1.3, color=_style.MUTED,
                         label="largest error"))  # fmt: skip
-    return _style.keys(ax, [there])
+    return _style.keys(ax, [marks])

@@ -290,13 +290,13 @@ def ecdf(
 
 def _lines(table: Pairs, marks: Sequence[float]) -> list[_Line]:
     groups = table.groups("tool") if len(table.tools) > 1 else table.groups(())
-    found = []
+    lines = []
     for group in sorted(groups, key=lambda group: -len(group.index)):
         predicted, measured = table.predicted[group.index], table.measured[group.index]
         shares = (
             share_within(predicted=predicted, measured=measured, threshold=mark) for mark in marks
         )
-        found.append(
+        lines.append(
             _Line(
                 parts.value_text(group.key["tool"]) if group.key else "",
                 np.sort(100 * parts.errors_of(table)[group.index]),
@@ -305,7 +305,7 @@ def _lines(table: Pairs, marks: Sequence[float]) -> list[_Line]:
                 tuple(shares),
             )
         )
-    return found
+    return lines
 
 
 def _thresholds(ax: Axes, marks: Sequence[float]) -> None:
@@ -337,9 +337,9 @@ def _draw_line(
     tint, shape, dashes = look
     n = len(line.errors)
     # Of very many steps some: each at its own height, so that the line stays exact there.
-    kept = np.unique(np.linspace(0, n - 1, min(n, _MOST_STEPS)).round().astype(int))
-    x = np.concatenate([[ends[0]], np.maximum(line.errors[kept], ends[0]), [ends[1]]])
-    y = 100 * np.concatenate([[0.0], (kept + 1) / n, [1.0]])
+    steps = np.unique(np.linspace(0, n - 1, min(n, _MOST_STEPS)).round().astype(int))
+    x = np.concatenate([[ends[0]], np.maximum(line.errors[steps], ends[0]), [ends[1]]])
+    y = 100 * np.concatenate([[0.0], (steps + 1) / n, [1.0]])
     ax.plot(x, y, drawstyle="steps-post", color=tint, ls=dashes, lw=1.8 if shape else 0.7,
             zorder=4 if shape else 3, label=line.name or "pairs")  # fmt: skip
     head = f"{_text.shorten(line.name)}, n={n:,}" if line.name else f"n={_text.count(n, 'pair')}"
@@ -364,7 +364,7 @@ def _has_band(lines: Sequence[_Line]) -> bool:
 def _band(ax: Axes, line: _Line) -> None:
     n = len(line.errors)
     half = 100 * math.sqrt(math.log(2 / (1 - _LEVEL)) / (2 * n))
-    (drawn,) = (one for one in ax.lines if one.get_label() == "pairs")
+    (drawn,) = (curve for curve in ax.lines if curve.get_label() == "pairs")
     x, y = np.asarray(drawn.get_xdata(), float), np.asarray(drawn.get_ydata(), float)
     ax.fill_between(x, np.maximum(y - half, 0), np.minimum(y + half, 100), step="post", lw=0.5,
                     edgecolor=_style.BLUE, facecolor=_style.blend(_style.BLUE, 0.2),

@@ -103,15 +103,15 @@ def looks(pairs: Pairs) -> tuple[str, list[Look]]:
     own, rest = groups[:_MOST_LOOKS], groups[_MOST_LOOKS:]
     names = [value_text(group.key[key]) for group in own]
     tints, marks = _style.colours(names), _style.markers(names)
-    found = [
+    drawn = [
         Look(name, group.index, tint, mark)
         for name, group, tint, mark in zip(names, own, tints, marks, strict=True)
     ]
     if rest:
         name = f"{len(rest)} others" if most < len(groups) else value_text(rest[0].key[key])
         index = np.concatenate([group.index for group in rest])
-        found.append(Look(name, index, _style.MUTED, "x"))
-    return key, found
+        drawn.append(Look(name, index, _style.MUTED, "x"))
+    return key, drawn
 
 
 def _values(pairs: Pairs, key: str) -> int:

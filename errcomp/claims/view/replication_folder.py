@@ -101,9 +101,9 @@ def _write_tables(folder: Path, result: Replication) -> Iterator[tuple[str, str]
         for name, count in result.counts().items()
     ]
     titles = {**TITLES, _COUNTS: "How many cells of each table have which status"}
-    for (name, found), table in zip(rows.items(), [*tables, counts], strict=True):
+    for (name, content), table in zip(rows.items(), [*tables, counts], strict=True):
         for suffix in _SUFFIXES:
-            write(folder / f"{name}{suffix}", {"rows": found}, [table])
+            write(folder / f"{name}{suffix}", {"rows": content}, [table])
         yield name, titles[name]
 
 
@@ -131,11 +131,11 @@ def _figures(result: Replication) -> Iterator[tuple[str, str, Axes]]:
         levels(result),
     )
     pairs = datasets.load("neusight")
-    found = audit(pairs, tool="neusight", by=["device", "mode"], seed=_SEED)
+    audited = audit(pairs, tool="neusight", by=["device", "mode"], seed=_SEED)
     yield (
         "figure_claimed",
         "Errors claimed for NeuSight against those recomputed, by device and mode",
-        claimed(found),
+        claimed(audited),
     )
     yield (
         "figure_workloads",
@@ -152,9 +152,9 @@ def _index(
 ) -> Iterator[str]:
     """Write the README line by line."""
     counts = result.counts()["all"]
-    said = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
+    summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
     yield from (_HEADING, "")
-    yield f"{sum(counts.values())} printed cells: {said}."
+    yield f"{sum(counts.values())} printed cells: {summary}."
     yield from ("", "Reproduced is what prints the same under the rule that the survey states or")
     yield "implies. The rule behind every other cell is in its table. No cell is left out."
     yield from ("", "## Tables", "")
@@ -177,10 +177,10 @@ def _index(
     yield from ("", "## How it was made", "", *_basis(bool(without)))
 
 
-def _linked(what: Sequence[tuple[str, str]], suffixes: Sequence[str]) -> list[list[str]]:
+def _linked(entries: Sequence[tuple[str, str]], suffixes: Sequence[str]) -> list[list[str]]:
     return [
         [escaped(text), ", ".join(f"[{escaped(name)}{s}]({name}{s})" for s in suffixes)]
-        for name, text in what
+        for name, text in entries
     ]
 
 
