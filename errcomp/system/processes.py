@@ -119,10 +119,10 @@ def map_jobs(
     """
     if count_jobs(n_jobs) == 1:
         return map(function, items)
-    return _elsewhere(function, items, n_jobs)
+    return _in_processes(function, items, n_jobs)
 
 
-def _elsewhere(
+def _in_processes(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
 ) -> Iterator[Result]:
     call = _Call(function, _here())
