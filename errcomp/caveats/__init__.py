@@ -107,9 +107,9 @@ about 36 tell the MAPE to within a quarter.
     scopes = ("pairs",) if claim is None else ("pairs", "claim")
     checks = [probe for probe in CHECKS if probe.scope in scopes]
     if not summed:
-        return _make(checks, Case(table, claim, by, level, seed))
+        return _run_checks(checks, Case(table, claim, by, level, seed))
     able = [probe for probe in checks if not probe.needs_pairs]
-    return _make(able, TotalsCase(table, claim, by, level, seed))
+    return _run_checks(able, TotalsCase(table, claim, by, level, seed))
 
 
 def not_looked_for(*, several_tools: bool) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def not_looked_for(*, several_tools: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(codes))
 
 
-def _make(checks: Sequence[Check], case: Case) -> tuple[Caveat, ...]:
+def _run_checks(checks: Sequence[Check], case: Case) -> tuple[Caveat, ...]:
     """Make these checks of one set of pairs, and correct their tests together."""
     findings: list[Finding | None] = []
     errors = True

@@ -261,14 +261,14 @@ def line_between(predicted: Floats, measured: Floats, after_factor: float) -> Li
         np.isfinite(p).all() and np.isfinite(m).all() and max(np.abs(p).max(), m.max()) < 1e100
     ):
         return None
-    constant = _off(np.full(n, _weighted_median(m, 1 / m)), m)
+    constant = _mean_off(np.full(n, _weighted_median(m, 1 / m)), m)
     limit = min(after_factor / 2, constant / 2, 0.5)
-    straight = float(np.abs(_left_out(1 / m, p / m, np.ones(n), fold)).mean())
+    straight = float(np.abs(_held_out(1 / m, p / m, np.ones(n), fold)).mean())
     power = np.inf
     if (p > 0).all() and m.min() > 0:
         with np.errstate(over="ignore"):
             power = float(
-                np.abs(np.expm1(_left_out(np.ones(n), np.log(p), np.log(m), fold))).mean()
+                np.abs(np.expm1(_held_out(np.ones(n), np.log(p), np.log(m), fold))).mean()
             )
     if min(straight, power) > limit:
         return None
@@ -282,11 +282,11 @@ def line_between(predicted: Floats, measured: Floats, after_factor: float) -> Li
     return Line("power", scale, b, r, power, after_factor)
 
 
-def _off(estimate: Floats, measured: Floats) -> float:
+def _mean_off(estimate: Floats, measured: Floats) -> float:
     return float(np.abs(estimate / measured - 1).mean())
 
 
-def _left_out(constant: Floats, x: Floats, y: Floats, fold: NDArray[np.int64]) -> Floats:
+def _held_out(constant: Floats, x: Floats, y: Floats, fold: NDArray[np.int64]) -> Floats:
     """Return a + b x - y of each pair, fitted to the other folds."""
     residual = np.empty_like(y)
     for k in range(int(fold.max()) + 1):

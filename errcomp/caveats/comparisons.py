@@ -177,7 +177,7 @@ def _matched(
     keys = [
         name
         for name in case.configuration_keys
-        if name != key and not _apart(case.codes(name)[0], first, second)
+        if name != key and not _tells_apart(case.codes(name)[0], first, second)
     ]
     cell = case.cells(keys)
     size = int(cell.max()) + 1
@@ -187,7 +187,7 @@ def _matched(
     return sums[0][shared] / counts[0][shared], sums[1][shared] / counts[1][shared]
 
 
-def _apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> bool:
+def _tells_apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> bool:
     """Say whether a key has one value in one group and another one in the other."""
     a, b = np.unique(code[first]), np.unique(code[second])
     return len(a) == len(b) == 1 and a[0] != b[0]

@@ -393,7 +393,7 @@ def other_base(tools: Tools) -> Finding | None:
 )
 def level_differs(tools: Tools) -> Finding | None:
     """Find tools whose pairs are at different levels."""
-    return _differs(tools, "level", "level-mismatch", lambda values: sorted(map(str, values)))
+    return _kinds_differ(tools, "level", "level-mismatch", lambda values: sorted(map(str, values)))
 
 
 @caveat(
@@ -411,10 +411,10 @@ def reference_differs(tools: Tools) -> Finding | None:
     def known(values: Iterable[Any]) -> list[str]:
         return [kind for kind in kinds_of_references(values) if kind != UNKNOWN]
 
-    return _differs(tools, "reference", "reference-mismatch", known)
+    return _kinds_differ(tools, "reference", "reference-mismatch", known)
 
 
-def _differs(
+def _kinds_differ(
     tools: Tools, key: str, code: str, kinds_of: Callable[[Iterable[Any]], list[str]]
 ) -> Finding | None:
     if key not in tools.case.pairs.keys:

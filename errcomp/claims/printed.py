@@ -107,7 +107,7 @@ class Printed:
         >>> parse_printed("<5%").lies_below(0.05), parse_printed("≤5%").lies_below(0.05)
         (True, False)
         """
-        at = self._at_an_end(value)
+        at = self._snapped(value)
         return at > self.high or (at == self.high and not self.closed)
 
     def lies_above(self, value: float) -> bool:
@@ -118,7 +118,7 @@ class Printed:
         >>> parse_printed(">5%").lies_above(0.05), parse_printed("≥5%").lies_above(0.05)
         (True, False)
         """
-        return self._at_an_end(value) < self.low
+        return self._snapped(value) < self.low
 
     def complement(self) -> Printed:
         """Return what is left to 100 %: of an accuracy, the error. What it printed stays.
@@ -144,7 +144,7 @@ class Printed:
         value = None if self.value is None else round(1 - self.value, digits)
         return replace(self, value=value, low=low, high=high, closed=self.contains(self.ends[0]))
 
-    def _at_an_end(self, value: float) -> float:
+    def _snapped(self, value: float) -> float:
         """Take a value that differs from an end by rounding only for that end."""
         slack = tolerance(self)
         return next((end for end in self.ends if abs(value - end) <= slack), value)

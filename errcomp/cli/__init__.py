@@ -23,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 1 a requested check failed, 2 bad usage or input."""
     before = sys.unraisablehook
-    sys.unraisablehook = partial(_hear_again, before)
+    sys.unraisablehook = partial(_interrupt_again, before)
     try:
         # Imported here: whoever presses Ctrl-C meanwhile is answered as later on.
         from errcomp.cli.running import run
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.unraisablehook = before
 
 
-def _hear_again(
+def _interrupt_again(
     otherwise: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
 ) -> None:
     """Interrupt once more where Python drops it: it cannot raise in a callback of its own."""

@@ -326,8 +326,8 @@ def judge(
     else:
         estimate, evidence = contrast.effect, {}
     evidence |= _evidence(contrast)
-    verdict = _word(estimate, statement.stated)
-    why = _why(statement, estimate, contrast)
+    verdict = _verdict_word(estimate, statement.stated)
+    why = _reason(statement, estimate, contrast)
     return StatementVerdict(statement, verdict, why, RULE, estimate, contrast, evidence)
 
 
@@ -411,7 +411,7 @@ def _evidence(contrast: Contrast) -> dict[str, Any]:
     }
 
 
-def _word(estimate: Estimate, stated: float) -> VerdictWord:
+def _verdict_word(estimate: Estimate, stated: float) -> VerdictWord:
     if estimate.low is None or estimate.high is None:
         return "not decidable"
     if estimate.low > stated:
@@ -419,7 +419,7 @@ def _word(estimate: Estimate, stated: float) -> VerdictWord:
     return "contradicted" if estimate.high < stated else "undecided"
 
 
-def _why(statement: Statement, estimate: Estimate, contrast: Contrast) -> str:
+def _reason(statement: Statement, estimate: Estimate, contrast: Contrast) -> str:
     if statement.quantity == "share_doubled":
         text = (
             f"APE at least doubled in {estimate.format()} of the pairs (read as: more than "

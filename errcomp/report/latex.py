@@ -63,7 +63,7 @@ def latex(tables: Sequence[Table]) -> str:
     B & {n/a} &  \\
     """
     labels: dict[str, int] = {}
-    body = "\n\n".join(_one(table, _label(table.title, labels)) for table in tables)
+    body = "\n\n".join(_table(table, _label(table.title, labels)) for table in tables)
     return f"{_preamble(body)}\n\n{body}"
 
 
@@ -92,7 +92,7 @@ def _label(title: str, known: dict[str, int]) -> str:
     return f"tab:{slug}" + (f"-{known[slug]}" if known[slug] > 1 else "")
 
 
-def _one(table: Table, label: str) -> str:
+def _table(table: Table, label: str) -> str:
     title, notes = escaped(table.title.strip(" ")), _notes(table.remarks())
     if not table.rows:
         return "\n".join(
@@ -186,7 +186,7 @@ class _Grid:
             width if block else max([width, *map(len, texts)])
             for width, block, texts in zip(natural, drawn, cells, strict=True)
         ]
-        widths = _shared(natural, [block is None for block in drawn])
+        widths = _shared_widths(natural, [block is None for block in drawn])
         total = sum(widths) + _GAP * len(widths)
         done = [
             block or _text(column.header, texts, share / total if share < wanted else None)
@@ -244,7 +244,7 @@ class _Drawn:
     width: int
 
 
-def _shared(natural: Sequence[int], text: Sequence[bool]) -> list[int]:
+def _shared_widths(natural: Sequence[int], text: Sequence[bool]) -> list[int]:
     """Return the widths of columns; text that is too wide shares what is left, all alike."""
     room = WIDTH - _GAP * len(natural)
     if sum(natural) <= room:
@@ -282,10 +282,12 @@ def _figures(header: str, cells: Sequence[Cell]) -> _Drawn:
     width = _width(header, [text.replace(unit, "", 1) for text in texts])
     spec = f"S[table-format={_format([figure.number for figure in figures])}]"
     if not any(tails):
-        return _Drawn(spec, f"{{{_named(header, unit)}}}", [[value] for value in values], width)
+        return _Drawn(spec, f"{{{_header(header, unit)}}}", [[value] for value in values], width)
     beside = r"@{\,}l" if any(figure.low for figure in figures) else "@{}l"
     pairs = [list(pair) for pair in zip(values, tails, strict=True)]
-    return _Drawn(spec + beside, rf"\multicolumn{{2}}{{c}}{{{_named(header, unit)}}}", pairs, width)
+    return _Drawn(
+        spec + beside, rf"\multicolumn{{2}}{{c}}{{{_header(header, unit)}}}", pairs, width
+    )
 
 
 def _width(header: str, texts: Sequence[str]) -> int:
@@ -327,7 +329,7 @@ def _in_line(cell: Cell) -> str:
     return text + ("~" if cell.figure.low else "") + _tail(cell)
 
 
-def _named(header: str, unit: str) -> str:
+def _header(header: str, unit: str) -> str:
     """Write a header with the unit of its figures, which stands before a remark in brackets."""
     if not unit.strip():
         return _stacked(header)
@@ -527,11 +529,11 @@ def _piece(sign: str, before: str, after: str) -> str:
 
 @cache
 def _command(sign: str) -> str:
-    known = _known(sign)
+    known = _letter(sign)
     if known is not None:
         return known
     # Ligatures, full-width letters, raised digits, fractions and the like, written out.
-    parts = [_known(part) for part in unicodedata.normalize("NFKC", sign)]
+    parts = [_letter(part) for part in unicodedata.normalize("NFKC", sign)]
     if None in parts:
         return f"{_OTHER}{{{ord(sign):04X}}}"
     written = "".join(filter(None, parts))
@@ -539,7 +541,7 @@ def _command(sign: str) -> str:
     return _RAISED.get(kind, "{}").replace("{}", written)
 
 
-def _known(sign: str) -> str | None:
+def _letter(sign: str) -> str | None:
     if sign in _VARIANTS:
         return ""
     if sign in _ASCII:

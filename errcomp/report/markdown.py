@@ -38,7 +38,7 @@ def markdown(tables: Sequence[Table]) -> str:
     <BLANKLINE>
     - **a** Few pairs
     """
-    return "\n\n".join(_one(table) for table in tables)
+    return "\n\n".join(_table(table) for table in tables)
 
 
 def escaped(text: str) -> str:
@@ -69,7 +69,7 @@ def escaped(text: str) -> str:
     return "".join(out)
 
 
-def _one(table: Table) -> str:
+def _table(table: Table) -> str:
     title = table.title.strip(" ")
     parts = [f"**{escaped(title)}**"]
     if table.rows:

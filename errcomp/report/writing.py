@@ -179,7 +179,7 @@ def flat_columns(document: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _add(columns: dict[str, list[Any]], name: str, cells: Sequence[Any]) -> None:
     objects = [cell for cell in cells if isinstance(cell, dict)]
-    others = [None if isinstance(cell, dict) else _told(cell) for cell in cells]
+    others = [None if isinstance(cell, dict) else _list_as_text(cell) for cell in cells]
     if not objects or any(cell is not None for cell in others):
         columns[name] = others
     for key in dict.fromkeys(key for cell in objects for key in cell):
@@ -187,7 +187,7 @@ def _add(columns: dict[str, list[Any]], name: str, cells: Sequence[Any]) -> None
         _add(columns, f"{name}.{key}", inner)
 
 
-def _told(cell: Any) -> Any:
+def _list_as_text(cell: Any) -> Any:
     """Write a list as text; leave all else as it is."""
     if not isinstance(cell, list):
         return cell

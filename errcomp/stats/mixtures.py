@@ -109,7 +109,7 @@ def _bracketed(
 ) -> Floats:
     roots = np.zeros(len(low))
     places = np.arange(len(low))
-    x = _first(mixtures, share, low, high, t)
+    x = _guess(mixtures, share, low, high, t)
     # The density hardly bends over so little: what is left goes with the third power.
     small = _SMALL * np.minimum.reduceat(mixtures.error, mixtures.first)
     for turn in range(_STEPS + _HALVINGS):
@@ -127,7 +127,7 @@ def _bracketed(
     return roots
 
 
-def _first(mixtures: StudentMixtures, share: float, low: Floats, high: Floats, t: Floats) -> Floats:
+def _guess(mixtures: StudentMixtures, share: float, low: Floats, high: Floats, t: Floats) -> Floats:
     """Guess a quantile: from one t of the same mean and variance, on a near distribution."""
     mean = mixtures.sums(mixtures.size)
     square = mixtures.sums(mixtures.error**2 + (mixtures.size - mean[mixtures.mixture]) ** 2)

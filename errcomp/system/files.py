@@ -168,7 +168,7 @@ def check_free(path: Path, heading: str) -> None:
     names = sorted(str(entry.relative_to(path)) for entry in path.rglob("*"))
     if not names:
         return
-    known = _known(path, heading)
+    known = _listed(path, heading)
     if not known:
         raise InputError(
             f"{path} is not empty and was not written by this command: it holds "
@@ -195,7 +195,7 @@ def write_sums(folder: Path) -> None:
     (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="")
 
 
-def _known(path: Path, heading: str) -> dict[str, str]:
+def _listed(path: Path, heading: str) -> dict[str, str]:
     """Return the files that a folder lists with their checksums; none if it is not such a one."""
     try:
         first, _, _ = (path / _README).read_text(encoding="utf-8").partition("\n")

@@ -125,7 +125,7 @@ def map_jobs(
 def _in_processes(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
 ) -> Iterator[Result]:
-    call = _Call(function, _here())
+    call = _Call(function, _process())
     backend, _ = _import_joblib().parallel.get_active_backend()
     outcomes: Iterable[_Outcome] = ()
     try:
@@ -136,7 +136,7 @@ def _in_processes(
         for outcome in outcomes:
             yield outcome.result()
     except Exception as error:
-        told = _told(error)
+        told = _explained(error)
         if told is None:
             raise
         raise told from error
@@ -196,7 +196,7 @@ def _on_dask(backend: Any, call: _Call, items: Iterable[Any]) -> Iterator[_Outco
         client.cancel(list(waiting))
 
 
-def _here() -> tuple[str, int]:
+def _process() -> tuple[str, int]:
     return _NAME, os.getpid()
 
 
@@ -228,7 +228,7 @@ class _Call:
     home: tuple[str, int]
 
     def __call__(self, item: Any) -> _Outcome:
-        if _here() == self.home:  # a thread: its warnings are those of the process
+        if _process() == self.home:  # a thread: its warnings are those of the process
             return self._outcome(item, [])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -246,7 +246,7 @@ class _Call:
         return _Outcome(value, raised, warned)  # type: ignore[arg-type]
 
 
-def _told(error: Exception) -> ErrcompError | None:
+def _explained(error: Exception) -> ErrcompError | None:
     """Return what to do where a process did not survive, or was not reached; else None."""
     here = ((sys.modules.get(module), name) for module, name in _DEATHS)
     if isinstance(error, (BrokenProcessPool, *(getattr(m, n) for m, n in here if m))):

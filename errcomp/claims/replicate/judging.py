@@ -287,7 +287,7 @@ def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") ->
                 "It is exactly halfway between two printed figures, of which the lower is printed."
             )
         if not candidate.stated:
-            notes += [_gives(c, cell) for c in tried if c.stated]
+            notes += [_shown_rule(c, cell) for c in tried if c.stated]
         return _cell(cell, candidate.value, status, candidate.rule, notes)
     first, *others = tried
     return _cell(cell, first.value, "not reproduced", first.rule, [note, *_listed(others, cell)])
@@ -346,10 +346,10 @@ def _unit_of(cell: PrintedCell) -> str:
 
 def _listed(candidates: Iterable[Candidate], cell: PrintedCell) -> list[str]:
     """Say what the first few rules give; other roundings of the same figure add nothing."""
-    return [_gives(candidate, cell) for candidate in candidates if not candidate.outwards][:4]
+    return [_shown_rule(candidate, cell) for candidate in candidates if not candidate.outwards][:4]
 
 
-def _gives(candidate: Candidate, cell: PrintedCell) -> str:
+def _shown_rule(candidate: Candidate, cell: PrintedCell) -> str:
     shown = show(candidate.value, _unit_of(cell), cell.decimals)
     return f"{candidate.rule[:1].upper()}{candidate.rule[1:]}: {shown}."
 
@@ -368,7 +368,7 @@ def _fits(figures: tuple[Printed, ...], candidate: Candidate) -> str:
         return "no"
     if candidate.outwards:
         values = tuple(
-            _outwards(end, figure, down=i == 0)
+            _rounded_outwards(end, figure, down=i == 0)
             for i, (end, figure) in enumerate(zip(values, figures, strict=True))
         )
     fits = {_fit(figure, end) for figure, end in zip(figures, values, strict=True)}
@@ -382,7 +382,7 @@ def _fit(figure: Printed, value: float) -> str:
     return "yes" if figure.contains(value) or math.isclose(value, figure.low) else "no"
 
 
-def _outwards(value: float, figure: Printed, *, down: bool) -> float:
+def _rounded_outwards(value: float, figure: Printed, *, down: bool) -> float:
     scale = (100.0 if figure.percent else 1.0) * 10.0**figure.decimals
     # Rounded first: 0.07 * 100 is a little more than 7, and its ceiling must not be 8.
     units = round(value * scale, 9)

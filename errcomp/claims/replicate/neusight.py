@@ -297,7 +297,7 @@ def _sample_size(extreme: Callable[..., int]) -> Callable[[Source], list[Candida
     return candidates
 
 
-def _narrowed(conditions: Mapping[str, object]) -> Callable[[Source], list[Candidate]]:
+def _narrowed_rules(conditions: Mapping[str, object]) -> Callable[[Source], list[Candidate]]:
     return lambda source: list(narrowed_rules(_group(source.neusight, conditions)))
 
 
@@ -320,15 +320,15 @@ _LINES: Mapping[str, Callable[[Source], list[Candidate]]] = {
     "lowest per-device MAPE": lambda source: group_extremes(source.neusight, min),
     "highest per-device MAPE": lambda source: group_extremes(source.neusight, max),
     "max APE on P4 (GPT-2-Large inference, batch 4)": _max_on_p4,
-    "H100 GPT-2-Large fused": _narrowed({**_H100_GPT2, "variant": "fusion"}),
-    "H100 GPT-2-Large unfused": _narrowed({**_H100_GPT2, "variant": "base"}),
+    "H100 GPT-2-Large fused": _narrowed_rules({**_H100_GPT2, "variant": "fusion"}),
+    "H100 GPT-2-Large unfused": _narrowed_rules({**_H100_GPT2, "variant": "base"}),
     "AMD training error, lowest device": _amd_extreme(min),
     "AMD training error, highest device": _amd_extreme(max),
     "MI100 training": _like_table6("MI100", "training"),
     "MI100 inference": _like_table6("MI100", "inference"),
-    "DP4 APE": _narrowed({"variant": "dp4"}),
-    "TP4 APE": _narrowed({"variant": "tp4"}),
-    "PP4 APE": _narrowed({"variant": "pp4_1"}),
+    "DP4 APE": _narrowed_rules({"variant": "dp4"}),
+    "TP4 APE": _narrowed_rules({"variant": "tp4"}),
+    "PP4 APE": _narrowed_rules({"variant": "pp4_1"}),
     "H100 gap to claim": _gap,
     "per-device sample size, smallest": _sample_size(min),
     "per-device sample size, largest": _sample_size(max),
@@ -380,7 +380,7 @@ def _table6_errors(source: Source) -> dict[str, float]:
     return {row: means[row] for row in rows if row in means}
 
 
-def _of(values: Mapping[str, float], devices: Sequence[str]) -> list[float]:
+def _of_devices(values: Mapping[str, float], devices: Sequence[str]) -> list[float]:
     return [value for row, value in values.items() if row.partition(", ")[0] in devices]
 
 
@@ -403,7 +403,7 @@ def _kernel(source: Source) -> Iterator[Candidate]:
         _ends(errors),
         stated=True,
     )
-    main = _of(_table6_errors(source), _MAIN)
+    main = _of_devices(_table6_errors(source), _MAIN)
     yield from _both_ways(
         f"end-to-end (not kernel) errors in Table 6 of V100, A100 and H100 ({len(main)} rows)",
         _ends(main),

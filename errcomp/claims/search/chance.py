@@ -118,7 +118,7 @@ def expected_matches(table: Table, figures: Sequence[Printed], rng: np.random.Ge
     expected, variance = np.zeros((len(laws), levels)), np.zeros((len(laws), levels))
     for start in range(0, len(costs), _CHUNK):
         part = slice(start, start + _CHUNK)
-        met = _met(table, figures, laws, subsets.part(part))
+        met = _spans_met(table, figures, laws, subsets.part(part))
         for at, law in enumerate(laws):
             _add(met, law, costs[part], weights[part], expected[at], variance[at])
     np.cumsum(expected, axis=1, out=expected)
@@ -158,7 +158,7 @@ def _sample(
     return Subsets(np.concatenate(restrictions), np.concatenate(values)), np.concatenate(sampled)
 
 
-def _met(
+def _spans_met(
     table: Table, figures: Sequence[Printed], laws: Sequence[Null], subsets: Subsets
 ) -> dict[int, _Met]:
     """Find where figures would have to be to be met by each subset, by the cost of the rule.

@@ -210,7 +210,7 @@ def choose_factors(
         if len(values) == 1:
             unused[name] = f"always {values[0]}"
             continue
-        twin = next((f for f in factors if _same(f.codes, codes)), None)
+        twin = next((f for f in factors if _same_partition(f.codes, codes)), None)
         if twin is not None:
             unused[name] = f"says the same as {twin.name}"
             continue
@@ -225,7 +225,7 @@ def _fold(factors: list[Factor]) -> list[Factor]:
     roots: list[Factor] = []
     for factor in factors:
         parent = next(
-            (r for r in roots if len(r.values) <= MOST_COMPLETE and _function(r, factor)), None
+            (r for r in roots if len(r.values) <= MOST_COMPLETE and _is_function(r, factor)), None
         )
         if parent is None:
             roots.append(factor)
@@ -240,12 +240,12 @@ def _fold(factors: list[Factor]) -> list[Factor]:
     return roots
 
 
-def _function(parent: Factor, factor: Factor) -> bool:
+def _is_function(parent: Factor, factor: Factor) -> bool:
     pairs = set(zip(parent.codes.tolist(), factor.codes.tolist(), strict=True))
     return len(pairs) == len(parent.values)
 
 
-def _same(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+def _same_partition(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
     pairs = set(zip(a.tolist(), b.tolist(), strict=True))
     return len(pairs) == len({x for x, _ in pairs}) == len({y for _, y in pairs})
 

@@ -92,7 +92,7 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
         line=_line(audit),
         verdicts=_verdicts(audit),
         advice=_overall_advice(audit),
-        tables=[_groups(audit), _others(audit)],
+        tables=[_groups(audit), _other_figures(audit)],
         notes=notes,
         figures=_figures(audit, pairs),
         method=_method(audit),
@@ -140,12 +140,12 @@ def _groups(audit: Audit) -> Table:
     return Table(title, columns, rows, _notes(audit, rows, letters))
 
 
-def _others(audit: Audit) -> Table:
-    columns = [*_keys(audit), *map(_other, _OTHERS)]
+def _other_figures(audit: Audit) -> Table:
+    columns = [*_keys(audit), *map(_other_figure, _OTHERS)]
     return Table("Other figures of the same pairs", columns, _rows(audit), on="page")
 
 
-def _other(name: str) -> Column:
+def _other_figure(name: str) -> Column:
     return Column(
         heading_of(figure(name).label),
         lambda row: row.figures[name],
@@ -186,7 +186,7 @@ def _written_caveats(row: AuditRow) -> Cell:
     if row.verdict.claim is not None:
         averages = could_hold_as(row.verdict, row.figures)
         also = f" As the {spoken(averages)} of the same pairs it could hold." if averages else ""
-        more.insert(0, Advice(_spoken(row.verdict), f"{row.verdict.reason}{also}"))
+        more.insert(0, Advice(_capitalised(row.verdict), f"{row.verdict.reason}{also}"))
     n = len(row.caveats)
     about = f"{n} caveat{'' if n == 1 else 's'}"
     if row.verdict.claim is not None:
@@ -260,12 +260,12 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
         Note(caveat_text(code, titles[code]), letter, on="text") for code, letter in letters.items()
     ]
     notes += _signs(shown)
-    notes += map(Note, (*_together(result), *_about_rows(result)))
+    notes += map(Note, (*_joint_notes(result), *_undecided_notes(result)))
     notes += _how_to_ask(result)
     notes += (Note(text, on="text") for text in (*unchecked(result), *stayed(result)))
     for row in result.overall:
         if row.caveats:
-            head = f"What the figure over all {row.n:,} pairs hides{_of(row.tool)}:"
+            head = f"What the figure over all {row.n:,} pairs hides{_in_brackets(row.tool)}:"
             notes += listing(head, (caveat.message for caveat in row.caveats), on="text")
     if result.claims:
         notes += listing("Other claims:", map(claim_line, result.claims), on="text")
@@ -342,7 +342,7 @@ def stayed(result: Audit) -> list[str]:
     ]
 
 
-def _together(result: Audit) -> list[str]:
+def _joint_notes(result: Audit) -> list[str]:
     """Say how many claims are judged, and which verdicts hold for all of them together."""
     verdicts = [*(row.verdict for row in result.rows if row.key), *result.claims]
     if not any(verdict.jointly for verdict in verdicts):
@@ -354,7 +354,7 @@ def _together(result: Audit) -> list[str]:
     return [f"{note} {brackets}".rstrip()]
 
 
-def _about_rows(result: Audit) -> list[str]:
+def _undecided_notes(result: Audit) -> list[str]:
     """Say which claims another average would print."""
     notes = []
     undecided = [name_of(row) for row in result.rows if row.key and lacks_aggregation(row.verdict)]
@@ -389,7 +389,7 @@ def name_of(row: AuditRow) -> str:
     return " ".join([*([row.tool] if not row.key else []), *map(key_text, row.key.values())])
 
 
-def _of(tool: str) -> str:
+def _in_brackets(tool: str) -> str:
     return f" ({tool})" if tool else ""
 
 
@@ -409,7 +409,7 @@ def claimed_by(verdict: Judged) -> str:
 
 
 def _verdicts(audit: Audit) -> list[Verdict]:
-    verdicts = [Verdict(_spoken(v), f"— {_claim(v)}", _tone(v)) for v in audit.claims]
+    verdicts = [Verdict(_capitalised(v), f"— {_claim(v)}", _tone(v)) for v in audit.claims]
     verdicts += [_of_overall(row) for row in audit.overall if row.verdict.claim is None]
     claims = [verdict.claim for verdict in audit.claims]
     verdicts += [
@@ -421,7 +421,7 @@ def _verdicts(audit: Audit) -> list[Verdict]:
     for word in dict.fromkeys(row.verdict.shown for row in judged):
         rows = [row for row in judged if row.verdict.shown == word]
         first = rows[0].verdict
-        verdicts.append(Verdict(_spoken(first), _of_groups(rows, len(judged)), _tone(first)))
+        verdicts.append(Verdict(_capitalised(first), _of_groups(rows, len(judged)), _tone(first)))
     return verdicts
 
 
@@ -429,14 +429,14 @@ def _tone(verdict: Judged) -> Tone:
     return _TONES[verdict.word] if verdict.together == verdict.word else "doubt"
 
 
-def _spoken(verdict: Judged) -> str:
+def _capitalised(verdict: Judged) -> str:
     alone = "" if verdict.together == verdict.word else _ALONE
     return f"{verdict.word.capitalize()}{alone}"
 
 
 def _of_overall(row: AuditRow) -> Verdict:
     if row.verdict.claim is not None:
-        return Verdict(_spoken(row.verdict), f"— {_claim(row.verdict)}", _tone(row.verdict))
+        return Verdict(_capitalised(row.verdict), f"— {_claim(row.verdict)}", _tone(row.verdict))
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
@@ -494,7 +494,7 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
         *(
             (
                 f"Interval: {how}",
-                "; ".join(f"{label} of {_few(rows)}" for label, rows in by.items()),
+                "; ".join(f"{label} of {_first_few(rows)}" for label, rows in by.items()),
             )
             for how, by in methods.items()
             if how
@@ -516,7 +516,7 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
     ]
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_few(names: Sequence[str]) -> str:
     """Name the first rows and count the others."""
     shown = ", ".join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

@@ -96,7 +96,7 @@ def report_audit(
     lines = [
         *head(heading, verdict),
         *_table(result, judged),
-        *_do(judged, failed),
+        *_what_to_do(judged, failed),
         *_footer(result, judged),
     ]
     return CheckReport(
@@ -214,7 +214,7 @@ def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     return [*table(names, rows, right=(1, 2, 3)), *told]
 
 
-def _do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
+def _what_to_do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
     """Say what to do: about what failed, and about what could not be decided."""
     if not judged:
         return paragraph("What to do: give a figure to judge, e.g. --claim 5% --aggregation mean.")

@@ -98,7 +98,7 @@ def coverage_map(
     cells = _largest(full)
     ax = _style.canvas(ax, 1.9 + 0.42 * max(len(cells.rows), 2))
     _draw(ax, cells)
-    _write(ax, cells)
+    _write_numbers(ax, cells)
     _tell(ax, cells)
     _ticks(ax, cells)
     _style.name_axes(ax, x=_text.shorten(columns), y=_text.shorten(rows))
@@ -210,7 +210,7 @@ def _draw(ax: Axes, cells: _Cells) -> None:
     ax.spines[["left", "bottom"]].set_visible(False)
 
 
-def _write(ax: Axes, cells: _Cells) -> None:
+def _write_numbers(ax: Axes, cells: _Cells) -> None:
     wide = len(cells.columns)
     for y, x in np.argwhere(cells.n + cells.failed).tolist():
         n, failed = int(cells.n[y, x]), int(cells.failed[y, x])

@@ -276,7 +276,7 @@ def ecdf(
         _draw_line(ax, line, look, (low, high))
     if _has_band(lines):
         _band(ax, lines[0])
-    _beside(ax, rows)
+    _lines_beside(ax, rows)
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(ax, x="absolute error (% of measured)", y="pairs that err by no more")
     _style.heading(
@@ -397,7 +397,7 @@ def _texts_beside(
     return rows
 
 
-def _beside(ax: Axes, rows: Sequence[tuple[str, str]]) -> None:
+def _lines_beside(ax: Axes, rows: Sequence[tuple[str, str]]) -> None:
     """Write lines to the right of the axes, from the top."""
     for i, (text, tint) in enumerate(rows):
         if text:

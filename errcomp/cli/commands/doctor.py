@@ -152,7 +152,7 @@ def checkup() -> list[Finding]:
         try:
             findings += look()
         except (Exception, SystemExit) as error:
-            findings.append(Finding(group, group, "", "", BROKEN, _told(error)))
+            findings.append(Finding(group, group, "", "", BROKEN, _reason(error)))
     return findings
 
 
@@ -218,7 +218,7 @@ def _packages() -> Iterator[Finding]:
         return
     for need in needed:
         if not need.extra:
-            version, problem = _look_at(need, imported=True)
+            version, problem = _version_and_problem(need, imported=True)
             state: State = BROKEN if problem else "ok"
             note = problem and f"{problem}; pip install '{need.package}{need.versions}'"
             yield Finding("package", need.package, version, need.versions, state, note)
@@ -232,7 +232,7 @@ def _extras() -> Iterator[Finding]:
     for extra in sorted({need.extra for need in needed}):
         lacking, broken, working = [], [], []
         for need in (need for need in needed if need.extra == extra):
-            version, problem = _look_at(need, imported=extra not in _TOOLS)
+            version, problem = _version_and_problem(need, imported=extra not in _TOOLS)
             if not problem:
                 working.append(f"{need.package} {version}")
             elif version:
@@ -246,7 +246,7 @@ def _extras() -> Iterator[Finding]:
         yield Finding("extra", extra, ", ".join(working), "", state, "; ".join(notes))
 
 
-def _look_at(need: Requirement, *, imported: bool) -> tuple[str, str]:
+def _version_and_problem(need: Requirement, *, imported: bool) -> tuple[str, str]:
     """Return the version of a package (empty: not there), and what is wrong with it."""
     version = next(
         (v for name in (need.package, _ALSO.get(need.package)) if name and (v := _version(name))),
@@ -262,7 +262,7 @@ def _look_at(need: Requirement, *, imported: bool) -> tuple[str, str]:
                 warnings.simplefilter("ignore")
                 import_module(_MODULES.get(need.package, need.package.replace("-", "_")))
         except (Exception, SystemExit) as error:
-            return version, f"cannot be imported ({_told(error)})"
+            return version, f"cannot be imported ({_reason(error)})"
     return version, ""
 
 
@@ -305,7 +305,7 @@ def _datasets() -> Iterator[Finding]:
         try:
             dataset = datasets.info(name)
         except (Exception, SystemExit) as error:
-            yield Finding("dataset", name, "", "", BROKEN, _told(error))
+            yield Finding("dataset", name, "", "", BROKEN, _reason(error))
         else:
             summary = f"{dataset.rows:,} rows, checksum holds"
             yield Finding("dataset", name, summary, "", "ok")
@@ -329,7 +329,7 @@ def _numerics() -> Iterator[Finding]:
     )
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return what an error says, in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -94,13 +94,13 @@ def _read(name: str, chosen: list[str]) -> Output:
         with progress("reading") as report:
             return ingest(name, among=among, progress=report)
     except InputError as error:
-        hint = "" if chosen else _meant(name)
+        hint = "" if chosen else _hint(name)
         if not hint:
             raise
         raise InputError(f"{error} {hint}") from error
 
 
-def _meant(name: str) -> str:
+def _hint(name: str) -> str:
     """Say what was probably meant by what cannot be ingested; nothing where that is not clear."""
     from errcomp.readers.core.registry import formats
     from errcomp.readers.core.source import Source

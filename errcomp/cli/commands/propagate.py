@@ -273,12 +273,12 @@ def _errors(args: argparse.Namespace) -> ErrorModel | None:
     if args.errors is not None:
         return read_errors(args.errors, kind=args.kind)
     if args.spread is not None:
-        spread, bias = (_given(args, name) for name in ("spread", "bias"))
+        spread, bias = (_error_given(args, name) for name in ("spread", "bias"))
         return given_errors(spread, bias, kind=args.kind)
     return None
 
 
-def _given(args: argparse.Namespace, name: str) -> float:
+def _error_given(args: argparse.Namespace, name: str) -> float:
     """Return an error that was given; 0 where it was not."""
     value, percent = getattr(args, name) or (0.0, False)
     if percent and args.kind == "absolute":

@@ -124,7 +124,7 @@ def is_offered(name: str, row: tuple[float, ...], sample: Sample) -> bool:
     """Whether the interval covered at least 90 % at this size and at all larger ones."""
     if name in NEVER:
         return False
-    start = _reached(row, sample.sizes, OFFERED)
+    start = _size_reaching(row, sample.sizes, OFFERED)
     return start is not None and sample.units >= start
 
 
@@ -149,9 +149,9 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
     evidence = _below_nominal(label, row, sample)
     by_log_t = not sample.clustered and row in COVERAGE["log-t"].values()
     rare = RARE.get(label, ()) if by_log_t else ()
-    start = _reached(rare, SIZES, OFFERED)
+    start = _size_reaching(rare, SIZES, OFFERED)
     if rare and (start is None or sample.units < start):
-        at, share = _from(rare, sample)
+        at, share = _lowest_from(rare, sample)
         evidence["rare_coverage"] = share
         rest = "" if start is None else f"; from {start} pairs on in about 90 % or more"
         evidence["message"] += (
@@ -168,8 +168,8 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
 
 def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[str, Any]:
     """Say what the interval covers under log-normal laws, if that is less than nominal."""
-    start = _reached(row, sample.sizes, NOMINAL)
-    at, share = _from(row, sample)
+    start = _size_reaching(row, sample.sizes, NOMINAL)
+    at, share = _lowest_from(row, sample)
     evidence: dict[str, Any] = {"message": "", "n": sample.units, "simulated_n": at}
     evidence |= {"coverage": share, "nominal_from": start}
     if start is not None and sample.units >= start:
@@ -186,14 +186,14 @@ def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[s
     return evidence
 
 
-def _from(row: tuple[float, ...], sample: Sample) -> tuple[int, float]:
+def _lowest_from(row: tuple[float, ...], sample: Sample) -> tuple[int, float]:
     """Return the largest simulated size up to this one, and the lowest coverage from it on."""
     sizes = sample.sizes[: len(row)]
     at = max(bisect_right(sizes, sample.units) - 1, 0)
     return sizes[at], min(row[at:])
 
 
-def _reached(row: tuple[float, ...], sizes: tuple[int, ...], target: float) -> int | None:
+def _size_reaching(row: tuple[float, ...], sizes: tuple[int, ...], target: float) -> int | None:
     """Return the smallest size from which on the coverage stays at the target, if any."""
     start = None
     for size, coverage in zip(sizes, row, strict=False):

@@ -384,7 +384,7 @@ def of_units(form: Means, point: float, cells: Cells, drawn: Dependence) -> Smoo
     if len(drawn.drawn) == 2:
         r, y = np.empty(0), np.ones(1)  # which no bootstrap here draws
     else:
-        r, y, _ = _by(drawn.drawn[0], cells) if drawn.drawn else cells[:3]
+        r, y, _ = _sums_by(drawn.drawn[0], cells) if drawn.drawn else cells[:3]
     sizes = None if np.ptp(y) == 0 else y / y.mean()
     return Smooth(
         point=point,
@@ -402,13 +402,13 @@ def spreads_of(cells: Cells, drawn: Dependence) -> tuple[Spread, ...]:
     """Return the standard errors of single pairs, and of whole clusters where these are drawn."""
     single, total = cells.single, float(cells.y.sum())
     alone = of_pairs(single.squares / total**2, single.n, single.effective)
-    spreads = [of_clusters(*_by(code, cells)) for code in drawn.drawn]
+    spreads = [of_clusters(*_sums_by(code, cells)) for code in drawn.drawn]
     if not drawn.names:  # copies of pairs: the different pairs are what is drawn
         return (spreads[0]._replace(clustered=False),) if spreads else (alone,)
     if len(spreads) == 2:
         first, second = drawn.codes
         both = np.unique(first * (int(second.max()) + 1) + second, return_inverse=True)[1]
-        inner = _by(both, cells)[0]
+        inner = _sums_by(both, cells)[0]
         spreads = [crossed(spreads[0], spreads[1], float((inner * inner).sum()) / total**2)]
     return alone, *spreads
 
@@ -431,7 +431,7 @@ def mean_of(form: Means, x: float, y: float, *, exact: bool) -> float:
     return mean
 
 
-def _by(code: NDArray[np.int64], cells: Cells) -> tuple[Floats, Floats, Floats]:
+def _sums_by(code: NDArray[np.int64], cells: Cells) -> tuple[Floats, Floats, Floats]:
     count = int(code.max()) + 1
     r, y, squares = (add_up(v, code, count) for v in (cells.r, cells.y, cells.squares))
     return r, y, squares

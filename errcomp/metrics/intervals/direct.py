@@ -400,7 +400,7 @@ def _jackknife_pearson(
     terms = (np.ones_like(p), p, m, p * p, m * m, p * m)
 
     def correlation(n: Floats, a: Floats, b: Floats, aa: Floats, bb: Floats, ab: Floats) -> Floats:
-        return (ab - a * b / n) / np.sqrt(_left(aa, a * a / n) * _left(bb, b * b / n))
+        return (ab - a * b / n) / np.sqrt(_less_mean(aa, a * a / n) * _less_mean(bb, b * b / n))
 
     return _left_out(correlation, terms, unit, units)
 
@@ -414,7 +414,7 @@ def _jackknife_r2(
     terms = (np.ones_like(m), error * error, m, m * m)
 
     def share(n: Floats, ee: Floats, a: Floats, aa: Floats) -> Floats:
-        return 1 - ee / _left(aa, a * a / n)
+        return 1 - ee / _less_mean(aa, a * a / n)
 
     return _left_out(share, terms, unit, units)
 
@@ -456,7 +456,7 @@ def _left_out(
         return float(figure(*total)), rest
 
 
-def _left(squares: Floats, mean: Floats) -> Floats:
+def _less_mean(squares: Floats, mean: Floats) -> Floats:
     """Return squares less their mean; nothing (NaN) where rounding is what is left of them."""
     rest = squares - mean
     return np.where(rest > _NOTHING * (squares + mean), rest, np.nan)

@@ -182,7 +182,7 @@ def column(
     value, missing = _values(name, totals, histogram), undefined(name, totals)
     say: Callable[[int], _Note]
     if ask is None:
-        low, high, say = _nothing(len(totals)), _nothing(len(totals)), _not_asked
+        low, high, say = _no_values(len(totals)), _no_values(len(totals)), _not_asked
     else:
         if histogram is not None and figure(name).kind == "quantile":
             low, high, say = _from_histogram(name, histogram, ask)
@@ -223,7 +223,7 @@ def _are(n: int) -> str:
     return "s are" if n > 1 else " is"
 
 
-def _nothing(groups: int) -> Floats:
+def _no_values(groups: int) -> Floats:
     return np.full(groups, np.nan)
 
 
@@ -257,14 +257,14 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
             lambda i: _Note(method, small_sample(label, tested, Sample(int(totals.n[i]), False))),
         )
     if kind == "maximum":
-        none = _nothing(len(totals))
+        none = _no_values(len(totals))
         return (
             none,
             none,
             lambda i: _Note(maximum(Sample(int(totals.n[i]), False), ask.level).method),
         )
     if ask.method in BOOTSTRAPS:
-        none, drawing = _nothing(len(totals)), "no interval: it would draw pairs of an engine"
+        none, drawing = _no_values(len(totals)), "no interval: it would draw pairs of an engine"
         return none, none, lambda i: _Note(drawing)
     row = COVERAGE["log-t"][name]
     bounds = log_t_bounds(name, totals, ask.level)
@@ -343,10 +343,10 @@ def _cluster_interval(name: str, value: float, part: Totals, ask: Request) -> In
             count = int(code.max()) + 1
             by_key.append((add_up(inside, code, count), add_up(size, code, count)))
         return share_interval(float(inside.sum()), n, by_key, ask)
-    return of_means(name, ask, n, lambda: _prepared(name, value, part, ask.drawn))
+    return of_means(name, ask, n, lambda: _smooth_of(name, value, part, ask.drawn))
 
 
-def _prepared(name: str, value: float, part: Totals, drawn: Dependence) -> Smooth:
+def _smooth_of(name: str, value: float, part: Totals, drawn: Dependence) -> Smooth:
     form, whole = MEANS[name], part.merged(())
     if reason := no_spread(name, whole, 0):
         raise NoSpreadError(reason)

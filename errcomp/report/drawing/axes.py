@@ -31,15 +31,15 @@ def log_ticks(axis: Axis, unit: str = "", *, apart: float, beside: float | None 
     points = _style.length_of(axis, beside) if axis is axis.axes.xaxis else math.inf
     for digits, finest in (((1.0, 2.0, 5.0), math.log10(2.0)), ((1.0, 3.0), math.log10(3.0))):
         ticks = _within([digit * 10.0**power for power in decades for digit in digits], low, high)
-        if finest >= length * _apart(ticks, unit, apart, points):
+        if finest >= length * _spacing(ticks, unit, apart, points):
             break
     else:
         ticks = _within([10.0**power for power in decades], low, high)
-        every = max(1, math.ceil(length * _apart(ticks, unit, apart, points)))
+        every = max(1, math.ceil(length * _spacing(ticks, unit, apart, points)))
         ticks = _within([10.0**power for power in decades[::every]], low, high)
     if len(ticks) < 3:
         ticks = _within(MaxNLocator(5).tick_values(low, high), low, high)
-        while len(ticks) > 2 and _closest(ticks, length) < _apart(ticks, unit, apart, points):
+        while len(ticks) > 2 and _closest(ticks, length) < _spacing(ticks, unit, apart, points):
             ticks = ticks[::2]
     axis.set_ticks(ticks, [_text.number(value) + unit for value in ticks])
     axis.set_ticks([], minor=True)
@@ -54,7 +54,7 @@ def _closest(values: Sequence[float], length: float) -> float:
     return float(np.diff(np.log10(values)).min()) / length
 
 
-def _apart(values: Sequence[float], unit: str, least: float, points: float) -> float:
+def _spacing(values: Sequence[float], unit: str, least: float, points: float) -> float:
     """Return how far apart labels of these values must be, as a share of the axis."""
     longest = max((len(_text.number(value) + unit) for value in values), default=0)
     return max(least, _style.CHARACTER * (longest + 1) / points)

@@ -275,7 +275,7 @@ def _head_cell(column: Column) -> Element:
 def _row(row: Sequence[Cell], columns: Sequence[Column], name: str) -> Element:
     cells = []
     for i, (cell, column) in enumerate(zip(row, columns, strict=True)):
-        shown = el("span", *_whole(cell.text)) if column.right else el("span", cell.text)
+        shown = el("span", *_unbroken_figures(cell.text)) if column.right else el("span", cell.text)
         if cell.tone != "plain":
             sign = el("span", f"{_SIGNS[cell.tone]} ", class_="sign", aria_hidden="true")
             shown = el("span", sign, el("span", cell.text), class_=f"word {cell.tone}")
@@ -300,7 +300,7 @@ def _sorted_by(value: float | None) -> str | None:
     return repr(value) if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _whole(text: str) -> list[Element | str]:
+def _unbroken_figures(text: str) -> list[Element | str]:
     """Write figures so that no line ends within one."""
     first, *rest = (el("span", part, class_="whole") for part in figures(text))
     return [first, *(piece for part in rest for piece in (" ", part))]

@@ -126,7 +126,7 @@ class HistoryRows(EngineRows):
         keys : sequence of str
             Columns that will be asked for.
         """
-        by, columns = self._by(keys), self.columns
+        by, columns = self._group_columns(keys), self.columns
         cells = self._cells(
             "validations",
             [name for name in by if name != "date"],
@@ -137,7 +137,7 @@ class HistoryRows(EngineRows):
         )
         return _GroupedHistory(cells, self)
 
-    def _by(self, keys: Sequence[str]) -> list[str]:
+    def _group_columns(self, keys: Sequence[str]) -> list[str]:
         """Return the columns that tell groups apart."""
         columns = self.columns
         named = list(known_keys(self._series, columns, self.prefix))

@@ -467,7 +467,7 @@ def _by_date(
     """Order by date, what shares one by number or the other date; or say why that cannot be."""
     without = [name for name, date in zip(names, dates, strict=True) if np.isnat(date)]
     if without:
-        return None, f"without a {noun}: {_few(without)}"
+        return None, f"without a {noun}: {_first_few(without)}"
     order: list[str] = []
     for date in np.unique(dates):
         same = np.flatnonzero(dates == date).tolist()
@@ -478,7 +478,7 @@ def _by_date(
         if None in keys or len(set(keys)) < len(keys):
             keys = [others[i] for i in same if not np.isnat(others[i])]
         if len(set(keys)) < len(same):
-            return None, f"{_few([names[i] for i in same])} have one {noun}, {_day(date)}"
+            return None, f"{_first_few([names[i] for i in same])} have one {noun}, {_day(date)}"
         rank = sorted(range(len(same)), key=keys.__getitem__)  # type: ignore[arg-type]
         order += [names[same[i]] for i in rank]
     return tuple(order), ""
@@ -489,7 +489,7 @@ def _by_number(
 ) -> tuple[tuple[str, ...] | None, str]:
     others = [name for name, number in zip(names, numbers, strict=True) if number is None]
     if others:
-        return None, f"no version number: {_few(others)}"
+        return None, f"no version number: {_first_few(others)}"
     seen: dict[_Key | None, str] = {}
     for name, number in zip(names, numbers, strict=True):
         if number in seen:
@@ -531,6 +531,6 @@ def _day(date: np.datetime64) -> str:
     return str(date.astype("M8[D]"))
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_few(names: Sequence[str]) -> str:
     shown = ", ".join(names[:3])
     return shown + (f" (and {len(names) - 3} more)" if len(names) > 3 else "")

@@ -193,7 +193,7 @@ def _match(kernels: Kernels, runs: Runs, prefix: str) -> None:
             failed = " (or failed there)" if other != "the kernels" and runs.dropped else ""
             near = describe_names(sorted({*runs.run} if names is without else known))
             raise InputError(
-                f"{prefix}{_first(names)} of {table} {'are' if len(names) > 1 else 'is'} not in "
+                f"{prefix}{_listing(names)} of {table} {'are' if len(names) > 1 else 'is'} not in "
                 f"{other}{failed}, which has {near}. Give runs the same names, or select with "
                 "where(...)."
             )
@@ -203,12 +203,12 @@ def _agree(kernels: Kernels, differ: NDArray[np.bool_], noun: str, prefix: str) 
     if differ.any():
         names = list(dict.fromkeys(kernels.run[differ].tolist()))
         raise InputError(
-            f"{prefix}the runs and their kernels have different {noun}: {_first(names)}. Fix one "
+            f"{prefix}the runs and their kernels have different {noun}: {_listing(names)}. Fix one "
             "of the tables, or drop the column from it."
         )
 
 
-def _first(names: Sequence[str]) -> str:
+def _listing(names: Sequence[str]) -> str:
     """Name up to three runs."""
     shown = ", ".join(map(repr, names[:3]))
     more = f" (and {len(names) - 3} more)" if len(names) > 3 else ""
