@@ -543,7 +543,7 @@ class TotalsCase(Case):
         if n < 0.9 * self.n:
             return Ratio(0.0, math.inf)
         middle = self._sum(_RATIOS) / n
-        # As for normal logarithms: what nine of ten are within cannot be had from sums.
+        # Assumes normal logarithms: sums cannot give the range that holds nine of ten pairs.
         variance = max(self._sum(_RATIO_SQUARES) / n - middle**2, 0.0)
         return Ratio(middle, _NINETY * math.sqrt(variance))
 

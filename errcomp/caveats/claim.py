@@ -106,7 +106,7 @@ def reference_mismatch(case: Case) -> Finding | None:
     if kinds == [kind_of_reference(claimed)]:
         return None
     if not claimed:
-        # Of a claim that does not say, hardware is meant until something else is stated.
+        # A claim that names no reference means hardware, unless the pairs state another one.
         if not case.claimed or not set(kinds) & set(REFERENCE_KINDS[1:]):
             return None
         message = (

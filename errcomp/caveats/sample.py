@@ -100,7 +100,7 @@ def clustered(case: Case) -> Finding | None:
     costly = [(p, t) for p, t in zip(adjusted, tried, strict=True) if t[3] >= MATERIAL**2]
     if not costly:
         return NOTHING
-    # Of several that are significant, the one that costs most.
+    # If several keys are significant, report the one that costs most.
     significant = [item for item in costly if item[0] <= 1 - case.level]
     p, (key, groups, icc, effect, _) = max(
         significant or [min(costly, key=lambda item: item[0])], key=lambda item: item[1][3]
@@ -574,7 +574,7 @@ def _code(case: Case, name: str, changed: Callable[[str], str]) -> str:
     if library == "pandas":
         return f"table[{column}] = {changed(f'table[{column}]')}"
     if type(case.pairs.native).__name__ == "DataFrame" and library == "polars":
-        # Of a mapping of columns as well.
+        # A mapping of columns becomes a Polars DataFrame as well.
         into = changed(f"pl.col({column})")
         return f"import polars as pl; table = pl.DataFrame(table).with_columns({into})"
     into = changed(f"nw.col({column})")

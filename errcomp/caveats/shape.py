@@ -135,7 +135,7 @@ def tail(case: Case) -> Finding | None:
     usual, p_largest = _largest(case, ratio)
     usual_share, p_share = _worst(case, worst, share)
     p_values = [p_largest] if ratio >= MATERIAL * usual else []
-    # Of ten or fewer the worst tenth is the largest: one test, not two.
+    # Up to ten pairs, the worst tenth is the largest error: one test, not two.
     if worst > 1 and _beside_rest(share) >= MATERIAL * _beside_rest(usual_share):
         p_values.append(p_share)
     if not p_values:

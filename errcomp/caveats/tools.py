@@ -364,7 +364,7 @@ def other_base(tools: Tools) -> Finding | None:
     if figures[best] <= 0:
         return None
     gap = relative_difference(figures[other], figures[best])
-    # From twice on people quote a factor, which has one base.
+    # From a factor of two on, people quote the factor, which has one base.
     if gap.of_second >= 1 or gap.of_second + gap.of_first < POINT:
         return None
     message = (

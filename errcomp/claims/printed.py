@@ -86,7 +86,7 @@ class Printed:
         """
         if self.value is not None:
             return self.value
-        # An upper bound starts at nothing, which is not what it says.
+        # The figure that an upper bound states is its upper end: the lower one is zero.
         return self.ends[self.kind == "bound" and self.low <= 0]
 
     def contains(self, value: float) -> bool:

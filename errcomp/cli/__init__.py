@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     before = sys.unraisablehook
     sys.unraisablehook = partial(_interrupt_again, before)
     try:
-        # Imported here: whoever presses Ctrl-C meanwhile is answered as later on.
+        # Imported here, so that Ctrl-C during the import is handled as it is later on.
         from errcomp.cli.running import run
 
         return run(argv)

@@ -176,7 +176,7 @@ def fraction(text: str) -> float:
 
 
 def _at_most_one_a_core(text: str) -> int:
-    # More would start for minutes and wait for each other.
+    # More processes would take minutes to start, and wait for each other.
     return min(count(text), os.cpu_count() or 1)
 
 
@@ -223,7 +223,7 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
 
     print(content.report, file=sys.stderr)
     if isinstance(content, Output) and args.where:
-        # Which level or quantity is chosen before there is one table of pairs.
+        # Level and quantity are chosen before the tables become one table of pairs.
         return content.of(**parse_where(args.where)).pairs
     return select(content.pairs, args.where)
 

@@ -103,7 +103,7 @@ def emit(
     if args.json:
         say(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        # Commands whose own files are what they are for take no --format.
+        # Commands that exist to write files of their own take no --format.
         say(rendered(getattr(args, "format", FORMATS[0]), columns, tables))
 
 

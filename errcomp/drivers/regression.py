@@ -440,7 +440,7 @@ def _fit_mixed(
             return None, f"the variance between {key}s is zero once the factors are known"
         if math.isinf(ratio):
             return None, f"the variance within {key}s is zero once the factors are known"
-        # From its own starting value the search often fails, or not, by the last bit of a sum.
+        # From its own starting value, the last bit of a sum decides whether the search fails.
         start = np.array([math.sqrt(ratio)])
         mixed = sm.MixedLM(y, x, groups=groups).fit(start_params=start, reml=True)
         coefficients = np.asarray(mixed.fe_params, dtype=np.float64)

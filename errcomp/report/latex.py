@@ -435,7 +435,7 @@ _MATH = {
     "✓": r"\surd", "✔": r"\surd", "✗": r"\times", "✘": r"\times", "µ": r"\mu",
     "ϑ": r"\vartheta", "ϕ": r"\varphi", "ϵ": r"\varepsilon", "★": r"\star",
 }  # fmt: skip
-# A dot: a capital that LaTeX writes with a Latin letter, of which there is no command.
+# A dot stands for a capital without a command: LaTeX writes it with a Latin letter.
 _SMALL = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi . pi rho varsigma "
     "sigma tau upsilon phi chi psi omega"
@@ -488,7 +488,7 @@ def escaped(text: str) -> str:
             out.append("{}")
         if piece:
             out.append(piece)
-    # After the end of a row either of these would be an argument of it.
+    # After the end of a row, LaTeX would read either as an argument of that command.
     if cleaned[:1] in ("[", "*"):
         out[0] = f"{{{out[0]}}}"
     return "".join(out)
@@ -558,7 +558,7 @@ def _letter(sign: str) -> str | None:
 
 
 def _greek(sign: str) -> str:
-    # Without its accent, which mathematical Greek has not.
+    # Drop the accent: mathematical Greek has none.
     base = unicodedata.normalize("NFD", sign)[0]
     if base in _LATIN:
         return _LATIN[base]

@@ -66,7 +66,7 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: i
         drawn.add_column(
             Text(column.header),
             justify="right" if column.right else "left",
-            # Without a fixed width Rich takes from figures what a long header would like to have.
+            # Without a fixed width, Rich narrows columns of figures to fit a long header.
             width=_width(column, rows) - _GAP if column.right or column in whole else None,
             overflow="fold",
         )

@@ -110,7 +110,7 @@ def _bracketed(
     roots = np.zeros(len(low))
     places = np.arange(len(low))
     x = _guess(mixtures, share, low, high, t)
-    # The density hardly bends over so little: what is left goes with the third power.
+    # The density is nearly straight over so short a step: the error left is of third order.
     small = _SMALL * np.minimum.reduceat(mixtures.error, mixtures.first)
     for turn in range(_STEPS + _HALVINGS):
         below, step = _step(mixtures, share, x, special.stdtr)

@@ -128,7 +128,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     InputError
         The target is a file or the folder one is in, or cannot be written.
     """
-    target = path.resolve()  # a link to a folder stays one
+    target = path.resolve()  # a link to a folder stays a link
     if target.exists() and not target.is_dir():
         raise InputError(f"{path} is a file; name a folder")
     if target == Path.cwd():

@@ -79,7 +79,7 @@ def count_jobs(n_jobs: int | None) -> int:
             f"n_jobs must be a whole number of processes, -1 for one per core, or None, got "
             f"{n_jobs!r}"
         )
-    # Without joblib nobody can have configured it, and the core goes without.
+    # Without joblib no backend can be configured; the core does not need it.
     if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
         return 1
     return int(_import_joblib().effective_n_jobs(n_jobs))
@@ -143,7 +143,7 @@ def _in_processes(
     finally:
         if isinstance(outcomes, Generator):
             with warnings.catch_warnings():
-                # That work was in vain is no news to whoever left because of an error.
+                # The caller left because of an error, and need not hear that work was wasted.
                 warnings.simplefilter("ignore")
                 outcomes.close()
 
@@ -173,7 +173,7 @@ def _through_joblib(
             yield outcome
     except GeneratorExit:
         left = True
-        with suppress(Exception):  # of what nobody waits for
+        with suppress(Exception):  # errors of results that nobody waits for
             deque(outcomes, maxlen=0)
         raise
 
@@ -228,7 +228,7 @@ class _Call:
     home: tuple[str, int]
 
     def __call__(self, item: Any) -> _Outcome:
-        if _process() == self.home:  # a thread: its warnings are those of the process
+        if _process() == self.home:  # a thread shares the warnings of its process
             return self._outcome(item, [])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

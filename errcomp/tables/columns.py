@@ -119,7 +119,7 @@ def rename(
             both = " and ".join(new for new in olds if olds[new] == old)
             raise InputError(f"{where}{both} are both {old!r}. Name a column of its own for each.")
     news = {old: new for new, old in olds.items()}
-    # A column that a rename would collide with is not what the user asked for: it makes way.
+    # The user did not ask for a column that a rename collides with: it is left out.
     names = [name for name in frame.columns if name in news or name not in olds]
     return frame.select(nw.col(name).alias(news.get(name, name)) for name in names)
 
@@ -274,7 +274,7 @@ def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raw = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name} must be one-dimensional: {error}") from error
-    # Text that looks like numbers, complex numbers and dates would be converted without a word.
+    # NumPy would silently convert text that looks like numbers, complex numbers and dates.
     if raw.dtype.kind not in "biufO":
         example = f" such as {raw.ravel().tolist()[0]!r}" if raw.size else ""
         raise InputError(f"{name} must be numbers, got {raw.dtype} values{example}")

@@ -30,7 +30,7 @@ def in_engine(native: Any) -> bool:
     try:
         return isinstance(nw.from_native(native, pass_through=True), nw.LazyFrame)
     except nw.exceptions.DuplicateError:
-        return False  # whoever collects it says what is wrong
+        return False  # collecting it reports what is wrong
 
 
 def to_eager(native: Any) -> nw.DataFrame[Any]:

@@ -196,7 +196,7 @@ class Table(Keyed):
     def take(self, index: NDArray[Any]) -> Self:
         """Return the rows at these positions (or under this mask) as a table of their own."""
         part = object.__new__(type(self))
-        # What was worked out from all rows is not that of some.
+        # What was computed from all rows does not hold for a selection.
         known = {k: v for k, v in vars(self).items() if not _is_cached(type(self), k)}
         vars(part).update(known)
         for name in self._per_row:

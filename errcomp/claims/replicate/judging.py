@@ -360,7 +360,7 @@ def _fits(figures: tuple[Printed, ...], candidate: Candidate) -> str:
     if isinstance(value, float | int):
         values: tuple[float, ...] = (value,) * len(figures)
     elif len(figures) == 1:
-        # Bounds of one figure leave it open unless they agree.
+        # Bounds do not settle a single figure unless they agree.
         values = value[:1] if value[0] == value[1] else ()
     else:
         values = value

@@ -193,7 +193,7 @@ _MEANING: Mapping[str, str] = {
 
 def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     rows = []
-    # What failed or was decided comes first, whatever was found: a long table is cut.
+    # Claims that failed or were decided come first, because a long table is cut.
     order = {"overstated": 0, "understated": 1, "consistent": 2, "not verifiable": 3}
     for claim in sorted(judged, key=lambda claim: (order[claim.word], order[claim.verdict.word])):
         given, figure = claim.verdict.claim, claim.verdict.recomputed

@@ -96,7 +96,7 @@ def predicted_against_measured(
     _bands(ax, widths)
     dense = table.n > parts.DENSE
     key, looks = parts.looks(table)
-    for look in sorted(looks, key=lambda look: -len(look.index)):  # the few are not hidden
+    for look in sorted(looks, key=lambda look: -len(look.index)):  # small ones on top
         index = look.index[shown[look.index]]
         parts.dots(ax, table.measured[index], table.predicted[index], look, dense=dense)
     _legend(ax, table, key, looks)
@@ -336,7 +336,7 @@ def _draw_line(
     """Draw one line from the left edge to the right, with its median and P90."""
     tint, shape, dashes = look
     n = len(line.errors)
-    # Of very many steps some: each at its own height, so that the line stays exact there.
+    # Thin out very many steps; each one kept has its own height, so the line is exact there.
     steps = np.unique(np.linspace(0, n - 1, min(n, _MOST_STEPS)).round().astype(int))
     x = np.concatenate([[ends[0]], np.maximum(line.errors[steps], ends[0]), [ends[1]]])
     y = 100 * np.concatenate([[0.0], (steps + 1) / n, [1.0]])

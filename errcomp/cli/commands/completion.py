@@ -97,7 +97,7 @@ def _completer(command: str, action: argparse.Action) -> Any:
         return _words_or_files(name, words) if kind else _words(name, words)
     if action.choices:
         choices = [str(choice) for choice in action.choices]
-        # Of a choice of several words a shell would make several choices.
+        # A shell would split a choice of several words into several choices.
         return _words(name, choices) if any(" " in choice for choice in choices) else None
     if action.metavar in _FOLDERS:
         return shtab.DIRECTORY

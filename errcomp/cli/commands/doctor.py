@@ -110,7 +110,7 @@ def _tables(findings: Sequence[Finding], last: str) -> list[Table]:
     return [*tables, Table(last, (), ())]
 
 
-# What is looked at. Every look is on its own: what raises is a finding, no crash.
+# The checks. Each is independent: one that raises becomes a finding, not a crash.
 
 
 @dataclass(frozen=True, slots=True)

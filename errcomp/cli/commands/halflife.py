@@ -273,7 +273,7 @@ def _check(args: argparse.Namespace) -> None:
             recalibrated=args.recalibrate,
         )
     add_checks(args, report_halflife(checked.result))
-    # Set before anything is printed: the reader of it may leave.
+    # Set before anything is printed: the reader of the output may leave.
     args.exit_code = 1 if checked.result.outcome == "regression" else 0
     document = {
         "schema": "errcomp.half-life-check/1",

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
         "not_used": unused,
         **summary.to_dict(),
     }
-    if len(pairs.tools) > 1:  # the errors of all tools together are nobody's
+    if len(pairs.tools) > 1:  # errors of all tools together describe no tool
         document["pooled"] = document["macro"] = None
     report = summary.view(
         figures=figures,

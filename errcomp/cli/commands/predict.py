@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     kernels = load_kernels(args, args.table)
     unused: dict[str, str] = {}
     if "run" not in parse_where(args.where):
-        # A run that is asked for by name is not left out: it is said what it lacks.
+        # A run asked for by name is not left out: the error says what it lacks.
         kernels, unused = model.usable(kernels)
     predictions = model.predict(kernels, estimator=args.estimator)
     document = {

@@ -171,7 +171,7 @@ def run(args: argparse.Namespace) -> None:
     errors = _errors(args)
     if args.only:
         if errors is None and kernels.n_runs > 1:
-            # The other runs know the errors, and their bands are then none of hindsight.
+            # Errors fitted to the other runs keep the bands free of hindsight.
             errors = fit_errors(kernels.take(kernels.run != args.only), kind=args.kind)
         kernels = kernels.where({"run": [args.only]})
     graph = None

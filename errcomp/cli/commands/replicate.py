@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     document = {"schema": "errcomp.replication/1", **result.to_dict()}
     document["rows"] = [cell.to_dict() for cell in cells]
     args.exit_code = 1 if any(c.status == args.fail_on for c in cells) else 0
-    # What a folder holds is not printed besides; the count says what to look for in it.
+    # Tables written to a folder are not printed as well; the counts say what to look for.
     emit(args, document, result.view({} if folder else tables))
 
 

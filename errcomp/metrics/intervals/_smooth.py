@@ -211,7 +211,7 @@ def allowance(
     """
     growing: Floats = np.clip(1 + (freedom - 3) / 5, 1.0, _SKEWEST)
     kappa: Floats = 1 + tail * ((np.full_like(growing, _SKEWEST) if clustered else growing) - 1)
-    # Student's t of two or three degrees of freedom allows for much by itself.
+    # Student's t already allows for much at two or three degrees of freedom.
     most = np.minimum(freedom / 5, _MOST)
     shift: Floats = np.minimum(kappa * s * s * (t * t + 2) / 6, most * t * s)
     return shift
@@ -403,7 +403,7 @@ def spreads_of(cells: Cells, drawn: Dependence) -> tuple[Spread, ...]:
     single, total = cells.single, float(cells.y.sum())
     alone = of_pairs(single.squares / total**2, single.n, single.effective)
     spreads = [of_clusters(*_sums_by(code, cells)) for code in drawn.drawn]
-    if not drawn.names:  # copies of pairs: the different pairs are what is drawn
+    if not drawn.names:  # copies of pairs: the bootstrap draws distinct pairs
         return (spreads[0]._replace(clustered=False),) if spreads else (alone,)
     if len(spreads) == 2:
         first, second = drawn.codes

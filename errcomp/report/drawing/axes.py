@@ -108,7 +108,7 @@ def promised(ax: Axes | None, levels: Sequence[float], height: float) -> tuple[A
     ax.set_ylim(-2, 102)
     ax.plot([left, right], [left, right], color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2,
             label="nominal")  # fmt: skip
-    for level in levels:  # what the points beside each other are to be held against
+    for level in levels:  # the line to compare the points with
         ax.plot([100 * level - room / 2, 100 * level + room / 2], [100 * level] * 2,
                 color=_style.INK, lw=2.0, zorder=2)  # fmt: skip
     ax.set_xticks([100 * level for level in levels], [f"{100 * level:.6g} %" for level in levels])

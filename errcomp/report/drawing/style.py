@@ -136,7 +136,7 @@ def keys(ax: Axes, groups: Sequence[Sequence[Artist]]) -> float:
             text.set_parse_math(False)
         legend.set_in_layout(False)  # the title's distance leaves the room
         if i < len(lines) - 1:
-            ax.add_artist(legend)  # the next one would take its place
+            ax.add_artist(legend)  # the next legend would replace it
     return _KEY_LINE * len(lines)
 
 

@@ -181,7 +181,7 @@ def _picture(picture: Picture, section: str) -> Element:
     frame = el("div", svg, class_="frame", tabindex="0", role="group", aria_label="Figure")
     figure = el("figure", frame, class_="picture", id=name)
     if picture.spots:
-        # Inside a data block nothing is markup but what would end it.
+        # Inside a data block only its own end tag counts as markup.
         data = el("script", type="application/json", class_="spots")
         data.text = json.dumps(picture.spots, ensure_ascii=False).replace("<", "\\u003c")
         figure.append(data)

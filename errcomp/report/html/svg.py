@@ -127,7 +127,7 @@ def _svg(figure: Figure) -> ET.Element:
             element.text = (element.text or "").strip() or None
     for parent in list(tree.iter()):
         for child in list(parent):
-            # The page has one style for all figures; what made the file is of no use in it.
+            # The page has one style for all figures, and does not need the file's metadata.
             if child.tag in ("metadata", "style"):
                 parent.remove(child)
     for name in ("width", "height", "version"):

@@ -68,7 +68,7 @@ class EngineRows(Backend):
         self._rows, self._renamed, self.dropped = Rows(renamed), dict(columns or {}), ()
         for name in numbers:
             if name in self._rows.schema and not self._rows.is_number(name):
-                # An engine reads none out of texts.
+                # Engines do not parse dates out of text.
                 raise InputError(
                     f"{self.prefix}{name} must be a number, but the column holds "
                     f"{self._rows.schema[name]}. Cast it in {self.engine} first."
@@ -276,7 +276,7 @@ def _logs(groups: Grouped, name: str, width: float | None) -> Logs:
             dtype=np.float64,
         )
         square = np.where(fine, groups.figures[f"square:{name}"], 0.0) - total * mean
-        # What rounding leaves of values that differ must not look like values that are equal.
+        # Values that differ must not look equal because of rounding.
         scatter = np.where(alike, 0.0, np.maximum(square, np.finfo(np.float64).tiny))
         mean = mean + (bucket + 0.5) * width
     value = np.where(alike, low, np.exp(mean))
@@ -289,7 +289,7 @@ def _spreads(groups: Grouped) -> Floats:
     known = np.asarray(groups.keys["known"], dtype=bool)
     least, most = groups.figures["least"], groups.figures["most"]
     mean = np.sqrt(np.expm1(np.where(known, groups.figures["spread"], 0.0) / groups.n))
-    # A value that cannot be is kept as it is, for whoever checks values.
+    # Impossible values are kept as they are: the caller checks values.
     shown = np.where(np.isposinf(most), most, np.where(least < 0, least, mean))
     return np.where(known, np.where(least == most, least, shown), np.nan)
 
@@ -320,7 +320,7 @@ class GroupOrigin(Origin):
         """Count the rows of these groups, and name the first three groups by their keys."""
         total = int(self.n[which].sum())
         places = (self.rows[which] - 1).tolist()
-        # Groups that differ in what is no key have one label.
+        # Groups that differ only in columns that are not keys share a label.
         labels = (", ".join(f"{k}={v[i]}" for k, v in self.keys.items()) for i in places)
         different = list(dict.fromkeys(labels))
         more = f" (and {len(different) - 3:,} more)" if len(different) > 3 else ""
@@ -349,7 +349,7 @@ def group_table(
     import polars as pl
 
     frame: pl.DataFrame = frame_from_columns(columns)
-    # Whoever reads the table says what is wrong with lists.
+    # The reader of the table reports what is wrong with lists.
     plain = [n for n in by if not frame.schema[n].is_nested() and frame.schema[n] != pl.Object]
     keys = frame.select(pl.col(plain).cast(pl.String, strict=False)).with_row_index("\0at")
     order = keys.sort(plain, nulls_last=True, maintain_order=True)["\0at"]

@@ -165,7 +165,7 @@ class _GroupedHistory(History):
         measured = cells.logs["measured"]
         logs = {name: log.written() for name, log in cells.logs.items()}
         spread = {} if np.isnan(cells.spread).all() else {"measured_spread": cells.spread}
-        # A number of its own: groups that agree in all else were not entered twice.
+        # Number the groups: those that agree in all else are not duplicates.
         apart = {} if "repeat" in cells.keys else {"repeat": np.arange(len(cells.n))}
         columns = {**cells.keys, **logs, **spread, **apart}
         frame, order = group_table(columns, (*cells.keys, "measured"))

@@ -139,10 +139,10 @@ class PairRows(EngineRows, Keyed):
             distinct = self._rows.distinct_texts(name, _MOST)
             texts = {str(value) for value, _ in distinct}
             options = chosen[name] = meant(options, texts)
-            if len(distinct) < _MOST:  # else there may be more values than were looked at
+            if len(distinct) < _MOST:  # otherwise there may be more values than were fetched
                 check_options_occur(name, options, texts)
             lost = [option for option in options if option not in texts]
-            # Engines write True, times and decimals in ways of their own.
+            # Each engine writes True, times and decimals in its own way.
             rows = rows.where(name, [*lost, *(t for v, t in distinct if str(v) in options)])
         part = copy(self)
         part._rows = rows

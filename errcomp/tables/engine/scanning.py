@@ -76,7 +76,7 @@ def is_large(path: str | os.PathLike[str]) -> bool:
         try:
             rows = pl.scan_parquet(files[0], glob=False).select(pl.len()).collect().item()
         except pl.exceptions.PolarsError:
-            return False  # whoever reads it says what is wrong
+            return False  # the reader reports what is wrong
         return int(rows) >= LARGE
     return bool(files)
 

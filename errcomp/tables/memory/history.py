@@ -351,7 +351,7 @@ class History(Table):
         frame = to_eager(self._native)
         if name not in self._columns or name not in frame.columns or name in ("version", "series"):
             return self.column(name)[rows].astype(object), self.codes(name)
-        # A value for each of millions of rows would only be made to be compared.
+        # Compare codes: building a value for each of millions of rows would be wasted.
         codes, _ = codes_of(frame.select(name), [name], Origin.of_table(self.source, 0, None))
         values = column_values(frame[self.positions[rows].tolist()], name).astype(object)
         return values, codes[self.positions]

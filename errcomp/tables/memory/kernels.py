@@ -386,7 +386,7 @@ def names_of(
     n, every = len(frame), np.ones(len(frame), dtype=bool)
     columns = {"run": np.full(n, "run", dtype=object)}
     if "run" in frame.columns:
-        # A failed kernel says which run is incomplete.
+        # Failed kernels need a run too: they say which run is incomplete.
         columns["run"] = texts(frame, "run", every, origin)
     for name in ("kernel", "kernel_class"):
         if name in frame.columns:
