@@ -211,7 +211,7 @@ def _report(findings: Sequence[Finding], level: float) -> tuple[Caveat, ...]:
 _SHOWN, _NAMED = 6, 3
 
 
-def remedies(caveats_by_place: Mapping[str, Sequence[Caveat]]) -> list[str]:
+def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
     """Return a line for each caveat, the gravest first: what it means, where, and what to do.
 
     Parameters
@@ -227,7 +227,7 @@ def remedies(caveats_by_place: Mapping[str, Sequence[Caveat]]) -> list[str]:
     from errcomp.report.model import caveat_text
 
     places: dict[str, list[str]] = {}
-    for place, caveats in caveats_by_place.items():
+    for place, caveats in found.items():
         for caveat in caveats:
             places.setdefault(caveat.code, []).append(place)
     lines: dict[str, str] = {}

@@ -99,7 +99,7 @@ def _clusters(clusters: tuple[int, str]) -> Cell:
 _CLUSTERS = Form(_clusters, right=True)
 
 
-def contrasts(result: DriversResult, ax: Axes | None = None) -> Axes:
+def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
     """Draw what each factor does to the error: how many times it is at one level that of another.
 
     Hollow rows may be chance: their interval holds 1, or they have none.
@@ -121,7 +121,7 @@ def contrasts(result: DriversResult, ax: Axes | None = None) -> Axes:
     MissingExtraError
         Matplotlib is not installed.
     """
-    if not result.contrasts:
+    if not found.contrasts:
         raise InputError("no two configurations differ in one factor only: nothing to draw")
     from errcomp.report.drawing.forest import Row, forest
 
@@ -137,7 +137,7 @@ def contrasts(result: DriversResult, ax: Axes | None = None) -> Axes:
             and contrast.effect.high is not None
             and not contrast.effect.low <= 1 <= contrast.effect.high,
         )
-        for contrast in result.contrasts
+        for contrast in found.contrasts
     ]
     return forest(
         ax,

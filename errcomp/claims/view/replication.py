@@ -109,7 +109,7 @@ def _count_column(status: Status, counts: Mapping[str, Mapping[Status, int]]) ->
     return Column(status.capitalize(), lambda name: counts[name][status], forms.number_or("·"))
 
 
-def cells(result: Replication, ax: Axes | None = None) -> Axes:
+def cells(found: Replication, ax: Axes | None = None) -> Axes:
     """Draw by table how many printed cells were reproduced, and how.
 
     Parameters
@@ -129,7 +129,7 @@ def cells(result: Replication, ax: Axes | None = None) -> Axes:
     """
     from matplotlib.patches import Patch
 
-    counts = {name: row for name, row in result.counts().items() if name != "all"}
+    counts = {name: row for name, row in found.counts().items() if name != "all"}
     statuses = list(next(iter(counts.values())))
     looks: list[dict[str, Any]] = [  # hatched, for print in grey tells no orange from blue
         {"facecolor": _style.BLUE, "edgecolor": _style.MUTED},

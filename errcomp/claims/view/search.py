@@ -103,7 +103,7 @@ def format_chance(expected: float) -> str:
     return f"{expected:.2g}" if expected < 100 else f"{expected:.0f}"
 
 
-def matches(result: SearchResult, ax: Axes | None = None) -> Axes:
+def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
     """Draw how many matches as simple as each an unrelated figure would have by chance.
 
     Parameters
@@ -123,8 +123,8 @@ def matches(result: SearchResult, ax: Axes | None = None) -> Axes:
     MissingExtraError
         Matplotlib is not installed.
     """
-    if not result.matches:
-        raise InputError(f"nothing to draw: {result.conclusion}")
+    if not found.matches:
+        raise InputError(f"nothing to draw: {found.conclusion}")
     from errcomp.report.drawing.forest import Row, forest
 
     rows = [
@@ -136,9 +136,9 @@ def matches(result: SearchResult, ax: Axes | None = None) -> Axes:
             shorten(match.description, _DESCRIBED),
             strong=match.expected_by_chance < _RARE,
         )
-        for rank, match in enumerate(result.matches, 1)
+        for rank, match in enumerate(found.matches, 1)
     ]
-    published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
+    published = ", ".join(f"{t} {f.text}".strip() for t, f in found.figures.items())
     return forest(
         ax,
         rows,
