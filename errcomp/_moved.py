@@ -1,14 +1,15 @@
-"""Names that public modules had before they stood in rooms: they still import, with a warning."""
+"""Names that public modules, and what they hold, had before: they still work, with a warning."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from importlib import import_module
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pkgutil import resolve_name
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,6 +139,16 @@ _SPLIT = {
         "text": "report.shown.Shown.__str__",
     },
 }
+#: Modules to classes and functions of theirs that have another name today.
+_NAMES = {
+    "errcomp.documents.forecast": {"read_outlook": "read_forecast"},
+    "errcomp.halflife.forecast": {
+        "GroupOutlook": "GroupForecast",
+        "Outlook": "HalfLifeForecast",
+        "outlook": "forecast_half_life",
+    },
+    "errcomp.halflife.gate.checking": {"Checked": "ValidationCheck"},
+}
 _TODAY = {f"errcomp.{old}": f"errcomp.{new}" for old, new in _RENAMED.items()} | {
     f"errcomp.{room.rpartition('.')[0]}.{name}": f"errcomp.{room}.{name}"
     for room, names in _ROOMS.items()
@@ -154,6 +165,11 @@ class _Alias(Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname in _NAMES:
+            spec = PathFinder.find_spec(fullname, path)
+            if spec is not None and isinstance(spec.loader, SourceFileLoader):
+                spec.loader = _OldNames(fullname, spec.loader.path)
+            return spec
         return ModuleSpec(fullname, self) if fullname in _TODAY or fullname in _SPLIT else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -171,6 +187,25 @@ class _Alias(Loader):
         if module.__spec__.name in _SPLIT:
             return
         module.__spec__ = self._specs.pop(module.__spec__.name)
+
+
+class _OldNames(SourceFileLoader):
+    """Loads a module that answers to the old names of what it holds, too."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        assert "__getattr__" not in vars(module)  # which would be lost
+        vars(module)["__getattr__"] = partial(_renamed, module)
+
+
+def _renamed(module: ModuleType, name: str) -> Any:
+    """Return what a module holds under the name that it has today."""
+    place = module.__name__
+    if name not in _NAMES[place]:
+        raise AttributeError(f"module {place!r} has no attribute {name!r}", name=name, obj=module)
+    today = _NAMES[place][name]
+    warnings.warn(f"{place}.{name} is now {today}", DeprecationWarning, stacklevel=2)
+    return getattr(module, today)
 
 
 def _parts(name: str) -> ModuleType:

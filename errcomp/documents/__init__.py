@@ -45,7 +45,7 @@ _KINDS: Mapping[str, _Kind] = {
     "validation": _Kind("propagation", "read_validation", "propagate validate"),
     "calibration": _Kind("calibration", "read_evaluation", "calibrate evaluate"),
     "half-lives": _Kind("half_lives", "read_half_lives", "halflife fit"),
-    "half-life-forecast": _Kind("forecast", "read_outlook", "halflife forecast"),
+    "half-life-forecast": _Kind("forecast", "read_forecast", "halflife forecast"),
     "half-life-check": _Kind("check", "read_check", "halflife check", "check_again"),
     "search": _Kind("claims", "read_search", "claims search"),
     "metrics": _Kind("figures", "read_summary", "metrics", "summary_again"),
@@ -127,10 +127,10 @@ def load(document: Mapping[str, Any]) -> Any:
     object
         ``audit``: `Audit`; ``propagate``: `Propagation` and the name of its table; ``validation``:
         `Validation`; ``calibration``: `Evaluation`; ``half-lives``: `HalfLives`;
-        ``half-life-forecast``: `Outlook`; ``half-life-check``: `Checked`; ``search``:
-        `SearchResult`; ``metrics``: `Summary`; ``drivers``: `DriversResult`; ``replication``:
-        `Replication`. What a document does not hold (the errors of single series of a history)
-        raises InputError when it is asked for.
+        ``half-life-forecast``: `HalfLifeForecast`; ``half-life-check``: `ValidationCheck`;
+        ``search``: `SearchResult`; ``metrics``: `Summary`; ``drivers``: `DriversResult`;
+        ``replication``: `Replication`. What a document does not hold (the errors of single series
+        of a history) raises InputError when it is asked for.
 
     Raises
     ------

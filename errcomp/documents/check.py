@@ -24,7 +24,7 @@ from errcomp.documents._fields import (
     text,
 )
 from errcomp.halflife.gate import VERDICTS, GateResult
-from errcomp.halflife.gate.checking import Checked, Recalibration
+from errcomp.halflife.gate.checking import Recalibration, ValidationCheck
 from errcomp.halflife.gate.shifts import Law
 
 __all__ = ["check_again", "read_check"]
@@ -37,16 +37,16 @@ _GROUP_LOGS = ("old_error", "new_error", "old_bias")
 _FACTORS = ("factor", "low", "high")
 
 
-def read_check(field: Field) -> Checked:
+def read_check(field: Field) -> ValidationCheck:
     """Make a check of its document."""
-    return Checked(
+    return ValidationCheck(
         result=_result(field),
         recalibration=field("recalibration", maybe(_recalibration)),
         notes=field("notes", many(text)),
     )
 
 
-def check_again(found: Checked) -> Mapping[str, Any]:
+def check_again(found: ValidationCheck) -> Mapping[str, Any]:
     """Return what the document must have said."""
     again = found.recalibration
     return {

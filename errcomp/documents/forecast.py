@@ -25,24 +25,24 @@ from errcomp.documents._fields import (
     share,
     text,
 )
-from errcomp.halflife.forecast import AHEAD, Answer, GroupOutlook, Outlook
+from errcomp.halflife.forecast import AHEAD, Answer, GroupForecast, HalfLifeForecast
 from errcomp.halflife.forecast.probabilities import Drop, Forecast
 from errcomp.halflife.panel import Clock
 
-__all__ = ["read_outlook"]
+__all__ = ["read_forecast"]
 
 _clock = choice(get_args(Clock))
 _method = choice(("survival", "drift", "steps"))
 _ENDS = ("time", "low", "high")
 
 
-def read_outlook(field: Field) -> Outlook:
+def read_forecast(field: Field) -> HalfLifeForecast:
     """Make a forecast of its document."""
     by = field("by", many(text))
     level, below = field("confidence", coverage), field("below", coverage)
     rows = field("rows", many(lambda row: _row(row, by, level, below), fewest=1))
     groups = field("groups", many(lambda one: _notes(one, by), fewest=1))
-    return Outlook(
+    return HalfLifeForecast(
         source=field("source", text),
         groups=tuple(_group(field, key, notes, rows) for key, notes in groups),
         by=by,
@@ -126,9 +126,9 @@ def _notes(field: Field, by: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str
 
 def _group(
     field: Field, key: dict[str, Any], notes: tuple[str, ...], rows: Sequence[_Row]
-) -> GroupOutlook:
+) -> GroupForecast:
     mine = [row for row in rows if row.key == key]
     if not mine:
         field.at("rows").refuse(f"rows of every group, {key} among them")
     answers = tuple(row.answer for row in mine)
-    return GroupOutlook(key=key, **mine[0].common, answers=answers, notes=notes)
+    return GroupForecast(key=key, **mine[0].common, answers=answers, notes=notes)

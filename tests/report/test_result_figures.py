@@ -95,7 +95,7 @@ def test_results_draw_themselves_on_given_axes() -> None:
         found.plot(run="x")
 
 
-def outlook(**changes: Any) -> Any:
+def half_life_forecast(**changes: Any) -> Any:
     curve = SimpleNamespace(
         ahead=np.array([0.0, 6.0, 12.0]),
         probability=np.array([1.0, 0.8, np.nan]),
@@ -117,7 +117,7 @@ def outlook(**changes: Any) -> Any:
 
 
 def test_forecast_draws_what_can_be_told_and_counts_the_rest() -> None:
-    ax = forecast(outlook())
+    ax = forecast(half_life_forecast())
     (curve,) = [
         line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_marker() != "None"
     ]
@@ -125,7 +125,7 @@ def test_forecast_draws_what_can_be_told_and_counts_the_rest() -> None:
     assert any("1 group cannot be told" in text for text in texts(ax))
     assert "model n=7" in texts(ax)
     with pytest.raises(InputError, match="no group"):
-        forecast(outlook(groups=()))
+        forecast(half_life_forecast(groups=()))
 
 
 def checked(shift: list[float], blamed: list[int], names: tuple[str, ...] = ()) -> Any:
@@ -219,8 +219,8 @@ def predicted_runs(names: list[str], unit: str | None = "ms") -> Any:
 
 
 def groups_of(names: list[str]) -> Any:
-    (one, _) = outlook().groups
-    return outlook(groups=tuple(SimpleNamespace(**{**vars(one), "key": {"kernel": name}})
+    (one, _) = half_life_forecast().groups
+    return half_life_forecast(groups=tuple(SimpleNamespace(**{**vars(one), "key": {"kernel": name}})
                                 for name in names))  # fmt: skip
 
 

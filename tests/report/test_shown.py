@@ -8,17 +8,17 @@ from errcomp.report.shown import Shown
 
 HOMES = {
     "Audit": "errcomp.claims.auditing",
-    "Checked": "errcomp.halflife.gate.checking",
     "DriversResult": "errcomp.drivers",
     "Evaluation": "errcomp.calibration.evaluation",
+    "HalfLifeForecast": "errcomp.halflife.forecast",
     "HalfLives": "errcomp.halflife.results",
-    "Outlook": "errcomp.halflife.forecast",
     "Predictions": "errcomp.calibration.predictions",
     "Propagation": "errcomp.propagation",
     "Replication": "errcomp.claims.replicate",
     "SearchResult": "errcomp.claims.search",
     "Summary": "errcomp.summary",
     "Validation": "errcomp.propagation.validation",
+    "ValidationCheck": "errcomp.halflife.gate.checking",
 }
 
 

@@ -237,12 +237,12 @@ def _fit(args: argparse.Namespace) -> None:
 
 
 def _forecast(args: argparse.Namespace) -> None:
-    from errcomp.halflife.forecast import outlook
+    from errcomp.halflife.forecast import forecast_half_life
 
     check_targets(args, [args.history])
     history = _load(args, args.history)
     with progress("forecasting", quiet=args.json) as report:
-        forecast = outlook(
+        forecast = forecast_half_life(
             history,
             by=parse_keys(args.by),
             error=args.error,

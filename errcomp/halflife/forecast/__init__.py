@@ -77,14 +77,14 @@ __all__ = [
     "Answer",
     "Drop",
     "Forecast",
-    "GroupOutlook",
-    "Outlook",
+    "GroupForecast",
+    "HalfLifeForecast",
     "date_after",
     "drops_below",
     "forecast_drift",
+    "forecast_half_life",
     "forecast_steps",
     "forecast_survival",
-    "outlook",
 ]
 
 
@@ -98,7 +98,7 @@ _POINTS = 16
 _METHODS: tuple[Method, ...] = ("survival", "drift", "steps")
 
 
-def outlook(
+def forecast_half_life(
     history: History | HistoryRows | Any,
     *,
     by: str | Sequence[str] = (),
@@ -109,7 +109,7 @@ def outlook(
     level: float = 0.95,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Outlook:
+) -> HalfLifeForecast:
     r"""Forecast whether a model is within its promised error now, and until when.
 
     Definition: the probability that the error of a series is within the promise,
@@ -134,7 +134,7 @@ def outlook(
     age : int
         Releases since calibration: 0 is a model calibrated at the last version.
     below : float
-        Probability; when the outlook drops below it is looked for.
+        Probability; when the forecast drops below it is looked for.
     level : float
         Coverage of the intervals.
     seed : int
@@ -143,7 +143,7 @@ def outlook(
 
     Returns
     -------
-    Outlook
+    HalfLifeForecast
 
     Raises
     ------
@@ -157,7 +157,7 @@ def outlook(
 
     >>> rng = np.random.default_rng(0)
     >>> steps = rng.choice([-0.25, 0.25], (40, 24)) * (rng.random((40, 24)) < 0.05)
-    >>> found = outlook(
+    >>> found = forecast_half_life(
     ...     {
     ...         "version": [f"1.{i}" for i in range(24)] * 40,
     ...         "op": [f"op{i}" for i in range(40) for _ in range(24)],
@@ -196,7 +196,7 @@ def outlook(
             )
         )
         report(i + 1, len(found.groups), 1.0)
-    return Outlook(
+    return HalfLifeForecast(
         source=found.source,
         groups=tuple(groups),
         by=found.by,
@@ -222,7 +222,7 @@ def _group(
     below: float,
     level: float,
     seed: int,
-) -> GroupOutlook:
+) -> GroupForecast:
     panel = group.panel
     last = len(panel.versions) - 1
     if not 0 <= age <= last:
@@ -255,7 +255,7 @@ def _group(
         )
         for name, forecast in zip(_METHODS, found, strict=True):
             answers.append(_answer(name, clock, forecast, ahead, below, day))
-    return GroupOutlook(
+    return GroupForecast(
         key=group.key,
         n_series=panel.n_series,
         promise=limit,
@@ -334,7 +334,7 @@ def _refused(method: Method, clock: Clock, why: str) -> Answer:
     return Answer(method, clock, None, None, (None, None, None), why)
 
 
-# What an outlook says: by method, by group, in all.
+# What a forecast says: by method, by group, in all.
 
 Method: TypeAlias = Literal["survival", "drift", "steps"]
 
@@ -344,7 +344,7 @@ _FIRST: tuple[Method, ...] = ("drift", "steps", "survival")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """The outlook by one method on one clock, or why there is none.
+    """The forecast by one method on one clock, or why there is none.
 
     Attributes
     ----------
@@ -396,8 +396,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupOutlook:
-    """The outlook of a group of series.
+class GroupForecast:
+    """The forecast of a group of series.
 
     Attributes
     ----------
@@ -452,12 +452,12 @@ class GroupOutlook:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outlook(Shown):
-    """The outlook of the groups of a history.
+class HalfLifeForecast(Shown):
+    """The forecast of the groups of a history.
 
     Attributes
     ----------
-    groups : tuple of GroupOutlook
+    groups : tuple of GroupForecast
     by : tuple of str
     clocks : tuple of {"releases", "months"}
     error : float or None
@@ -472,7 +472,7 @@ class Outlook(Shown):
     """
 
     source: str
-    groups: tuple[GroupOutlook, ...]
+    groups: tuple[GroupForecast, ...]
     by: tuple[str, ...]
     clocks: tuple[Clock, ...]
     error: float | None

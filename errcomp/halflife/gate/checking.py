@@ -20,7 +20,7 @@ from errcomp.tables.frames import to_eager
 if TYPE_CHECKING:
     from errcomp.report.model import Report
 
-__all__ = ["Checked", "Recalibration", "check_validation", "recalibrate"]
+__all__ = ["Recalibration", "ValidationCheck", "check_validation", "recalibrate"]
 
 Floats = NDArray[np.float64]
 
@@ -213,7 +213,7 @@ def recalibrate(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checked(Shown):
+class ValidationCheck(Shown):
     """What a gate says of a new version.
 
     Attributes
@@ -245,7 +245,7 @@ def check_validation(
     margin: float = 0.0,
     alpha: float = 0.05,
     recalibrated: bool = False,
-) -> Checked:
+) -> ValidationCheck:
     """Check a new version against a history of validations.
 
     Each series is compared with what it was since its last step: see `errcomp.halflife.gate.check`.
@@ -272,7 +272,7 @@ def check_validation(
 
     Returns
     -------
-    Checked
+    ValidationCheck
 
     Raises
     ------
@@ -328,7 +328,7 @@ def check_validation(
         at = panel.versions.index(last)
         begun = np.where(result.p_adjusted <= result.level, at, since)
         again = recalibrate(panel, groups=groups, since=begun)
-    return Checked(result, again, (*without, *both.notes, *found.notes))
+    return ValidationCheck(result, again, (*without, *both.notes, *found.notes))
 
 
 def _joined(history: History, new: History, fresh: Sequence[str]) -> History:

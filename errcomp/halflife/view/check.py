@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from errcomp.halflife.gate import GateResult
-    from errcomp.halflife.gate.checking import Checked, Recalibration
+    from errcomp.halflife.gate.checking import Recalibration, ValidationCheck
 
 __all__ = ["check_view", "shifts"]
 
@@ -29,7 +29,7 @@ _OUTCOMES: Mapping[str, Tone] = {"pass": "good", "regression": "bad"}
 _MOVED = {"reference": "the measured", "predictor": "the prediction"}
 
 
-def check_view(found: Checked) -> Report:
+def check_view(found: ValidationCheck) -> Report:
     """Return the series that moved, and old against new factors where they were fitted."""
     result = found.result
     counts = [f"{n} series {name}" for name, n in result.counts().items() if n]
@@ -132,14 +132,14 @@ def _error(value: float) -> float:
     return math.expm1(value)
 
 
-def shifts(found: Checked, ax: Axes | None = None) -> Axes:
+def shifts(found: ValidationCheck, ax: Axes | None = None) -> Axes:
     """Draw how far the error of each series moved at the version checked, the largest first.
 
     Filled rows are those whose error grew; hollow ones moved without that, or did not move.
 
     Parameters
     ----------
-    found : Checked
+    found : ValidationCheck
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes in a figure of their own by default.
 

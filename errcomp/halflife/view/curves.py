@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from errcomp.halflife.drift.variogram import Variogram
     from errcomp.halflife.estimators.expiry import Expiry
     from errcomp.halflife.estimators.turnbull import Turnbull
-    from errcomp.halflife.forecast import Outlook
+    from errcomp.halflife.forecast import HalfLifeForecast
     from errcomp.halflife.panel import Clock, HalfLife
     from errcomp.halflife.results import GroupHalfLife
 
@@ -476,7 +476,7 @@ class _Curve(NamedTuple):
     high: NDArray[np.float64]
 
 
-def forecast(found: Outlook, ax: Axes | None = None) -> Axes:
+def forecast(found: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     """Draw how likely each group is within its promise, by months or releases from now.
 
     Each group by the method that answers for it; vertical lines are intervals. A group that cannot
@@ -484,7 +484,7 @@ def forecast(found: Outlook, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    found : Outlook
+    found : HalfLifeForecast
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes in a figure of their own by default.
 
@@ -538,7 +538,7 @@ def forecast(found: Outlook, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _curves(found: Outlook, clock: Clock) -> list[_Curve]:
+def _curves(found: HalfLifeForecast, clock: Clock) -> list[_Curve]:
     """Return the curve of each group that has one, by the method that answers for it."""
     curves = []
     names = parts.names_of(found.groups)

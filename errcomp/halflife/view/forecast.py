@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
 
-    from errcomp.halflife.forecast import Answer, GroupOutlook, Outlook
+    from errcomp.halflife.forecast import Answer, GroupForecast, HalfLifeForecast
     from errcomp.halflife.panel import Clock
 
 __all__ = ["forecast_view"]
@@ -40,7 +40,7 @@ class _Row(NamedTuple):
     answer: Answer
 
 
-def forecast_view(found: Outlook) -> Report:
+def forecast_view(found: HalfLifeForecast) -> Report:
     """Return what people see of a forecast: in releases and in months."""
     from errcomp.halflife.view.curves import forecast
 
@@ -61,7 +61,7 @@ def forecast_view(found: Outlook) -> Report:
     )
 
 
-def _tomorrow(found: Outlook, group: GroupOutlook) -> Verdict:
+def _tomorrow(found: HalfLifeForecast, group: GroupForecast) -> Verdict:
     """Say how long errors of a group stay within the promise, by the method that answers."""
     clock = found.clocks[0]
     whose = ", ".join(str(value) or "–" for value in group.key.values()) or "all series"
@@ -89,7 +89,7 @@ def _end(value: float | None) -> str:
     return "∞" if math.isinf(value) else f"{value:.0f}"
 
 
-def _table(found: Outlook, clock: Clock, notes: Sequence[Note | str] = ()) -> Table:
+def _table(found: HalfLifeForecast, clock: Clock, notes: Sequence[Note | str] = ()) -> Table:
     columns = [Column(" / ".join(found.by) or "Group", lambda row: row.group, key=True)]
     if found.error is None:
         promise = forms.words_or(forms.percent)
@@ -114,7 +114,7 @@ def _table(found: Outlook, clock: Clock, notes: Sequence[Note | str] = ()) -> Ta
     return Table(f"{_question(found)}, by {clock}", columns, rows, notes or ())
 
 
-def _question(found: Outlook) -> str:
+def _question(found: HalfLifeForecast) -> str:
     within = "the promise" if found.error is None else format_fraction(found.error)
     ends = {(group.calibrated, group.today) for group in found.groups}
     if len(ends) > 1:
@@ -138,11 +138,11 @@ def _ahead(time: float, clock: Clock) -> str:
     return f"{time:g} {_ONE[clock] if time == 1 else clock} on"
 
 
-def _label(group: GroupOutlook) -> str:
+def _label(group: GroupForecast) -> str:
     return ", ".join(str(value) or "–" for value in group.key.values()) or "all"
 
 
-def _promise(group: GroupOutlook) -> float | None:
+def _promise(group: GroupForecast) -> float | None:
     return None if group.promise is None else math.expm1(group.promise)
 
 
@@ -213,7 +213,7 @@ _PROBABILITY = Form(_written_probability, right=True)
 _DROP = Form(_written_drop, right=True)
 
 
-def _notes(found: Outlook) -> list[Note | str]:
+def _notes(found: HalfLifeForecast) -> list[Note | str]:
     if found.error is None:
         within = "the promise: that the error at calibration has not doubled, as in halflife fit"
     else:
@@ -248,7 +248,7 @@ def _notes(found: Outlook) -> list[Note | str]:
     return notes
 
 
-def _said(found: Outlook) -> list[str]:
+def _said(found: HalfLifeForecast) -> list[str]:
     """Collect what is said of each method: of all groups in one line, then of some."""
     lines = []
     for method in ("survival", "drift", "steps"):

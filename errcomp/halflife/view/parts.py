@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from errcomp.halflife.forecast import GroupOutlook
+    from errcomp.halflife.forecast import GroupForecast
     from errcomp.halflife.panel import Clock, HalfLife, Panel
     from errcomp.halflife.results import GroupHalfLife
 
@@ -72,7 +72,7 @@ def group_notes(group: GroupHalfLife, note: str) -> list[str]:
     return [" · ".join(text for text in (of, note) if text)] if of or note else []
 
 
-def names_of(groups: Iterable[GroupHalfLife | GroupOutlook]) -> list[str]:
+def names_of(groups: Iterable[GroupHalfLife | GroupForecast]) -> list[str]:
     """Return the name of each group: the values of its keys."""
     return [", ".join(map(str, group.key.values())) for group in groups]
 

@@ -34,7 +34,7 @@ class HistoryRows(EngineRows):
     """Validations in an engine, reduced inside it to groups by series, version, stack and day.
 
     What repeats each other is put together there: number, mean and scatter of the logarithms.
-    What `errcomp.half_life`, `errcomp.halflife.forecast.outlook` and
+    What `errcomp.half_life`, `errcomp.halflife.forecast.forecast_half_life` and
     `errcomp.halflife.panel.panel_of` make of it is what they make of the same rows in memory, but
     for what needs single rows:
 

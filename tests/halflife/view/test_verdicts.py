@@ -9,7 +9,7 @@ import pytest
 import errcomp as ec
 from errcomp.documents._fields import Field
 from errcomp.documents.half_lives import read_half_lives
-from errcomp.halflife.forecast import Outlook, outlook
+from errcomp.halflife.forecast import HalfLifeForecast, forecast_half_life
 from errcomp.halflife.results import GroupHalfLife, HalfLives
 from errcomp.halflife.view.fit import written
 from errcomp.report.model import Verdict
@@ -35,8 +35,8 @@ def found() -> HalfLives:
 
 
 @pytest.fixture(scope="module")
-def ahead() -> Outlook:
-    return outlook(histories(), by="op", error=0.2)
+def ahead() -> HalfLifeForecast:
+    return forecast_half_life(histories(), by="op", error=0.2)
 
 
 def verdict(found: HalfLives, group: GroupHalfLife) -> Verdict:
@@ -99,7 +99,7 @@ def test_the_page_of_a_document_says_the_same_but_for_the_release(found: HalfLiv
         assert kept.text == live.text.replace(", at 1.8 (calibrated at 1.0)", "")
 
 
-def test_a_forecast_begins_with_when_it_drops(ahead: Outlook) -> None:
+def test_a_forecast_begins_with_when_it_drops(ahead: HalfLifeForecast) -> None:
     for group, told in zip(ahead.groups, ahead.view().verdicts, strict=True):
         method = group.method("releases")
         (one,) = [a for a in group.answers if (a.method, a.unit) == (method, "releases")]
@@ -111,7 +111,9 @@ def test_a_forecast_begins_with_when_it_drops(ahead: Outlook) -> None:
             assert told.head.startswith(f"Below 90 % after {one.drop.time:g} release")
 
 
-def test_a_forecast_that_is_below_now_or_cannot_be_told_is_in_doubt(ahead: Outlook) -> None:
+def test_a_forecast_that_is_below_now_or_cannot_be_told_is_in_doubt(
+    ahead: HalfLifeForecast,
+) -> None:
     group = ahead.groups[0]
 
     def told(**changes: Any) -> Verdict:

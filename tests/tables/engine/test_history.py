@@ -15,7 +15,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.halflife.drift.variogram import drift_variogram
 from errcomp.halflife.fitting import half_life
-from errcomp.halflife.forecast import outlook
+from errcomp.halflife.forecast import forecast_half_life
 from errcomp.halflife.panel import PanelOf, panel_of
 from errcomp.tables import History
 from errcomp.tables.backends import history_of
@@ -271,7 +271,8 @@ def test_columns_are_those_of_a_history(history: pl.DataFrame) -> None:
 
 def test_forecasts_take_rows_in_an_engine(history: pl.DataFrame) -> None:
     found, expected = (
-        outlook(one, by="kind", error=0.2, cluster="op") for one in (history.lazy(), history)
+        forecast_half_life(one, by="kind", error=0.2, cluster="op")
+        for one in (history.lazy(), history)
     )
     close(found.to_dict(), expected.to_dict(), 1e-6)
 

@@ -1,4 +1,4 @@
-"""Simulated: the probabilities that an outlook states against shares of fresh series.
+"""Simulated: the probabilities that a forecast states against shares of fresh series.
 
 Series of histories like those that are forecast are continued: the share of them still within the
 promise h releases later must be the mean probability stated, and the intervals must hold it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errcomp.halflife.forecast import AHEAD, outlook
+from errcomp.halflife.forecast import AHEAD, forecast_half_life
 from errcomp.tables import History
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def simulate(kind, runs):
     found = {"survival": [], "drift": [], "steps": []}
     refused = dict.fromkeys(found, 0)
     for _ in range(runs):
-        (group,) = outlook(history(kind, rng), error=0.1, cluster=cluster).groups
+        (group,) = forecast_half_life(history(kind, rng), error=0.1, cluster=cluster).groups
         for one in group.answers:
             if one.forecast is None:
                 refused[one.method] += 1

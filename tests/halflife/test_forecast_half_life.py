@@ -1,4 +1,4 @@
-"""The outlook of a model: probabilities against what is known of simple histories, refusals, dates.
+"""Forecasts of a model: probabilities against what is known of simple histories, refusals, dates.
 
 Whether its probabilities are calibrated is simulated in tests/statistical.
 """
@@ -14,7 +14,13 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.forecast import AHEAD, Answer, GroupOutlook, Outlook, outlook
+from errcomp.halflife.forecast import (
+    AHEAD,
+    Answer,
+    GroupForecast,
+    HalfLifeForecast,
+    forecast_half_life,
+)
 from errcomp.report.writing import plain
 from errcomp.tables import History
 
@@ -48,8 +54,8 @@ def smooth(s: int = 40, m: int = 24, sd: float = 0.03) -> np.ndarray:
     return np.random.default_rng(2).normal(0, sd, (s, m))
 
 
-def answer(found: Outlook | GroupOutlook, method: str, unit: str = "releases") -> Answer:
-    group = found.groups[0] if isinstance(found, Outlook) else found
+def answer(found: HalfLifeForecast | GroupForecast, method: str, unit: str = "releases") -> Answer:
+    group = found.groups[0] if isinstance(found, HalfLifeForecast) else found
     (one,) = [one for one in group.answers if (one.method, one.unit) == (method, unit)]
     return one
 
@@ -60,16 +66,16 @@ def probabilities(one: Answer) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def steps() -> Outlook:
-    return outlook(table(rare()), error=0.1)
+def steps() -> HalfLifeForecast:
+    return forecast_half_life(table(rare()), error=0.1)
 
 
 @pytest.fixture(scope="module")
-def drift() -> Outlook:
-    return outlook(table(smooth()), error=0.1)
+def drift() -> HalfLifeForecast:
+    return forecast_half_life(table(smooth()), error=0.1)
 
 
-def test_steps_are_forecast_by_their_rate(steps: Outlook) -> None:
+def test_steps_are_forecast_by_their_rate(steps: HalfLifeForecast) -> None:
     found = answer(steps, "steps")
     assert found.forecast is not None
     assert found.forecast.ahead.tolist() == RELEASES
@@ -82,7 +88,7 @@ def test_steps_are_forecast_by_their_rate(steps: Outlook) -> None:
     assert answer(steps, "drift").forecast is None
 
 
-def test_smooth_drift_is_forecast_by_its_variance(drift: Outlook) -> None:
+def test_smooth_drift_is_forecast_by_its_variance(drift: HalfLifeForecast) -> None:
     found = answer(drift, "drift")
     wanted = 1 - 2 * stats.norm.sf(LIMIT / (0.03 * np.sqrt([1, 2, 5, 10])))
     assert found.forecast is not None
@@ -92,7 +98,7 @@ def test_smooth_drift_is_forecast_by_its_variance(drift: Outlook) -> None:
     assert answer(drift, "steps").refused.startswith("drift is many small changes")
 
 
-def test_survival_is_the_share_that_stayed(steps: Outlook) -> None:
+def test_survival_is_the_share_that_stayed(steps: HalfLifeForecast) -> None:
     found = answer(steps, "survival")
     moved = np.abs((rare() * (np.arange(24) > 0)).cumsum(axis=1)) > LIMIT
     stayed = 1 - np.maximum.accumulate(moved, axis=1).mean(axis=0)
@@ -100,7 +106,7 @@ def test_survival_is_the_share_that_stayed(steps: Outlook) -> None:
     assert "within its promise when calibrated" in found.forecast.assumptions[0]  # type: ignore[union-attr]
 
 
-def test_drops_are_whole_releases_and_dates(steps: Outlook) -> None:
+def test_drops_are_whole_releases_and_dates(steps: HalfLifeForecast) -> None:
     found = answer(steps, "steps")
     curve = dict(zip(RELEASES, probabilities(found).tolist(), strict=True))
     assert found.drop is not None
@@ -122,8 +128,8 @@ def test_drops_are_whole_releases_and_dates(steps: Outlook) -> None:
     assert date(2015, 10, 1) < first <= when <= last < date(2018, 1, 1)
 
 
-def test_an_older_model_is_as_far_on(steps: Outlook) -> None:
-    aged = outlook(table(rare()), error=0.1, age=2)
+def test_an_older_model_is_as_far_on(steps: HalfLifeForecast) -> None:
+    aged = forecast_half_life(table(rare()), error=0.1, age=2)
     assert (aged.groups[0].calibrated, aged.groups[0].today) == ("1.21", "1.23")
     assert probabilities(answer(aged, "steps"))[0] == probabilities(answer(steps, "steps"))[2]
     assert probabilities(answer(aged, "survival"))[0] == pytest.approx(
@@ -133,15 +139,15 @@ def test_an_older_model_is_as_far_on(steps: Outlook) -> None:
     assert probabilities(in_months)[0] == pytest.approx(
         probabilities(answer(steps, "steps", "months"))[2], abs=0.005
     )
-    already = answer(outlook(table(rare()), error=0.1, age=10), "steps")
+    already = answer(forecast_half_life(table(rare()), error=0.1, age=10), "steps")
     assert already.drop is not None
     assert already.drop.time == 0
 
 
-def test_errors_at_calibration_count(drift: Outlook) -> None:
+def test_errors_at_calibration_count(drift: HalfLifeForecast) -> None:
     moves = smooth()
     moves[:, 0] = np.random.default_rng(5).normal(0, 0.07, 40)
-    found = outlook(table(moves, predicted=[1.0] * (40 * 24 * 2)), error=0.1)
+    found = forecast_half_life(table(moves, predicted=[1.0] * (40 * 24 * 2)), error=0.1)
     spread = float(np.sqrt(np.mean(moves[:, 0] ** 2)))
     assert found.groups[0].calibrated_error == pytest.approx(spread, rel=0.05)
     now = probabilities(answer(found, "drift"))[0]
@@ -154,7 +160,7 @@ def test_errors_at_calibration_count(drift: Outlook) -> None:
 
 
 def test_without_a_promise_it_is_that_the_error_has_not_doubled() -> None:
-    found = outlook(table(rare()))
+    found = forecast_half_life(table(rare()))
     group = found.groups[0]
     assert group.promise == pytest.approx(np.sqrt(3) * np.log1p(0.05))
     assert any("assumed to be 5.00 %" in text for text in group.notes)
@@ -169,7 +175,7 @@ def test_without_any_promise_every_method_refuses() -> None:
         "measured": [1.0] * 12,
         "predicted": [1.0] * 12,
     }
-    group = outlook(exact).groups[0]
+    group = forecast_half_life(exact).groups[0]
     assert group.promise is None
     assert {one.refused for one in group.answers} == {
         "all errors at calibration are 0. Give the promised error (error=, --error)."
@@ -191,17 +197,20 @@ def test_without_any_promise_every_method_refuses() -> None:
 def test_methods_say_why_they_refuse(
     moves: np.ndarray, noise: float, method: str, said: str
 ) -> None:
-    assert answer(outlook(table(moves, noise), error=0.1), method).refused.startswith(said)
+    found = forecast_half_life(table(moves, noise), error=0.1)
+    assert answer(found, method).refused.startswith(said)
 
 
 def test_one_cluster_tells_no_survival() -> None:
-    found = outlook(table(rare(4)), error=0.1, cluster="net")
+    found = forecast_half_life(table(rare(4)), error=0.1, cluster="net")
     assert "one cluster" in answer(found, "survival").refused
 
 
 def test_series_that_step_together_widen_the_interval() -> None:
     moves = np.repeat(rare(12), 4, axis=0)
-    alone, together = (outlook(table(moves), error=0.1, cluster=key) for key in (None, "net"))
+    alone, together = (
+        forecast_half_life(table(moves), error=0.1, cluster=key) for key in (None, "net")
+    )
     one, other = (answer(found, "steps").forecast for found in (alone, together))
     assert one is not None
     assert other is not None
@@ -212,23 +221,25 @@ def test_series_that_step_together_widen_the_interval() -> None:
 def test_few_clusters_with_steps_leave_much_open() -> None:
     moves = np.zeros((24, 20))
     moves[:4, 8] = 0.3
-    forecast = answer(outlook(table(moves), error=0.1, cluster="net"), "steps").forecast
+    forecast = answer(forecast_half_life(table(moves), error=0.1, cluster="net"), "steps").forecast
     assert forecast is not None
     # One event among 6 networks in 17 releases: at most 5.57 are possible.
     assert forecast.low[1] == pytest.approx(np.exp(-5.57 / (6 * 17)), abs=0.01)
     assert forecast.high[1] == 1
-    nothing = answer(outlook(table(np.zeros((24, 20))), error=0.1, cluster="net"), "steps")
+    still = forecast_half_life(table(np.zeros((24, 20))), error=0.1, cluster="net")
+    nothing = answer(still, "steps")
     assert probabilities(nothing).tolist() == [1.0] * 5
     assert nothing.drop is not None
     assert nothing.drop.time is None
 
 
 def test_drift_is_not_read_off_beyond_twice_the_lags_seen() -> None:
-    forecast = answer(outlook(table(smooth(40, 6)), error=0.1), "drift", "months").forecast
+    validations = table(smooth(40, 6))
+    forecast = answer(forecast_half_life(validations, error=0.1), "drift", "months").forecast
     assert forecast is not None
     # 15 months were seen.
     assert np.isfinite(forecast.probability).tolist() == [True, True, True, True, True]
-    aged = answer(outlook(table(smooth(40, 6)), error=0.1, age=5), "drift", "months").forecast
+    aged = answer(forecast_half_life(validations, error=0.1, age=5), "drift", "months").forecast
     assert aged is not None
     assert np.isnan(aged.probability[-1])
     assert aged.low[-1] == 0
@@ -240,7 +251,7 @@ def test_a_curve_that_is_no_power_law_is_read_off_itself() -> None:
     rng = np.random.default_rng(3)
     level = rng.normal(0, 0.05, (300, 20))
     moves = np.diff(level, axis=1, prepend=0)
-    found = answer(outlook(table(moves, 0.002), error=0.1), "drift").forecast
+    found = answer(forecast_half_life(table(moves, 0.002), error=0.1), "drift").forecast
     assert found is not None
     wanted = 1 - 2 * stats.norm.sf(LIMIT / (0.05 * np.sqrt(2)))
     assert found.probability[1:] == pytest.approx(np.full(4, wanted), abs=0.03)
@@ -248,14 +259,14 @@ def test_a_curve_that_is_no_power_law_is_read_off_itself() -> None:
 
 def test_noise_that_is_not_known_bounds_on_one_side() -> None:
     once = {name: values[::2] for name, values in table(smooth()).items()}
-    forecast = answer(outlook(once, error=0.1), "drift").forecast
+    forecast = answer(forecast_half_life(once, error=0.1), "drift").forecast
     assert forecast is not None
     assert forecast.high.tolist() == [1.0] * 5
     assert forecast.assumptions[-1] == "Nothing was measured twice: noise counts as drift."
 
 
-def test_groups_and_the_document(steps: Outlook) -> None:
-    found = outlook(table(rare(8)), by="net", error=0.1, below=0.5)
+def test_groups_and_the_document(steps: HalfLifeForecast) -> None:
+    found = forecast_half_life(table(rare(8)), by="net", error=0.1, below=0.5)
     assert [group.key for group in found.groups] == [{"net": "net0"}, {"net": "net1"}]
     rows = found.rows()
     assert len(rows) == 2 * 2 * 3
@@ -273,12 +284,13 @@ def test_groups_and_the_document(steps: Outlook) -> None:
 
 def test_the_same_seed_gives_the_same() -> None:
     history = History(table(rare(8)))
-    assert outlook(history, error=0.1, seed=3).rows() == outlook(history, error=0.1, seed=3).rows()
+    first, second = (forecast_half_life(history, error=0.1, seed=3).rows() for _ in range(2))
+    assert first == second
 
 
 def test_progress_is_told() -> None:
     told: list[tuple[float, float]] = []
-    outlook(table(rare(8)), by="net", error=0.1, progress=lambda *at: told.append(at))
+    forecast_half_life(table(rare(8)), by="net", error=0.1, progress=lambda *at: told.append(at))
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -298,4 +310,4 @@ def test_progress_is_told() -> None:
 )
 def test_bad_options(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        outlook(table(rare(8)), **options)
+        forecast_half_life(table(rare(8)), **options)
