@@ -49,10 +49,10 @@ def decimals(values: NDArray[np.float64]) -> NDArray[np.int64]:
     >>> decimals(np.array([3.0, 0.25, 1 / 3])).tolist()
     [0, 2, 12]
     """
-    found = np.full(values.shape, _MOST_DECIMALS)
+    places = np.full(values.shape, _MOST_DECIMALS)
     for k in range(_MOST_DECIMALS - 1, -1, -1):
-        found[np.round(values, k) == values] = k
-    return found
+        places[np.round(values, k) == values] = k
+    return places
 
 
 def most_decimals(
@@ -176,9 +176,9 @@ def _seen_before(
     at = np.flatnonzero(looked_at)
     unit, values, version = unit[at], values[at], version[at]
     order, group, first = _groups(unit, values, version)
-    found = np.zeros(len(looked_at), dtype=bool)
-    found[at[order]] = version[order] > version[first][group]
-    return found
+    seen = np.zeros(len(looked_at), dtype=bool)
+    seen[at[order]] = version[order] > version[first][group]
+    return seen
 
 
 def _nearly_seen(history: History, unit: NDArray[np.int64]) -> float:

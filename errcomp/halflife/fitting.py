@@ -124,26 +124,26 @@ def half_life(
     check_level(level)
     keys = check_keys(by, RESERVED)
     table = history_of(history, keys, cluster)
-    found = panel_of(table, cluster=cluster)
-    groups = _groups(table, found, keys)
-    clocks, about_dates = _clocks(found.panel)
-    every = find_steps_of(found.panel, alpha=alpha)
-    changes, product = moved(found), products(found.panel)
+    panel_data = panel_of(table, cluster=cluster)
+    groups = _groups(table, panel_data, keys)
+    clocks, about_dates = _clocks(panel_data.panel)
+    steps_by_series = find_steps_of(panel_data.panel, alpha=alpha)
+    changes, product = moved(panel_data), products(panel_data.panel)
     results = []
     work = (
         _Group(
             key=key,
-            panel=_with_own_releases(found.panel.take(which), product),
-            steps=tuple(every[i] for i in which.tolist()),
-            changes=changes.take(found.panel.rows_of(which)),
+            panel=_with_own_releases(panel_data.panel.take(which), product),
+            steps=tuple(steps_by_series[i] for i in which.tolist()),
+            changes=changes.take(panel_data.panel.rows_of(which)),
         )
         for key, which in groups
     )
     estimate = partial(
         _group_half_life, clocks=clocks, error=error, level=level, alpha=alpha, seed=seed
     )
-    for one in map_jobs(estimate, work, n_jobs=n_jobs):
-        results.append(one)
+    for group in map_jobs(estimate, work, n_jobs=n_jobs):
+        results.append(group)
         if progress is not None:
             progress(len(results), len(groups))
     environment = _environment(table, alpha)
@@ -154,12 +154,12 @@ def half_life(
         clocks=clocks,
         versions=table.versions,
         order_by=table.order_by,
-        noise=found.noise,
+        noise=panel_data.noise,
         environment=environment,
-        dropped=found.dropped,
+        dropped=panel_data.dropped,
         notes=tuple(
             dict.fromkeys(
-                [*table.notes, *found.notes, *about_dates, *_about_environment(environment)]
+                [*table.notes, *panel_data.notes, *about_dates, *_about_environment(environment)]
             )
         ),
         level=level,
@@ -211,8 +211,9 @@ def _group_half_life(
         notes=(
             *threshold.notes,
             *(
-                f"{one.n} of {panel.n_series} series not counted in when half expire: {one.reason}"
-                for one in left_out
+                f"{loss.n} of {panel.n_series} series not counted in when half expire: "
+                f"{loss.reason}"
+                for loss in left_out
             ),
         ),
     )
@@ -229,15 +230,15 @@ def _clocks(panel: Panel) -> tuple[tuple[Clock, ...], tuple[str, ...]]:
 
 
 def _groups(
-    history: History, found: PanelOf, keys: tuple[str, ...]
+    history: History, panel_data: PanelOf, keys: tuple[str, ...]
 ) -> list[tuple[dict[str, Any], NDArray[np.int64]]]:
     """Split the series of a panel by keys that each series has one value of."""
     if not keys:
-        return [({}, np.arange(found.panel.n_series))]
+        return [({}, np.arange(panel_data.panel.n_series))]
     columns = []
     for key in keys:
-        values = history.per_series(key)[found.series]
-        blank = [found.panel.names[i] for i, value in enumerate(values) if value is None]
+        values = history.per_series(key)[panel_data.series]
+        blank = [panel_data.panel.names[i] for i, value in enumerate(values) if value is None]
         if len(blank) == len(values):
             raise InputError(
                 f"cannot group by {key!r}: it differs within a series, e.g. {blank[0]!r}. Group by "
@@ -253,14 +254,14 @@ def _groups(
 
 def _with_own_releases(panel: Panel, product: NDArray[np.int64]) -> Panel:
     """Leave out the versions of products that are not in a group: they are no releases of it."""
-    mine = np.isin(product, np.unique(product[panel.version]))
-    if mine.all():
+    own = np.isin(product, np.unique(product[panel.version]))
+    if own.all():
         return panel
     return replace(
         panel,
-        versions=tuple(name for name, kept in zip(panel.versions, mine, strict=True) if kept),
-        months=panel.months[mine],
-        version=(np.cumsum(mine) - 1)[panel.version],
+        versions=tuple(name for name, is_own in zip(panel.versions, own, strict=True) if is_own),
+        months=panel.months[own],
+        version=(np.cumsum(own) - 1)[panel.version],
     )
 
 
@@ -269,25 +270,25 @@ def _estimates(
 ) -> tuple[dict[Clock, Expiry], tuple[HalfLife, ...]]:
     """Estimate by every method that the group admits: one series by itself, or several."""
     expiry: dict[Clock, Expiry] = {}
-    found: list[HalfLife] = []
+    estimates: list[HalfLife] = []
     for clock, fit in fits.items():
         if threshold.value is None:
-            found.append(_without_threshold(panel, threshold, clock, level))
+            estimates.append(_without_threshold(panel, threshold, clock, level))
             continue
         limit = threshold.value
         expiry[clock] = expiry_of(panel, limit, clock, level=level)
-        found.append(
+        estimates.append(
             variogram_half_life(panel, error=threshold.error, clock=clock, level=level, fit=fit)
         )
         if panel.n_series == 1:
-            found += series_half_lives(panel, limit, clock, level=level)
-            found += decay_half_lives(panel, threshold=limit, clock=clock, level=level)
+            estimates += series_half_lives(panel, limit, clock, level=level)
+            estimates += decay_half_lives(panel, threshold=limit, clock=clock, level=level)
         else:
-            found += half_lives_of(expiry[clock], level=level, seed=seed)
-            found.append(
+            estimates += half_lives_of(expiry[clock], level=level, seed=seed)
+            estimates.append(
                 trajectory_half_life(panel, threshold=limit, clock=clock, level=level, seed=seed)
             )
-    return expiry, tuple(found)
+    return expiry, tuple(estimates)
 
 
 def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: float) -> HalfLife:
@@ -307,7 +308,7 @@ def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: 
 
 def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[ReleaseStep, ...]:
     """Collect the steps of series by the release at which they most likely are."""
-    searched = [i for i, one in enumerate(steps) if not one.refused]
+    searched = [i for i, series_steps in enumerate(steps) if not series_steps.refused]
     at: dict[str, list[tuple[float, int]]] = {}
     for i in searched:
         for step in steps[i].steps:
@@ -319,13 +320,13 @@ def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[Rel
         ),
         minlength=len(panel.versions),
     )
-    found = []
+    release_steps = []
     for position, version in enumerate(panel.versions):
         if version not in at:
             continue
         sizes = at[version]
-        largest = max(sizes, key=lambda one: abs(one[0]))
-        found.append(
+        largest = max(sizes, key=lambda entry: abs(entry[0]))
+        release_steps.append(
             ReleaseStep(
                 version=version,
                 n_series=len(sizes),
@@ -336,7 +337,7 @@ def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[Rel
                 false_alarms=alpha * len(searched),
             )
         )
-    return tuple(found)
+    return tuple(release_steps)
 
 
 def _environment(history: History, alpha: float) -> tuple[Attribution, ...]:
@@ -351,14 +352,14 @@ def _environment(history: History, alpha: float) -> tuple[Attribution, ...]:
     return tuple(attribute_steps_of(history, alpha=alpha))
 
 
-def _about_environment(found: Sequence[Attribution]) -> tuple[str, ...]:
-    machine = [one for one in found if one.verdict == "environment"]
+def _about_environment(attributions: Sequence[Attribution]) -> tuple[str, ...]:
+    machine = [attribution for attribution in attributions if attribution.verdict == "environment"]
     if not machine:
         return ()
-    largest = max(machine, key=lambda one: abs(one.step.size))
+    largest = max(machine, key=lambda attribution: abs(attribution.step.size))
     return (
-        f"{len(machine)} of {len(found)} steps over the dates of validation are changes of the "
-        f"environment, not of the software: versions validated again moved with them (largest: "
+        f"{len(machine)} of {len(attributions)} steps over the dates of validation are changes of "
+        f"the environment, not of the software: versions validated again moved with them (largest: "
         f"{largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
         f"{largest.since} and {largest.until}). Half-lives of this history are those of software "
         "and machine together.",
@@ -402,7 +403,7 @@ class ReleaseStudy:
         parts = ("modelled", "looked_up", "classes", "networks")
         return {
             **{name: getattr(self, name).to_dict() for name in parts},
-            "alike": [one.to_dict() for one in self.alike],
+            "alike": [estimate.to_dict() for estimate in self.alike],
         }
 
 

@@ -168,22 +168,22 @@ def noise_floor(history: History) -> NoiseFloor:
             variance, df, source = dates.variance, dates.df, "repeats on several dates"
     if repeats.n:
         notes += _what_differs(history, repeats.cell)
-    found = moderated_variances(variance, np.minimum(df, _EXACT))
-    if found.prior_df == 0 and (df == 0).any():
+    moderated = moderated_variances(variance, np.minimum(df, _EXACT))
+    if moderated.prior_df == 0 and (df == 0).any():
         notes += (
             f"{df.sum():.0f} degrees of freedom are too few to say what noise is usual: that of "
             "series without repeats is not known",
         )
     # A variance that was given is exact: it is not pulled towards others'.
     given = np.isinf(df)
-    series_df = np.where(given, np.inf, found.df)
-    series_sd = np.sqrt(np.where(given, variance, found.variance))
+    series_df = np.where(given, np.inf, moderated.df)
+    series_sd = np.sqrt(np.where(given, variance, moderated.variance))
     return NoiseFloor(
         sd=float(np.nanmedian(series_sd)),
         df=float(df.sum()),
         source=source,
         n_repeats=repeats.n,
-        prior_df=found.prior_df,
+        prior_df=moderated.prior_df,
         series_sd=series_sd,
         series_df=series_df,
         date_share=share,
@@ -213,13 +213,13 @@ def _against_repeats(
     )
     if stats.chi2.sf(ratio * df, df) >= 0.05:
         return ()
-    found, explained = (
+    scatter, explained = (
         format_fraction(float(np.sqrt(np.median(values[both]))))
         for values in (repeats.variance, variance * mean_of)
     )
     return (
-        f"repeated validations of one version scatter by {found} (median of series), of which the "
-        f"spread within them explains {explained}: something else differs between them",
+        f"repeated validations of one version scatter by {scatter} (median of series), of which "
+        f"the spread within them explains {explained}: something else differs between them",
     )
 
 
@@ -300,10 +300,10 @@ def _within(
     counts = np.bincount(cell, n)
     squares = n * (log - (np.bincount(cell, n * log) / counts)[cell]) ** 2 + scatter
     repeated = counts[cell] > 1
-    found = np.bincount(series[repeated], squares[repeated], n_series)
+    sums = np.bincount(series[repeated], squares[repeated], n_series)
     # A cell of k repeats has k - 1 degrees of freedom: each of them brings 1 - 1/k.
     df = np.rint(np.bincount(series, n * (1 - 1 / counts[cell]), n_series))
-    return found.astype(np.float64), df
+    return sums.astype(np.float64), df
 
 
 def between_dates(history: History, repeats: Repeats) -> BetweenDates:
@@ -362,8 +362,8 @@ def _variance_components(
 
 def from_spread(history: History) -> Repeats | None:
     """Return what measured_spread says of each series; None where it says nothing."""
-    one = history.runs == 1
-    known = ~np.isnan(history.spread) & ~one
+    single = history.runs == 1
+    known = ~np.isnan(history.spread) & ~single
     if not known.any():
         return None
     series, n_series = history.series[known], history.n_series

@@ -169,18 +169,18 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
         log_predicted = np.bincount(codes, behind * np.log(used.predicted)) / counts
         error = log_predicted - log_measured
     sd = noise.series_sd[series] * np.sqrt(noise.of_means(used, codes))
-    there, of_series = np.unique(series[keep], return_inverse=True)
+    kept_series, of_series = np.unique(series[keep], return_inverse=True)
     months, month_notes = _months(history)
     panel = Panel(
         versions=used.versions,
         months=months,
-        names=tuple(used.series_names[i] for i in there),
-        clusters=_clusters(used, cluster, prefix)[there],
+        names=tuple(used.series_names[i] for i in kept_series),
+        clusters=_clusters(used, cluster, prefix)[kept_series],
         starts=np.concatenate([[0], np.cumsum(np.bincount(of_series))]),
         version=version[keep],
         error=error[keep],
         sd=sd[keep],
-        noise_df=noise.series_df[there],
+        noise_df=noise.series_df[kept_series],
         frozen_at_first=used.predicted is None,
     )
     alone = used.left_out("validated under one version only", versions_of[used.series] == 1)
@@ -196,7 +196,7 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
             *_about_versions(panel),
             *_about_stack(used, codes),
         ),
-        series=there,
+        series=kept_series,
         n_repeats=counts[keep].astype(np.int64),
         log_measured=log_measured[keep],
         log_predicted=log_predicted[keep],
@@ -248,15 +248,15 @@ def _clusters(history: History, cluster: str | None, prefix: str) -> NDArray[np.
     if cluster is None:
         return np.arange(history.n_series)
     codes = history.codes(cluster)
-    found = codes[np.unique(history.series, return_index=True)[1]]
-    differ = codes != found[history.series]
+    clusters = codes[np.unique(history.series, return_index=True)[1]]
+    differ = codes != clusters[history.series]
     if differ.any():
         name = history.series_names[history.series[np.argmax(differ)]]
         raise InputError(
             f"{prefix}series {name!r} has several values of {cluster}, which cannot be what it "
             "shares with other series. Name a column that is the same in all rows of a series."
         )
-    return found
+    return clusters
 
 
 def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:

@@ -101,21 +101,21 @@ class GroupHalfLife:
 
     def estimate(self, method: str, clock: Clock) -> HalfLife | None:
         """Return the estimate by one method on one clock, if there is one."""
-        for one in self.estimates:
-            if (one.method, one.unit) == (method, clock):
-                return one
+        for estimate in self.estimates:
+            if (estimate.method, estimate.unit) == (method, clock):
+                return estimate
         return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what holds of the group by whatever method; plain values for JSON."""
-        refused = [one.refused for one in self.series_steps if one.refused]
+        refused = [steps.refused for steps in self.series_steps if steps.refused]
         return {
             "key": dict(self.key),
             "n_series": self.panel.n_series,
             "threshold": self.threshold.to_dict(),
             "expired": {
-                clock: {"n": one.n, "surely": one.right[np.isfinite(one.right)].tolist()}
-                for clock, one in self.expiry.items()
+                clock: {"n": expiry.n, "surely": expiry.right[np.isfinite(expiry.right)].tolist()}
+                for clock, expiry in self.expiry.items()
             },
             "not_searched": {reason: refused.count(reason) for reason in dict.fromkeys(refused)},
             "notes": list(self.notes),
@@ -126,23 +126,23 @@ class GroupHalfLife:
         return [
             {
                 **self.key,
-                "method": one.method,
-                "half_life": one.half_life,
-                "low": one.low,
-                "high": one.high,
-                "confidence": one.level,
-                "unit": one.unit,
-                "n_units": one.n_series,
-                "censored_share": one.censored_share,
-                "beyond_observed": one.half_life == np.inf,
-                "refused": one.refused or None,
+                "method": estimate.method,
+                "half_life": estimate.half_life,
+                "low": estimate.low,
+                "high": estimate.high,
+                "confidence": estimate.level,
+                "unit": estimate.unit,
+                "n_units": estimate.n_series,
+                "censored_share": estimate.censored_share,
+                "beyond_observed": estimate.half_life == np.inf,
+                "refused": estimate.refused or None,
                 "error": self.threshold.error,
                 "threshold": self.threshold.value,
-                "assumptions": list(one.assumptions),
-                "details": dict(one.details),
+                "assumptions": list(estimate.assumptions),
+                "details": dict(estimate.details),
                 "steps": [step.to_dict() for step in self.steps],
             }
-            for one in self.estimates
+            for estimate in self.estimates
         ]
 
 
@@ -201,8 +201,8 @@ class HalfLives(Shown):
             "alpha": self.alpha,
             "seed": self.seed,
             "noise": self.noise.to_dict(),
-            "environment": [one.to_dict() for one in self.environment],
-            "dropped": [one.to_dict() for one in self.dropped],
+            "environment": [attribution.to_dict() for attribution in self.environment],
+            "dropped": [dropped.to_dict() for dropped in self.dropped],
             "notes": list(self.notes),
             "groups": [group.to_dict() for group in self.groups],
             "rows": self.rows(),

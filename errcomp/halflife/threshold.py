@@ -187,7 +187,7 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
     e0 = math.sqrt(max(square - noise.total / n, 0.0))
     refused = ""
     if _upper_tail(n * square, 0.0, noise) > 1 - level:
-        seen, alone = (_percent(math.sqrt(one)) for one in (square, noise.total / n))
+        seen, alone = (_percent(math.sqrt(value)) for value in (square, noise.total / n))
         refused = (
             f"the error at calibration, {_percent(e0)}, cannot be told from noise of the "
             f"measurement: first errors are {seen} (RMS), and noise alone makes {alone}. Give the "

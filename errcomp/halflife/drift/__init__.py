@@ -200,8 +200,8 @@ def pairs_of(panel: Panel, clock: Clock, noise: Noise) -> Pairs:
     square, noisy, lag, times = means.sum(axis=1) / n_series
     in_clusters = np.stack(
         [
-            group_sums(one, panel.clusters, int(panel.clusters.max()) + 1)
-            for one in has.T.astype(float)
+            group_sums(column, panel.clusters, int(panel.clusters.max()) + 1)
+            for column in has.T.astype(float)
         ]
     )
     # Series of different length: the mean of 1 / n is what variances go by.
@@ -376,9 +376,9 @@ def sampling_covariance(design: Design, scale: float, beta: float) -> Floats:
 
 def _offsets(pairs: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
     # How many pairs of each two classes start j releases apart, over the numbers of pairs.
-    one, other = pairs[:, None, None], pairs[None, :, None]
-    count = np.minimum(one, other - j) - np.maximum(0, -j)
-    return np.asarray(np.maximum(count, 0) / (one * other))
+    n_first, n_second = pairs[:, None, None], pairs[None, :, None]
+    count = np.minimum(n_first, n_second - j) - np.maximum(0, -j)
+    return np.asarray(np.maximum(count, 0) / (n_first * n_second))
 
 
 def _shared_steps(h: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:

@@ -148,24 +148,24 @@ def drift_by_age(
     cluster = np.unique(panel.clusters[series[step]], return_inverse=True)[1]
     order = np.lexsort((size, age))
     size, age, cluster = size[order], age[order], cluster[order]
-    found = []
+    drifts = []
     bounds = [*np.flatnonzero(np.diff(age, prepend=age[0] - 1)), len(age)]
     for start, stop in pairwise(bounds):
-        one = size[start:stop]
-        low, high, k = _median_bounds(one, cluster[start:stop], tail)
-        found.append(
+        sizes = size[start:stop]
+        low, high, k = _median_bounds(sizes, cluster[start:stop], tail)
+        drifts.append(
             AgeDrift(
                 age=int(age[start]),
-                median=float(np.median(one)),
+                median=float(np.median(sizes)),
                 low=low,
                 high=high,
-                n=len(one),
+                n=len(sizes),
                 n_clusters=k,
                 n_longer=int((longer == age[start]).sum()),
                 level=float(level),
             )
         )
-    return tuple(found)
+    return tuple(drifts)
 
 
 def _first_versions(

@@ -91,13 +91,13 @@ class Trajectory:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; bounds that are not offered are None."""
-        found: dict[str, Any] = {}
+        document: dict[str, Any] = {}
         for name in self.__slots__:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 value = [None if x != x else x for x in value.tolist()]
-            found[name] = value
-        return found
+            document[name] = value
+        return document
 
 
 def error_trajectory(

@@ -109,8 +109,8 @@ class Variogram:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        found = {name: getattr(self, name) for name in self.__slots__}
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
 
 
 def drift_variogram(
@@ -351,7 +351,7 @@ def _with_drift(
     if misfits(fit, law):
         read_off = "curve"
         lag = np.geomspace(first, last, 600)
-        low_v, high_v = (np.interp(lag, time, one) for one in fit.bounds(tail))
+        low_v, high_v = (np.interp(lag, time, bound) for bound in fit.bounds(tail))
         rising = np.maximum.accumulate(fit.pairs.v)
         half = float(np.interp(target, rising, time)) if rising[-1] >= target else np.inf
     possible = np.flatnonzero((low_v <= target) & (high_v >= target))
@@ -379,18 +379,18 @@ def _censored(panel: Panel, drift: float) -> float:
 
 
 def _assumptions(fit: Fit, *, drift: bool) -> tuple[str, ...]:
-    found = [
+    assumptions = [
         "Drift has stationary increments: a release moves errors by as much early as late.",
         "Clusters move independently of each other but for what a release does to all.",
         "The drift and the error at calibration are independent; the latter is known.",
     ]
     if not drift:
-        found.append(
+        assumptions.append(
             f"A step not seen yet is at most {_LARGEST_STEP:.0f} times the calibrated error."
         )
     if not fit.noise.known:
-        found.append(
+        assumptions.append(
             "Nothing was measured twice, so that noise counts as drift: the half-life is longer "
             "than it looks, and its interval has no end."
         )
-    return tuple(found)
+    return tuple(assumptions)

@@ -130,8 +130,8 @@ def log_between(a: Floats, b: Floats, normal: bool) -> Floats:
         a, b = np.where(flip, -b, a), np.where(flip, -a, b)
     top, bottom = _log_survival(a, normal), _log_survival(b, normal)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = top + np.log(-np.expm1(np.minimum(bottom - top, 0.0)))
-    return np.where(np.isnan(found), -np.inf, found)
+        log_mass: Floats = top + np.log(-np.expm1(np.minimum(bottom - top, 0.0)))
+    return np.where(np.isnan(log_mass), -np.inf, log_mass)
 
 
 def _parts(
@@ -140,19 +140,19 @@ def _parts(
     """Return log-likelihoods, and first and second derivatives by both ends."""
     a = np.where(ends.has_left, ends.slope_left @ theta + ends.offset_left, -np.inf)
     b = np.where(ends.has_right, ends.slope_right @ theta + ends.offset_right, np.inf)
-    found = log_between(a, b, ends.normal)
+    log_likelihoods = log_between(a, b, ends.normal)
     first, second = [], []
-    for z, there, sign in ((a, ends.has_left, -1.0), (b, ends.has_right, 1.0)):
-        at = np.where(there, z, 0.0)
+    for z, has_end, sign in ((a, ends.has_left, -1.0), (b, ends.has_right, 1.0)):
+        at = np.where(has_end, z, 0.0)
         bend = -at if ends.normal else 1 - np.exp(np.minimum(at, 700.0))
         # Of what is impossible to rounding there are no derivatives; nobody takes them.
         with np.errstate(over="ignore", invalid="ignore"):
-            ratio = np.where(there, np.exp(_log_density(at, ends.normal) - found), 0.0)
+            ratio = np.where(has_end, np.exp(_log_density(at, ends.normal) - log_likelihoods), 0.0)
             first.append(sign * ratio)
             second.append(sign * ratio * bend - ratio**2)
     with np.errstate(over="ignore", invalid="ignore"):
         both = -first[0] * first[1]
-    return found, (first[0], first[1]), (second[0], second[1], both)
+    return log_likelihoods, (first[0], first[1]), (second[0], second[1], both)
 
 
 def _total(ends: Ends, each: Floats) -> float:
@@ -163,8 +163,8 @@ def _total(ends: Ends, each: Floats) -> float:
 
 def log_likelihood(ends: Ends, theta: Floats) -> float:
     """Return the log-likelihood of all observations."""
-    found, _, _ = _parts(ends, theta)
-    return _total(ends, found)
+    log_likelihoods, _, _ = _parts(ends, theta)
+    return _total(ends, log_likelihoods)
 
 
 def scores(ends: Ends, theta: Floats) -> Floats:
@@ -176,17 +176,17 @@ def scores(ends: Ends, theta: Floats) -> Floats:
 def newton(ends: Ends, start: Floats, positive: bool) -> Maximum:
     """Maximise from a start; the first parameter stays positive where asked."""
     theta = start.astype(float)
-    found, first, second = _parts(ends, theta)
+    log_likelihoods, first, second = _parts(ends, theta)
     curvature = np.eye(len(theta))
     for _ in range(_ROUNDS):
-        if np.isfinite(_total(ends, found)):
+        if np.isfinite(_total(ends, log_likelihoods)):
             break
         # Impossible to rounding: a wider law is less so.
         theta = theta / 2
-        found, first, second = _parts(ends, theta)
+        log_likelihoods, first, second = _parts(ends, theta)
     else:
         return Maximum(theta, -np.inf, curvature, False)
-    value = _total(ends, found)
+    value = _total(ends, log_likelihoods)
     for _ in range(_ROUNDS):
         w, (a, b) = ends.weight, first
         gradient = (w * a) @ ends.slope_left + (w * b) @ ends.slope_right
@@ -204,14 +204,14 @@ def newton(ends: Ends, start: Floats, positive: bool) -> Maximum:
             return Maximum(theta, value, curvature, True)
         for _ in range(40):
             if not positive or theta[0] + step[0] > 0:
-                found, new_first, new_second = _parts(ends, theta + step)
-                if _total(ends, found) > value:
+                log_likelihoods, new_first, new_second = _parts(ends, theta + step)
+                if _total(ends, log_likelihoods) > value:
                     break
             step = step / 2
         else:
             # No step gains more than rounding.
             return Maximum(theta, value, curvature, gain < _ROUNDING * abs(value))
-        theta, value = theta + step, _total(ends, found)
+        theta, value = theta + step, _total(ends, log_likelihoods)
         first, second = new_first, new_second
     return Maximum(theta, value, curvature, False)
 
@@ -321,8 +321,8 @@ def ends_of(
     free = law != "exponential"
     slopes, offsets = [], []
     for time in (units.left, units.right):
-        there = (time > 0) & np.isfinite(time)
-        log_time = np.log(np.where(there, time, 1.0))
+        has_end = (time > 0) & np.isfinite(time)
+        log_time = np.log(np.where(has_end, time, 1.0))
         scale = log_time
         columns = [*(-units.x.T)]
         offset = np.zeros(len(time))
@@ -360,15 +360,15 @@ def maximum(units: Units, law: Law) -> Maximum | str:
     if units.n_clusters == 1 < units.n:
         return f"the {units.n} units are one cluster: what they share cannot be told from chance."
     ends = ends_of(units, law)
-    found = newton(ends, _start(units, law), positive=law != "exponential")
-    steep = law != "exponential" and found.theta[0] > _STEEP
-    if steep or found.log_likelihood > -_CERTAIN * units.n:
+    fit = newton(ends, _start(units, law), positive=law != "exponential")
+    steep = law != "exponential" and fit.theta[0] > _STEEP
+    if steep or fit.log_likelihood > -_CERTAIN * units.n:
         return f"all units can have expired at once: the intervals do not tell a {law} law."
-    if law != "exponential" and found.theta[0] < _FLAT:
+    if law != "exponential" and fit.theta[0] < _FLAT:
         return f"the units expired at times too far apart for a {law} law."
-    if not found.converged or np.linalg.cond(found.curvature) > 1e12:
+    if not fit.converged or np.linalg.cond(fit.curvature) > 1e12:
         return f"the intervals do not tell the parameters of a {law} law."
-    return found
+    return fit
 
 
 def _start(units: Units, law: Law) -> Floats:
@@ -382,14 +382,12 @@ def _start(units: Units, law: Law) -> Floats:
     return np.concatenate([[slope, slope * location], np.zeros(units.x.shape[1])])
 
 
-def design_effect(units: Units, law: Law, found: Maximum, gradient: Floats) -> float:
+def design_effect(units: Units, law: Law, fit: Maximum, gradient: Floats) -> float:
     """Return how much clusters add to the variance of a figure with this gradient; at least 1."""
     k = units.n_clusters
     if k == units.n:
         return 1.0
-    influence = scores(ends_of(units, law), found.theta) @ np.linalg.solve(
-        found.curvature, gradient
-    )
+    influence = scores(ends_of(units, law), fit.theta) @ np.linalg.solve(fit.curvature, gradient)
     of_cluster = np.bincount(units.cluster, influence[units.of])
     alone = float(units.weight @ influence**2)
     return max(float(of_cluster @ of_cluster) * k / (k - 1) / alone, 1.0) if alone > 0 else 1.0
@@ -414,7 +412,7 @@ def bounds_of(excess: Callable[[float], float], at: float, step: float) -> tuple
     """Return where a profile on either side of its maximum is rejected; endless where nowhere."""
     from scipy.optimize import brentq
 
-    found = []
+    bounds = []
     for sign in (-1.0, 1.0):
         inner, outer, width = at, at + sign * step, step
         while excess(outer) < 0 and abs(outer - at) < _FAR:
@@ -422,5 +420,5 @@ def bounds_of(excess: Callable[[float], float], at: float, step: float) -> tuple
             inner, outer = outer, at + sign * width
         rejected = excess(outer) >= 0
         end = brentq(excess, inner, outer, xtol=1e-5) if rejected else sign * math.inf
-        found.append(float(end))
-    return found[0], found[1]
+        bounds.append(float(end))
+    return bounds[0], bounds[1]

@@ -168,8 +168,8 @@ def _star(when: Floats, span: Floats, tau: Floats) -> Iterator[Floats]:
     # One form at a time: all of them at once would not stay in the cache.
     scaled = when / span[:, None]
     yield scaled
-    for one in tau:
-        yield 1 - np.exp(-scaled / one[:, None])
+    for time_constant in tau:
+        yield 1 - np.exp(-scaled / time_constant[:, None])
 
 
 def _lowest(values: Iterator[Floats]) -> Floats:
@@ -193,10 +193,10 @@ def _ends(when: Floats, excess: Floats) -> tuple[Floats, Floats]:
     last, row = when.shape[1] - 1, np.arange(len(when))
     inside = excess <= 0
 
-    def between(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
-        e, f = excess[row, one], excess[row, other]
+    def between(outer: NDArray[np.int64], inner: NDArray[np.int64]) -> Floats:
+        e, f = excess[row, outer], excess[row, inner]
         share = np.divide(e, e - f, out=np.zeros_like(e), where=e != f)
-        return np.asarray(when[row, one] + share * (when[row, other] - when[row, one]))
+        return np.asarray(when[row, outer] + share * (when[row, inner] - when[row, outer]))
 
     first, final = inside.argmax(axis=1), last - inside[:, ::-1].argmax(axis=1)
     low = np.where(first == 0, 0.0, between(np.maximum(first - 1, 0), first))
@@ -305,16 +305,16 @@ def decay_half_lives(
     tails(level)
     time = panel.times(clock)
     sizes = np.diff(panel.starts)
-    found: dict[int, HalfLife] = {}
+    half_lives: dict[int, HalfLife] = {}
     for n in np.unique(sizes):
         members = np.flatnonzero(sizes == n)
         for start in range(0, len(members), _CHUNK):
             chosen = members[start : start + _CHUNK]
             rows = panel.starts[chosen][:, None] + np.arange(n)
             t, y = time[rows], panel.error[rows]
-            ones = _decay(t - t[:, :1], y, threshold, clock, level, 1)
-            found.update(zip(chosen.tolist(), ones, strict=True))
-    return tuple(found[i] for i in range(panel.n_series))
+            chunk = _decay(t - t[:, :1], y, threshold, clock, level, 1)
+            half_lives.update(zip(chosen.tolist(), chunk, strict=True))
+    return tuple(half_lives[i] for i in range(panel.n_series))
 
 
 def group_decay_half_life(
@@ -385,19 +385,19 @@ def _decay(
 ) -> list[HalfLife]:
     s, n = y.shape
 
-    def result(i: int, refused: str, **found: Any) -> HalfLife:
+    def result(i: int, refused: str, **values: Any) -> HalfLife:
         return HalfLife(
             method="decay",
-            half_life=found.get("half_life"),
-            low=found.get("low"),
-            high=found.get("high"),
+            half_life=values.get("half_life"),
+            low=values.get("low"),
+            high=values.get("high"),
             level=float(level),
             unit=clock,
             n_series=n_series,
             censored_share=float(np.abs(y[i]).max() < threshold),
             refused=refused,
             assumptions=_ASSUMPTIONS,
-            details=found.get("details", {}),
+            details=values.get("details", {}),
         )
 
     if n < _FEWEST or not (time[:, -1] > time[:, 0]).all():
@@ -417,7 +417,7 @@ def _decay(
         )
     supported = set(chosen.tolist())
     rms = np.sqrt(mse)
-    found = []
+    half_lives = []
     for i in range(s):
         numbers = {}
         if i not in supported:
@@ -441,8 +441,8 @@ def _decay(
             "forecasts": n - FIRST_ORIGIN,
             "held_out_rms": dict(zip(_FORMS, rms[:, i].tolist(), strict=True)),
         }
-        found.append(result(i, why, details=details, **numbers))
-    return found
+        half_lives.append(result(i, why, details=details, **numbers))
+    return half_lives
 
 
 def _compare(time: Floats, y: Floats) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:

@@ -264,34 +264,34 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
     unconfirmed = any_row(rows.isolated & (time < right[series]), starts)
     gone = right <= 0
     noisy = ~gone & ~any_row(rows.hopeful, starts)
-    kept = np.flatnonzero(~gone & ~noisy)
-    of_kept = (~gone & ~noisy)[series]
-    open_rows = of_kept & ~rows.valid & (time < right[series])
+    judged = np.flatnonzero(~gone & ~noisy)
+    of_judged = (~gone & ~noisy)[series]
+    open_rows = of_judged & ~rows.valid & (time < right[series])
     return Expiry(
-        series=kept,
-        left=left[kept],
-        right=right[kept],
-        guess=guess[kept],
-        after_left=least(np.where(time > left[series], time, np.inf), starts)[kept],
-        before_right=before_time(right)[kept],
-        before_guess=before_time(guess)[kept],
-        cluster=panel.clusters[kept],
-        returned=returned[kept],
-        unconfirmed=unconfirmed[kept],
-        last_seen=time[panel.starts[1:] - 1][kept],
+        series=judged,
+        left=left[judged],
+        right=right[judged],
+        guess=guess[judged],
+        after_left=least(np.where(time > left[series], time, np.inf), starts)[judged],
+        before_right=before_time(right)[judged],
+        before_guess=before_time(guess)[judged],
+        cluster=panel.clusters[judged],
+        returned=returned[judged],
+        unconfirmed=unconfirmed[judged],
+        last_seen=time[panel.starts[1:] - 1][judged],
         unit=clock,
         level=level,
         threshold=threshold,
         n_panel=panel.n_series,
-        n_rows=int(of_kept.sum()),
+        n_rows=int(of_judged.sum()),
         n_open=int(open_rows.sum()),
         at_start=np.flatnonzero(gone),
         too_noisy=np.flatnonzero(noisy),
         assumptions=_assumptions(
             panel,
-            rows.known[kept],
+            rows.known[judged],
             int((first & open_rows).sum()),
-            int(unconfirmed[kept].sum()),
+            int(unconfirmed[judged].sum()),
             level,
         ),
     )
@@ -333,31 +333,33 @@ def _check_order(panel: Panel, time: NDArray[Any], series: NDArray[Any]) -> None
 def _assumptions(
     panel: Panel, known: NDArray[np.bool_], open_at_first: int, unconfirmed: int, level: float
 ) -> tuple[str, ...]:
-    said = [_PERSISTS]
+    assumptions = [_PERSISTS]
     if open_at_first:
-        said.append(
+        assumptions.append(
             f"{open_at_first} of {len(known)} series are near the threshold at their first version "
             "already; they were taken to be valid there."
         )
     if not known.all():
-        said.append(
+        assumptions.append(
             f"The noise of {(~known).sum()} of {len(known)} series is not known: their errors were "
             "taken at face value, and noise counts as drift."
         )
     if unconfirmed:
-        said.append(
+        assumptions.append(
             f"{unconfirmed} of {len(known)} series were beyond the threshold in a single row and "
             "back at the next, as one bad run would be: when they expired, if at all, is "
             "open from there on. Repeats would tell."
         )
     if known.any():
-        said.append(
+        assumptions.append(
             f"Noise is normal and independent between versions: all rows of a series are judged "
             f"right with a probability of {format_number(level)}."
         )
         if panel.frozen_at_first:
-            said.append("The noise of the first measurement is in every later error, and counted.")
-    return tuple(said)
+            assumptions.append(
+                "The noise of the first measurement is in every later error, and counted."
+            )
+    return tuple(assumptions)
 
 
 # Which rows of a series are surely valid, or surely expired, in spite of noise.
@@ -419,11 +421,11 @@ def _isolated(beyond: NDArray[Any], series: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which rows are beyond the threshold where those before and after them are not."""
     back = ~beyond[1:] & (series[1:] == series[:-1])
     came = ~beyond[:-1] & (series[1:] == series[:-1])
-    found: NDArray[np.bool_] = beyond.copy()
-    found[:-1] &= back
-    found[1:] &= came
-    found[:1] = found[-1:] = False
-    return found
+    isolated: NDArray[np.bool_] = beyond.copy()
+    isolated[:-1] &= back
+    isolated[1:] &= came
+    isolated[:1] = isolated[-1:] = False
+    return isolated
 
 
 def _quantiles(
@@ -500,43 +502,43 @@ def series_half_lives(
     >>> one.half_life, one.low, one.high
     (3.0, 2.0, 3.0)
     """
-    found = expiry_of(panel, threshold, clock, level=level)
-    each = {int(i): _of_series(found, k, panel.names[i]) for k, i in enumerate(found.series)}
-    for reason, which in ((AT_START, found.at_start), (TOO_NOISY, found.too_noisy)):
-        each |= {int(i): _refused(found, panel.names[i], reason) for i in which}
+    expiry = expiry_of(panel, threshold, clock, level=level)
+    each = {int(i): _of_series(expiry, k, panel.names[i]) for k, i in enumerate(expiry.series)}
+    for reason, which in ((AT_START, expiry.at_start), (TOO_NOISY, expiry.too_noisy)):
+        each |= {int(i): _refused(expiry, panel.names[i], reason) for i in which}
     return tuple(each[i] for i in range(panel.n_series))
 
 
-def _of_series(found: Expiry, k: int, name: str) -> HalfLife:
-    left, right = float(found.left[k]), float(found.right[k])
-    step = 1.0 if found.unit == "releases" else 0.0
+def _of_series(expiry: Expiry, k: int, name: str) -> HalfLife:
+    left, right = float(expiry.left[k]), float(expiry.right[k])
+    step = 1.0 if expiry.unit == "releases" else 0.0
     censored = np.isinf(right)
-    unconfirmed = {"unconfirmed": True} if found.unconfirmed[k] else {}
+    unconfirmed = {"unconfirmed": True} if expiry.unconfirmed[k] else {}
     return HalfLife(
         method="expiry",
-        half_life=float("inf") if censored else float(found.guess[k]),
+        half_life=float("inf") if censored else float(expiry.guess[k]),
         low=left if censored else left + step,
         high=right,
-        level=found.level,
-        unit=found.unit,
+        level=expiry.level,
+        unit=expiry.unit,
         n_series=1,
         censored_share=float(censored),
-        assumptions=found.assumptions,
-        details={"series": name, "returned": bool(found.returned[k]), **unconfirmed},
+        assumptions=expiry.assumptions,
+        details={"series": name, "returned": bool(expiry.returned[k]), **unconfirmed},
     )
 
 
-def _refused(found: Expiry, name: str, reason: str) -> HalfLife:
+def _refused(expiry: Expiry, name: str, reason: str) -> HalfLife:
     return HalfLife(
         method="expiry",
         half_life=None,
         low=None,
         high=None,
-        level=found.level,
-        unit=found.unit,
+        level=expiry.level,
+        unit=expiry.unit,
         n_series=0,
         censored_share=float("nan"),
         refused=f"{reason}.",
-        assumptions=found.assumptions,
+        assumptions=expiry.assumptions,
         details={"series": name},
     )

@@ -111,10 +111,10 @@ class LawFit:
             z = (np.log(t) - math.log(self.median)) / self.sigma
         from scipy.special import ndtr
 
-        found: Floats = (
+        surviving: Floats = (
             ndtr(-z) if self.law == "log-normal" else np.exp(-np.exp(z + HALF[self.law]))
         )
-        return found
+        return surviving
 
 
 def fit_law(
@@ -210,8 +210,8 @@ def held_out_scores(
 
 def _held_out(units: Units, law: Law, fold: NDArray[np.int64]) -> float | None:
     total = 0.0
-    for one in np.unique(fold):
-        out = fold == one
+    for number in np.unique(fold):
+        out = fold == number
         fit = maximum(units.take(~out), law)
         if isinstance(fit, str):
             return None
@@ -220,19 +220,17 @@ def _held_out(units: Units, law: Law, fold: NDArray[np.int64]) -> float | None:
 
 
 def _fitted(units: Units, law: Law, level: float) -> LawFit:
-    found = maximum(units, law)
-    if isinstance(found, str):
-        return LawFit(law, *units.counts, None, None, None, level, None, None, None, refused=found)
+    fit = maximum(units, law)
+    if isinstance(fit, str):
+        return LawFit(law, *units.counts, None, None, None, level, None, None, None, refused=fit)
     free = 1 if law == "exponential" else 2
-    slope = 1.0 if free == 1 else float(found.theta[0])
-    at = (float(found.theta[free - 1]) + HALF[law]) / slope
+    slope = 1.0 if free == 1 else float(fit.theta[0])
+    at = (float(fit.theta[free - 1]) + HALF[law]) / slope
     gradient = np.array([1.0]) if free == 1 else np.array([-at / slope, 1 / slope])
-    effect = design_effect(units, law, found, gradient)
+    effect = design_effect(units, law, fit, gradient)
     limit = cutoff(units, level, free) * effect
     low, high = bounds_of(
-        lambda log_median: (
-            2 * (found.log_likelihood - _profile(units, law, log_median, found)) - limit
-        ),
+        lambda log_median: 2 * (fit.log_likelihood - _profile(units, law, log_median, fit)) - limit,
         at,
         1 / (slope * math.sqrt(units.n_events)),
     )
@@ -244,18 +242,18 @@ def _fitted(units: Units, law: Law, level: float) -> LawFit:
         high=math.exp(high),
         level=level,
         sigma=1 / slope,
-        log_likelihood=found.log_likelihood,
-        aic=2 * free - 2 * found.log_likelihood,
+        log_likelihood=fit.log_likelihood,
+        aic=2 * free - 2 * fit.log_likelihood,
         design_effect=effect,
     )
 
 
-def _profile(units: Units, law: Law, log_median: float, found: Maximum) -> float:
+def _profile(units: Units, law: Law, log_median: float, fit: Maximum) -> float:
     """Return the largest log-likelihood of all parameters with this median."""
     ends = ends_of(units, law, median=log_median)
     if law == "exponential":
         return log_likelihood(ends, np.empty(0))
-    return newton(ends, found.theta[:1], positive=True).log_likelihood
+    return newton(ends, fit.theta[:1], positive=True).log_likelihood
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,42 +330,42 @@ def time_ratios(
     check_law(law)
     names, x = list(covariates), _columns(covariates, expiry)
     spread = x.std(axis=0)
-    constant = [name for name, one in zip(names, spread, strict=True) if one == 0]
+    constant = [name for name, sd in zip(names, spread, strict=True) if sd == 0]
     if constant:
         raise InputError(
             f"{describe_names(constant)}: the same for all series. Leave it out, or add series."
         )
     left, right = expiry.intervals("face")
     units = Units.of_intervals(left, right, expiry.cluster, (x - x.mean(axis=0)) / spread)
-    found = maximum(units, law)
-    if isinstance(found, str):
-        nothing = (None, None, None, level, law, *units.counts, found)
+    fit = maximum(units, law)
+    if isinstance(fit, str):
+        nothing = (None, None, None, level, law, *units.counts, fit)
         return tuple(TimeRatio(name, *nothing) for name in names)
     return tuple(
-        _ratio(units, law, level, found, j, name, float(spread[j])) for j, name in enumerate(names)
+        _ratio(units, law, level, fit, j, name, float(spread[j])) for j, name in enumerate(names)
     )
 
 
 def _ratio(
-    units: Units, law: Law, level: float, found: Maximum, j: int, name: str, spread: float
+    units: Units, law: Law, level: float, fit: Maximum, j: int, name: str, spread: float
 ) -> TimeRatio:
     """Profile the likelihood over the effect of the standardised covariate j."""
     free = law != "exponential"
     place = 1 + free + j
-    scale = float(found.theta[0]) if free else 1.0
-    at = float(found.theta[place]) / scale
-    gradient = np.zeros(len(found.theta))
+    scale = float(fit.theta[0]) if free else 1.0
+    at = float(fit.theta[place]) / scale
+    gradient = np.zeros(len(fit.theta))
     gradient[0] = -at / scale if free else 0.0
     gradient[place] = 1 / scale
-    limit = cutoff(units, level, len(found.theta))
-    limit *= design_effect(units, law, found, gradient)
-    others = np.delete(found.theta, place)
+    limit = cutoff(units, level, len(fit.theta))
+    limit *= design_effect(units, law, fit, gradient)
+    others = np.delete(fit.theta, place)
 
     def excess(held: float) -> float:
-        got = newton(ends_of(units, law, effect=(j, held)), others, positive=free)
-        return 2 * (found.log_likelihood - got.log_likelihood) - limit
+        profiled = newton(ends_of(units, law, effect=(j, held)), others, positive=free)
+        return 2 * (fit.log_likelihood - profiled.log_likelihood) - limit
 
-    step = float(np.sqrt(gradient @ np.linalg.solve(found.curvature, gradient)))
+    step = float(np.sqrt(gradient @ np.linalg.solve(fit.curvature, gradient)))
     low, high = bounds_of(excess, at, step)
     return TimeRatio(
         name,
@@ -383,19 +381,19 @@ def _ratio(
 def _columns(covariates: Mapping[str, ArrayLike], expiry: Expiry) -> Floats:
     """Return the covariates of the series that can be judged."""
     if not covariates or not expiry.n:
-        what = "covariate" if expiry.n else "series that can be judged"
-        raise InputError(f"there is no {what}: a time ratio needs both.")
+        missing = "covariate" if expiry.n else "series that can be judged"
+        raise InputError(f"there is no {missing}: a time ratio needs both.")
     columns = []
     for name, given in covariates.items():
         values = np.asarray(given, dtype=float)
         expiry.check_length(len(values), name)
-        mine = values[expiry.series]
-        bad = ~np.isfinite(mine)
+        column = values[expiry.series]
+        bad = ~np.isfinite(column)
         if bad.any():
             rows = (expiry.series[bad] + 1).tolist()
             raise InputError(
-                f"{name} must be finite, got {mine[bad][0]} in "
+                f"{name} must be finite, got {column[bad][0]} in "
                 f"{describe_rows(rows, word='series')}. Leave these series out."
             )
-        columns.append(mine)
+        columns.append(column)
     return np.column_stack(columns)

@@ -76,13 +76,13 @@ class Times:
 
     def log_likelihood(self, log_medians: Floats, sigma: float) -> Floats:
         """Return that of each group at each log median, shape (groups, medians)."""
-        found = np.zeros((len(self.counts), len(log_medians)))
+        log_likelihood = np.zeros((len(self.counts), len(log_medians)))
         for k in range(len(self.log_left)):
             a = (self.log_left[k] - log_medians) / sigma + HALF[self.law]
             b = (self.log_right[k] - log_medians) / sigma + HALF[self.law]
-            one = np.maximum(log_between(a, b, self.law == "log-normal"), -1e6)
-            found += self.counts[:, k, None] * one
-        return found
+            log_mass = np.maximum(log_between(a, b, self.law == "log-normal"), -1e6)
+            log_likelihood += self.counts[:, k, None] * log_mass
+        return log_likelihood
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,19 +112,19 @@ def posterior(times: Times) -> tuple[Posterior, Posterior]:
     """Return the posterior on the finest grid, and on the one before, to be compared."""
     box = [(times.center + low, times.center + high) for low, high in _BOX[:1]]
     box += list(_BOX[1:])
-    found = []
+    estimates = []
     for points in _POINTS:
         axes = [np.linspace(*ends, n) for ends, n in zip(box, points, strict=True)]
-        weights, one = _on_grid(times, axes)
-        found.append(one)
+        weights, estimate = _on_grid(times, axes)
+        estimates.append(estimate)
         box = [_narrowed(axes[i], weights, i) for i in range(3)]
-    return found[-1], found[-2]
+    return estimates[-1], estimates[-2]
 
 
 def _on_grid(times: Times, axes: list[Floats]) -> tuple[Floats, Posterior]:
     center, tau, sigma = axes[0], np.exp(axes[1]), np.exp(axes[2])
     grid = _log_medians(times, center, tau, sigma)
-    m, t = (one.ravel() for one in np.meshgrid(center, tau, indexing="ij"))
+    m, t = (mesh.ravel() for mesh in np.meshgrid(center, tau, indexing="ij"))
     bell = np.exp(-0.5 * ((grid - m[:, None]) / t[:, None]) ** 2)
     bell /= bell.sum(axis=1, keepdims=True)
     # On axes in logs the densities of tau and sigma are multiplied by their values.
@@ -170,8 +170,8 @@ def _log_medians(times: Times, center: Floats, tau: Floats, sigma: Floats) -> Fl
 def _narrowed(axis: Floats, weights: Floats, i: int) -> tuple[float, float]:
     """Return the part of an axis that has weight, and a point on either side."""
     along = weights.sum(axis=tuple(j for j in range(3) if j != i))
-    kept = np.flatnonzero(along > _NEGLIGIBLE * along.max())
-    low, high = max(int(kept[0]) - 1, 0), min(int(kept[-1]) + 1, len(axis) - 1)
+    supported = np.flatnonzero(along > _NEGLIGIBLE * along.max())
+    low, high = max(int(supported[0]) - 1, 0), min(int(supported[-1]) + 1, len(axis) - 1)
     return float(axis[low]), float(axis[high])
 
 
@@ -271,10 +271,10 @@ def pooled_half_lives(
     check_level(level)
     check_law(law)
     expiry.check_length(len(groups), "groups")
-    mine = [groups[int(i)] for i in expiry.series]
-    names = sorted(set(mine), key=str)
+    labels = [groups[int(i)] for i in expiry.series]
+    names = sorted(set(labels), key=str)
     at = {name: i for i, name in enumerate(names)}
-    of = np.asarray([at[name] for name in mine], dtype=np.int64)
+    of = np.asarray([at[name] for name in labels], dtype=np.int64)
     refused = _too_little(expiry, len(names))
     if refused:
         nothing = (
@@ -332,19 +332,21 @@ def _bounds(
     The median is at face value, the bounds are the widest of the earliest, face and latest
     expiries: later ones may be more alike, and their upper bound lower.
     """
-    found = np.asarray(
+    quantiles = np.asarray(
         [
             [
                 [
-                    _quantile(one.log_medians, one.new if group is None else one.groups[group], p)
-                    for one in view
+                    _quantile(
+                        grid.log_medians, grid.new if group is None else grid.groups[group], p
+                    )
+                    for grid in view
                 ]
                 for p in tails
             ]
             for view in views
         ]
     )
-    return np.stack([found[1, 0], found[:, 1].min(axis=0), found[:, 2].max(axis=0)])
+    return np.stack([quantiles[1, 0], quantiles[:, 1].min(axis=0), quantiles[:, 2].max(axis=0)])
 
 
 def _quantile(values: Floats, probability: Floats, p: float) -> float:
@@ -366,9 +368,9 @@ def _half_life(
         refused = f"two grids of the posterior differ by {apart:.2f} in a log bound."
     half_life = low = high = None
     if bounds is not None and not refused:
-        half_life, low, high = (float(one) for one in np.exp(bounds[:, 0]))
+        half_life, low, high = (float(time) for time in np.exp(bounds[:, 0]))
         if expiry.unit == "releases":
-            half_life, low, high = (float(np.ceil(one)) for one in (half_life, low, high))
+            half_life, low, high = (float(np.ceil(time)) for time in (half_life, low, high))
     return HalfLife(
         method=f"pooled-{law}",
         half_life=half_life,

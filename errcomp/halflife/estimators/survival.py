@@ -150,12 +150,12 @@ def half_lives_by(
         There are too few names for the series.
     """
     expiry.check_length(len(strata), "strata")
-    mine = [strata[int(i)] for i in expiry.series]
-    found = {}
-    for name in sorted(set(mine), key=str):
-        part = expiry.take(np.asarray([one == name for one in mine], dtype=bool))
-        found[name] = half_lives_of(part, level=level, seed=seed)
-    return found
+    labels = [strata[int(i)] for i in expiry.series]
+    half_lives = {}
+    for name in sorted(set(labels), key=str):
+        part = expiry.take(np.asarray([label == name for label in labels], dtype=bool))
+        half_lives[name] = half_lives_of(part, level=level, seed=seed)
+    return half_lives
 
 
 def _turnbull(expiry: Expiry, level: float) -> HalfLife:
@@ -166,7 +166,7 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     whole = expiry.unit == "releases"
     first = early.median(level, whole=whole)
     last = first if late is early else late.median(level, whole=whole)
-    found = Bounded(face.middle(whole=whole), first.low, last.high, first.n_effective)
+    median = Bounded(face.middle(whole=whole), first.low, last.high, first.n_effective)
     time = float(expiry.last_seen.max())
     pessimist = early.surviving(time, level)
     optimist = pessimist if late is early else late.surviving(time, level)
@@ -177,7 +177,7 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
         "high": 1 - pessimist.low,
     }
     refused = ""
-    if found.low <= whole and np.isinf(found.high):
+    if median.low <= whole and np.isinf(median.high):
         refused = (
             f"{face.n} series in {face.n_clusters} clusters, of which {face.n_events} expired with "
             f"errors taken at face value, bound the median on neither side at "
@@ -189,28 +189,28 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
         "expired_share": expired,
         "n_events": face.n_events,
         "n_clusters": face.n_clusters,
-        "n_effective": found.n_effective,
+        "n_effective": median.n_effective,
         "gap": face.gap,
     }
-    return _half_life(expiry, "turnbull", level, found, refused, details)
+    return _half_life(expiry, "turnbull", level, median, refused, details)
 
 
 def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> HalfLife:
     fit = partial(fit_law, law=law, clusters=expiry.cluster, level=level)
     early, face, late = of_views(expiry, fit)
-    found, refused = _UNKNOWN, face.refused
+    median, refused = _UNKNOWN, face.refused
     if face.median is not None:
         # Where one of the extremes cannot be fitted, noise leaves that side open. Later expiries
         # may be more alike, and their upper bound lower: the widest of all counts.
-        low = min(0.0 if one.low is None else one.low for one in (early, face, late))
-        high = max(math.inf if one.high is None else one.high for one in (early, face, late))
+        low = min(0.0 if view.low is None else view.low for view in (early, face, late))
+        high = max(math.inf if view.high is None else view.high for view in (early, face, late))
         if low == 0 and high == math.inf:
             refused = "noise leaves open when the series expired: the median has no bound."
         bounds = (face.median, low, high)
         if expiry.unit == "releases":
             # A law of continuous time passes one half within the release that it is counted to.
             bounds = (_ceil(face.median), max(_ceil(low), 1.0), _ceil(high))
-        found = Bounded(bounds[0], bounds[1], bounds[2], math.nan)
+        median = Bounded(bounds[0], bounds[1], bounds[2], math.nan)
     details = {
         "sigma": face.sigma,
         "log_likelihood": face.log_likelihood,
@@ -221,7 +221,7 @@ def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> Half
         "design_effect": face.design_effect,
     }
     law_holds = f"Times to doubling follow a {law} law, also beyond those that were seen."
-    return _half_life(expiry, law, level, found, refused, details, law_holds)
+    return _half_life(expiry, law, level, median, refused, details, law_holds)
 
 
 def _ceil(value: float) -> float:
@@ -232,7 +232,7 @@ def _half_life(
     expiry: Expiry,
     method: str,
     level: float,
-    found: Bounded,
+    median: Bounded,
     refused: str,
     details: Mapping[str, Any],
     *more: str,
@@ -241,13 +241,13 @@ def _half_life(
         "returned": int(expiry.returned.sum()),
         "rows": expiry.n_rows,
         "rows_open": expiry.n_open,
-        "dropped": [one.to_dict() for one in expiry.dropped],
+        "dropped": [dropped.to_dict() for dropped in expiry.dropped],
     }
     return HalfLife(
         method=method,
-        half_life=None if refused else found.value,
-        low=None if refused else found.low,
-        high=None if refused else found.high,
+        half_life=None if refused else median.value,
+        low=None if refused else median.low,
+        high=None if refused else median.high,
         level=level,
         unit=expiry.unit,
         n_series=expiry.n,

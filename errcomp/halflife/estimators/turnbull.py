@@ -366,11 +366,11 @@ class Turnbull:
         below = _first(len(times), lambda i: self._tail(times[i], tail, above=False) <= tail)
         low = float(times[above - 1]) if above else 0.0
         high = float(times[below]) if below < len(times) else np.inf
-        told = [
+        sizes = [
             self._effective_at(time, above=time == low) for time in (low, high) if 0 < time < np.inf
         ]
         return Bounded(
-            self.middle(whole=whole), low + 1 if whole else low, high, min(told, default=np.nan)
+            self.middle(whole=whole), low + 1 if whole else low, high, min(sizes, default=np.nan)
         )
 
     def middle(self, *, whole: bool = False) -> float:
@@ -499,11 +499,11 @@ def turnbull(left: ArrayLike, right: ArrayLike, *, clusters: ArrayLike | None = 
     cells = cells_of(pairs[:, 0], pairs[:, 1], weight)
     fit = maximise(cells)
     mass = np.diff(fit.cumulative)
-    kept = mass > _NO_MASS
+    has_mass = mass > _NO_MASS
     return Turnbull(
-        left=cells.left[kept],
-        right=cells.right[kept],
-        mass=mass[kept] / mass[kept].sum(),
+        left=cells.left[has_mass],
+        right=cells.right[has_mass],
+        mass=mass[has_mass] / mass[has_mass].sum(),
         n=len(lower),
         n_events=int(np.isfinite(upper).sum()),
         n_clusters=int(cluster.max()) + 1,

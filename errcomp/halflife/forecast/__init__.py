@@ -38,6 +38,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -187,26 +188,25 @@ def forecast_half_life(
         if progress is not None:
             progress(before * total + done, 2 * total)
 
-    found = half_life(table, by=by, cluster=cluster, level=level, seed=seed, progress=report)
+    half_lives = half_life(table, by=by, cluster=cluster, level=level, seed=seed, progress=report)
+    forecast = partial(
+        _group, table, half_lives.clocks, error=error, age=age, below=below, level=level, seed=seed
+    )
     groups = []
-    for i, one in enumerate(found.groups):
-        groups.append(
-            _group(
-                table, one, found.clocks, error=error, age=age, below=below, level=level, seed=seed
-            )
-        )
-        report(i + 1, len(found.groups), 1.0)
+    for i, group in enumerate(half_lives.groups):
+        groups.append(forecast(group))
+        report(i + 1, len(half_lives.groups), 1.0)
     return HalfLifeForecast(
-        source=found.source,
+        source=half_lives.source,
         groups=tuple(groups),
-        by=found.by,
-        clocks=found.clocks,
+        by=half_lives.by,
+        clocks=half_lives.clocks,
         error=error,
         age=age,
         below=below,
-        versions=found.versions,
-        dropped=found.dropped,
-        notes=found.notes,
+        versions=half_lives.versions,
+        dropped=half_lives.dropped,
+        notes=half_lives.notes,
         level=level,
         seed=seed,
     )
@@ -214,8 +214,8 @@ def forecast_half_life(
 
 def _group(
     history: History,
-    group: GroupHalfLife,
     clocks: Sequence[Clock],
+    group: GroupHalfLife,
     *,
     error: float | None,
     age: int,
@@ -248,12 +248,12 @@ def _group(
         same = clock in group.expiry and group.expiry[clock].threshold == limit
         expiry = group.expiry[clock] if same else expiry_of(panel, limit, clock, level=level)
         fit = fit_variogram(panel, clock)
-        found = (
+        forecasts = (
             by_survival(asked, expiry),
             by_drift(asked, fit),
             by_steps(asked, group.series_steps, fit),
         )
-        for name, forecast in zip(_METHODS, found, strict=True):
+        for name, forecast in zip(_METHODS, forecasts, strict=True):
             answers.append(_answer(name, clock, forecast, ahead, below, day))
     return GroupForecast(
         key=group.key,
@@ -272,7 +272,7 @@ def _promise(
     group: GroupHalfLife, error: float | None
 ) -> tuple[float | None, float, tuple[str, ...]]:
     """Return the promise, how errors are spread at calibration, and what to know of both."""
-    found = group.threshold
+    threshold = group.threshold
     if group.panel.frozen_at_first:
         note = (
             "Without predictions only what moved is known: the model is taken to be right when "
@@ -280,9 +280,9 @@ def _promise(
         )
         if error is not None:
             return math.log1p(error), 0.0, (note,)
-        return found.value, 0.0, (*found.notes, note)
-    limit = found.value if error is None else math.log1p(error)
-    return limit, found.error, found.notes
+        return threshold.value, 0.0, (*threshold.notes, note)
+    limit = threshold.value if error is None else math.log1p(error)
+    return limit, threshold.error, threshold.notes
 
 
 def _times(group: GroupHalfLife, clock: Clock, since: float) -> Floats:
@@ -299,22 +299,24 @@ def _times(group: GroupHalfLife, clock: Clock, since: float) -> Floats:
 def _answer(
     method: Method,
     clock: Clock,
-    found: Forecast | str,
+    forecast: Forecast | str,
     ahead: Floats,
     below: float,
     today: date | None,
 ) -> Answer:
-    if isinstance(found, str):
-        return _refused(method, clock, found)
-    found = replace(found, ahead=ahead)
-    drop = drops_below(found, below)
+    if isinstance(forecast, str):
+        return _refused(method, clock, forecast)
+    forecast = replace(forecast, ahead=ahead)
+    drop = drops_below(forecast, below)
     if clock == "releases":
         drop = replace(drop, time=_whole(drop.time), low=_whole(drop.low), high=_whole(drop.high))
     known = today if clock == "months" else None
     dates = (_date(known, drop.time), _date(known, drop.low), _date(known, drop.high))
     shown = np.isin(ahead, AHEAD[clock])
-    values = {name: getattr(found, name)[shown] for name in ("ahead", "probability", "low", "high")}
-    return Answer(method, clock, replace(found, **values), drop, dates, "")
+    values = {
+        name: getattr(forecast, name)[shown] for name in ("ahead", "probability", "low", "high")
+    }
+    return Answer(method, clock, replace(forecast, **values), drop, dates, "")
 
 
 def _date(today: date | None, months: float | None) -> date | None:
@@ -368,16 +370,16 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        found: dict[str, Any] = {"method": self.method, "unit": self.unit}
+        head: dict[str, Any] = {"method": self.method, "unit": self.unit}
         if self.forecast is None or self.drop is None:
-            return {**found, "within": [], "drop": None, "refused": self.refused, "assumptions": []}
+            return {**head, "within": [], "drop": None, "refused": self.refused, "assumptions": []}
         plain = self.forecast.to_dict()
         columns = ("ahead", "probability", "low", "high")
         values = zip(*(plain[name] for name in columns), strict=True)
         when, first, last = (None if day is None else day.isoformat() for day in self.dates)
         return {
-            **found,
-            "within": [dict(zip(columns, one, strict=True)) for one in values],
+            **head,
+            "within": [dict(zip(columns, row, strict=True)) for row in values],
             "drop": {
                 "time": self.drop.time,
                 "low": self.drop.low,
@@ -431,8 +433,10 @@ class GroupForecast:
         Drift and steps say how likely the error is within the promise then, and exclude each other.
         Survival is for those that were within it when calibrated, and stands in where neither can.
         """
-        told = {one.method for one in self.answers if one.unit == clock and one.forecast}
-        return next((name for name in _FIRST if name in told), None)
+        answering = {
+            answer.method for answer in self.answers if answer.unit == clock and answer.forecast
+        }
+        return next((name for name in _FIRST if name in answering), None)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one mapping per method and clock."""
@@ -446,8 +450,8 @@ class GroupForecast:
             "date": None if self.date is None else self.date.isoformat(),
         }
         return [
-            {**common, **one.to_dict(), "answers": one.method == self.method(one.unit)}
-            for one in self.answers
+            {**common, **answer.to_dict(), "answers": answer.method == self.method(answer.unit)}
+            for answer in self.answers
         ]
 
 
@@ -505,8 +509,8 @@ class HalfLifeForecast(Shown):
             "versions": list(self.versions),
             "confidence": self.level,
             "seed": self.seed,
-            "dropped": [one.to_dict() for one in self.dropped],
+            "dropped": [dropped.to_dict() for dropped in self.dropped],
             "notes": list(self.notes),
-            "groups": [{"key": one.key, "notes": list(one.notes)} for one in self.groups],
+            "groups": [{"key": group.key, "notes": list(group.notes)} for group in self.groups],
             "rows": self.rows(),
         }

@@ -66,14 +66,14 @@ def within_steps(
     # A kernel that a spread has smoothed has next to nothing at high frequencies.
     heard = np.abs(product) > _SILENT
     product = product[heard]
-    found = np.empty((len(rate), len(when)))
+    probability = np.empty((len(rate), len(when)))
     for b in range(len(rate)):
         law = np.bincount(below % points, weights[b] * (1 - share), minlength=points)
         law += np.bincount((below + 1) % points, weights[b] * share, minlength=points)
         characteristic = np.fft.rfft(law)[heard] - 1
         sums = np.exp(np.outer(rate[b] * when, characteristic))
-        found[b] = (sums @ product).real
-    return np.clip(found, 0.0, 1.0)
+        probability[b] = (sums @ product).real
+    return np.clip(probability, 0.0, 1.0)
 
 
 def normal_within(error: float, sd: ArrayLike, threshold: float, moved: ArrayLike = 0.0) -> Floats:
@@ -81,8 +81,8 @@ def normal_within(error: float, sd: ArrayLike, threshold: float, moved: ArrayLik
     moved, sd = np.asarray(moved), np.asarray(sd)
     with np.errstate(divide="ignore", invalid="ignore"):
         up, down = (threshold - error - moved) / sd, (-threshold - error - moved) / sd
-        found = special.ndtr(up) - special.ndtr(down)
-    return np.where(sd > 0, found, np.abs(error + moved) < threshold)
+        probability = special.ndtr(up) - special.ndtr(down)
+    return np.where(sd > 0, probability, np.abs(error + moved) < threshold)
 
 
 def all_or_none(

@@ -83,7 +83,7 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
     # Bounds are found at each time by itself; what holds at a time holds on the safe side of it.
     low = np.minimum(np.minimum.accumulate(low), survival)
     high = np.maximum(np.maximum.accumulate(high[::-1])[::-1], survival)
-    found = forecast_survival(
+    forecast = forecast_survival(
         times,
         survival,
         low=low,
@@ -92,22 +92,22 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         unit=asked.clock,
         level=asked.level,
     )
-    said = [
+    assumptions = [
         "A model is within its promise when calibrated, and like those that were followed.",
         "Releases to come are like those that were seen.",
         "Once out of its promise, a model does not count as valid again.",
     ]
     if left_out := len(expiry.at_start) + len(expiry.too_noisy):
-        said.append(
+        assumptions.append(
             f"{left_out} of {expiry.n_panel} series are left out: beyond the promise at their "
             "first version, or too noisy to tell."
         )
     if late is not early:
-        said.append(
+        assumptions.append(
             "Errors are taken at face value: noise makes the probability too low. The interval "
             "allows for it."
         )
-    return replace(found, assumptions=tuple(said))
+    return replace(forecast, assumptions=tuple(assumptions))
 
 
 def by_drift(asked: Question, fit: Fit) -> Forecast | str:
@@ -171,18 +171,20 @@ def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
     if not fit.noise.known:
         low = np.zeros_like(low)
     now = ages == 0
-    v, low, high = (np.where(now, 0.0, one) for one in (v, low, high))
+    v, low, high = (np.where(now, 0.0, values) for values in (v, low, high))
     return np.where(ages > end, np.nan, v), low, high
 
 
 def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | str:
     """Forecast from the steps that were found; or say why not."""
-    searched = [one for one in steps if not one.refused]
+    searched = [series for series in steps if not series.refused]
     if not searched:
         return f"no series could be searched for steps: {steps[0].refused}."
-    seen = np.asarray([_detects(one, asked.limit) for one in steps])
+    seen = np.asarray([_detects(series, asked.limit) for series in steps])
     if not seen.any():
-        smallest = [one.smallest_middle for one in searched if one.smallest_middle is not None]
+        smallest = [
+            series.smallest_middle for series in searched if series.smallest_middle is not None
+        ]
         least = format_fraction(float(np.expm1(min(smallest)))) if smallest else "that size"
         return f"noise hides steps as large as the promise: the smallest to be found is {least}."
     if fit.law is not None and not has_rare_steps(fit):
@@ -190,26 +192,27 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
             "drift is many small changes, not a few steps: the steps found in it are not what "
             "happened. Drift or survival answer."
         )
-    found = _Steps.of(asked, steps, seen)
-    forecast = _by_clusters(asked, found) if found.shared else _by_series(asked, found)
+    pooled = _Steps.of(asked, steps, seen)
+    forecast = _by_clusters(asked, pooled) if pooled.shared else _by_series(asked, pooled)
     # Bounds are drawn on a coarser grid.
     forecast = replace(
         forecast,
         low=np.minimum(forecast.low, forecast.probability),
         high=np.maximum(forecast.high, forecast.probability),
     )
-    said = [*forecast.assumptions, *((_SPREAD,) if asked.spread else ())]
+    assumptions = [*forecast.assumptions, *((_SPREAD,) if asked.spread else ())]
     if hidden := len(steps) - int(seen.sum()):
-        said.append(
+        assumptions.append(
             f"{hidden} of {len(steps)} series are left out: too short or too noisy for a step as "
             "large as the promise to be found."
         )
-    return replace(forecast, assumptions=tuple(said))
+    return replace(forecast, assumptions=tuple(assumptions))
 
 
-def _detects(one: Steps, limit: float) -> bool:
+def _detects(steps: Steps, limit: float) -> bool:
     """Whether a step that breaks the promise would be found."""
-    return not one.refused and one.smallest_middle is not None and one.smallest_middle <= limit
+    smallest = steps.smallest_middle
+    return not steps.refused and smallest is not None and smallest <= limit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,14 +244,14 @@ class _Steps:
         cluster_of = np.unique(panel.clusters, return_inverse=True)[1]
         sizes, at, cluster = [], [], []
         spans = np.zeros(len(which))
-        for i, one in enumerate(steps[j] for j in which.tolist()):
+        for i, series in enumerate(steps[j] for j in which.tolist()):
             first, end = int(panel.starts[i]), int(panel.starts[i + 1])
             # A step next to an end of the series looks like a bad run, and one next to another is
             # not told from it: dead time, as of a counter.
-            dead = one.unseen * len(one.steps) / (one.n - 1)
-            spans[i] = time[end - 1 - one.unseen] - time[first + one.unseen]
+            dead = series.unseen * len(series.steps) / (series.n - 1)
+            spans[i] = time[end - 1 - series.unseen] - time[first + series.unseen]
             spans[i] -= dead * (time[end - 1] - time[first])
-            for step in one.steps:
+            for step in series.steps:
                 sizes.append(step.size)
                 at.append(int(panel.version[first + step.at]))
                 cluster.append(int(cluster_of[i]))
@@ -271,11 +274,11 @@ class _Steps:
         return self.n_clusters < len(self.spans)
 
 
-def _by_series(asked: Question, found: _Steps) -> Forecast:
+def _by_series(asked: Question, pooled: _Steps) -> Forecast:
     return forecast_steps(
         asked.ages,
-        sizes=found.sizes,
-        exposure=float(found.spans.sum()),
+        sizes=pooled.sizes,
+        exposure=float(pooled.spans.sum()),
         threshold=asked.limit,
         spread=asked.spread,
         unit=asked.clock,
@@ -284,23 +287,23 @@ def _by_series(asked: Question, found: _Steps) -> Forecast:
     )
 
 
-def _by_clusters(asked: Question, found: _Steps) -> Forecast:
+def _by_clusters(asked: Question, pooled: _Steps) -> Forecast:
     """Forecast where series of a cluster step together.
 
     What happens to a cluster at a release is one event. Bounds are the wider ones of two kinds of
     draws: events with weights and a rate, which knows that they are few, and clusters with weights,
     which knows that they differ.
     """
-    k, tail = found.n_clusters, (1 - asked.level) / 2
-    exposure: Floats = np.bincount(found.cluster_of, found.spans, k).astype(float)
+    k, tail = pooled.n_clusters, (1 - asked.level) / 2
+    exposure: Floats = np.bincount(pooled.cluster_of, pooled.spans, k).astype(float)
     whole = np.array([1 / exposure.sum()])
-    probability = _by_weights(asked, found, np.ones((1, len(found.sizes))), whole)[0]
-    pairs = np.stack([found.cluster, found.at], axis=1)
+    probability = _by_weights(asked, pooled, np.ones((1, len(pooled.sizes))), whole)[0]
+    pairs = np.stack([pooled.cluster, pooled.at], axis=1)
     event = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
     n = int(event.max()) + 1 if len(event) else 0
-    if n < _FEW or len(np.unique(found.cluster)) < _FEW:
+    if n < _FEW or len(np.unique(pooled.cluster)) < _FEW:
         # A step is shared by the whole cluster.
-        of_clusters = float((exposure / np.bincount(found.cluster_of)).sum())
+        of_clusters = float((exposure / np.bincount(pooled.cluster_of)).sum())
         low, high = all_or_none(
             asked.ages, float(_within(asked, np.zeros(()))), n, of_clusters, tail
         )
@@ -310,11 +313,11 @@ def _by_clusters(asked: Question, found: _Steps) -> Forecast:
         clusters = rng.dirichlet(np.ones(k), size=_DRAWS)
         draws = (
             (events[:, event], np.full(_DRAWS, whole[0])),
-            (clusters[:, found.cluster], 1 / (clusters @ exposure)),
+            (clusters[:, pooled.cluster], 1 / (clusters @ exposure)),
         )
         within = [
             np.quantile(
-                _by_weights(asked, found, weights, per_time, _COARSE), [tail, 1 - tail], axis=0
+                _by_weights(asked, pooled, weights, per_time, _COARSE), [tail, 1 - tail], axis=0
             )
             for weights, per_time in draws
         ]
@@ -332,7 +335,7 @@ def _by_clusters(asked: Question, found: _Steps) -> Forecast:
 
 
 def _by_weights(
-    asked: Question, found: _Steps, weights: Floats, per_time: Floats, fine: int = _FINE
+    asked: Question, pooled: _Steps, weights: Floats, per_time: Floats, fine: int = _FINE
 ) -> Floats:
     """Return the probability of being within, by weights of the steps: each row a law of them."""
     total = weights.sum(axis=1, keepdims=True)
@@ -340,7 +343,7 @@ def _by_weights(
         asked.ages,
         total[:, 0] * per_time,
         np.divide(weights, total, out=np.zeros_like(weights), where=total > 0),
-        found.sizes,
+        pooled.sizes,
         asked.limit,
         error=0.0,
         spread=asked.spread,

@@ -121,28 +121,28 @@ class Drop:
     refused: str = ""
 
 
-def positive(value: float, what: str, *, zero: bool = False) -> float:
+def positive(value: float, name: str, *, zero: bool = False) -> float:
     """Return a finite number above 0 (or 0 itself)."""
     if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
         least = "0 or larger" if zero else "above 0"
-        raise InputError(f"{what} must be finite and {least}, got {value}.")
+        raise InputError(f"{name} must be finite and {least}, got {value}.")
     return float(value)
 
 
-def as_times(values: ArrayLike, what: str) -> Floats:
+def as_times(values: ArrayLike, name: str) -> Floats:
     """Return increasing times from 0 on."""
-    found = np.atleast_1d(np.asarray(values, dtype=float))
-    if found.ndim != 1 or not len(found):
-        raise InputError(f"{what} must be one row of times, got shape {found.shape}.")
-    bad = ~np.isfinite(found) | (found < 0)
-    bad[1:] |= ~(np.diff(found) > 0)
+    times = np.atleast_1d(np.asarray(values, dtype=float))
+    if times.ndim != 1 or not len(times):
+        raise InputError(f"{name} must be one row of times, got shape {times.shape}.")
+    bad = ~np.isfinite(times) | (times < 0)
+    bad[1:] |= ~(np.diff(times) > 0)
     if bad.any():
         first = np.flatnonzero(bad)
         raise InputError(
-            f"{what} must be finite times that increase from 0 on, got {found[first[0]]} in "
+            f"{name} must be finite times that increase from 0 on, got {times[first[0]]} in "
             f"{describe_rows((first + 1).tolist())}. Sort them and leave out what is double."
         )
-    return found
+    return times
 
 
 def as_curve(
@@ -248,13 +248,13 @@ def forecast_survival(
             f"nothing is known of a model of age {age:g}: the curve ends at {last:g} with "
             f"{s[-1]:.3g} still valid. Forecast by drift, or calibrate anew."
         )
-    there, lower_there, upper_there = _on_curve(age + when, t, s, lower, upper)
-    probability = there / now[0]
+    then, lower_then, upper_then = _on_curve(age + when, t, s, lower, upper)
+    probability = then / now[0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        down = _between(np.log(there / lower_there), np.log(now[0] / now[1]))
-        up = _between(np.log(upper_there / there), np.log(now[2] / now[0]))
-        least = np.where(there > 0, probability * np.exp(-down), 0.0)
-        most = np.where(there > 0, probability * np.exp(up), upper_there / now[0])
+        down = _between(np.log(then / lower_then), np.log(now[0] / now[1]))
+        up = _between(np.log(upper_then / then), np.log(now[2] / now[0]))
+        least = np.where(then > 0, probability * np.exp(-down), 0.0)
+        most = np.where(then > 0, probability * np.exp(up), upper_then / now[0])
     beyond = age + when > last
     return Forecast(
         method="survival",
@@ -450,12 +450,12 @@ def forecast_drift(
     all_draws = law if draws is None else np.asarray(draws, dtype=float)
     if all_draws.ndim != 2 or all_draws.shape[1] != 2 or not len(all_draws):
         raise InputError(f"draws must have two columns, c and beta, got shape {all_draws.shape}.")
-    for one in (law, all_draws):
-        if not (np.isfinite(one).all() and (one >= 0).all() and (one[:, 1] <= 2).all()):
+    for laws in (law, all_draws):
+        if not (np.isfinite(laws).all() and (laws >= 0).all() and (laws[:, 1] <= 2).all()):
             raise InputError(
                 "a variogram law has c >= 0 and beta between 0 and 2, got "
-                f"c from {one[:, 0].min():g} to {one[:, 0].max():g} and beta from "
-                f"{one[:, 1].min():g} to {one[:, 1].max():g}."
+                f"c from {laws[:, 0].min():g} to {laws[:, 0].max():g} and beta from "
+                f"{laws[:, 1].min():g} to {laws[:, 1].max():g}."
             )
     if not np.isfinite(error):
         raise InputError(f"error must be finite, on the log scale, got {error}.")

@@ -164,12 +164,12 @@ class GateResult:
 
     def counts(self) -> dict[str, int]:
         """Return how many series each verdict has, in the order of `VERDICTS`."""
-        return {one: int((self.verdict == one).sum()) for one in VERDICTS}
+        return {verdict: int((self.verdict == verdict).sum()) for verdict in VERDICTS}
 
     def blamed(self) -> NDArray[np.int64]:
         """Return the series whose error grew, the largest shift first."""
-        found = np.flatnonzero(self.verdict == GREW)
-        return found[np.argsort(-np.abs(self.shift[found]), kind="stable")]
+        grown = np.flatnonzero(self.verdict == GREW)
+        return grown[np.argsort(-np.abs(self.shift[grown]), kind="stable")]
 
     def releases(self, series: int) -> str:
         """Say between which versions a series moved, e.g. ``"1.29 to 1.30"``."""
@@ -259,21 +259,21 @@ def as_labels(groups: Sequence[str] | None, panel: Panel) -> tuple[str, ...]:
         return tuple(panel.names)
     if len(groups) != panel.n_series:
         raise InputError(f"groups must be {panel.n_series} names, one a series, got {len(groups)}.")
-    return tuple(str(one) for one in groups)
+    return tuple(str(group) for group in groups)
 
 
 def as_parts(
     panel: Panel,
     first: NDArray[np.int64],
     at: int,
-    found: Shifts,
+    changes: Shifts,
     reference: ArrayLike | None,
     predictor: ArrayLike | None,
 ) -> tuple[Floats, Floats]:
     """Return how far measurement and prediction of each series moved."""
     if reference is None and predictor is None:
         if panel.frozen_at_first:
-            return found.shift, np.where(np.isnan(found.shift), np.nan, 0.0)
+            return changes.shift, np.where(np.isnan(changes.shift), np.nan, 0.0)
         return np.full(panel.n_series, np.nan), np.full(panel.n_series, np.nan)
     if reference is None or predictor is None:
         raise InputError("reference and predictor go together: give both or neither.")
@@ -290,8 +290,8 @@ def as_parts(
     for part in rows:
         new = np.full(panel.n_series, np.nan)
         new[series[is_new]] = part[is_new]
-        parts.append(new - means(part[base], series[base], found.n))
-    off = np.abs(parts[0] + parts[1] - found.shift) > 1e-6
+        parts.append(new - means(part[base], series[base], changes.n))
+    off = np.abs(parts[0] + parts[1] - changes.shift) > 1e-6
     if off.any():
         names = [panel.names[i] for i in np.flatnonzero(off)[:3]]
         raise InputError(
@@ -302,34 +302,34 @@ def as_parts(
     return parts[0], parts[1]
 
 
-def verdicts(found: Shifts, p: Floats, moved: NDArray[np.bool_], promise: Floats) -> NDArray[Any]:
+def verdicts(changes: Shifts, p: Floats, moved: NDArray[np.bool_], promise: Floats) -> NDArray[Any]:
     """Return the word for each series."""
     verdict = np.full(len(p), _AS_BEFORE, dtype=object)
-    grew = np.abs(found.new) > np.abs(found.level)
-    within = np.abs(found.new) <= promise
+    grew = np.abs(changes.new) > np.abs(changes.level)
+    within = np.abs(changes.new) <= promise
     verdict[moved & grew & ~within] = GREW
     verdict[moved & grew & within] = _WITHIN
     verdict[moved & ~grew] = _NO_LARGER
     verdict[np.isnan(p)] = _UNKNOWN
-    verdict[np.isnan(found.new)] = _ABSENT
+    verdict[np.isnan(changes.new)] = _ABSENT
     return verdict
 
 
-def reasons(found: Shifts, panel: Panel) -> NDArray[Any]:
+def reasons(changes: Shifts, panel: Panel) -> NDArray[Any]:
     """Return why nothing can be told of a series; empty where something can."""
     why = np.full(panel.n_series, "", dtype=object)
-    unknown = (found.noise == 0) & ~np.isnan(found.new)
+    unknown = (changes.noise == 0) & ~np.isnan(changes.new)
     why[unknown] = "all values of the baseline are equal and the noise is not known"
-    why[unknown & (found.n < 2)] = "one version in the baseline and no repeats to tell the noise"
+    why[unknown & (changes.n < 2)] = "one version in the baseline and no repeats to tell the noise"
     why[unknown & (panel.noise_df > 0)] = "its repeats are all equal, which rounding explains"
-    why[unknown & (found.n == 0)] = "no version in the baseline"
+    why[unknown & (changes.n == 0)] = "no version in the baseline"
     return why
 
 
 def moved_by(
     reference: Floats,
     predictor: Floats,
-    found: Shifts,
+    changes: Shifts,
     moved: NDArray[np.bool_],
     *,
     margin: float,
@@ -337,7 +337,7 @@ def moved_by(
     law: Law,
 ) -> NDArray[Any]:
     """Name what moved. Noise is that of the measurement: a prediction moves or it does not."""
-    p = p_values(reference, found.se, found.df, margin=margin, law=law)
+    p = p_values(reference, changes.se, changes.df, margin=margin, law=law)
     by_reference = holm_adjusted(p) <= level
     by_predictor = np.abs(predictor) > max(margin, _ROUNDING)
     # An error that moved was moved by something: the larger part, where neither is beyond noise.
@@ -481,43 +481,43 @@ def check(
         raise InputError(f"margin must be 0 or larger, on the log scale, got {margin}.")
     level = spent(at if look is None else look, alpha)
     first = as_since(panel.version[panel.starts[:-1]] if since is None else since, panel)
-    found = shifts(panel, first, at)
-    if np.isnan(found.new).all():
+    changes = shifts(panel, first, at)
+    if np.isnan(changes.new).all():
         raise InputError(
             f"no series was validated under version {panel.versions[at]}: nothing can be checked. "
             "Name another version, or add its validations."
         )
-    law = fit_law(found.t, found.t_df, found.weights)
-    p = p_values(found.shift, found.se, found.df, margin=margin, law=law)
+    law = fit_law(changes.t, changes.t_df, changes.weights)
+    p = p_values(changes.shift, changes.se, changes.df, margin=margin, law=law)
     adjusted = holm_adjusted(p)
     promise = as_promise(promised, panel.n_series)
-    moved_reference, moved_predictor = as_parts(panel, first, at, found, reference, predictor)
+    moved_reference, moved_predictor = as_parts(panel, first, at, changes, reference, predictor)
     moved = adjusted <= level
     tested = max(int((~np.isnan(p)).sum()), 1)
-    half = critical(found.df, 1 - _LEVEL, law) * found.se
+    half = critical(changes.df, 1 - _LEVEL, law) * changes.se
     return GateResult(
         version=panel.versions[at],
         versions=tuple(panel.versions),
         names=tuple(panel.names),
         groups=as_labels(groups, panel),
-        verdict=verdicts(found, p, moved, promise),
-        why=reasons(found, panel),
-        baseline=found.level,
-        new=found.new,
-        shift=found.shift,
-        low=found.shift - half,
-        high=found.shift + half,
+        verdict=verdicts(changes, p, moved, promise),
+        why=reasons(changes, panel),
+        baseline=changes.level,
+        new=changes.new,
+        shift=changes.shift,
+        low=changes.shift - half,
+        high=changes.shift + half,
         p=p,
         p_adjusted=adjusted,
-        df=found.df,
-        noise=np.array(NOISE, dtype=object)[found.noise],
-        n_baseline=found.n,
-        last=found.last,
-        detectable=margin + critical(found.df, level / tested, law) * found.se,
+        df=changes.df,
+        noise=np.array(NOISE, dtype=object)[changes.noise],
+        n_baseline=changes.n,
+        last=changes.last,
+        detectable=margin + critical(changes.df, level / tested, law) * changes.se,
         reference=moved_reference,
         predictor=moved_predictor,
         moved_by=moved_by(
-            moved_reference, moved_predictor, found, moved, margin=margin, level=level, law=law
+            moved_reference, moved_predictor, changes, moved, margin=margin, level=level, law=law
         ),
         promised=promise,
         look=int(at if look is None else look),
@@ -577,8 +577,8 @@ def since_last_step(
     first = as_since(panel.version[panel.starts[:-1]] if since is None else since, panel).copy()
     for at in range(1, end):
         if (panel.version == at).any():
-            found = check(
+            result = check(
                 panel, version=panel.versions[at], since=first, margin=margin, alpha=alpha
             )
-            first[found.p_adjusted <= found.level] = at
+            first[result.p_adjusted <= result.level] = at
     return first

@@ -163,8 +163,8 @@ def recalibrate(
     used = panel.version >= first[series]
     error, i = panel.error[used], series[used]
     # Only series with a row count; `of` numbers those of each group.
-    there, i = np.unique(i, return_inverse=True)
-    of = np.array([number[label] for label in labels], dtype=np.int64)[there]
+    counted, i = np.unique(i, return_inverse=True)
+    of = np.array([number[label] for label in labels], dtype=np.int64)[counted]
     n_series = np.bincount(of, minlength=len(names))
     if (n_series == 0).any():
         missing = [names[g] for g in np.flatnonzero(n_series == 0)[:3]]
@@ -308,10 +308,10 @@ def check_validation(
             f"{_prefix(table)}{last} comes before {describe_names(later)} of the history (ordered "
             f"by {both.order_by}). Only a version after all others can be checked."
         )
-    found = panel_of(both)
-    panel, changes = found.panel, moved(found)
+    panel_data = panel_of(both)
+    panel, changes = panel_data.panel, moved(panel_data)
     since = since_last_step(panel, version=last, alpha=alpha)
-    groups = _groups(both, found.series, check_keys(by, ()), panel.names)
+    groups = _groups(both, panel_data.series, check_keys(by, ()), panel.names)
     result = check(
         panel,
         version=last,
@@ -323,12 +323,12 @@ def check_validation(
         margin=log1p(margin),
         alpha=alpha,
     )
-    again = None
+    recalibration = None
     if recalibrated:
         at = panel.versions.index(last)
         begun = np.where(result.p_adjusted <= result.level, at, since)
-        again = recalibrate(panel, groups=groups, since=begun)
-    return ValidationCheck(result, again, (*without, *both.notes, *found.notes))
+        recalibration = recalibrate(panel, groups=groups, since=begun)
+    return ValidationCheck(result, recalibration, (*without, *both.notes, *panel_data.notes))
 
 
 def _joined(history: History, new: History, fresh: Sequence[str]) -> History:

@@ -203,8 +203,8 @@ def _prior_of(squares: Floats, n: NDArray[np.int64], scatter: NDArray[np.bool_])
     df = np.where(scatter & (n >= _ROWS), n - 1.0, 0.0)
     if (df > 0).sum() < 2 or df.sum() < _TOGETHER:
         return _Prior(0.0, 0.0, np.inf)
-    found = moderated_variances(np.where(df > 0, squares / np.maximum(df, 1), 1.0), df)
-    return _Prior(found.prior_variance, found.prior_df, float(df.sum()))
+    moderated = moderated_variances(np.where(df > 0, squares / np.maximum(df, 1), 1.0), df)
+    return _Prior(moderated.prior_variance, moderated.prior_df, float(df.sum()))
 
 
 def _shrunk(
@@ -258,10 +258,10 @@ def fit_law(t: Floats, df: Floats, weights: Floats) -> Law:
             before, variance = variance, float(w @ (pull * squared)) / n
             if abs(variance - before) < 1e-3 * variance:
                 break
-        found = _likelihood(squared, both, w, variance)
+        likelihood = _likelihood(squared, both, w, variance)
         law = Law(variance**0.5, tail, n)
-        if found > most and _is_wider(law, float(np.median(df))):
-            best, most = law, found
+        if likelihood > most and _is_wider(law, float(np.median(df))):
+            best, most = law, likelihood
     return best
 
 
@@ -343,7 +343,7 @@ def holm_adjusted(p: NDArray[Any]) -> Floats:
     >>> holm_adjusted(np.array([0.01, 0.04, np.nan, 0.02])).tolist()
     [0.03, 0.04, nan, 0.04]
     """
-    found = np.full(len(p), np.nan)
+    adjusted = np.full(len(p), np.nan)
     tested = ~np.isnan(p)
-    found[tested] = holm(p[tested].tolist())
-    return found
+    adjusted[tested] = holm(p[tested].tolist())
+    return adjusted

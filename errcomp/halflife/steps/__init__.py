@@ -236,9 +236,9 @@ def steps_in(
     long = lengths >= 2 * min_segment
     used = np.repeat(long, lengths)
     batch = Batch.of(x[used], sd[used], np.append(0, np.cumsum(lengths[long])), df[long])
-    found = iter(steps_of(batch, alpha, min_segment, names, version[used]))
+    searched = iter(steps_of(batch, alpha, min_segment, names, version[used]))
     return [
-        next(found) if enough else too_short(n, alpha, min_segment)
+        next(searched) if enough else too_short(n, alpha, min_segment)
         for n, enough in zip(lengths.tolist(), long.tolist(), strict=True)
     ]
 

@@ -82,88 +82,88 @@ def by_series(
     np.minimum.at(first, codes[by_date], np.arange(len(x)))
     order = np.lexsort((first[codes], date, where))
     edges = [*np.flatnonzero(np.diff(where[order], prepend=-1)), len(x)]
-    found = []
+    records = []
     for rows in (order[a:b] for a, b in pairwise(edges)):
         new = np.ones(len(rows), dtype=bool)
         new[1:] = (date[rows][1:] != date[rows][:-1]) | (codes[rows][1:] != codes[rows][:-1])
         starts = np.flatnonzero(new)
         value = np.add.reduceat(x[rows], starts) / np.diff(starts, append=len(rows))
-        kept = rows[starts]
+        firsts = rows[starts]
         if len(np.unique(machines[rows])) > 1:
             raise InputError(
-                f"series {str(names[where[kept[0]]])!r} is on several machines: make each of them "
-                "a series of its own."
+                f"series {str(names[where[firsts[0]]])!r} is on several machines: make each of "
+                "them a series of its own."
             )
-        name, machine = str(names[where[kept[0]]]), int(machines[kept[0]])
-        found.append((name, machine, versions[codes[kept]], date[kept], value))
-    if not found:
+        name, machine = str(names[where[firsts[0]]]), int(machines[firsts[0]])
+        records.append((name, machine, versions[codes[firsts]], date[firsts], value))
+    if not records:
         return []
-    lengths = [len(value) for *_, value in found]
+    lengths = [len(value) for *_, value in records]
     steps = steps_in(
-        np.concatenate([value for *_, value in found]),
+        np.concatenate([value for *_, value in records]),
         np.ones(sum(lengths)),
         np.append(0, np.cumsum(lengths)),
-        np.zeros(len(found)),
+        np.zeros(len(records)),
         # What is a version elsewhere is the place in the order of dates here.
         [str(place) for place in range(max(lengths))],
         np.concatenate([np.arange(n) for n in lengths]),
         alpha,
     )
-    return [Series(*one, own) for one, own in zip(found, steps, strict=True)]
+    return [Series(*record, own) for record, own in zip(records, steps, strict=True)]
 
 
-def pairs_of(every: list[Series]) -> Pairs:
+def pairs_of(all_series: list[Series]) -> Pairs:
     """Successive validations of one version, in standard deviations of their difference."""
-    found: list[tuple[int, int, Any, Any, float]] = []
-    for i, one in enumerate(every):
-        if one.steps.sd is None:
+    rows: list[tuple[int, int, Any, Any, float]] = []
+    for i, series in enumerate(all_series):
+        if series.steps.sd is None:
             continue
-        noise = math.sqrt(2) * max(one.steps.sd, np.finfo(float).tiny)
-        for version in np.unique(one.version):
-            at = np.flatnonzero(one.version == version)
+        noise = math.sqrt(2) * max(series.steps.sd, np.finfo(float).tiny)
+        for version in np.unique(series.version):
+            at = np.flatnonzero(series.version == version)
             for a, b in pairwise(at):
-                moved = (one.value[b] - one.value[a]) / noise
-                found.append((i, one.machine, one.date[a], one.date[b], float(moved)))
-    columns = [np.array([row[k] for row in found]) for k in range(5)]
+                moved = (series.value[b] - series.value[a]) / noise
+                rows.append((i, series.machine, series.date[a], series.date[b], float(moved)))
+    columns = [np.array([row[k] for row in rows]) for k in range(5)]
     return Pairs(*columns)
 
 
-def same_version(one: Series, step: Step, *, whole: bool) -> SameVersion | None:
+def same_version(series: Series, step: Step, *, whole: bool) -> SameVersion | None:
     """Compare the versions validated on both sides of a step: up to the next steps, or anywhere."""
-    places = [0, *(other.at for other in one.steps.steps), len(one.value)]
+    places = [0, *(other.at for other in series.steps.steps), len(series.value)]
     i = places.index(step.at)
-    start, end = (0, len(one.value)) if whole else (places[i - 1], places[i + 1])
-    before, after = one.version[start : step.at], one.version[step.at : end]
+    start, end = (0, len(series.value)) if whole else (places[i - 1], places[i + 1])
+    before, after = series.version[start : step.at], series.version[step.at : end]
     moved, precision = [], []
     for version in np.intersect1d(before, after):
-        old = one.value[start : step.at][before == version]
-        new = one.value[step.at : end][after == version]
+        old = series.value[start : step.at][before == version]
+        new = series.value[step.at : end][after == version]
         moved.append(new.mean() - old.mean())
         precision.append(1 / (1 / len(old) + 1 / len(new)))
     if not moved:
         return None
     mean = float(np.average(moved, weights=precision))
-    sd, df = _noise(one)
+    sd, df = _noise(series)
     half = float(special.stdtrit(df, (1 + _LEVEL) / 2)) * sd / math.sqrt(sum(precision))
     return SameVersion(mean, mean - half, mean + half, len(moved))
 
 
-def _noise(one: Series) -> tuple[float, float]:
+def _noise(series: Series) -> tuple[float, float]:
     """Return the standard deviation of one value and its degrees of freedom.
 
     About versions between two steps, as an old version that runs again among new ones is not noise;
     about the levels alone where versions were not validated often enough.
     """
     segment = np.searchsorted(
-        [step.at for step in one.steps.steps], np.arange(len(one.value)), "right"
+        [step.at for step in series.steps.steps], np.arange(len(series.value)), "right"
     )
-    _, version = np.unique(one.version, return_inverse=True)
-    _, cell = np.unique(segment * len(one.value) + version, return_inverse=True)
+    _, version = np.unique(series.version, return_inverse=True)
+    _, cell = np.unique(segment * len(series.value) + version, return_inverse=True)
     count = np.bincount(cell)
-    df = len(one.value) - len(count)
+    df = len(series.value) - len(count)
     if df < _ENOUGH_DF:
-        return one.steps.sd or 0.0, one.steps.df
-    left = one.value - (np.bincount(cell, one.value) / count)[cell]
+        return series.steps.sd or 0.0, series.steps.df
+    left = series.value - (np.bincount(cell, series.value) / count)[cell]
     return math.sqrt(float(left @ left) / df), float(df)
 
 
@@ -178,8 +178,8 @@ class OtherSeries(NamedTuple):
 class Witnesses:
     """The other series of the machines, asked once for each span of dates: many steps share one."""
 
-    def __init__(self, every: list[Series]) -> None:
-        self._pairs = pairs_of(every)
+    def __init__(self, all_series: list[Series]) -> None:
+        self._pairs = pairs_of(all_series)
         self._known: dict[tuple[Any, ...], list[set[int]]] = {}
 
     def own(self, i: int) -> Floats:
@@ -188,10 +188,10 @@ class Witnesses:
         moved: Floats = self._pairs.moved[first:last]
         return moved
 
-    def others(self, i: int, one: Series, step: Step) -> OtherSeries:
+    def others(self, i: int, series: Series, step: Step) -> OtherSeries:
         """Count the other series around a step."""
-        since, until = one.date[step.at_low - 1], one.date[step.at_high]
-        key = (one.machine, since, until)
+        since, until = series.date[step.at_low - 1], series.date[step.at_high]
+        key = (series.machine, since, until)
         if key not in self._known:
             self._known[key] = self._around(*key)
         return OtherSeries(*(len(some) - int(i in some) for some in self._known[key]))
@@ -344,12 +344,12 @@ def attribute_steps(
         if column.shape != x.shape:
             raise InputError(f"{name} must be {len(x)}, one a value, got {column.shape}.")
     codes = {name: np.unique(column, return_inverse=True) for name, column in columns.items()}
-    every = by_series(codes, when, x, alpha)
-    witnesses = Witnesses(every)
+    all_series = by_series(codes, when, x, alpha)
+    witnesses = Witnesses(all_series)
     return [
-        _attributed(one, i, step, witnesses)
-        for i, one in enumerate(every)
-        for step in one.steps.steps
+        _attributed(member, i, step, witnesses)
+        for i, member in enumerate(all_series)
+        for step in member.steps.steps
     ]
 
 
@@ -433,19 +433,19 @@ def _dates(date: ArrayLike) -> NDArray[Any]:
     return when
 
 
-def _attributed(one: Series, i: int, step: Step, witnesses: Witnesses) -> Attribution:
-    same = same_version(one, step, whole=False)
-    others = witnesses.others(i, one, step)
-    verdict, reason = _verdict(one, step, same, others, witnesses.own(i))
+def _attributed(series: Series, i: int, step: Step, witnesses: Witnesses) -> Attribution:
+    same = same_version(series, step, whole=False)
+    others = witnesses.others(i, series, step)
+    verdict, reason = _verdict(series, step, same, others, witnesses.own(i))
     before, after = step.at - 1, step.at
     return Attribution(
-        series=one.name,
+        series=series.name,
         verdict=verdict,
         reason=reason,
         step=step,
-        since=_written(one.date[before]),
-        until=_written(one.date[after]),
-        versions=(str(one.version[before]), str(one.version[after])),
+        since=_written(series.date[before]),
+        until=_written(series.date[after]),
+        versions=(str(series.version[before]), str(series.version[after])),
         moved=same and same.moved,
         moved_low=same and same.low,
         moved_high=same and same.high,
@@ -464,7 +464,7 @@ def _written(date: Any) -> str:
 
 
 def _verdict(
-    one: Series, step: Step, same: SameVersion | None, others: OtherSeries, own: Floats
+    series: Series, step: Step, same: SameVersion | None, others: OtherSeries, own: Floats
 ) -> tuple[Verdict, str]:
     """Weigh what there is: the series itself first, then others of the machine."""
     text = ""
@@ -476,7 +476,7 @@ def _verdict(
         if high < _MOST:
             return "software", text
         text += ", which is too uncertain"
-    later = same_version(one, step, whole=True)
+    later = same_version(series, step, whole=True)
     if same is None and later is not None and later.of(step)[2] < _MOST:
         # The other way round it would prove nothing: other steps lie between.
         share = later.of(step)[0]
@@ -487,7 +487,7 @@ def _verdict(
     if text:
         return "cannot be told", text
     places = range(step.at_low, step.at_high + 1)
-    if any(one.version[k - 1] == one.version[k] for k in places):
+    if any(series.version[k - 1] == series.version[k] for k in places):
         return "cannot be told", "the step may lie between two validations of one version"
     calm = others.moved <= _FEW * others.near
     if others.across >= _ENOUGH and calm:

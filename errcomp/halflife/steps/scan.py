@@ -254,17 +254,17 @@ def _interval_gains(sums: Floats, weights: Floats, m: int, length: int) -> Float
 def gains(x: Floats, weight: Floats, min_segment: int) -> tuple[Floats, Floats, Floats]:
     """Return squares about the mean, and those that the best split and interval explain."""
     n, m = x.shape[1], min_segment
-    found = np.zeros((3, len(x)))
+    squares = np.zeros((3, len(x)))
     step = max(1, _BLOCK // n)
     for start in range(0, len(x), step):
         rows = slice(start, start + step)
         w = weight if len(weight) == 1 else weight[rows]
-        found[0, rows], sums, weights = _sums(x[rows], w)
-        found[1, rows] = _split_gains(sums, weights, m).max(axis=1)
-        best = found[2, rows]
+        squares[0, rows], sums, weights = _sums(x[rows], w)
+        squares[1, rows] = _split_gains(sums, weights, m).max(axis=1)
+        best = squares[2, rows]
         for length in range(m, n - 2 * m + 1):
             np.maximum(best, _interval_gains(sums, weights, m, length).max(axis=1), out=best)
-    return found[0], found[1], found[2]
+    return squares[0], squares[1], squares[2]
 
 
 def local_evidence(gain: Floats, squares: Floats, n: int, given: Floats, df: Floats) -> Floats:

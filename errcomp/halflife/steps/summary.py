@@ -187,7 +187,7 @@ def settled(batch: Batch, cuts: Cuts, min_segment: int, alpha: float) -> Cuts:
     An interval puts two cuts where one may be enough: each must pass a t-test by itself. The
     weakest of a series goes, and the others are tried again.
     """
-    kept: list[Cuts] = []
+    held: list[Cuts] = []
     while len(cuts.at):
         names, series = np.unique(cuts.series, return_inverse=True)
         part, own = batch.take(names), cuts._replace(series=series)
@@ -196,12 +196,12 @@ def settled(batch: Batch, cuts: Cuts, min_segment: int, alpha: float) -> Cuts:
         firsts = np.searchsorted(series, np.arange(len(names)))
         weakest = np.lexsort((t, series))[firsts]
         holds = 2 * special.stdtr(freedom, -t[weakest]) <= alpha
-        again = ~holds[series]
+        pending = ~holds[series]
         cuts = cuts._replace(at=own.at)
-        kept.append(cuts.take(~again))
-        again[weakest] = False
-        cuts = cuts.take(again)
-    return Cuts.joined(kept)
+        held.append(cuts.take(~pending))
+        pending[weakest] = False
+        cuts = cuts.take(pending)
+    return Cuts.joined(held)
 
 
 def _moved(batch: Batch, cuts: Cuts, m: int) -> Ints:
@@ -265,9 +265,9 @@ def _place(chances: Floats) -> tuple[Ints, Ints]:
     order = np.argsort(-chances, axis=1, kind="stable")
     reached = np.cumsum(np.take_along_axis(chances, order, axis=1), axis=1)
     # Up to the first with which the probability is reached.
-    kept = np.pad(reached[:, :-1], ((0, 0), (1, 0))) < _LEVEL
-    lowest = np.where(kept, order, chances.shape[1]).min(axis=1)
-    return lowest, np.where(kept, order, -1).max(axis=1)
+    included = np.pad(reached[:, :-1], ((0, 0), (1, 0))) < _LEVEL
+    lowest = np.where(included, order, chances.shape[1]).min(axis=1)
+    return lowest, np.where(included, order, -1).max(axis=1)
 
 
 def fitted(batch: Batch, cuts: Cuts, levels: Levels, min_segment: int) -> Fitted:
@@ -285,11 +285,12 @@ def fitted(batch: Batch, cuts: Cuts, levels: Levels, min_segment: int) -> Fitted
         chances = _chances(_robust_splits(x, weight, m), *elsewhere)
         low[which], high[which] = _place(chances)
         plain = _splits(x, weight, m)
-        known, known_df, others, left_over = (one[:, None] for one in elsewhere)
+        known, known_df, others, left_over = (column[:, None] for column in elsewhere)
         square, _ = variance(known, known_df, others + plain.squares, left_over)
         error = np.sqrt(square * plain.spread)
-        kept = chances > _NEGLIGIBLE
-        parts.append((which[np.nonzero(kept)[0]], plain.size[kept], error[kept], chances[kept]))
+        likely = chances > _NEGLIGIBLE
+        stretch = which[np.nonzero(likely)[0]]
+        parts.append((stretch, plain.size[likely], error[likely], chances[likely]))
     size_low, size_high = central_intervals(StudentMixtures.of(parts, df + freedom), _LEVEL)
     before, after = levels.mean[left], levels.mean[left + 1]
     return Fitted(
@@ -425,13 +426,13 @@ def steps_of(
     ]
 
 
-def _steps(found: Fitted, batch: Batch, names: Sequence[str], version: NDArray[Any]) -> list[Step]:
-    start = batch.starts[found.series]
+def _steps(fit: Fitted, batch: Batch, names: Sequence[str], version: NDArray[Any]) -> list[Step]:
+    start = batch.starts[fit.series]
     named = [
         [names[i] for i in version[start + place].tolist()]
-        for place in (found.at - 1, found.at, found.low, found.high)
+        for place in (fit.at - 1, fit.at, fit.low, fit.high)
     ]
-    columns = [column.tolist() for column in found[1:]]
+    columns = [column.tolist() for column in fit[1:]]
     return [
         Step(at, at_low, at_high, (last, first), earliest, latest, *figures)
         for (at, at_low, at_high), (last, first, earliest, latest), figures in zip(
@@ -464,7 +465,7 @@ def _against_repeats(
     batch: Batch, squares: Floats, freedom: NDArray[Any]
 ) -> list[tuple[float | None, tuple[str, ...]]]:
     """Do values scatter about their levels as repeats do? Where not, repeats miss a part."""
-    found: list[tuple[float | None, tuple[str, ...]]] = [(None, ())] * len(freedom)
+    comparisons: list[tuple[float | None, tuple[str, ...]]] = [(None, ())] * len(freedom)
     known = np.flatnonzero(batch.df > 0)
     df, freedom = batch.df[known], freedom[known]
     square = squares[known] / freedom / batch.given[known]
@@ -481,5 +482,5 @@ def _against_repeats(
             f"Values scatter {ratio:.1f} times as much about their levels as repeats do: repeats "
             "miss a part of the noise, and some steps may be none."
         )
-        found[i] = ratio, () if alike else (note,)
-    return found
+        comparisons[i] = ratio, () if alike else (note,)
+    return comparisons

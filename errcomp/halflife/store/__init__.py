@@ -178,15 +178,15 @@ class HistoryStore:
         """
         _check_name(name)
         table = history if isinstance(history, History) else History(history)
-        found = plain(table)
-        rows = coded(found, name)
+        given = plain(table)
+        rows = coded(given, name)
         with self._use():
             # Before anything is changed in a file that may be somebody else's.
             self._schema()
             with self._place.writing() as connection:
                 database.ensure_schema(connection, self._place.shown)
-                n = write(connection, name, found, rows, skip_known=skip_known)
-        return Added(n, len(found.rows) - n)
+                n = write(connection, name, given, rows, skip_known=skip_known)
+        return Added(n, len(given.rows) - n)
 
     def load(
         self,
@@ -299,10 +299,10 @@ class HistoryStore:
         with self._reading() as connection:
             number = None if connection is None else database.history_id(connection, name)
             if connection is None or number is None:
-                there = [stored.name for stored in self.list()]
+                names = [stored.name for stored in self.list()]
                 raise InputError(
                     f"{self._place.shown}: there is no history {name!r} in it. Histories: "
-                    f"{describe_names(there, wanted=name)}"
+                    f"{describe_names(names, wanted=name)}"
                 )
             return database.frame_of(connection, number)
 
@@ -329,12 +329,12 @@ class HistoryStore:
                 raise InputError(
                     f"{self._place.shown}: there is no such store. `errcomp history add` makes one."
                 )
-            found = self._schema()
-            if found is not None and found < database.SCHEMA:
+            version = self._schema()
+            if version is not None and version < database.SCHEMA:
                 with self._place.writing() as connection:
                     database.ensure_schema(connection, self._place.shown)
             with self._place.reading() as connection:
-                yield None if found is None else connection
+                yield None if version is None else connection
 
 
 def _check_name(name: str) -> None:
@@ -353,7 +353,7 @@ _SCAN = 4
 
 
 def write(
-    connection: sa.Connection, name: str, found: Plain, rows: Coded, *, skip_known: bool
+    connection: sa.Connection, name: str, given: Plain, rows: Coded, *, skip_known: bool
 ) -> int:
     """Add a history within the transaction of the only writer; return how many rows were new.
 
@@ -369,14 +369,14 @@ def write(
         series = database.parts_of(connection, database.series, number, SERIES)
         new = pl.Series([True]).new_from_index(0, rows.rows.height)
     else:
-        _check_columns(database.kinds_of(connection, number), found, name)
+        _check_columns(database.kinds_of(connection, number), given, name)
         series = database.parts_of(connection, database.series, number, SERIES)
-        _check_units(connection, number, series, found, rows)
-        new = _unknown(connection, number, found, rows.rows, skip_known=skip_known)
+        _check_units(connection, number, series, given, rows)
+        new = _unknown(connection, number, given, rows.rows, skip_known=skip_known)
         if not new.any():
             return 0
-    _write_kinds(connection, number, found.kinds())
-    version_ids = _write_versions(connection, number, found, rows.version)
+    _write_kinds(connection, number, given.kinds())
+    version_ids = _write_versions(connection, number, given, rows.version)
     series_ids = _write_parts(connection, database.series, number, series, rows.series)
     setup = database.parts_of(connection, database.setup, number, SETUP)
     setup_ids = _write_parts(connection, database.setup, number, setup, rows.setup)
@@ -433,27 +433,27 @@ def _copy(connection: sa.Connection, table: sa.Table, rows: pl.DataFrame) -> Non
             stream.write(text)
 
 
-def _hex(found: pl.Series) -> pl.Series:
-    return pl.select("\\\\x" + found.bin.encode("hex")).to_series().alias(found.name)
+def _hex(column: pl.Series) -> pl.Series:
+    return pl.select("\\\\x" + column.bin.encode("hex")).to_series().alias(column.name)
 
 
-def _check_columns(there: Mapping[str, Kind], found: Plain, name: str) -> None:
+def _check_columns(kinds: Mapping[str, Kind], given: Plain, name: str) -> None:
     """Refuse what would make a table with gaps where every row needs a value."""
     for column, why in (
         ("series", "it names the series in all rows or in none"),
         ("predicted", "all validations of a history have predictions, or none"),
     ):
-        here = column in found.frame.columns
-        if here != (column in there):
+        here = column in given.frame.columns
+        if here != (column in kinds):
             has, lacks = ("the table", f"the history {name!r}")[:: 1 if here else -1]
             raise InputError(
-                f"{found.prefix}{has} has a column {column} and {lacks} has none: {why}. Change "
+                f"{given.prefix}{has} has a column {column} and {lacks} has none: {why}. Change "
                 "the table, or add it under another name (name=, --name)."
             )
 
 
 def _unknown(
-    connection: sa.Connection, number: int, found: Plain, rows: pl.DataFrame, *, skip_known: bool
+    connection: sa.Connection, number: int, given: Plain, rows: pl.DataFrame, *, skip_known: bool
 ) -> pl.Series:
     """Return which rows are not in the store yet; raise on those that are and may not be."""
     table = database.validation
@@ -468,42 +468,42 @@ def _unknown(
         stored = pl.concat(
             database.fetched(connection, query.where(table.c.identity.in_(p))) for p in parts
         )
-    there = numbered(rows.select("identity"), stored.select("identity").unique(), "\0code")
+    codes = numbered(rows.select("identity"), stored.select("identity").unique(), "\0code")
     same = numbered(
         rows.select("identity", *VALUES), stored.unique().select("identity", *VALUES), "\0code"
     )
-    other = (there.is_not_null() & same.is_null()).to_numpy()
+    other = (codes.is_not_null() & same.is_null()).to_numpy()
     if other.any():
         at = int(other.argmax())
-        mine = rows.row(at, named=True)
-        stored = stored.filter(pl.col("identity") == mine["identity"])
-        value = next((n for n in VALUES if stored[n][0] != mine[n]), VALUES[0])
+        row = rows.row(at, named=True)
+        stored = stored.filter(pl.col("identity") == row["identity"])
+        value = next((n for n in VALUES if stored[n][0] != row[n]), VALUES[0])
         raise InputError(
-            f"{found.prefix}duplicate validations: {found.name(other)} are there already with "
-            f"another value ({value} {stored[value][0]} in the store against {mine[value]} in "
-            f"{found.name([at])}). Give repetitions another date or a number in a column repeat; "
+            f"{given.prefix}duplicate validations: {given.name(other)} are there already with "
+            f"another value ({value} {stored[value][0]} in the store against {row[value]} in "
+            f"{given.name([at])}). Give repetitions another date or a number in a column repeat; "
             "to correct a value, export the history, change it and add it under another name."
         )
-    known = there.is_not_null()
+    known = codes.is_not_null()
     if known.any() and not skip_known:
         raise InputError(
-            f"{found.prefix}duplicate validations: {known.sum()} of {len(known)} are there "
-            f"already ({found.name(known.to_numpy())}). Nothing was added. Leave them out, or skip "
+            f"{given.prefix}duplicate validations: {known.sum()} of {len(known)} are there "
+            f"already ({given.name(known.to_numpy())}). Nothing was added. Leave them out, or skip "
             "them with skip_known=True (--skip-known)."
         )
     return ~known
 
 
 def _check_units(
-    connection: sa.Connection, number: int, stored: pl.DataFrame, found: Plain, rows: Coded
+    connection: sa.Connection, number: int, stored: pl.DataFrame, given: Plain, rows: Coded
 ) -> None:
     """Refuse a series whose validations in the store have another unit."""
     by = ["series", "level", "predictor"]
     if rows.series["series"].is_null().all():
         by[0] = "keys"
-    used = rows.rows["series_code"].filter(pl.Series(found.ok)).unique()
-    mine = rows.series.with_row_index("code")[used].select("code", *by, "unit")
-    both = mine.join(stored.select("id", *by, "unit"), on=by, nulls_equal=True, suffix="_there")
+    used = rows.rows["series_code"].filter(pl.Series(given.ok)).unique()
+    added = rows.series.with_row_index("code")[used].select("code", *by, "unit")
+    both = added.join(stored.select("id", *by, "unit"), on=by, nulls_equal=True, suffix="_there")
     both = both.filter(pl.col("unit").ne_missing(pl.col("unit_there")))
     if both.is_empty():
         return
@@ -515,46 +515,46 @@ def _check_units(
     if both.is_empty():
         return
     first = both.row(0, named=True)
-    one, two = (repr(first[n]) if first[n] else "no unit" for n in ("unit_there", "unit"))
-    which = (rows.rows["series_code"] == first["code"]).to_numpy() & found.ok
+    old, new = (repr(first[n]) if first[n] else "no unit" for n in ("unit_there", "unit"))
+    which = (rows.rows["series_code"] == first["code"]).to_numpy() & given.ok
     raise InputError(
-        f"{found.prefix}mixed units: {one} in the store and {two} in {found.name(which)} of the "
+        f"{given.prefix}mixed units: {old} in the store and {new} in {given.name(which)} of the "
         "same series. Convert one of them first."
     )
 
 
 def _write_kinds(connection: sa.Connection, number: int, kinds: Mapping[str, Kind]) -> None:
     """Say which columns the history has now."""
-    table, there = database.column, database.kinds_of(connection, number)
+    table, stored = database.column, database.kinds_of(connection, number)
     for name, kind in kinds.items():
-        if name not in there:
+        if name not in stored:
             row = {"id": _next(connection, table), "history_id": number, "name": name, "kind": kind}
             connection.execute(table.insert().values(row))
-        elif (wide := widened(there[name], kind)) != there[name]:
-            mine = (table.c.history_id == number) & (table.c.name == name)
-            connection.execute(table.update().where(mine).values(kind=wide))
+        elif (wide := widened(stored[name], kind)) != stored[name]:
+            same_column = (table.c.history_id == number) & (table.c.name == name)
+            connection.execute(table.update().where(same_column).values(kind=wide))
 
 
 def _write_versions(
-    connection: sa.Connection, number: int, found: Plain, versions: pl.DataFrame
+    connection: sa.Connection, number: int, given: Plain, versions: pl.DataFrame
 ) -> pl.Series:
     """Add versions that are new, and release dates that were not known; return their numbers."""
-    there = database.parts_of(connection, database.version, number, ("version", "released"))
-    both = versions.join(there, on="version", how="left", suffix="_there", maintain_order="left")
+    stored = database.parts_of(connection, database.version, number, ("version", "released"))
+    both = versions.join(stored, on="version", how="left", suffix="_there", maintain_order="left")
     differ = both.filter(pl.col("released") != pl.col("released_there"))
     if not differ.is_empty():
         first = differ.row(0, named=True)
-        which = (found.frame["version"] == first["version"]).to_numpy()
+        which = (given.frame["version"] == first["version"]).to_numpy()
         raise InputError(
-            f"{found.prefix}version {first['version']!r} was released {first['released_there']} "
-            f"by the store and {first['released']} by {found.name(which)}. Fix the date; the time "
+            f"{given.prefix}version {first['version']!r} was released {first['released_there']} "
+            f"by the store and {first['released']} by {given.name(which)}. Fix the date; the time "
             "of a validation belongs in date."
         )
     table = database.version
     late = both["id"].is_not_null() & both["released_there"].is_null()
     for row in both.filter(late & both["released"].is_not_null()).iter_rows(named=True):
-        mine = table.c.id == row["id"]
-        connection.execute(table.update().where(mine).values(released=row["released"]))
+        same_version = table.c.id == row["id"]
+        connection.execute(table.update().where(same_version).values(released=row["released"]))
     return _numbers_of(connection, table, number, versions, both["id"])
 
 
@@ -562,11 +562,11 @@ def _write_parts(
     connection: sa.Connection,
     table: sa.Table,
     number: int,
-    there: pl.DataFrame,
+    stored: pl.DataFrame,
     parts: pl.DataFrame,
 ) -> pl.Series:
     """Add series or setups that are new; return the number of each."""
-    ids = there["id"].gather(numbered(parts, there.drop("id"), "\0code"))
+    ids = stored["id"].gather(numbered(parts, stored.drop("id"), "\0code"))
     return _numbers_of(connection, table, number, parts, ids)
 
 

@@ -135,7 +135,7 @@ class Place:
                 hide_parameters=True,
             )
             start = "BEGIN IMMEDIATE" if write else "BEGIN"
-            sa.event.listen(engine, "begin", lambda found: found.exec_driver_sql(start))
+            sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(start))
             return engine
         assert self.url is not None
         if find_spec("psycopg") is None:
@@ -270,21 +270,23 @@ _SERVER = {
 
 def _of_file(error: BaseException | None, done: str) -> str:
     code = str(getattr(error, "sqlite_errorname", ""))
-    found = next((text for start, text in _FILE.items() if code.startswith(start)), None)
-    found = found or "cannot be {done} ({text}). Check the file."
-    return found.format(wait=WAIT, done=done, text=_line(error))
+    reason = next((text for start, text in _FILE.items() if code.startswith(start)), None)
+    reason = reason or "cannot be {done} ({text}). Check the file."
+    return reason.format(wait=WAIT, done=done, text=_line(error))
 
 
 def _of_server(error: BaseException | None, done: str, *, unsure: bool) -> str:
     code = str(getattr(error, "sqlstate", None) or "")
-    found = next((text for start, text in _SERVER.items() if code and code.startswith(start)), None)
-    found = found or (
+    reason = next(
+        (text for start, text in _SERVER.items() if code and code.startswith(start)), None
+    )
+    reason = reason or (
         "the database refuses it ({text}). Check the database."
         if code
         else "the server cannot be reached, refuses the connection or has gone ({text}). {kept}"
     )
-    kept = "" if unsure else "Nothing was added; check the server and try again."
-    return found.format(wait=WAIT, done=done, text=_line(error), kept=kept).strip()
+    outcome = "" if unsure else "Nothing was added; check the server and try again."
+    return reason.format(wait=WAIT, done=done, text=_line(error), kept=outcome).strip()
 
 
 def _line(error: Any) -> str:
@@ -389,26 +391,26 @@ def schema_of(connection: sa.Connection, shown: str) -> int | None:
     InputError
         They are of a newer version, or there are tables of something else.
     """
-    there = set(sa.inspect(connection).get_table_names())
-    if meta.name in there:
-        found = connection.execute(sa.select(meta.c.schema_version)).scalars().all()
-        if len(found) != 1 or not isinstance(found[0], int) or not found[0] >= 1:
+    tables = set(sa.inspect(connection).get_table_names())
+    if meta.name in tables:
+        versions = connection.execute(sa.select(meta.c.schema_version)).scalars().all()
+        if len(versions) != 1 or not isinstance(versions[0], int) or not versions[0] >= 1:
             raise InputError(
-                f"{shown}: the store does not say which version it has (got {found}): it is "
+                f"{shown}: the store does not say which version it has (got {versions}): it is "
                 "damaged. Restore it from a copy."
             )
-        if found[0] > SCHEMA:
+        if versions[0] > SCHEMA:
             raise InputError(
-                f"{shown}: the store was written by a newer errcomp (version {found[0]} of its "
+                f"{shown}: the store was written by a newer errcomp (version {versions[0]} of its "
                 f"tables; this one knows up to {SCHEMA}). Upgrade errcomp."
             )
-        return found[0]
+        return versions[0]
     # On a server the tables of others are none of our business.
     if connection.dialect.name != "sqlite":
-        there &= set(metadata.tables)
-    if there:
+        tables &= set(metadata.tables)
+    if tables:
         raise InputError(
-            f"{shown}: this is no history store: it holds the table {min(there)}. Name another "
+            f"{shown}: this is no history store: it holds the table {min(tables)}. Name another "
             "file or database."
         )
     return None
@@ -422,8 +424,8 @@ def ensure_schema(connection: sa.Connection, shown: str) -> None:
     InputError
         As for `schema_of`; or the server's database cannot hold every text.
     """
-    found = schema_of(connection, shown)
-    if found is None:
+    current = schema_of(connection, shown)
+    if current is None:
         if connection.dialect.name == "postgresql":
             encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
             if encoding != "UTF8":
@@ -434,8 +436,8 @@ def ensure_schema(connection: sa.Connection, shown: str) -> None:
         metadata.create_all(connection, checkfirst=False)
         connection.execute(meta.insert().values(schema_version=SCHEMA))
         return
-    if found < SCHEMA:
-        for step in range(found, SCHEMA):
+    if current < SCHEMA:
+        for step in range(current, SCHEMA):
             MIGRATIONS[step](connection)
         connection.execute(meta.update().values(schema_version=SCHEMA))
 
@@ -455,8 +457,8 @@ def fetched(connection: sa.Connection, query: sa.Select[Any]) -> pl.DataFrame:
     names = [column.name for column in query.selected_columns]
     types = [_TYPES[column.type.python_type] for column in query.selected_columns]
     frames = [pl.DataFrame(schema=dict(zip(names, types, strict=True)))]
-    found = connection.execute(query, execution_options={"yield_per": _AT_ONCE})
-    for rows in found.partitions():
+    result = connection.execute(query, execution_options={"yield_per": _AT_ONCE})
+    for rows in result.partitions():
         columns = zip(names, zip(*rows, strict=True), types, strict=True)
         frames.append(pl.DataFrame([pl.Series(n, v, dtype=t) for n, v, t in columns]))
     return pl.concat(frames)
@@ -465,8 +467,8 @@ def fetched(connection: sa.Connection, query: sa.Select[Any]) -> pl.DataFrame:
 def history_id(connection: sa.Connection, name: str) -> int | None:
     """Return the number of a history; None where there is none of this name."""
     query = sa.select(history.c.id).where(history.c.name == name)
-    found: int | None = connection.execute(query).scalar()
-    return found
+    number: int | None = connection.execute(query).scalar()
+    return number
 
 
 def kinds_of(connection: sa.Connection, number: int) -> dict[str, Kind]:
@@ -510,7 +512,7 @@ def contents(connection: sa.Connection) -> list[dict[str, Any]]:
         _by_history(connection, part, sa.func.count()) for part in (distinct.subquery(), version)
     )
     first, last = sa.func.min(validation.c.date), sa.func.max(validation.c.date)
-    found = _by_history(connection, validation, sa.func.count(), first, last)
+    validations = _by_history(connection, validation, sa.func.count(), first, last)
     predictors: dict[int, list[str]] = {}
     query = sa.select(series.c.history_id, series.c.predictor).distinct()
     for number, name in connection.execute(query.where(series.c.predictor.is_not(None))):
@@ -519,12 +521,12 @@ def contents(connection: sa.Connection) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "validations": found[number][0],
+            "validations": validations[number][0],
             "series": n_series[number][0],
             "versions": n_versions[number][0],
             "predictors": tuple(sorted(predictors.get(number, ()))),
-            "first": found[number][1],
-            "last": found[number][2],
+            "first": validations[number][1],
+            "last": validations[number][2],
         }
         for number, name in sorted(names, key=lambda row: row[1])
     ]

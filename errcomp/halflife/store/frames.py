@@ -109,8 +109,8 @@ def plain(history: History) -> Plain:
         data[name] = _dates(getattr(history, name), name, frame, ok, origin)
     texts(frame, "version", np.ones(len(frame), dtype=bool), origin)
     order = [n for n in frame.columns if n in data] + [n for n in data if n not in frame.columns]
-    found = pl.DataFrame({n: data[n] for n in order if data[n].null_count() < len(frame)})
-    return Plain(found, origin.rows, ok, history.source)
+    table = pl.DataFrame({n: data[n] for n in order if data[n].null_count() < len(frame)})
+    return Plain(table, origin.rows, ok, history.source)
 
 
 def _numbers(
@@ -118,7 +118,7 @@ def _numbers(
 ) -> dict[str, NDArray[np.float64]]:
     """Return the figures; what cannot be read of a validation that gave none is NaN."""
     known = (history.measured, history.predicted, history.spread, history.runs)
-    found = {}
+    figures = {}
     for name, values in zip(_NUMBERS, known, strict=True):
         column = np.full(len(frame), np.nan)
         if name in frame.columns and not ok.all():
@@ -127,9 +127,9 @@ def _numbers(
             column[~np.isfinite(column)] = np.nan
         if values is not None:
             column[ok] = values
-        found[name] = column
-    found["n_repeats"][~(np.abs(found["n_repeats"]) < _WHOLE)] = np.nan
-    return found
+        figures[name] = column
+    figures["n_repeats"][~(np.abs(figures["n_repeats"]) < _WHOLE)] = np.nan
+    return figures
 
 
 def _dates(
@@ -139,11 +139,11 @@ def _dates(
     ok: NDArray[np.bool_],
     origin: Origin,
 ) -> pl.Series:
-    found = np.full(len(frame), "NaT", dtype="M8[s]")
+    dates = np.full(len(frame), "NaT", dtype="M8[s]")
     if name in frame.columns and not ok.all():
-        found[~ok] = dates_of(frame, name, ~ok, origin)[~ok]
-    found[ok] = known
-    return pl.Series(found.astype("M8[ms]")).dt.strftime(_ISO)
+        dates[~ok] = dates_of(frame, name, ~ok, origin)[~ok]
+    dates[ok] = known
+    return pl.Series(dates.astype("M8[ms]")).dt.strftime(_ISO)
 
 
 def _text(frame: nw.DataFrame[Any], name: str, origin: Origin) -> pl.Series:
@@ -155,23 +155,23 @@ def _column(frame: nw.DataFrame[Any], name: str, origin: Origin) -> pl.Series:
     """Return a column of text, numbers or booleans; every other type becomes text."""
     if name.startswith(_STACK):
         return _text(frame, name, origin)
-    found = _native(frame, name, origin)
-    if found.dtype.is_integer():
+    column = _native(frame, name, origin)
+    if column.dtype.is_integer():
         try:
-            return found.cast(pl.Int64)
+            return column.cast(pl.Int64)
         except pl.exceptions.InvalidOperationError:  # an identifier of more than 64 bits
-            return found.cast(pl.String)
-    if found.dtype.is_numeric():
-        found = found.cast(pl.Float64).fill_nan(None)
-        if (bad := found.is_infinite().fill_null(value=False).to_numpy()).any():
+            return column.cast(pl.String)
+    if column.dtype.is_numeric():
+        column = column.cast(pl.Float64).fill_nan(None)
+        if (bad := column.is_infinite().fill_null(value=False).to_numpy()).any():
             raise InputError(
                 f"{origin.prefix}{name} is infinite in {origin.name(bad)}. Fix the value, or leave "
                 "the column out."
             )
-        return found
-    if found.dtype == pl.Boolean:
-        return found
-    return _checked(found.cast(pl.String), name, origin)
+        return column
+    if column.dtype == pl.Boolean:
+        return column
+    return _checked(column.cast(pl.String), name, origin)
 
 
 def _native(frame: nw.DataFrame[Any], name: str, origin: Origin) -> pl.Series:
@@ -197,8 +197,8 @@ def _of_objects(values: NDArray[Any]) -> pl.Series:
     return pl.Series([None if v is None else str(v) for v in column], dtype=pl.String)
 
 
-def _checked(found: pl.Series, name: str, origin: Origin) -> pl.Series:
-    bare = found.str.strip_chars().replace("", None)
+def _checked(column: pl.Series, name: str, origin: Origin) -> pl.Series:
+    bare = column.str.strip_chars().replace("", None)
     if (bad := bare.str.contains("\0", literal=True).fill_null(value=False).to_numpy()).any():
         raise InputError(
             f"{origin.prefix}{name} has a zero character in {origin.name(bad)}, which no database "
@@ -226,9 +226,9 @@ class Coded:
     setup: pl.DataFrame
 
 
-def coded(found: Plain, name: str) -> Coded:
+def coded(given: Plain, name: str) -> Coded:
     """Return the rows that a store holds of a history of this name."""
-    frame = found.frame
+    frame = given.frame
     keys = [n for n in frame.columns if n not in _RESERVED and not n.startswith(_STACK)]
     stack = [n for n in frame.columns if n.startswith(_STACK)]
     missing = {**dict.fromkeys((*_TEXTS, *_DATES, "repeat"), pl.String), **_NUMBER_TYPES}
@@ -240,7 +240,7 @@ def coded(found: Plain, name: str) -> Coded:
         pl.col("repeat").map_batches(_as_text, pl.String),
     )
     # Of validations without a figure a release date is taken where there is no other.
-    used = pl.when(pl.Series(found.ok)).then("released")
+    used = pl.when(pl.Series(given.ok)).then("released")
     dates = frame.select("version", "released", used=used).group_by("version", maintain_order=True)
     first = dates.agg(pl.col(n).drop_nulls().first() for n in ("used", "released"))
     version = first.select("version", released=pl.coalesce("used", "released"))
@@ -292,36 +292,36 @@ def _json_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
 
 
 def _json(values: Mapping[str, str | None]) -> str:
-    there = {name: value for name, value in values.items() if value is not None}
-    return json.dumps(there, ensure_ascii=False, separators=(",", ":"))
+    present = {name: value for name, value in values.items() if value is not None}
+    return json.dumps(present, ensure_ascii=False, separators=(",", ":"))
 
 
-def _as_text(found: pl.Series) -> pl.Series:
+def _as_text(column: pl.Series) -> pl.Series:
     """Write a column as text: a number in one way, to the last bit, whole ones without a point."""
-    if found.dtype != pl.Float64:
-        return found.cast(pl.String)
-    known = found.unique().drop_nulls()
+    if column.dtype != pl.Float64:
+        return column.cast(pl.String)
+    known = column.unique().drop_nulls()
     written = [repr(int(v) if v.is_integer() and abs(v) < _WHOLE else v) for v in known.to_list()]
-    return _replaced(found, known, pl.Series(written, dtype=pl.String))
+    return _replaced(column, known, pl.Series(written, dtype=pl.String))
 
 
-def _typed(found: pl.Series, kind: Kind) -> pl.Series:
+def _typed(column: pl.Series, kind: Kind) -> pl.Series:
     """Turn text into what it was written from."""
     if kind == "text":
-        return found
-    known = found.unique().drop_nulls()
+        return column
+    known = column.unique().drop_nulls()
     read: dict[Kind, Callable[[str], Any]] = {
         "integer": int,
         "number": float,
         "boolean": "true".__eq__,
     }
     values = pl.Series(list(map(read[kind], known.to_list())), dtype=_TYPES[kind])
-    return _replaced(found, known, values)
+    return _replaced(column, known, values)
 
 
-def _replaced(found: pl.Series, known: pl.Series, values: pl.Series) -> pl.Series:
-    replaced = found.replace_strict(known, values, default=None, return_dtype=values.dtype)
-    return replaced.alias(found.name)
+def _replaced(column: pl.Series, known: pl.Series, values: pl.Series) -> pl.Series:
+    replaced = column.replace_strict(known, values, default=None, return_dtype=values.dtype)
+    return replaced.alias(column.name)
 
 
 def joined(
@@ -349,12 +349,12 @@ def joined(
         place = numbered(rows.select(id=number), table.select("id"), "\0place")
         for name in table.columns[1:]:
             if name == "keys":
-                found = _of_json(table[name], keys, kinds)
+                columns = _of_json(table[name], keys, kinds)
             elif name == "stack":
-                found = _of_json(table[name], stack, kinds)
+                columns = _of_json(table[name], stack, kinds)
             else:
-                found = {name: table[name]}
-            data |= {n: values.gather(place) for n, values in found.items() if n in kinds}
+                columns = {name: table[name]}
+            data |= {n: values.gather(place) for n, values in columns.items() if n in kinds}
     if "repeat" in kinds:
         data["repeat"] = _typed(data["repeat"], kinds["repeat"])
     for name in _DATES:

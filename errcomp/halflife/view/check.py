@@ -29,13 +29,13 @@ _OUTCOMES: Mapping[str, Tone] = {"pass": "good", "regression": "bad"}
 _MOVED = {"reference": "the measured", "predictor": "the prediction"}
 
 
-def check_view(found: ValidationCheck) -> Report:
+def check_view(check: ValidationCheck) -> Report:
     """Return the series that moved, and old against new factors where they were fitted."""
-    result = found.result
+    result = check.result
     counts = [f"{n} series {name}" for name, n in result.counts().items() if n]
-    tables = [_moved(result, found.notes)]
-    if found.recalibration is not None:
-        tables.append(_recalibrated(found.recalibration))
+    tables = [_moved(result, check.notes)]
+    if check.recalibration is not None:
+        tables.append(_recalibrated(check.recalibration))
     return Report(
         title=f"Is it still valid at {result.version}?",
         line=[result.outcome, f"n={len(result.names)} series"],
@@ -52,8 +52,8 @@ def check_view(found: ValidationCheck) -> Report:
             ("Level of this look", f"{result.level:.3g} of {result.alpha:g} over all looks"),
             ("Margin", "none" if math.isnan(result.margin) else f"{result.margin:g} (log scale)"),
         ],
-        notes=list(found.notes),
-        draw=partial(shifts, found),
+        notes=list(check.notes),
+        draw=partial(shifts, check),
     )
 
 
@@ -75,23 +75,23 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
         Column("What moved", lambda i: _MOVED.get(result.moved_by[i], result.moved_by[i])),
     ]
     counts = {name: int((result.verdict == name).sum()) for name in dict.fromkeys(result.verdict)}
-    told = ", ".join(f"{n} {name}" for name, n in counts.items())
+    tally = ", ".join(f"{n} {name}" for name, n in counts.items())
     worst = [x for x in result.detectable.tolist() if math.isfinite(x)]
-    said: list[Note | str] = [
-        f"{result.outcome.upper()}. {len(result.names)} series: {told}.",
+    lines: list[Note | str] = [
+        f"{result.outcome.upper()}. {len(result.names)} series: {tally}.",
         f"Look {result.look} of this gate: alarms at p ≤ {format_number(result.level, 2)}, "
         "corrected for the number of series, so that all looks together raise a false one in at "
         f"most {100 * result.alpha:g} % of cases.",
     ]
     if worst:
-        said.append(
+        lines.append(
             f"A shift {_size(float(np.median(worst)))} (median series) would have been found with "
             "probability 1/2: a pass says no more."
         )
     if len(at) > len(rows):
-        said.append(f"{len(at) - len(rows)} more moved (--json has all).")
-    said += [item(text) for text in dict.fromkeys([*filter(None, result.why.tolist()), *notes])]
-    return Table(f"Version {result.version} against those before", columns, rows, said)
+        lines.append(f"{len(at) - len(rows)} more moved (--json has all).")
+    lines += [item(text) for text in dict.fromkeys([*filter(None, result.why.tolist()), *notes])]
+    return Table(f"Version {result.version} against those before", columns, rows, lines)
 
 
 def _size(shift: float) -> str:
@@ -102,28 +102,28 @@ def _size(shift: float) -> str:
     return f"by a factor of {f'{factor:,.0f}' if 10 <= factor < 1e6 else f'{factor:.2g}'}"
 
 
-def _recalibrated(found: Recalibration) -> Table:
+def _recalibrated(factors: Recalibration) -> Table:
     columns = [
-        Column("Group", lambda g: found.groups[g], key=True),
-        Column("Series", lambda g: int(found.n_series[g]), forms.count),
-        Column("Multiply predictions by", partial(_factor, found), forms.interval(3)),
-        Column("RMS error, old", lambda g: _error(found.old_error[g]), forms.finite_percent),
-        Column("RMS error, new", lambda g: _error(found.new_error[g]), forms.finite_percent),
-        Column("Judged on", lambda g: found.judged_by[g]),
+        Column("Group", lambda g: factors.groups[g], key=True),
+        Column("Series", lambda g: int(factors.n_series[g]), forms.count),
+        Column("Multiply predictions by", partial(_factor, factors), forms.interval(3)),
+        Column("RMS error, old", lambda g: _error(factors.old_error[g]), forms.finite_percent),
+        Column("RMS error, new", lambda g: _error(factors.new_error[g]), forms.finite_percent),
+        Column("Judged on", lambda g: factors.judged_by[g]),
     ]
     notes = [
         "Factors since the last step of each series; the new error is that of series (or versions) "
         "that the factor was not fitted to.",
     ]
-    if math.isfinite(found.new_total):
-        old, new = (format_fraction(_error(x)) for x in (found.old_total, found.new_total))
+    if math.isfinite(factors.new_total):
+        old, new = (format_fraction(_error(x)) for x in (factors.old_total, factors.new_total))
         notes.append(f"All groups that could be judged: {old} before, {new} with new factors.")
-    rows = range(len(found.groups))
+    rows = range(len(factors.groups))
     return Table("Recalibrated: old against new", columns, rows, notes)
 
 
-def _factor(found: Recalibration, g: int) -> forms.Ends:
-    factor, low, high = (float(x[g]) for x in (found.factor, found.low, found.high))
+def _factor(factors: Recalibration, g: int) -> forms.Ends:
+    factor, low, high = (float(x[g]) for x in (factors.factor, factors.low, factors.high))
     return (factor, low, high) if math.isfinite(low) else (factor, None, None)
 
 

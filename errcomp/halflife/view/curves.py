@@ -144,22 +144,22 @@ def _expiry(group: GroupHalfLife, clock: Clock) -> Expiry:
             "survival in months cannot be drawn: versions have no dates. Add dates, or draw "
             "releases."
         )
-    found = group.expiry[clock]
-    if found.n < 2:
-        why = "; ".join(f"{one.n} left out: {one.reason}" for one in found.dropped)
+    expiry = group.expiry[clock]
+    if expiry.n < 2:
+        why = "; ".join(f"{dropped.n} left out: {dropped.reason}" for dropped in expiry.dropped)
         raise InputError(
-            f"survival needs two series or more that can be judged, got {found.n} of "
-            f"{found.n_panel}{f' ({why})' if why else ''}. Draw the errors instead, or group by "
+            f"survival needs two series or more that can be judged, got {expiry.n} of "
+            f"{expiry.n_panel}{f' ({why})' if why else ''}. Draw the errors instead, or group by "
             "fewer keys."
         )
-    return found
+    return expiry
 
 
 def _counted(curve: Turnbull) -> str:
-    told = f"n={curve.n:,}"
+    text = f"n={curve.n:,}"
     if curve.n_clusters == curve.n:
-        return told
-    return f"{told} in {_text.count(curve.n_clusters, 'cluster')}"
+        return text
+    return f"{text} in {_text.count(curve.n_clusters, 'cluster')}"
 
 
 def _share(ax: Axes, curve: Turnbull, last: float, later: float) -> list[Artist]:
@@ -180,9 +180,9 @@ def _share(ax: Axes, curve: Turnbull, last: float, later: float) -> list[Artist]
     x.append(max(last, x[-1]))
     y.append(y[-1])
     [line] = ax.plot(x, y, color=_style.BLUE, lw=2.0, zorder=5, label="share of the series")
-    told = [f"{time:.3g} since calibration\n{share:.3g} % not doubled"
+    texts = [f"{time:.3g} since calibration\n{share:.3g} % not doubled"
             for time, share in zip(x, y, strict=True)]  # fmt: skip
-    tell(ax, x, y, told)
+    tell(ax, x, y, texts)
     return [line, boxes] if boxes is not None else [line]
 
 
@@ -218,8 +218,8 @@ def _times(early: Turnbull, late: Turnbull, last: float) -> tuple[Floats, bool]:
     times = np.unique(ends[ends <= last])
     if len(times) <= _MOST_TIMES:
         return times, True
-    kept = np.linspace(0, len(times) - 1, _MOST_TIMES).astype(np.int64)
-    return times[kept], False
+    positions = np.linspace(0, len(times) - 1, _MOST_TIMES).astype(np.int64)
+    return times[positions], False
 
 
 def _censored(ax: Axes, curve: Turnbull, expiry: Expiry) -> list[Artist]:
@@ -241,9 +241,9 @@ def _best_law(group: GroupHalfLife, clock: Clock) -> HalfLife | None:
 
     fitted = [group.estimate(law, clock) for law in LAWS]
     scored = [
-        one for one in fitted if one is not None and one.details.get("held_out_score") is not None
+        fit for fit in fitted if fit is not None and fit.details.get("held_out_score") is not None
     ]
-    return max(scored, key=lambda one: float(one.details["held_out_score"]), default=None)
+    return max(scored, key=lambda fit: float(fit.details["held_out_score"]), default=None)
 
 
 def _fitted_law(ax: Axes, best: HalfLife, expiry: Expiry, last: float) -> list[Artist]:
@@ -277,12 +277,13 @@ def _survival_notes(expiry: Expiry, curve: Turnbull, median: HalfLife | None) ->
         f"({100 * expiry.level:g} %, noise allowed for)"
     ]
     if median is not None:
-        told = parts.half_life_text(median)
-        notes.append(f"half-life, until the error of half of them has doubled: {told}")
+        text = parts.half_life_text(median)
+        notes.append(f"half-life, until the error of half of them has doubled: {text}")
     if curve.n_clusters < 2:
         notes.append("no band: all series are in one cluster, which shares what happens to it")
     return notes + [
-        f"{one.n} of {expiry.n_panel} series left out: {one.reason}" for one in expiry.dropped
+        f"{dropped.n} of {expiry.n_panel} series left out: {dropped.reason}"
+        for dropped in expiry.dropped
     ]
 
 
@@ -402,25 +403,25 @@ def _limits(ax: Axes, drift: Variogram, positive: Floats, target: float) -> None
 
 def _points(ax: Axes, drift: Variogram) -> list[Artist]:
     bottom, _ = ax.get_ylim()
-    there = drift.v > 0
+    above = drift.v > 0
     size = parts.percent(np.sqrt(np.maximum(drift.v, 0.0)))
     noise = "noise subtracted" if drift.noise else "with noise"
-    [line] = ax.plot(drift.lag[there], size[there], color=_style.BLUE, marker="o", ms=5, lw=1.2,
+    [line] = ax.plot(drift.lag[above], size[above], color=_style.BLUE, marker="o", ms=5, lw=1.2,
                      zorder=5, label=f"drift, {noise}")  # fmt: skip
-    seen = drift.lag[there], size[there]
-    told = [
+    seen = drift.lag[above], size[above]
+    texts = [
         f"lag {lag:.3g} {drift.unit}\ndrift {value:.3g} %, n={n:,} series"
-        for lag, value, n in zip(*seen, drift.n_series[there], strict=True)
+        for lag, value, n in zip(*seen, drift.n_series[above], strict=True)
     ]
-    tell(ax, *seen, told)
+    tell(ax, *seen, texts)
     low = np.maximum(parts.percent(np.sqrt(drift.low)), bottom)
     # Bounds that are none are beyond every scale.
     high = parts.percent(np.sqrt(np.minimum(drift.high, 100.0)))
     bars = ax.vlines(drift.lag, low, high, color=_style.BLUE, lw=0.9, zorder=3,
                      label=f"{100 * drift.level:g} % interval")  # fmt: skip
     handles: list[Artist] = [line, bars]
-    if not there.all():
-        handles += ax.plot(drift.lag[~there], np.full((~there).sum(), bottom), ls="", marker="v",
+    if not above.all():
+        handles += ax.plot(drift.lag[~above], np.full((~above).sum(), bottom), ls="", marker="v",
                            ms=7, mfc="white", color=_style.BLUE, clip_on=False, zorder=6,
                            label="less than noise")  # fmt: skip
     some = drift.median > 0
@@ -538,21 +539,21 @@ def forecast(found: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _curves(found: HalfLifeForecast, clock: Clock) -> list[_Curve]:
+def _curves(result: HalfLifeForecast, clock: Clock) -> list[_Curve]:
     """Return the curve of each group that has one, by the method that answers for it."""
     curves = []
-    names = parts.names_of(found.groups)
-    for group, name in zip(found.groups, names, strict=True):
+    names = parts.names_of(result.groups)
+    for group, name in zip(result.groups, names, strict=True):
         method = group.method(clock)
         for answer in group.answers:
             forecast = answer.forecast
             if forecast is None or (answer.method, answer.unit) != (method, clock):
                 continue
-            there = np.isfinite(forecast.probability)
+            finite = np.isfinite(forecast.probability)
             y, low, high = (
-                100 * np.asarray(values)[there]
+                100 * np.asarray(values)[finite]
                 for values in (forecast.probability, forecast.low, forecast.high)
             )
-            x = np.asarray(forecast.ahead)[there]
+            x = np.asarray(forecast.ahead)[finite]
             curves.append(_Curve(name or "all series", group.n_series, x, y, low, high))
     return curves

@@ -119,11 +119,11 @@ def draw_error_by_release(group: GroupHalfLife, *, note: str = "", ax: Axes | No
     ax.set_xlim(seen[0] - 0.5, seen[-1] + 0.5)
     _limits(ax, curve, panel, parts.percent_of(threshold.value or threshold.error))
     size = parts.percent(curve.value)
-    told = [
+    texts = [
         f"{_text.shorten(panel.versions[at])}\n{curve.label}: {value:.3g} %"
         for at, value in zip(curve.at.tolist(), size, strict=True)
     ]
-    tell(ax, curve.at.astype(float), size, told)
+    tell(ax, curve.at.astype(float), size, texts)
     handles: list[Artist] = [*_main(ax, curve), *_series(ax, panel)]
     levels: list[tuple[str, float, str, Any]] = [
         (_SOURCES[threshold.source], threshold.error, _style.INK, (0, (4, 2)))
@@ -145,8 +145,8 @@ def draw_error_by_release(group: GroupHalfLife, *, note: str = "", ax: Axes | No
 
 def _marked(group: GroupHalfLife) -> HalfLife | None:
     """Return the first estimate that was not refused, or else the first one."""
-    found = [one for name in _METHODS if (one := group.estimate(name, "releases"))]
-    return next((one for one in found if not one.refused), found[0] if found else None)
+    fits = [fit for name in _METHODS if (fit := group.estimate(name, "releases"))]
+    return next((fit for fit in fits if not fit.refused), fits[0] if fits else None)
 
 
 def _one_start(panel: Panel) -> bool:
@@ -166,12 +166,15 @@ def _curve(group: GroupHalfLife) -> _Curve:
         high, bounds = value + 2 * noise, "± 2 standard deviations of noise"
         return _Curve("|error|", panel.version, value, low, high, bounds)
     if _one_start(panel):
-        found = group.trajectory
-        at, bounds = np.rint(found.lag).astype(np.int64) + panel.version[0], f"its {level} interval"
-        rms = found.rms, found.rms_low, found.rms_high
+        course = group.trajectory
+        at, bounds = (
+            np.rint(course.lag).astype(np.int64) + panel.version[0],
+            f"its {level} interval",
+        )
+        rms = course.rms, course.rms_low, course.rms_high
         return _Curve("RMS, noise subtracted", at, *rms, bounds)
     at = np.unique(panel.version)
-    middle = np.array([np.median(np.abs(panel.error[panel.version == one])) for one in at])
+    middle = np.array([np.median(np.abs(panel.error[panel.version == place])) for place in at])
     none = np.full(len(at), np.nan)
     return _Curve("median of the series", at, middle, none, none, "")
 
@@ -180,7 +183,7 @@ def _limits(ax: Axes, curve: _Curve, panel: Panel, doubled: float) -> None:
     """Choose scale and limits of the errors."""
     each = np.abs(panel.error)
     if panel.n_series > _MOST_LINES:
-        each = np.array([np.quantile(each[panel.version == one], 0.9) for one in curve.at])
+        each = np.array([np.quantile(each[panel.version == place], 0.9) for place in curve.at])
     high = parts.percent_of(max(each.max(), curve.value.max()))
     bounds = parts.percent(curve.high[np.isfinite(curve.high)])
     # Bounds of few clusters may be anywhere: they do not decide the scale.
@@ -203,11 +206,11 @@ def _main(ax: Axes, curve: _Curve) -> list[Artist]:
     dense = len(x) > 60
     [line] = ax.plot(x, parts.percent(curve.value), color=_style.BLUE, lw=2.0, zorder=5,
                      marker="" if dense else "o", ms=4.5, label=curve.label)  # fmt: skip
-    there = np.isfinite(curve.low) & np.isfinite(curve.high)
-    if not there.any():
+    bounded = np.isfinite(curve.low) & np.isfinite(curve.high)
+    if not bounded.any():
         return [line]
-    low, high = parts.percent(curve.low[there]), parts.percent(curve.high[there])
-    bars = ax.vlines(x[there], low, high, color=_style.BLUE, lw=0.9, zorder=4,
+    low, high = parts.percent(curve.low[bounded]), parts.percent(curve.high[bounded])
+    bars = ax.vlines(x[bounded], low, high, color=_style.BLUE, lw=0.9, zorder=4,
                      label=curve.bounds)  # fmt: skip
     return [line, bars]
 
@@ -226,7 +229,7 @@ def _series(ax: Axes, panel: Panel) -> list[Artist]:
         return list(lines[:1])
     at = np.unique(panel.version)
     shares = (0.1, 0.25, 0.75, 0.9)
-    bands = np.array([np.quantile(size[panel.version == one], shares) for one in at]).T
+    bands = np.array([np.quantile(size[panel.version == place], shares) for place in at]).T
     wide = ax.fill_between(at, bands[0], bands[3], facecolor="#dcdcdc", lw=0.5, zorder=1,
                            edgecolor=_style.FAINT, label="80 % of the series")  # fmt: skip
     half = ax.fill_between(at, bands[1], bands[2], facecolor="#bdbdbd", lw=0.5, zorder=1.5,
@@ -271,10 +274,10 @@ def _error_notes(group: GroupHalfLife, marked: HalfLife | None) -> list[str]:
         notes.append(f"{parts.span_text(int(counts.min()), int(counts.max()))} series a version")
     if group.steps:
         chance = group.steps[0].false_alarms
-        found = sum(step.n_series for step in group.steps)
+        n_steps = sum(step.n_series for step in group.steps)
         most = _most(group)
         notes.append(
-            f"{_text.count(found, 'step')} found ({chance:.2g} series would show one by chance); "
+            f"{_text.count(n_steps, 'step')} found ({chance:.2g} series would show one by chance); "
             f"most at {_text.shorten(most.version)}: predicted / measured "
             f"{_text.signed(most.change)}"
         )
@@ -410,12 +413,12 @@ def _cells(ax: Axes, cells: Floats, clip: float) -> QuadMesh:
     return mesh
 
 
-def _dots(ax: Axes, found: HalfLives, seen: NDArray[np.int64]) -> list[Artist]:
+def _dots(ax: Axes, half_lives: HalfLives, seen: NDArray[np.int64]) -> list[Artist]:
     """Put dots at releases at which series stepped, with areas by their share."""
-    place = {found.versions[position]: x for x, position in enumerate(seen.tolist())}
+    place = {half_lives.versions[position]: x for x, position in enumerate(seen.tolist())}
     dots = [
         (place[step.version], y, step.n_series / max(step.n_looked_at, 1))
-        for y, group in enumerate(found.groups)
+        for y, group in enumerate(half_lives.groups)
         for step in group.steps
     ]
     if not dots:
@@ -433,14 +436,14 @@ def _dots(ax: Axes, found: HalfLives, seen: NDArray[np.int64]) -> list[Artist]:
 
 def _tell(ax: Axes, names: Sequence[str], versions: Sequence[str], cells: Floats) -> None:
     """Say in each cell which group it is of, under which version, and its change."""
-    there = np.argwhere(np.isfinite(cells))
+    known = np.argwhere(np.isfinite(cells))
     names = _text.fitting(names)
-    y, x = there.astype(float).T
-    told = [
+    y, x = known.astype(float).T
+    texts = [
         f"{names[y]}, {_text.shorten(versions[x])}\n{_text.signed(math.expm1(cells[y, x]))}"
-        for y, x in there.tolist()
+        for y, x in known.tolist()
     ]
-    tell(ax, x, y, told)
+    tell(ax, x, y, texts)
 
 
 def _colour_bar(ax: Axes, mesh: QuadMesh, clip: float, cells: Floats) -> None:
@@ -457,7 +460,7 @@ def _colour_bar(ax: Axes, mesh: QuadMesh, clip: float, cells: Floats) -> None:
 
 
 def _heat_notes(cells: Floats, clip: float) -> list[str]:
-    low, high, hatched = (_text.signed(math.expm1(one * clip)) for one in (-1, 1, -_HATCHED))
+    low, high, hatched = (_text.signed(math.expm1(share * clip)) for share in (-1, 1, -_HATCHED))
     blank = "; dash: no series" if np.isnan(cells).any() else ""
     return [
         "orange: measured fell (a time: faster) or predicted rose; blue: reverse",
@@ -468,14 +471,14 @@ def _heat_notes(cells: Floats, clip: float) -> list[str]:
 def _alone(name: str, drawn: Callable[..., Axes]) -> Callable[..., Axes]:
     """Draw the only group of half-lives."""
 
-    def figure(found: HalfLives, ax: Axes | None = None) -> Axes:
-        return drawn(_only_group(found, name), note=found.source, ax=ax)
+    def figure(half_lives: HalfLives, ax: Axes | None = None) -> Axes:
+        return drawn(_only_group(half_lives, name), note=half_lives.source, ax=ax)
 
     return figure
 
 
-def _heat(found: HalfLives, ax: Axes | None = None) -> Axes:
-    return draw_releases_heat(found, note=found.source, ax=ax)
+def _heat(half_lives: HalfLives, ax: Axes | None = None) -> Axes:
+    return draw_releases_heat(half_lives, note=half_lives.source, ax=ax)
 
 
 #: What can be drawn of half-lives, by name. All but ``heat`` show one group and refuse several.
@@ -503,10 +506,10 @@ def draw(found: HalfLives, name: str, ax: Axes | None = None) -> Axes:
     return FIGURES[name](found, ax)
 
 
-def _only_group(found: HalfLives, name: str) -> GroupHalfLife:
-    if len(found.groups) == 1:
-        return found.groups[0]
-    labels = parts.names_of(found.groups)
+def _only_group(half_lives: HalfLives, name: str) -> GroupHalfLife:
+    if len(half_lives.groups) == 1:
+        return half_lives.groups[0]
+    labels = parts.names_of(half_lives.groups)
     raise InputError(
         f"{name} shows one group, and there are {len(labels)}: {describe_names(labels)}. Choose "
         "the rows of one (--where KEY=VALUE), leave out the keys to group by, or draw heat."

@@ -42,23 +42,23 @@ _LAWS = ("exponential", "weibull", "log-normal")
 _OF_ALL = ("trajectory", "turnbull")
 
 
-def half_lives_view(found: HalfLives) -> Report:
+def half_lives_view(half_lives: HalfLives) -> Report:
     """Return what people see of half-lives by group.
 
     Parameters
     ----------
-    found : HalfLives
+    half_lives : HalfLives
 
     Returns
     -------
     Report
     """
     return Report(
-        title=f"Until which release does it hold? {found.source or 'The history given'}",
-        line=_line(found),
-        verdicts=[_of_group(found, group) for group in found.groups],
-        figures=_figures(found),
-        tables=_tables(found),
+        title=f"Until which release does it hold? {half_lives.source or 'The history given'}",
+        line=_line(half_lives),
+        verdicts=[_of_group(half_lives, group) for group in half_lives.groups],
+        figures=_figures(half_lives),
+        tables=_tables(half_lives),
         method=[
             ("Half-life", "The time until the error of a model calibrated at the first version "
              "has doubled: the root mean square over the series of a group (above), or the error "
@@ -66,60 +66,68 @@ def half_lives_view(found: HalfLives) -> Report:
             ("Expired", "A series is, from the release on at which its error is beyond twice that "
              "at calibration: surely where that is more than noise explains, at face value where "
              "it is so as measured."),
-            ("Releases", f"{len(found.versions)}, in the order of {found.order_by}"),
-            ("Noise of one validation", _noise(found)),
-            ("Coverage of the intervals", f"{100 * found.level:g} %"),
-            ("False alarms of steps per series", f"{100 * found.alpha:g} %"),
-            ("Seed", str(found.seed)),
+            ("Releases", f"{len(half_lives.versions)}, in the order of {half_lives.order_by}"),
+            ("Noise of one validation", _noise(half_lives)),
+            ("Coverage of the intervals", f"{100 * half_lives.level:g} %"),
+            ("False alarms of steps per series", f"{100 * half_lives.alpha:g} %"),
+            ("Seed", str(half_lives.seed)),
         ],
-        draw=partial(_drawn, found),
+        draw=partial(_drawn, half_lives),
     )  # fmt: skip
 
 
-def _line(found: HalfLives) -> list[str]:
-    first = [count(len(found.groups), "group")]
-    if len(found.groups) == 1:
-        (group,) = found.groups
+def _line(half_lives: HalfLives) -> list[str]:
+    first = [count(len(half_lives.groups), "group")]
+    if len(half_lives.groups) == 1:
+        (group,) = half_lives.groups
         method = "expiry" if group.panel.n_series == 1 else "trajectory"
-        clock = found.clocks[0]
+        clock = half_lives.clocks[0]
         first = [f"half-life in {clock} {written(group.estimate(method, clock))}"]
-    return [*first, f"n={sum(group.panel.n_series for group in found.groups)} series"]
+    return [*first, f"n={sum(group.panel.n_series for group in half_lives.groups)} series"]
 
 
-def _drawn(found: HalfLives, figure: str | None = None, ax: Axes | None = None) -> Axes:
+def _drawn(half_lives: HalfLives, figure: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw half-lives: the heat map of several groups, or errors, survival, variogram of one."""
     from errcomp.halflife.view.figures import draw
 
-    return draw(found, figure or ("heat" if len(found.groups) > 1 else "errors"), ax)
+    return draw(half_lives, figure or ("heat" if len(half_lives.groups) > 1 else "errors"), ax)
 
 
-def _figures(found: HalfLives) -> list[Figure]:
+def _figures(half_lives: HalfLives) -> list[Figure]:
     from errcomp.halflife.view import figures as draw
 
-    if len(found.groups) > 1:
+    if len(half_lives.groups) > 1:
         caption = "Which groups moved at which release."
-        return [Figure("heat", caption, partial(draw.draw_releases_heat, found, note=found.source))]
+        return [
+            Figure(
+                "heat",
+                caption,
+                partial(draw.draw_releases_heat, half_lives, note=half_lives.source),
+            )
+        ]
     captions = {
         "errors": "The error of the frozen model, release by release; steps are marked.",
         "survival": "The share of the series whose error has not doubled, at face value.",
         "variogram": "How far errors drift apart with the releases between them.",
     }
-    return [Figure(name, text, partial(draw.draw, found, name)) for name, text in captions.items()]
+    return [
+        Figure(name, text, partial(draw.draw, half_lives, name)) for name, text in captions.items()
+    ]
 
 
-def _noise(found: HalfLives) -> str:
-    known = found.noise
+def _noise(half_lives: HalfLives) -> str:
+    known = half_lives.noise
     if not math.isfinite(known.sd):
         return "not known"
     return f"{format_fraction(known.sd)} (median series), from {known.source.replace('_', ' ')}"
 
 
-def _of_group(found: HalfLives, group: GroupHalfLife) -> Verdict:
+def _of_group(half_lives: HalfLives, group: GroupHalfLife) -> Verdict:
     """Say how long the model holds for a group, then what became of its series."""
     whose = label_of(group) if group.key else "all series"
-    answers = answers_of(group, found.clocks)
+    answers = answers_of(group, half_lives.clocks)
     if not answers:
-        refused = dict.fromkeys(one.refused for one in group.estimates if one.refused)
+        refused = dict.fromkeys(fit.refused for fit in group.estimates if fit.refused)
         return Verdict("Cannot be told", f"— {whose}: {next(iter(refused), _TOO_FEW)}", "doubt")
     first = answers[0]
     if first.method == "turnbull":
@@ -130,67 +138,67 @@ def _of_group(found: HalfLives, group: GroupHalfLife) -> Verdict:
     if _endless(first):
         head = "Not yet doubled"
         text = f"— {whose}: in the record {error} stays below twice that at calibration; "
-        text += f"{100 * found.level:g} % interval from {_least(answers)} on."
+        text += f"{100 * half_lives.level:g} % interval from {_least(answers)} on."
     else:
-        head = _or([_with_interval(one) for one in answers])
+        head = _or([_with_interval(answer) for answer in answers])
         text = f"— {whose}: then {error} has doubled{_at(group, first)}."
-    half = [group.estimate("turnbull", clock) for clock in found.clocks] if n > 1 else []
-    told = [one for one in half if one is not None and one.half_life is not None]
-    if told:
-        text += f" {': '.join(_half(told))}."
+    half = [group.estimate("turnbull", clock) for clock in half_lives.clocks] if n > 1 else []
+    medians = [fit for fit in half if fit is not None and fit.half_life is not None]
+    if medians:
+        text += f" {': '.join(_half(medians))}."
     return Verdict(head, text)
 
 
-def _at(group: GroupHalfLife, one: HalfLife) -> str:
+def _at(group: GroupHalfLife, fit: HalfLife) -> str:
     """Name the release, where all series were calibrated at one and the history is there."""
     panel = group.panel
-    if not isinstance(panel, Panel) or one.unit != "releases" or one.half_life is None:
+    if not isinstance(panel, Panel) or fit.unit != "releases" or fit.half_life is None:
         return ""
     first = set(panel.version[panel.starts[:-1]].tolist())
     if len(first) > 1:
         return ""
     start = first.pop()
-    doubled = panel.versions[start + int(one.half_life)]
+    doubled = panel.versions[start + int(fit.half_life)]
     return f", at {doubled} (calibrated at {panel.versions[start]})"
 
 
 def _half(answers: Sequence[HalfLife]) -> tuple[str, str]:
     """Say when half of the series have expired, or that they have not in the record."""
-    kept = f"({100 * answers[0].censored_share:.0f} % had not surely expired when last seen)"
+    censored = f"({100 * answers[0].censored_share:.0f} % had not surely expired when last seen)"
     if _endless(answers[0]):
         return (
             f"More than {_least(answers)}",
-            f"less than half of the series have expired in the record {kept}",
+            f"less than half of the series have expired in the record {censored}",
         )
-    when = _or([_with_interval(one) for one in answers])
-    return when, f"then half of the series have expired {kept}"
+    when = _or([_with_interval(answer) for answer in answers])
+    return when, f"then half of the series have expired {censored}"
 
 
-def _endless(one: HalfLife) -> bool:
-    return one.half_life is not None and math.isinf(one.half_life)
+def _endless(fit: HalfLife) -> bool:
+    return fit.half_life is not None and math.isinf(fit.half_life)
 
 
 def _least(answers: Sequence[HalfLife]) -> str:
-    return _or([timed(one.low or 0.0, one.unit) for one in answers])
+    return _or([timed(answer.low or 0.0, answer.unit) for answer in answers])
 
 
-def _with_interval(one: HalfLife) -> str:
+def _with_interval(fit: HalfLife) -> str:
     """Write a half-life with its unit before its interval."""
-    return _parts(one)._replace(number=timed(one.half_life or 0.0, one.unit)).text
+    return _parts(fit)._replace(number=timed(fit.half_life or 0.0, fit.unit)).text
 
 
 def _or(texts: Sequence[str]) -> str:
     return " or ".join(texts)
 
 
-def _tables(found: HalfLives) -> list[Table]:
+def _tables(half_lives: HalfLives) -> list[Table]:
     """Return half-lives by group, the laws where a group is alone, steps by release, and notes."""
-    tables = [_half_lives(found, clock) for clock in found.clocks]
-    if len(found.groups) == 1:
-        tables += _methods(found.groups[0])
-    tables.append(steps_table(found))
-    if found.environment:
-        tables.append(_environment(found))
+    tables = [_half_lives(half_lives, clock) for clock in half_lives.clocks]
+    if len(half_lives.groups) == 1:
+        tables += _methods(half_lives.groups[0])
+    tables.append(steps_table(half_lives))
+    if half_lives.environment:
+        tables.append(_environment(half_lives))
     return tables
 
 
@@ -202,33 +210,33 @@ def answers_of(group: GroupHalfLife, clocks: Sequence[Clock]) -> list[HalfLife]:
     """
     methods = ("expiry",) if group.panel.n_series == 1 else ("trajectory", "turnbull")
     for method in methods:
-        found = [group.estimate(method, clock) for clock in clocks]
-        told = [one for one in found if one is not None and one.half_life is not None]
-        if told:
-            return told
+        fits = [group.estimate(method, clock) for clock in clocks]
+        answers = [fit for fit in fits if fit is not None and fit.half_life is not None]
+        if answers:
+            return answers
     return []
 
 
-def written(one: HalfLife | None) -> str:
+def written(fit: HalfLife | None) -> str:
     """Write a half-life with its interval as people do."""
-    return "–" if one is None else _parts(one).text
+    return "–" if fit is None else _parts(fit).text
 
 
-def _parts(one: HalfLife) -> Written:
-    if one.refused or one.half_life is None or one.low is None or one.high is None:
+def _parts(fit: HalfLife) -> Written:
+    if fit.refused or fit.half_life is None or fit.low is None or fit.high is None:
         return Written("cannot be told")
-    if math.isinf(one.half_life):
-        return Written(f"> {_number(one.low)}")
-    high = "∞" if math.isinf(one.high) else _number(one.high)
-    return Written(_number(one.half_life), "", _number(one.low), high)
+    if math.isinf(fit.half_life):
+        return Written(f"> {_number(fit.low)}")
+    high = "∞" if math.isinf(fit.high) else _number(fit.high)
+    return Written(_number(fit.half_life), "", _number(fit.low), high)
 
 
-def _half_life(one: HalfLife | None) -> Cell:
+def _half_life(fit: HalfLife | None) -> Cell:
     """Return the cell of a half-life; one without end is sorted by where its interval begins."""
-    if one is None:
-        return Cell(written(one))
-    value = one.low if one.half_life == math.inf else one.half_life
-    return forms.figure(_parts(one), math.nan if value is None else value)
+    if fit is None:
+        return Cell(written(fit))
+    value = fit.low if fit.half_life == math.inf else fit.half_life
+    return forms.figure(_parts(fit), math.nan if value is None else value)
 
 
 def timed(value: float, clock: Clock) -> str:
@@ -252,10 +260,10 @@ def label_of(group: GroupHalfLife) -> str:
     return ", ".join(str(value) or "–" for value in group.key.values()) or "all"
 
 
-def _half_lives(found: HalfLives, clock: Clock) -> Table:
-    single = all(group.panel.n_series == 1 for group in found.groups)
+def _half_lives(half_lives: HalfLives, clock: Clock) -> Table:
+    single = all(group.panel.n_series == 1 for group in half_lives.groups)
     columns = [
-        Column(" / ".join(found.by) or "Group", label_of, key=True),
+        Column(" / ".join(half_lives.by) or "Group", label_of, key=True),
         Column("Series", lambda group: group.panel.n_series, forms.count),
         Column("Error at calibration", lambda group: group.threshold, _THRESHOLD),
         *(
@@ -265,11 +273,14 @@ def _half_lives(found: HalfLives, clock: Clock) -> Table:
     ]
     # Beside the half-life that counts the series.
     counted, at = ("expiry", 4) if single else ("turnbull", 5)
-    columns.insert(at, Column("Not surely expired", partial(_kept, counted, clock), forms.share))
-    title = f"Half-life in {clock} of {found.source or 'the history'}: the time until the error of "
-    title += "a model calibrated at the first version has doubled"
-    notes = _notes(found) if clock == found.clocks[-1] else ()
-    return Table(title, columns, found.groups, notes)
+    unexpired = partial(_unexpired, counted, clock)
+    columns.insert(at, Column("Not surely expired", unexpired, forms.share))
+    title = (
+        f"Half-life in {clock} of {half_lives.source or 'the history'}: the time until the error "
+    )
+    title += "of a model calibrated at the first version has doubled"
+    notes = _notes(half_lives) if clock == half_lives.clocks[-1] else ()
+    return Table(title, columns, half_lives.groups, notes)
 
 
 def _shown(method: str, clock: Clock, group: GroupHalfLife) -> HalfLife | str | None:
@@ -283,10 +294,10 @@ def _shown(method: str, clock: Clock, group: GroupHalfLife) -> HalfLife | str | 
     return group.estimate(method, clock)
 
 
-def _kept(method: str, clock: Clock, group: GroupHalfLife) -> float | None:
+def _unexpired(method: str, clock: Clock, group: GroupHalfLife) -> float | None:
     """Return the share of the series that have not surely expired."""
-    told = [group.estimate("expiry", clock), group.estimate(method, clock)]
-    return next((one.censored_share for one in told if one and not one.refused), None)
+    fits = [group.estimate("expiry", clock), group.estimate(method, clock)]
+    return next((fit.censored_share for fit in fits if fit and not fit.refused), None)
 
 
 def _too_few(group: GroupHalfLife, clock: Clock) -> bool:
@@ -299,11 +310,11 @@ def _counted(group: GroupHalfLife, clock: Clock) -> str:
     """Say how many have surely expired, and when, where that is too few for an interval."""
     expiry = group.expiry[clock]
     when = expiry.right[np.isfinite(expiry.right)]
-    told = f"{len(when)} of {expiry.n}"
+    text = f"{len(when)} of {expiry.n}"
     if not len(when):
-        return told
+        return text
     ends = dict.fromkeys((_number(when.min()), _number(when.max())))
-    return f"{told}, after {' to '.join(ends)}"
+    return f"{text}, after {' to '.join(ends)}"
 
 
 def _threshold(threshold: Threshold) -> Cell:
@@ -318,94 +329,95 @@ HALF_LIFE = Form(_half_life, right=True)
 _THRESHOLD = Form(_threshold, right=True)
 
 
-def _notes(found: HalfLives) -> list[Note | str]:
-    level = f"{100 * found.level:g} %"
+def _notes(half_lives: HalfLives) -> list[Note | str]:
+    level = f"{100 * half_lives.level:g} %"
     notes: list[Note | str] = [
         f"[low, high]: {level} interval. > 12: more than 12, where that interval begins; in the "
         "record the error has not doubled, or less than half of the series have expired."
     ]
-    if any(group.panel.n_series > 1 for group in found.groups):
+    if any(group.panel.n_series > 1 for group in half_lives.groups):
         notes.append(
             "RMS error doubled: until the root mean square error over all series has, which a few "
             "that jump far can do. Half of the series expired: until half of them are beyond twice "
             "the error at calibration, at face value. Not surely expired: share of the series "
             f"that were at no version beyond it by more than noise explains ({level})."
         )
-    if any(_too_few(group, found.clocks[0]) for group in found.groups):
+    if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append("3 of 8, after 2 to 5: so many surely have, too few for an interval.")
     notes.append(
         "Doubles if drift goes on: for a model calibrated at any release, if errors drift as they "
         "did on average."
     )
     notes.append(
-        f"{len(found.versions)} versions, {found.versions[0]} to {found.versions[-1]}, ordered by "
+        f"{len(half_lives.versions)} versions, {half_lives.versions[0]} to "
+        f"{half_lives.versions[-1]}, ordered by "
         + {
             "order": "what was given",
             "released": "their release dates",
             "number": "their numbers",
             "date": "the dates of their first validation",
-        }.get(found.order_by, found.order_by)
+        }.get(half_lives.order_by, half_lives.order_by)
         + "."
     )
-    if any(group.threshold.source == "measured" for group in found.groups):
+    if any(group.threshold.source == "measured" for group in half_lives.groups):
         notes.append(
             "Error at calibration: RMS over the series at their first version; noise of the "
             "measurement is subtracted where it is known."
         )
-    noise = found.noise
+    noise = half_lives.noise
     if math.isfinite(noise.sd):
         notes.append(f"Noise of one validation: {format_fraction(noise.sd)} (median series).")
     refusals: dict[str, list[str]] = {}
-    for group in found.groups:
+    for group in half_lives.groups:
         for text in group.notes:
             refusals.setdefault(text, []).append(label_of(group))
-        for one in group.estimates:
-            if one.refused and one.method in (*_MANY, *_ONE) and one.unit == found.clocks[0]:
-                refusals.setdefault(f"{_HEADERS[one.method].lower()}: {one.refused}", []).append(
+        for fit in group.estimates:
+            if fit.refused and fit.method in (*_MANY, *_ONE) and fit.unit == half_lives.clocks[0]:
+                refusals.setdefault(f"{_HEADERS[fit.method].lower()}: {fit.refused}", []).append(
                     label_of(group)
                 )
-    several = len(found.groups) > 1
+    several = len(half_lives.groups) > 1
     for text, groups in refusals.items():
         shown = ", ".join(groups[:3]) + (f" and {len(groups) - 3} more" if len(groups) > 3 else "")
         notes.append(item(f"{shown}: {text}" if several else text))
-    notes += map(item, found.notes)
-    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in found.dropped]
+    notes += map(item, half_lives.notes)
+    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in half_lives.dropped]
     return notes
 
 
 def _methods(group: GroupHalfLife) -> list[Table]:
     """Show the laws side by side where there is one group."""
-    rows = [one for one in group.estimates if one.method in _LAWS and not one.refused]
+    rows = [fit for fit in group.estimates if fit.method in _LAWS and not fit.refused]
     if not rows:
         return []
     columns = [
-        Column("Law of the times", lambda one: one.method, key=True),
-        Column("Clock", lambda one: one.unit),
-        Column("Half of the series expired", lambda one: one, HALF_LIFE),
-        Column("Held-out log score", lambda one: one.details.get("held_out_score"), forms.fixed(3)),
+        Column("Law of the times", lambda row: row.method, key=True),
+        Column("Clock", lambda row: row.unit),
+        Column("Half of the series expired", lambda row: row, HALF_LIFE),
+        Column("Held-out log score", lambda row: row.details.get("held_out_score"), forms.fixed(3)),
     ]
     return [Table("With a form assumed for the times", columns, rows, ())]
 
 
-def steps_table(found: HalfLives) -> Table:
+def steps_table(half_lives: HalfLives) -> Table:
     """Return what each release did to each group, largest first."""
-    rows = [(group, step) for group in found.groups for step in group.steps]
+    rows = [(group, step) for group in half_lives.groups for step in group.steps]
     rows.sort(key=lambda row: abs(math.log1p(row[1].change)) * row[1].n_series ** 0.5, reverse=True)
     shown = rows[:_STEPS_SHOWN]
     columns = [
         Column("From version", lambda row: row[1].version, key=True),
-        *_group_column(found),
+        *_group_column(half_lives),
         Column("Series that stepped", lambda row: f"{row[1].n_series} of {row[1].n_looked_at}"),
         Column("Predicted / measured", lambda row: row[1].change, forms.change),
         Column("Largest", lambda row: _largest(row[1])),
     ]
     notes = [
-        f"Searched at a false-alarm rate of {100 * found.alpha:g} % per series. The change is the "
-        "median of the series that stepped: above 0 the measured value fell (a time: faster). "
+        f"Searched at a false-alarm rate of {100 * half_lives.alpha:g} % per series. The change is "
+        "the median of the series that stepped: above 0 the measured value fell (a time: faster). "
         "Sorted by the change (its logarithm) times the root of the number of series that stepped."
     ]
-    searched = [one for group in found.groups for one in group.series_steps]
-    if all(one.refused for one in searched):
+    searched = [steps for group in half_lives.groups for steps in group.series_steps]
+    if all(steps.refused for steps in searched):
         notes = [f"No series could be searched for steps: {searched[0].refused}."]
     elif not rows:
         notes = ["No step was found in any series. " + notes[0]]
@@ -418,21 +430,21 @@ def _largest(step: ReleaseStep) -> str:
     return f"{step.largest} ({format_change(step.largest_change)})"
 
 
-def _group_column(found: HalfLives) -> Sequence[Column]:
-    if len(found.groups) == 1:
+def _group_column(half_lives: HalfLives) -> Sequence[Column]:
+    if len(half_lives.groups) == 1:
         return ()
-    return (Column(" / ".join(found.by), lambda row: label_of(row[0])),)
+    return (Column(" / ".join(half_lives.by), lambda row: label_of(row[0])),)
 
 
-def _environment(found: HalfLives) -> Table:
-    rows = sorted(found.environment, key=lambda one: abs(one.step.size), reverse=True)
+def _environment(half_lives: HalfLives) -> Table:
+    rows = sorted(half_lives.environment, key=lambda row: abs(row.step.size), reverse=True)
     shown = rows[:_STEPS_SHOWN]
     columns = [
-        Column("Series", lambda one: one.series, key=True),
-        Column("Between", lambda one: f"{one.since[:10]} and {one.until[:10]}"),
-        Column("Predicted / measured", lambda one: one.step.change[0], forms.change),
-        Column("Put down to", lambda one: one.verdict),
-        Column("Because", lambda one: one.reason),
+        Column("Series", lambda row: row.series, key=True),
+        Column("Between", lambda row: f"{row.since[:10]} and {row.until[:10]}"),
+        Column("Predicted / measured", lambda row: row.step.change[0], forms.change),
+        Column("Put down to", lambda row: row.verdict),
+        Column("Because", lambda row: row.reason),
     ]
     notes = []
     if len(rows) > len(shown):

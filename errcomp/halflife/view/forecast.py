@@ -40,47 +40,48 @@ class _Row(NamedTuple):
     answer: Answer
 
 
-def forecast_view(found: HalfLifeForecast) -> Report:
+def forecast_view(forecast: HalfLifeForecast) -> Report:
     """Return what people see of a forecast: in releases and in months."""
-    from errcomp.halflife.view.curves import forecast
+    from errcomp.halflife.view import curves
 
     caption = "How likely the error of a series is within the promise, from now on."
-    draw = partial(forecast, found)
-    tables = [_table(found, clock) for clock in found.clocks[:-1]]
+    draw = partial(curves.forecast, forecast)
+    tables = [_table(forecast, clock) for clock in forecast.clocks[:-1]]
     return Report(
-        title=f"Does the promise hold tomorrow? {found.source or 'The history given'}",
-        line=[count(len(found.groups), "group"), count(len(found.versions), "version")],
-        verdicts=[_tomorrow(found, group) for group in found.groups],
+        title=f"Does the promise hold tomorrow? {forecast.source or 'The history given'}",
+        line=[count(len(forecast.groups), "group"), count(len(forecast.versions), "version")],
+        verdicts=[_tomorrow(forecast, group) for group in forecast.groups],
         figures=[Figure("forecast", caption, draw)],
-        tables=[*tables, _table(found, found.clocks[-1], _notes(found))],
+        tables=[*tables, _table(forecast, forecast.clocks[-1], _notes(forecast))],
         method=[
-            ("Coverage of the intervals", f"{100 * found.level:g} %"),
-            ("Seed", str(found.seed)),
+            ("Coverage of the intervals", f"{100 * forecast.level:g} %"),
+            ("Seed", str(forecast.seed)),
         ],
         draw=draw,
     )
 
 
-def _tomorrow(found: HalfLifeForecast, group: GroupForecast) -> Verdict:
+def _tomorrow(forecast: HalfLifeForecast, group: GroupForecast) -> Verdict:
     """Say how long errors of a group stay within the promise, by the method that answers."""
-    clock = found.clocks[0]
+    clock = forecast.clocks[0]
     whose = ", ".join(str(value) or "–" for value in group.key.values()) or "all series"
     method = group.method(clock)
-    one = next(one for one in group.answers if one.unit == clock and method in (None, one.method))
-    if one.drop is None:
-        return Verdict("Cannot be told", f"— {whose}: {one.refused}", "doubt")
-    time, share = one.drop.time, f"{100 * found.below:g} %"
-    within = "the promise" if found.error is None else format_fraction(found.error)
+    answers = [answer for answer in group.answers if answer.unit == clock]
+    answer = next(answer for answer in answers if method in (None, answer.method))
+    if answer.drop is None:
+        return Verdict("Cannot be told", f"— {whose}: {answer.refused}", "doubt")
+    time, share = answer.drop.time, f"{100 * forecast.below:g} %"
+    within = "the promise" if forecast.error is None else format_fraction(forecast.error)
     likely = f"the error of a series is within {within} with a probability of"
-    told = f"{share} (by {one.method})"
+    odds = f"{share} (by {answer.method})"
     if time == 0:
-        return Verdict(f"Below {share} now", f"— {whose}: {likely} less than {told}.", "doubt")
+        return Verdict(f"Below {share} now", f"— {whose}: {likely} less than {odds}.", "doubt")
     if time is None or math.isinf(time):
         head, when = f"Not below {share}", "as far as was looked ahead"
     else:
-        low, high = _end(one.drop.low), _end(one.drop.high)
+        low, high = _end(answer.drop.low), _end(answer.drop.high)
         head, when = f"Below {share} after {timed(time, clock)} [{low}, {high}]", "until then"
-    return Verdict(head, f"— {whose}: {when} {likely} at least {told}.")
+    return Verdict(head, f"— {whose}: {when} {likely} at least {odds}.")
 
 
 def _end(value: float | None) -> str:
@@ -89,9 +90,9 @@ def _end(value: float | None) -> str:
     return "∞" if math.isinf(value) else f"{value:.0f}"
 
 
-def _table(found: HalfLifeForecast, clock: Clock, notes: Sequence[Note | str] = ()) -> Table:
-    columns = [Column(" / ".join(found.by) or "Group", lambda row: row.group, key=True)]
-    if found.error is None:
+def _table(forecast: HalfLifeForecast, clock: Clock, notes: Sequence[Note | str] = ()) -> Table:
+    columns = [Column(" / ".join(forecast.by) or "Group", lambda row: row.group, key=True)]
+    if forecast.error is None:
         promise = forms.words_or(forms.percent)
         columns.append(Column("Promise", lambda row: row.promise, promise))
     columns.append(Column("By", lambda row: row.method, key=True))
@@ -99,31 +100,43 @@ def _table(found: HalfLifeForecast, clock: Clock, notes: Sequence[Note | str] = 
         Column(_ahead(time, clock), partial(_probability, time), _PROBABILITY)
         for time in _SHOWN[clock]
     ]
-    header = f"Below {_percent(found.below)}" + (" in" if clock == "months" else " after")
+    header = f"Below {_percent(forecast.below)}" + (" in" if clock == "months" else " after")
     columns.append(Column(header, lambda row: row.answer, _DROP))
     rows = []
-    every = [one for group in found.groups for one in group.answers if one.unit == clock]
+    all_answers = [
+        answer for group in forecast.groups for answer in group.answers if answer.unit == clock
+    ]
     # A method that answers nowhere is in the notes alone, unless none does anywhere.
-    told = {one.method for one in every if one.forecast is not None} or {"survival"}
-    for group in found.groups:
-        mine = [one for one in group.answers if one.unit == clock and one.method in told]
-        for i, one in enumerate(mine):
-            best = " *" if one.method == group.method(clock) else ""
+    methods = {answer.method for answer in all_answers if answer.forecast is not None} or {
+        "survival"
+    }
+    for group in forecast.groups:
+        answers = [
+            answer for answer in group.answers if answer.unit == clock and answer.method in methods
+        ]
+        for i, answer in enumerate(answers):
+            best = " *" if answer.method == group.method(clock) else ""
             name, promised = ("", "") if i else (_label(group), _promise(group))
-            rows.append(_Row(name, promised, one.method + best, one))
-    return Table(f"{_question(found)}, by {clock}", columns, rows, notes or ())
+            rows.append(_Row(name, promised, answer.method + best, answer))
+    return Table(f"{_question(forecast)}, by {clock}", columns, rows, notes or ())
 
 
-def _question(found: HalfLifeForecast) -> str:
-    within = "the promise" if found.error is None else format_fraction(found.error)
-    ends = {(group.calibrated, group.today) for group in found.groups}
+def _question(forecast: HalfLifeForecast) -> str:
+    within = "the promise" if forecast.error is None else format_fraction(forecast.error)
+    ends = {(group.calibrated, group.today) for group in forecast.groups}
     if len(ends) > 1:
-        when = "the last version" if not found.age else f"{_releases(found.age)} before the last"
+        when = (
+            "the last version" if not forecast.age else f"{_releases(forecast.age)} before the last"
+        )
     else:
         calibrated, today = ends.pop()
-        when = today if not found.age else f"{calibrated} ({_releases(found.age)} before {today})"
+        when = (
+            today
+            if not forecast.age
+            else f"{calibrated} ({_releases(forecast.age)} before {today})"
+        )
     return (
-        f"{found.source or 'the history'}: probability that the error of a series is within "
+        f"{forecast.source or 'the history'}: probability that the error of a series is within "
         f"{within}, of a model calibrated at {when}"
     )
 
@@ -152,11 +165,11 @@ def _percent(value: float) -> str:
 
 def _probability(time: float, row: _Row) -> tuple[float, float, float] | None:
     """Return the probability at a time with its interval."""
-    found = row.answer.forecast
-    if found is None:
+    forecast = row.answer.forecast
+    if forecast is None:
         return None
-    i = found.ahead.tolist().index(time)
-    return float(found.probability[i]), float(found.low[i]), float(found.high[i])
+    i = forecast.ahead.tolist().index(time)
+    return float(forecast.probability[i]), float(forecast.low[i]), float(forecast.high[i])
 
 
 def _written_probability(value: tuple[float, float, float] | None) -> Cell:
@@ -174,24 +187,24 @@ def _rounded(value: float) -> str:
     return f"{100 * value:.0f}"
 
 
-def _written_drop(one: Answer) -> Cell:
+def _written_drop(answer: Answer) -> Cell:
     """Write when it drops below, with the interval: releases, or months of the calendar."""
-    drop = one.drop
+    drop = answer.drop
     if drop is None:
         return Cell(_UNKNOWN)
     if drop.time == drop.high == 0:
         return Cell("now", 0.0)
-    known = any(one.dates)
+    known = any(answer.dates)
     when, low, high = (
-        _time(time, day, one.unit, known=known)
-        for time, day in zip((drop.time, drop.low, drop.high), one.dates, strict=True)
+        _time(time, day, answer.unit, known=known)
+        for time, day in zip((drop.time, drop.low, drop.high), answer.dates, strict=True)
     )
     parts = when._replace(low=low.text, high=high.text)
     if drop.time is None or math.isinf(drop.time):
         return Cell(parts.text)
     cell = forms.figure(parts, drop.time)
     # A month of the calendar is no number that a paper could align.
-    return replace(cell, figure=None) if one.dates[0] is not None else cell
+    return replace(cell, figure=None) if answer.dates[0] is not None else cell
 
 
 def _time(time: float | None, day: date | None, unit: Clock, *, known: bool) -> Written:
@@ -213,11 +226,13 @@ _PROBABILITY = Form(_written_probability, right=True)
 _DROP = Form(_written_drop, right=True)
 
 
-def _notes(found: HalfLifeForecast) -> list[Note | str]:
-    if found.error is None:
+def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
+    if forecast.error is None:
         within = "the promise: that the error at calibration has not doubled, as in halflife fit"
     else:
-        within = f"{format_fraction(found.error)} (a factor of {1 + found.error:g}), as promised"
+        within = (
+            f"{format_fraction(forecast.error)} (a factor of {1 + forecast.error:g}), as promised"
+        )
     notes: list[Note | str] = [
         f"Within: the prediction for a series drawn from the group errs by less than {within}."
     ]
@@ -227,59 +242,59 @@ def _notes(found: HalfLifeForecast) -> list[Note | str]:
         "at first), those that never left it; to compare, and the answer where the others refuse."
     )
     now = (
-        f"The model was calibrated {_releases(found.age)} before the last version and not since; "
-        "now is that last version, and whether the model still holds was not looked at."
-        if found.age
+        f"The model was calibrated {_releases(forecast.age)} before the last version and not since;"
+        " now is that last version, and whether the model still holds was not looked at."
+        if forecast.age
         else "Now is the last version, at which the model is calibrated anew; --age N asks for one "
         "that was calibrated N releases before it and not since."
     )
-    days = [group.date for group in found.groups if group.date is not None]
+    days = [group.date for group in forecast.groups if group.date is not None]
     if days:
         first, last = min(days), max(days)
         now += f" Dates count from {first}" + (f" to {last}." if last > first else ".")
     notes.append(now)
     notes.append(
-        f"[low, high]: {_percent(found.level)} interval, given releases like those seen. later: "
+        f"[low, high]: {_percent(forecast.level)} interval, given releases like those seen. later: "
         "not within what was looked at; ∞: no bound there; –: beyond what was observed."
     )
-    notes += map(item, _said(found))
-    notes += map(item, found.notes)
-    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in found.dropped]
+    notes += map(item, _method_notes(forecast))
+    notes += map(item, forecast.notes)
+    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in forecast.dropped]
     return notes
 
 
-def _said(found: HalfLifeForecast) -> list[str]:
+def _method_notes(forecast: HalfLifeForecast) -> list[str]:
     """Collect what is said of each method: of all groups in one line, then of some."""
     lines = []
     for method in ("survival", "drift", "steps"):
         answers = [
-            (_label(group), one)
-            for group in found.groups
-            for one in group.answers
-            if (one.method, one.unit) == (method, found.clocks[0])
+            (_label(group), answer)
+            for group in forecast.groups
+            for answer in group.answers
+            if (answer.method, answer.unit) == (method, forecast.clocks[0])
         ]
         assumed: dict[str, list[str]] = {}
         refused: dict[str, list[str]] = {}
-        for label, one in answers:
-            if one.forecast is None:
-                refused.setdefault(one.refused, []).append(label)
-            for text in one.forecast.assumptions if one.forecast is not None else ():
+        for label, answer in answers:
+            if answer.forecast is None:
+                refused.setdefault(answer.refused, []).append(label)
+            for text in answer.forecast.assumptions if answer.forecast is not None else ():
                 assumed.setdefault(text, []).append(label)
-        answered = sum(one.forecast is not None for _, one in answers)
-        common = " ".join(text for text, mine in assumed.items() if len(mine) == answered)
+        answered = sum(answer.forecast is not None for _, answer in answers)
+        common = " ".join(text for text, labels in assumed.items() if len(labels) == answered)
         lines += [f"{method}: {common}"] if common else []
         for texts, whole in ((assumed, answered), (refused, len(answers))):
-            for text, mine in texts.items():
-                if len(mine) < whole:
-                    lines.append(f"{method}, {_listed(mine)}: {text}")
+            for text, labels in texts.items():
+                if len(labels) < whole:
+                    lines.append(f"{method}, {_listed(labels)}: {text}")
                 elif texts is refused:
                     lines.append(f"{method}: {text}")
     notes: dict[str, list[str]] = {}
-    for group in found.groups:
+    for group in forecast.groups:
         for text in group.notes:
             notes.setdefault(text, []).append(_label(group))
-    for text, mine in notes.items():
-        lines.append(text if len(mine) == len(found.groups) else f"{_listed(mine)}: {text}")
+    for text, labels in notes.items():
+        lines.append(text if len(labels) == len(forecast.groups) else f"{_listed(labels)}: {text}")
     return lines
 
 

@@ -60,10 +60,10 @@ def mark_levels(ax: Axes, levels: Sequence[tuple[str, float, str, Any]]) -> None
 def series_and_clusters(panel: Panel) -> str:
     """Count the series and, where some share a cluster, the clusters."""
     clusters = len(np.unique(panel.clusters))
-    told = "n=1 series" if panel.n_series == 1 else f"n={panel.n_series:,} series"
+    text = "n=1 series" if panel.n_series == 1 else f"n={panel.n_series:,} series"
     if clusters == panel.n_series:
-        return told
-    return f"{told} in {_text.count(clusters, 'cluster')}"
+        return text
+    return f"{text} in {_text.count(clusters, 'cluster')}"
 
 
 def group_notes(group: GroupHalfLife, note: str) -> list[str]:
@@ -88,16 +88,16 @@ def height_for(notes: Sequence[str]) -> float:
     return 4.0 + 0.15 * sum(len(wrap(note, _NOTE_WIDTH)) for note in notes)
 
 
-def half_life_text(one: HalfLife) -> str:
+def half_life_text(fit: HalfLife) -> str:
     """Write a half-life with its interval and its unit, or why there is none."""
-    if one.half_life is None or one.low is None or one.high is None:
-        return f"cannot be told: {one.refused}"
-    if math.isinf(one.half_life):
-        least = f"at least {_timed(one.low, one.unit)}" if one.low > 0 else "without a lower bound"
+    if fit.half_life is None or fit.low is None or fit.high is None:
+        return f"cannot be told: {fit.refused}"
+    if math.isinf(fit.half_life):
+        least = f"at least {_timed(fit.low, fit.unit)}" if fit.low > 0 else "without a lower bound"
         return f"longer than was seen, {least}"
-    high = "∞" if math.isinf(one.high) else _number(one.high)
+    high = "∞" if math.isinf(fit.high) else _number(fit.high)
     # No line may break within the brackets.
-    return f"{_timed(one.half_life, one.unit)} [{_number(one.low)},\N{NO-BREAK SPACE}{high}]"
+    return f"{_timed(fit.half_life, fit.unit)} [{_number(fit.low)},\N{NO-BREAK SPACE}{high}]"
 
 
 def _timed(value: float, unit: Clock) -> str:
@@ -121,31 +121,31 @@ def span_text(low: int, high: int) -> str:
 
 
 def mark_half_life(
-    ax: Axes, one: HalfLife | None, height: float, *, start: float = 0.0
+    ax: Axes, fit: HalfLife | None, height: float, *, start: float = 0.0
 ) -> list[Artist]:
     """Mark a half-life and its interval at a height, and return what a key shows of it.
 
     An end of the interval that lies beyond the axes is an arrow. The limits must be final.
     """
-    if one is None or one.half_life is None or one.low is None or one.high is None:
+    if fit is None or fit.half_life is None or fit.low is None or fit.high is None:
         return []
     from matplotlib.lines import Line2D
 
     style: dict[str, Any] = {"color": _style.INK, "clip_on": False}
     left, right = ax.get_xlim()
-    ends = [start + one.low, start + one.high]
+    ends = [start + fit.low, start + fit.high]
     low, high = (float(np.clip(end, left, right)) for end in ends)
     ax.plot([low, high], [height] * 2, lw=2.4, label="half-life", zorder=3.5, **style)
     for end, inside, arrow in ((low, ends[0] >= left, "<"), (high, ends[1] <= right, ">")):
         ax.plot([end], [height], ls="", marker="|" if inside else arrow, mew=1.6,
                 ms=8 if inside else 6, zorder=3.5, **style)  # fmt: skip
     point: dict[str, Any] = {"marker": "D", "ms": 6.5, "mfc": "white", "mew": 1.6}
-    there = left <= start + one.half_life <= right
-    if there:
-        ax.plot([start + one.half_life], [height], ls="", zorder=6, **point, **style)
-    level = f"{100 * one.level:g} %"
-    name = f"half-life, {level} interval" if there else f"{level} interval of the half-life"
-    return [Line2D([], [], color=_style.INK, lw=2.4, label=name, **(point if there else {}))]
+    shown = left <= start + fit.half_life <= right
+    if shown:
+        ax.plot([start + fit.half_life], [height], ls="", zorder=6, **point, **style)
+    level = f"{100 * fit.level:g} %"
+    name = f"half-life, {level} interval" if shown else f"{level} interval of the half-life"
+    return [Line2D([], [], color=_style.INK, lw=2.4, label=name, **(point if shown else {}))]
 
 
 def thinned(labels: Sequence[str], pixels: float) -> int:
@@ -213,13 +213,13 @@ def percent_axis(axis: Axis, largest: float, smallest: float) -> None:
     wanted = [0.0, *(digit * 10.0**decade for decade in decades for digit in _DIGITS)]
     height = pixels(axis.axes, "height")
     low, high = axis.get_transform().transform(np.asarray(axis.get_view_interval()))
-    kept: list[float] = []
+    ticks: list[float] = []
     last = -math.inf
     for value in wanted if axis.get_scale() == "symlog" else wanted[1:]:
         at = axis.get_transform().transform(np.array([value]))[0]
         place = height * float((at - low) / (high - low))
         if -1e-6 <= place <= height + 1e-6 and place - last >= _APART:
-            kept.append(value)
+            ticks.append(value)
             last = place
-    axis.set_ticks(kept, [f"{value:.6g} %" for value in kept])
+    axis.set_ticks(ticks, [f"{value:.6g} %" for value in ticks])
     axis.set_ticks([], minor=True)

@@ -97,7 +97,7 @@ def _table(
         Column("RMS doubled: releases", partial(_half_life, "trajectory", "releases"), HALF_LIFE),
         Column("months", partial(_half_life, "trajectory", "months"), HALF_LIFE),
         Column("Half expired: months", partial(_half_life, "turnbull", "months"), HALF_LIFE),
-        Column("Not surely expired", lambda row: _kept(row[1]), forms.share),
+        Column("Not surely expired", lambda row: _unexpired(row[1]), forms.share),
     ]
     return Table(title, columns, groups, notes)
 
@@ -112,7 +112,7 @@ def _half_life(method: str, clock: Clock, row: tuple[str, GroupHalfLife]) -> Hal
     return row[1].estimate(method, clock)
 
 
-def _kept(group: GroupHalfLife) -> float | None:
+def _unexpired(group: GroupHalfLife) -> float | None:
     expiry = group.expiry.get("releases")
     return None if expiry is None or not expiry.n else expiry.censored_share
 
@@ -153,7 +153,7 @@ def _counts(name: str, group: GroupHalfLife) -> _Counts:
         name=name,
         n=panel.n_series,
         looked_at=expiry.n,
-        sure=[panel.versions[one] for one in at],
+        sure=[panel.versions[position] for position in at],
         since=at[0] if at else len(panel.versions),
         change=float(np.median(ends)),
         noisy=len(expiry.too_noisy),
@@ -176,9 +176,9 @@ def _relative(log_error: float) -> float:
 
 def _notes(study: ReleaseStudy) -> list[str]:
     alike = "; ".join(
-        f"{one.figure.split()[2]} {100 * one.value:+.2f} % [{100 * (one.low or 0):+.2f}, "
-        f"{100 * (one.high or 0):+.2f}]"
-        for one in study.alike
+        f"{estimate.figure.split()[2]} {100 * estimate.value:+.2f} % "
+        f"[{100 * (estimate.low or 0):+.2f}, {100 * (estimate.high or 0):+.2f}]"
+        for estimate in study.alike
     )
     noise = study.modelled.noise
     return [
