@@ -35,18 +35,18 @@ def panel_of(rows, *, version=None, clusters=None, versions=None):
 
 def test_medians_by_age_by_hand():
     # Steps of 0.1 and 0.3 at age 0, of 0.02 and 0.04 at age 1.
-    found = drift_by_age(panel_of([[0, 0.1, 0.12], [0, -0.3, -0.26]]))
-    assert [(one.age, one.n, one.n_clusters) for one in found] == [(0, 2, 2), (1, 2, 2)]
-    assert [one.median for one in found] == pytest.approx([0.2, 0.03])
-    assert found[0].low is None
-    assert json.loads(json.dumps(found[0].to_dict()))["high"] is None
+    drifts = drift_by_age(panel_of([[0, 0.1, 0.12], [0, -0.3, -0.26]]))
+    assert [(drift.age, drift.n, drift.n_clusters) for drift in drifts] == [(0, 2, 2), (1, 2, 2)]
+    assert [drift.median for drift in drifts] == pytest.approx([0.2, 0.03])
+    assert drifts[0].low is None
+    assert json.loads(json.dumps(drifts[0].to_dict()))["high"] is None
 
 
 def test_a_step_over_several_releases_is_left_out_and_counted():
     rows = [[0, 0.3, 0.4], [0, 0.1], [0, 9]]
-    found = drift_by_age(panel_of(rows, version=[[2, 5, 6], [2, 3], [2, 4]]))
-    assert [(one.age, one.n, one.n_longer) for one in found] == [(0, 1, 2), (3, 1, 0)]
-    assert [one.median for one in found] == pytest.approx([0.1, 0.1])
+    drifts = drift_by_age(panel_of(rows, version=[[2, 5, 6], [2, 3], [2, 4]]))
+    assert [(drift.age, drift.n, drift.n_longer) for drift in drifts] == [(0, 1, 2), (3, 1, 0)]
+    assert [drift.median for drift in drifts] == pytest.approx([0.1, 0.1])
     with pytest.raises(InputError, match="all 1 steps of series go over several releases"):
         drift_by_age(panel_of([[0, 1]], version=[[0, 2]]))
 
@@ -55,28 +55,28 @@ def test_age_counts_from_the_first_version_of_the_workload():
     # The second series starts later, but its workload is that of the first.
     rows, version = [[0, 0.1], [0, 0.2]], [[0, 1], [3, 4]]
     own = drift_by_age(panel_of(rows, version=version))
-    assert [(one.age, one.n) for one in own] == [(0, 2)]
+    assert [(drift.age, drift.n) for drift in own] == [(0, 2)]
     for same in (
         drift_by_age(panel_of(rows, version=version), workloads=["bert", "bert"]),
         drift_by_age(panel_of(rows, version=version), workloads=np.array([None, None])),
         drift_by_age(panel_of(rows, version=version, clusters=[0, 0])),
     ):
-        assert [one.age for one in same] == [0, 3]
+        assert [drift.age for drift in same] == [0, 3]
     known = drift_by_age(panel_of(rows, version=version), first=[-2, 3])
-    assert [(one.age, one.median) for one in known] == [(0, pytest.approx(0.2)), (2, 0.1)]
+    assert [(drift.age, drift.median) for drift in known] == [(0, pytest.approx(0.2)), (2, 0.1)]
 
 
 def test_interval_is_the_one_of_the_binomial_where_steps_are_independent():
     # 100 clusters of one step: order statistics about 50 ± 1.96·5, by hand.
     drift = np.arange(1, 101) / 1000
-    (found,) = drift_by_age(panel_of([[0, one] for one in drift]))
-    assert found.median == pytest.approx(0.0505)
-    assert 0.039 <= found.low <= 0.042
-    assert 0.059 <= found.high <= 0.062
+    (by_age,) = drift_by_age(panel_of([[0, size] for size in drift]))
+    assert by_age.median == pytest.approx(0.0505)
+    assert 0.039 <= by_age.low <= 0.042
+    assert 0.059 <= by_age.high <= 0.062
     wide, narrow = (
         drift_by_age(panel_of([[0, x] for x in drift]), level=p)[0] for p in (0.99, 0.5)
     )
-    assert wide.low < found.low < narrow.low < narrow.high < found.high < wide.high
+    assert wide.low < by_age.low < narrow.low < narrow.high < by_age.high < wide.high
 
 
 def test_alike_steps_of_a_cluster_widen_the_interval():
@@ -95,12 +95,12 @@ def test_alike_steps_of_a_cluster_widen_the_interval():
 def test_no_interval_with_few_clusters_or_none_inside():
     rows = [[0, x] for x in range(1, 41)]
     for clusters in (np.arange(40) % 4, np.r_[np.zeros(36), 1, 2, 3, 4].astype(int)):
-        (found,) = drift_by_age(panel_of(rows, clusters=clusters), workloads=["w"] * 40)
-        assert found.low is found.high is None
+        (drift,) = drift_by_age(panel_of(rows, clusters=clusters), workloads=["w"] * 40)
+        assert drift.low is drift.high is None
     # Six clusters of which three move by little and three by much: nothing lies between for sure.
     rows = [[0, x] for x in [0.01, 0.01, 0.01, 1, 1, 1]]
-    (found,) = drift_by_age(panel_of(rows), workloads=["w"] * 6)
-    assert found.low is None
+    (drift,) = drift_by_age(panel_of(rows), workloads=["w"] * 6)
+    assert drift.low is None
 
 
 def test_bad_input():
@@ -160,13 +160,13 @@ def mlperf(shared_data):
 @pytest.mark.shared
 def test_mlperf_by_age(mlperf):
     panel, first = mlperf
-    found = {one.age: one for one in drift_by_age(panel, first=first)}
-    percent = {age: round(100 * one.median, 1) for age, one in found.items()}
+    by_age = {drift.age: drift for drift in drift_by_age(panel, first=first)}
+    percent = {age: round(100 * drift.median, 1) for age, drift in by_age.items()}
     assert round(percent[0]) == 11
     assert (percent[1], percent[2], percent[3]) == (2.6, 1.4, 0.9)
     assert percent[max(percent)] == 0.6
-    assert found[0].low > found[1].high > found[1].low > found[2].high
-    assert [found[age].n for age in range(4)] == [110, 199, 221, 175]
+    assert by_age[0].low > by_age[1].high > by_age[1].low > by_age[2].high
+    assert [by_age[age].n for age in range(4)] == [110, 199, 221, 175]
 
 
 @pytest.mark.shared

@@ -16,36 +16,38 @@ def history(measured, version=None, **more):
 
 
 def test_an_equal_value_of_an_earlier_version_is_a_copy():
-    found = carried_over(history([26.441, 27.093, 26.441, 26.441], op=["a"] * 4))
-    assert found.copy.tolist() == [False, False, True, True]
-    assert [d.to_dict() for d in found.dropped] == [
+    carried = carried_over(history([26.441, 27.093, 26.441, 26.441], op=["a"] * 4))
+    assert carried.copy.tolist() == [False, False, True, True]
+    assert [d.to_dict() for d in carried.dropped] == [
         {
             "reason": "carried over: equal to an earlier version's in all digits",
             "n": 2,
             "rows": [3, 4],
         }
     ]
-    assert found.notes == ()
+    assert carried.notes == ()
 
 
 def test_the_order_of_versions_counts_not_that_of_rows():
-    found = carried_over(history([26.441, 26.441], version=["2", "1"]))
-    assert found.copy.tolist() == [True, False]
+    carried = carried_over(history([26.441, 26.441], version=["2", "1"]))
+    assert carried.copy.tolist() == [True, False]
 
 
 def test_other_series_and_repeats_of_one_version_are_no_copies():
-    found = carried_over(history([26.441, 26.441], op=["a", "b"]))
-    assert not found.copy.any()
-    found = carried_over(history([26.441, 26.441, 3.0], version=["1", "1", "2"], repeat=[1, 2, 1]))
-    assert not found.copy.any()
-    assert found.notes == ()
+    carried = carried_over(history([26.441, 26.441], op=["a", "b"]))
+    assert not carried.copy.any()
+    carried = carried_over(
+        history([26.441, 26.441, 3.0], version=["1", "1", "2"], repeat=[1, 2, 1])
+    )
+    assert not carried.copy.any()
+    assert carried.notes == ()
 
 
 def test_values_of_few_digits_are_kept_and_counted():
-    found = carried_over(history([3.0, 3.0, 1200.0, 1200.0, 0.5]))
-    assert not found.copy.any()
-    assert found.dropped == ()
-    assert found.notes == (
+    carried = carried_over(history([3.0, 3.0, 1200.0, 1200.0, 0.5]))
+    assert not carried.copy.any()
+    assert carried.dropped == ()
+    assert carried.notes == (
         "2 measurements equal an earlier version's but have fewer than 4 significant digits: "
         "kept, they may be equal by chance",
     )
@@ -56,14 +58,16 @@ def test_values_that_agree_as_often_as_they_nearly_agree_are_kept():
     rng = np.random.default_rng(0)
     noisy = np.rint(4000 * np.exp(0.002 * rng.standard_normal(400))).tolist()
     data = {"version": [str(i) for i in range(20)] * 20, "op": np.repeat(range(20), 20)}
-    found = carried_over(History({**data, "measured": noisy}))
-    assert not found.copy.any()
-    assert "differ from one by each small number of last digits: equal by chance" in found.notes[-1]
+    carried = carried_over(History({**data, "measured": noisy}))
+    assert not carried.copy.any()
+    assert (
+        "differ from one by each small number of last digits: equal by chance" in carried.notes[-1]
+    )
     # The same values with more digits never agree, so one that does is a copy.
     exact = [4000 * float(np.exp(x)) for x in 0.002 * rng.standard_normal(400)]
     exact[7] = exact[3]
-    found = carried_over(History({**data, "measured": exact}))
-    assert np.flatnonzero(found.copy).tolist() == [7]
+    carried = carried_over(History({**data, "measured": exact}))
+    assert np.flatnonzero(carried.copy).tolist() == [7]
 
 
 def test_near_values_by_hand():
@@ -78,9 +82,9 @@ def test_near_values_by_hand():
 
 def test_a_prediction_that_moved_makes_it_a_validation_of_the_predictor():
     moved = history([26.441] * 3, predicted=[25.113, 25.113, 25.5])
-    found = carried_over(moved)
-    assert found.copy.tolist() == [False, True, False]
-    assert found.notes == (
+    carried = carried_over(moved)
+    assert carried.copy.tolist() == [False, True, False]
+    assert carried.notes == (
         "1 predictions are compared with the measurement of an earlier version: there only the "
         "predictor was validated anew",
     )
@@ -98,9 +102,9 @@ def test_copies_of_a_real_table_are_those_that_its_makers_marked(shared_data):
     frame = pl.read_csv(path, infer_schema_length=None).drop_nulls("throughput")
     columns = {"version": "round", "measured": "throughput", "series": "series_id"}
     training = History(frame, columns={**columns, "released": "date"})
-    found = carried_over(training)
-    assert found.dropped[0].n == 51
-    assert (found.copy == (training.column("carried_over") == 1)).all()
+    carried = carried_over(training)
+    assert carried.dropped[0].n == 51
+    assert (carried.copy == (training.column("carried_over") == 1)).all()
 
 
 @pytest.mark.shared
@@ -111,15 +115,17 @@ def test_round_targets_are_kept_and_chance_is_recognised(shared_data):
     )
     columns = {"version": "round", "measured": "value", "series": "series_id", "released": "date"}
     inference = History(frame, columns=columns)
-    found = carried_over(inference)
+    carried = carried_over(inference)
     # All six that are marked there are round numbers: targets such as 26000, or 0.05 ms.
     marked = inference.column("carried_over") == 1
-    assert not found.copy.any()
-    assert found.notes[0].startswith(f"{marked.sum()} measurements equal an earlier version's but")
+    assert not carried.copy.any()
+    assert carried.notes[0].startswith(
+        f"{marked.sum()} measurements equal an earlier version's but"
+    )
     assert not enough_digits(inference.measured[marked]).any()
     frame = pl.read_csv(folder / "h2o_db_benchmark/h2o_times.csv.gz", infer_schema_length=None)
     frame = frame.drop_nulls("t1").drop("git", "t2")
     # Measured anew each time, with so many runs that hundreds agree.
-    found = carried_over(History(frame, columns={"measured": "t1", "repeat": "batch"}))
-    assert not found.copy.any()
-    assert "325 measurements equal an earlier version's in all digits" in found.notes[1]
+    carried = carried_over(History(frame, columns={"measured": "t1", "repeat": "batch"}))
+    assert not carried.copy.any()
+    assert "325 measurements equal an earlier version's in all digits" in carried.notes[1]

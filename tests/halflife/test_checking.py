@@ -16,7 +16,7 @@ from errcomp.tables import History
 def rows(first: int, end: int, slow: float = 1.0, seed: int = 0) -> dict[str, list[Any]]:
     """Six operators of two classes under versions first to end; the Gelus slower by a factor."""
     rng = np.random.default_rng([seed, first])
-    found: dict[str, list[Any]] = {
+    columns: dict[str, list[Any]] = {
         name: [] for name in ("version", "kernel_class", "shape", "measured", "predicted")
     }
     for version in range(first, end):
@@ -24,23 +24,23 @@ def rows(first: int, end: int, slow: float = 1.0, seed: int = 0) -> dict[str, li
             for shape in range(3):
                 time = (shape + 1) * (slow if kind == "Gelu" else 1.0)
                 values = (f"1.{version}", kind, shape, time * math.exp(rng.normal(0, 0.01)))
-                for name, value in zip(found, (*values, shape + 1.0), strict=True):
-                    found[name].append(value)
-    return found
+                for name, value in zip(columns, (*values, shape + 1.0), strict=True):
+                    columns[name].append(value)
+    return columns
 
 
 HISTORY = History(rows(0, 10), unit="ms")
 
 
 def test_a_version_like_those_before_passes() -> None:
-    found = check_validation(HISTORY, History(rows(10, 11), unit="ms"), by="kernel_class")
-    assert found.result.outcome == "pass"
-    assert found.recalibration is None
+    check = check_validation(HISTORY, History(rows(10, 11), unit="ms"), by="kernel_class")
+    assert check.result.outcome == "pass"
+    assert check.recalibration is None
 
 
 def test_who_moved_is_named() -> None:
-    found = check_validation(HISTORY, History(rows(10, 11, slow=1.3), unit="ms"), by="kernel_class")
-    result = found.result
+    check = check_validation(HISTORY, History(rows(10, 11, slow=1.3), unit="ms"), by="kernel_class")
+    result = check.result
     assert result.outcome == "regression"
     grew = {g for g, v in zip(result.groups, result.verdict, strict=True) if v == "error grew"}
     assert grew == {"Gelu"}
@@ -50,9 +50,9 @@ def test_who_moved_is_named() -> None:
 def test_new_validations_without_a_figure_are_told() -> None:
     new: dict[str, list[Any]] = rows(10, 11, slow=1.3)
     new["measured"] = [None, *new["measured"][1:]]
-    found = check_validation(HISTORY, History(new, unit="ms"), by="kernel_class")
-    assert found.result.outcome == "regression"
-    assert found.notes[0] == "1 new validations left out: no measurement"
+    check = check_validation(HISTORY, History(new, unit="ms"), by="kernel_class")
+    assert check.result.outcome == "regression"
+    assert check.notes[0] == "1 new validations left out: no measurement"
     # A version that gave no figure at all has not been validated.
     both = {name: rows(9, 10)[name] + new[name] for name in new}
     both["measured"] = [*both["measured"][:6], *[None] * 6]
@@ -84,11 +84,11 @@ def test_a_step_that_was_accepted_is_not_found_again() -> None:
 
 def test_new_factors_are_judged_on_other_series() -> None:
     new = History(rows(10, 11, slow=1.3), unit="ms")
-    found = check_validation(HISTORY, new, by="kernel_class", recalibrated=True)
-    assert found.recalibration is not None
-    gelu = found.recalibration.groups.index("Gelu")
-    assert found.recalibration.factor[gelu] == pytest.approx(1.3, abs=0.02)
-    assert found.recalibration.helps[gelu]
+    check = check_validation(HISTORY, new, by="kernel_class", recalibrated=True)
+    assert check.recalibration is not None
+    gelu = check.recalibration.groups.index("Gelu")
+    assert check.recalibration.factor[gelu] == pytest.approx(1.3, abs=0.02)
+    assert check.recalibration.helps[gelu]
 
 
 def test_of_several_new_versions_the_last_is_checked() -> None:
@@ -99,13 +99,13 @@ def test_of_several_new_versions_the_last_is_checked() -> None:
 def test_an_order_that_was_given_goes_on() -> None:
     named = {"version": list("zyxwvu"), "measured": [1.0, 1.01, 0.99, 1.0, 1.01, 0.99]}
     history = History(named, order=list("zyxwvu"))
-    found = check_validation(history, History({"version": ["b"], "measured": [5.0]}))
-    assert found.result.version == "b"
-    assert found.result.outcome == "regression"
+    check = check_validation(history, History({"version": ["b"], "measured": [5.0]}))
+    assert check.result.version == "b"
+    assert check.result.outcome == "regression"
 
 
 @pytest.mark.parametrize(
-    ("new", "said"),
+    ("new", "message"),
     [
         (History(rows(9, 10, seed=1), unit="ms"), "has all versions of the new table"),
         (History(rows(10, 11), unit="us"), "its unit is us, that of the history ms"),
@@ -115,8 +115,8 @@ def test_an_order_that_was_given_goes_on() -> None:
         ),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(new: History, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_tables_that_do_not_fit_are_refused(new: History, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         check_validation(HISTORY, new)
 
 

@@ -134,9 +134,9 @@ def test_a_curve_that_never_gets_there_is_beyond():
 
 def test_a_curve_that_starts_beyond():
     y = 0.2 + 0.01 * np.arange(30.0) + noise(30)
-    for one in decay_half_lives(panel_of([y, -y]), threshold=0.1):
-        assert one.half_life is None
-        assert "at the first version, beyond the threshold 0.1" in one.refused
+    for half_life in decay_half_lives(panel_of([y, -y]), threshold=0.1):
+        assert half_life.half_life is None
+        assert "at the first version, beyond the threshold 0.1" in half_life.refused
     # Down through all that is allowed.
     (down,) = decay_half_lives(panel_of([0.3 - 0.02 * np.arange(30.0)]), threshold=0.1)
     assert "beyond the threshold" in down.refused
@@ -147,17 +147,17 @@ def test_a_curve_that_starts_beyond():
 
 def test_drift_in_either_direction_is_found():
     up = 0.01 * np.arange(24) + noise(24)
-    found = decay_half_lives(panel_of([up, -up]), threshold=0.1)
-    for one in found:
-        assert one.low < 10 < one.high < 13
-        assert one.half_life == pytest.approx(10, abs=1)
-        assert not one.refused
-        assert one.censored_share == 0
-    assert found[0].high == pytest.approx(found[1].high)
-    assert found[0].details["slope"] == pytest.approx(-found[1].details["slope"])
-    assert found[0].details["slope"] == pytest.approx(0.01, rel=0.1)
-    assert found[0].details["forecasts"] == 19
-    json.dumps(dict(found[0].details))
+    half_lives = decay_half_lives(panel_of([up, -up]), threshold=0.1)
+    for half_life in half_lives:
+        assert half_life.low < 10 < half_life.high < 13
+        assert half_life.half_life == pytest.approx(10, abs=1)
+        assert not half_life.refused
+        assert half_life.censored_share == 0
+    assert half_lives[0].high == pytest.approx(half_lives[1].high)
+    assert half_lives[0].details["slope"] == pytest.approx(-half_lives[1].details["slope"])
+    assert half_lives[0].details["slope"] == pytest.approx(0.01, rel=0.1)
+    assert half_lives[0].details["forecasts"] == 19
+    json.dumps(dict(half_lives[0].details))
 
 
 def test_months_scale():
@@ -179,21 +179,21 @@ def test_months_scale():
     ],
 )
 def test_rivals_that_forecast_better(row, rival):
-    (found,) = decay_half_lives(panel_of([row]), threshold=0.1)
-    assert found.half_life is found.low is found.high is None
-    assert f"of the {rival}, over 19 forecasts" in found.refused
-    errors = found.details["held_out_rms"]
+    (half_life,) = decay_half_lives(panel_of([row]), threshold=0.1)
+    assert half_life.half_life is half_life.low is half_life.high is None
+    assert f"of the {rival}, over 19 forecasts" in half_life.refused
+    errors = half_life.details["held_out_rms"]
     assert min(errors, key=errors.get) == rival
 
 
 def test_series_of_different_lengths_keep_their_order():
     line = 0.01 * np.arange(30) + noise(30)
-    found = decay_half_lives(panel_of([line[:5], line, noise(20), line[:24]]), threshold=0.1)
-    assert [one.half_life is None for one in found] == [True, False, True, False]
-    assert "5 versions, smooth decay needs 12" in found[0].refused
-    assert found[0].details == {}
+    half_lives = decay_half_lives(panel_of([line[:5], line, noise(20), line[:24]]), threshold=0.1)
+    assert [half_life.half_life is None for half_life in half_lives] == [True, False, True, False]
+    assert "5 versions, smooth decay needs 12" in half_lives[0].refused
+    assert half_lives[0].details == {}
     (alone,) = decay_half_lives(panel_of([line]), threshold=0.1)
-    assert found[1].high == pytest.approx(alone.high)
+    assert half_lives[1].high == pytest.approx(alone.high)
 
 
 def test_chunks_change_nothing(monkeypatch):
@@ -201,13 +201,15 @@ def test_chunks_change_nothing(monkeypatch):
     whole = decay_half_lives(panel_of(rows), threshold=0.1)
     monkeypatch.setattr("errcomp.halflife.estimators.decay._CHUNK", 2)
     parts = decay_half_lives(panel_of(rows), threshold=0.1)
-    assert [one.high for one in parts] == pytest.approx([one.high for one in whole])
+    assert [half_life.high for half_life in parts] == pytest.approx(
+        [half_life.high for half_life in whole]
+    )
 
 
 def test_versions_of_one_day_cannot_be_fitted_in_months():
     panel = panel_of([noise(14)], months=np.zeros(14))
-    (found,) = decay_half_lives(panel, threshold=0.1, clock="months")
-    assert "at different times" in found.refused
+    (half_life,) = decay_half_lives(panel, threshold=0.1, clock="months")
+    assert "at different times" in half_life.refused
 
 
 # Groups
@@ -215,9 +217,9 @@ def test_versions_of_one_day_cannot_be_fitted_in_months():
 
 def test_a_group_shows_what_its_series_have_in_common():
     rows = 0.005 * np.arange(20) + noise(60, 20, sd=0.05)
-    found = group_decay_half_life(panel_of(rows), threshold=0.05)
-    assert found.low < 10 < found.high
-    assert found.n_series == 60
+    half_life = group_decay_half_life(panel_of(rows), threshold=0.05)
+    assert half_life.low < 10 < half_life.high
+    assert half_life.n_series == 60
     opposite = group_decay_half_life(
         panel_of(rows * np.repeat([1, -1], 30)[:, None]), threshold=0.05
     )
@@ -230,12 +232,12 @@ def test_a_group_takes_the_stretch_with_most_values():
     gap = [[0.0, 9.0, 9.0]]
     version = [*([range(16)] * 8), *([range(3)] * 3), [0, 4, 5]]
     panel = panel_of([*rows, *short, *gap], version=version)
-    found = group_decay_half_life(panel, threshold=0.08)
-    assert found.n_series == 8
-    assert found.low < 8 < found.high
+    half_life = group_decay_half_life(panel, threshold=0.08)
+    assert half_life.n_series == 8
+    assert half_life.low < 8 < half_life.high
     later = panel_of(list(rows), version=[range(i, i + 16) for i in range(8)])
     same = group_decay_half_life(later, threshold=0.08)
-    assert (same.low, same.high) == (found.low, found.high)
+    assert (same.low, same.high) == (half_life.low, half_life.high)
 
 
 # Bad input

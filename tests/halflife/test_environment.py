@@ -22,9 +22,9 @@ def days(n):
     return np.datetime64("2026-01-01") + 7 * np.arange(n)
 
 
-def only(found):
-    (one,) = found
-    return one
+def only(causes):
+    (cause,) = causes
+    return cause
 
 
 # One series
@@ -32,52 +32,52 @@ def only(found):
 
 def test_same_version_on_both_sides_is_the_environment():
     version = ["1", "1", "2", "2", "2", "2", "3", "3"]
-    found = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
-    assert found.verdict == "environment"
-    assert (found.since, found.until) == ("2026-01-22", "2026-01-29")
-    assert found.versions == ("2", "2")
-    assert found.moved_low < found.moved < found.moved_high
-    assert found.moved == pytest.approx(0.5, abs=0.03)
-    assert found.n_versions == 1
-    assert "under one version moved" in found.reason
+    cause = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
+    assert cause.verdict == "environment"
+    assert (cause.since, cause.until) == ("2026-01-22", "2026-01-29")
+    assert cause.versions == ("2", "2")
+    assert cause.moved_low < cause.moved < cause.moved_high
+    assert cause.moved == pytest.approx(0.5, abs=0.03)
+    assert cause.n_versions == 1
+    assert "under one version moved" in cause.reason
 
 
 def test_old_versions_that_moved_after_it_are_the_environment():
     version = ["1", "1", "2", "2", "3", "1", "3", "2"]
-    found = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
-    assert (found.verdict, found.n_versions) == ("environment", 2)
+    cause = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
+    assert (cause.verdict, cause.n_versions) == ("environment", 2)
 
 
 def test_old_versions_that_did_not_move_are_the_software():
     version = ["1", "2", "1", "2", "3", "3", "3", "3", "1", "2", "2"]
     level = [0.5 if v == "3" else 0.0 for v in version]
-    found = attribute_steps(["a"] * 11, version, days(11), values(level))
-    assert [one.step.at for one in found] == [4, 8]
+    causes = attribute_steps(["a"] * 11, version, days(11), values(level))
+    assert [cause.step.at for cause in causes] == [4, 8]
     # Only the whole series has a version on both sides of each.
-    assert [one.verdict for one in found] == ["software", "software"]
-    assert "much later" in found[0].reason
+    assert [cause.verdict for cause in causes] == ["software", "software"]
+    assert "much later" in causes[0].reason
 
 
 def test_versions_that_stay_within_a_mixed_segment_are_the_software():
     # One of the old versions runs again among the new one, as it did before.
     version = ["1", "2", "1", "2", "1", "2", "3", "3", "1", "3", "3", "3", "3", "3"]
     level = [0.5 if v == "3" else 0.0 for v in version]
-    found = attribute_steps(["a"] * 14, version, days(14), values(level))
-    assert {one.verdict for one in found} == {"software"}
+    causes = attribute_steps(["a"] * 14, version, days(14), values(level))
+    assert {cause.verdict for cause in causes} == {"software"}
 
 
 def test_no_reruns_cannot_be_told():
-    found = only(attribute_steps(["a"] * 8, list("12345678"), days(8), values([0] * 4 + [0.5] * 4)))
-    assert found.verdict == "cannot be told"
-    assert found.reason == "no version was validated on both sides"
-    assert (found.moved, found.moved_low, found.moved_high, found.n_versions) == (None,) * 3 + (0,)
+    cause = only(attribute_steps(["a"] * 8, list("12345678"), days(8), values([0] * 4 + [0.5] * 4)))
+    assert cause.verdict == "cannot be told"
+    assert cause.reason == "no version was validated on both sides"
+    assert (cause.moved, cause.moved_low, cause.moved_high, cause.n_versions) == (None,) * 3 + (0,)
 
 
 def test_calm_reruns_at_other_dates_speak_for_the_software():
     version = list("11223344")
-    found = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
-    assert found.verdict == "software"
-    assert found.reason == "4 re-runs of a version at other dates did not move"
+    cause = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
+    assert cause.verdict == "software"
+    assert cause.reason == "4 re-runs of a version at other dates did not move"
 
 
 def test_reruns_that_moved_elsewhere_in_the_series_do_not():
@@ -91,18 +91,18 @@ def test_a_step_that_may_lie_within_a_version_cannot_be_told():
     # Between the levels, one run of version 3: the step is before or after it.
     version = list("1122334455")
     level = [0.0, 0.1, -0.1, 0.05, 0.6, 0.95, 1.1, 0.9, 1.0, 1.05]
-    found = only(attribute_steps(["a"] * 10, version, days(10), level))
-    assert (found.step.at_low, found.step.at_high) == (4, 5)
-    assert found.verdict == "cannot be told"
+    cause = only(attribute_steps(["a"] * 10, version, days(10), level))
+    assert (cause.step.at_low, cause.step.at_high) == (4, 5)
+    assert cause.verdict == "cannot be told"
 
 
 def test_too_uncertain_a_shift_cannot_be_told():
     version = list("1122234567")
     level = [0.2, 0.4, -0.4, 0.2, 0.6, 1.2, 0.8, 1.3, 1.0, 0.8]
-    found = only(attribute_steps(["a"] * 10, version, days(10), level))
-    assert found.versions == ("2", "2")
-    assert found.verdict == "cannot be told"
-    assert "too uncertain" in found.reason
+    cause = only(attribute_steps(["a"] * 10, version, days(10), level))
+    assert cause.versions == ("2", "2")
+    assert cause.verdict == "cannot be told"
+    assert "too uncertain" in cause.reason
 
 
 def test_repeats_of_one_date_are_averaged_and_order_does_not_matter():
@@ -136,15 +136,15 @@ def with_others(rows, **more):
     x = values([0] * 4 + [0.5] * 4)
     rows = [*zip(["a"] * 8, list("12345678"), days(8), x, strict=True), *rows]
     series, version, date, value = zip(*rows, strict=True)
-    found = attribute_steps(series, version, np.array(date), value, **more)
-    return next(one for one in found if one.series == "a")
+    causes = attribute_steps(series, version, np.array(date), value, **more)
+    return next(cause for cause in causes if cause.series == "a")
 
 
 def test_others_that_moved_under_one_version_are_the_environment():
     rows = others(["9"] * 8, values([0] * 4 + [0.2] * 4, 1))
-    found = with_others(rows)
-    assert (found.verdict, found.n_elsewhere, found.n_elsewhere_moved) == ("environment", 3, 3)
-    assert found.reason == "3 of 3 other series moved under one version"
+    cause = with_others(rows)
+    assert (cause.verdict, cause.n_elsewhere, cause.n_elsewhere_moved) == ("environment", 3, 3)
+    assert cause.reason == "3 of 3 other series moved under one version"
     # On another machine, or with too few of them, they say nothing.
     elsewhere = with_others(rows, machine=["x"] * 8 + ["y"] * 24)
     assert (elsewhere.verdict, elsewhere.n_elsewhere) == ("cannot be told", 0)
@@ -152,14 +152,14 @@ def test_others_that_moved_under_one_version_are_the_environment():
 
 
 def test_others_that_stayed_under_one_version_speak_for_the_software():
-    found = with_others(others(["9"] * 8, values([0] * 8, 1)))
-    assert (found.verdict, found.n_elsewhere, found.n_elsewhere_moved) == ("software", 3, 0)
-    assert "3 of them across the step" in found.reason
+    cause = with_others(others(["9"] * 8, values([0] * 8, 1)))
+    assert (cause.verdict, cause.n_elsewhere, cause.n_elsewhere_moved) == ("software", 3, 0)
+    assert "3 of them across the step" in cause.reason
 
 
 def test_others_with_new_versions_say_nothing():
-    found = with_others(others(list("abcdefgh"), values([0] * 4 + [0.2] * 4, 1)))
-    assert (found.verdict, found.n_elsewhere) == ("cannot be told", 0)
+    cause = with_others(others(list("abcdefgh"), values([0] * 4 + [0.2] * 4, 1)))
+    assert (cause.verdict, cause.n_elsewhere) == ("cannot be told", 0)
 
 
 def test_series_too_short_for_steps_are_no_witnesses():
@@ -180,12 +180,12 @@ def test_history_and_arrays_agree():
         "date": [str(day) for day in days(8)],
         "measured": np.exp(x),
     }
-    found = only(attribute_steps_of(History(data), machine="node"))
+    cause = only(attribute_steps_of(History(data), machine="node"))
     arrays = only(attribute_steps(["a"] * 8, version, days(8), x))
-    assert found.verdict == "environment"
+    assert cause.verdict == "environment"
     # The error falls as the measurement rises.
-    assert found.moved == pytest.approx(-arrays.moved)
-    assert (found.since, found.until) == (arrays.since, arrays.until)
+    assert cause.moved == pytest.approx(-arrays.moved)
+    assert (cause.since, cause.until) == (arrays.since, arrays.until)
     with pytest.raises(InputError, match="nowhere"):
         attribute_steps_of(History(data), machine="nowhere")
 
@@ -261,12 +261,12 @@ def test_a_silent_change_of_the_machine_is_no_release(
     h2o, solution, since, until, least, undecided
 ):
     history = History(h2o.filter(pl.col("solution") == solution))
-    found = [
-        one
-        for one in attribute_steps_of(history, machine="node")
-        if "mr-dl11" in one.series and one.since < until and one.until > since
+    causes = [
+        cause
+        for cause in attribute_steps_of(history, machine="node")
+        if "mr-dl11" in cause.series and cause.since < until and cause.until > since
     ]
-    verdicts = Counter(one.verdict for one in found)
+    verdicts = Counter(cause.verdict for cause in causes)
     assert verdicts["software"] == 0
     assert verdicts["environment"] >= least
     assert verdicts["cannot be told"] <= undecided
@@ -275,9 +275,9 @@ def test_a_silent_change_of_the_machine_is_no_release(
 @pytest.mark.shared
 def test_the_query_in_which_it_was_seen(h2o):
     name = "pandas/mr-dl11/groupby/G1_1e7_1e2_0_0/sum v1 by id1"
-    found = attribute_steps_of(History(h2o.filter(pl.col("series") == name)))
-    (one,) = [one for one in found if one.since <= "2020-05" <= one.until]
-    assert (one.verdict, one.since, one.until) == ("environment", "2020-03-22", "2020-05-19")
-    assert one.versions == ("1.0.3", "1.0.3")
+    causes = attribute_steps_of(History(h2o.filter(pl.col("series") == name)))
+    (cause,) = [cause for cause in causes if cause.since <= "2020-05" <= cause.until]
+    assert (cause.verdict, cause.since, cause.until) == ("environment", "2020-03-22", "2020-05-19")
+    assert cause.versions == ("1.0.3", "1.0.3")
     # Twice as long.
-    assert one.step.change[0] == pytest.approx(-0.53, abs=0.03)
+    assert cause.step.change[0] == pytest.approx(-0.53, abs=0.03)

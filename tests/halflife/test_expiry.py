@@ -18,8 +18,8 @@ MONTHS = np.array([0.0, 2.0, 3.0, 6.0, 7.0, 9.0])
 
 def panel(*series, sd=np.nan, df=0.0, frozen=False, versions=None, months=MONTHS):
     """Each series is its errors; `versions` gives the positions of each where rows are missing."""
-    versions = versions or [range(len(one)) for one in series]
-    lengths = [len(one) for one in series]
+    versions = versions or [range(len(rows)) for rows in series]
+    lengths = [len(rows) for rows in series]
     n = len(series)
     return Panel(
         versions=tuple(f"1.{i}" for i in range(len(months))),
@@ -28,7 +28,7 @@ def panel(*series, sd=np.nan, df=0.0, frozen=False, versions=None, months=MONTHS
         clusters=np.arange(n),
         starts=np.concatenate([[0], np.cumsum(lengths)]).astype(int),
         version=np.concatenate([list(v) for v in versions]).astype(int),
-        error=np.concatenate([np.asarray(one, dtype=float) for one in series]),
+        error=np.concatenate([np.asarray(rows, dtype=float) for rows in series]),
         sd=np.repeat(np.broadcast_to(np.asarray(sd, dtype=float), n), lengths),
         noise_df=np.broadcast_to(np.asarray(df, dtype=float), n),
         frozen_at_first=frozen,
@@ -56,24 +56,24 @@ def z_of(rows, df=np.inf, level=0.95):
     ],
 )
 def test_face_value(errors, left, right):
-    found = expiry_of(panel(errors), 0.1, "releases")
-    assert (found.left[0], found.right[0], found.guess[0]) == (left, right, right)
-    assert "at face value" in " ".join(found.assumptions)
+    expiry = expiry_of(panel(errors), 0.1, "releases")
+    assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (left, right, right)
+    assert "at face value" in " ".join(expiry.assumptions)
     for view in ("early", "face", "late"):
-        assert [float(x[0]) for x in found.intervals(view)] == [left, right]
+        assert [float(x[0]) for x in expiry.intervals(view)] == [left, right]
 
 
 def test_one_bad_run_of_unknown_noise_is_not_dated():
     # 16.1 at every release but one: as long as a run that was disturbed.
     measured = np.array([16.1] * 13 + [210.88] + [16.1] * 4)
-    one = panel(np.log(measured / 16.1), months=np.arange(18.0))
-    found = expiry_of(one, np.log(1.1), "releases")
-    assert (found.left[0], found.right[0], found.guess[0]) == (12, np.inf, np.inf)
-    assert (found.unconfirmed[0], found.returned[0], found.n_open) == (True, False, 1)
-    assert any("in a single row and back at the next" in text for text in found.assumptions)
-    early, face, late = (found.intervals(view) for view in ("early", "face", "late"))
+    data = panel(np.log(measured / 16.1), months=np.arange(18.0))
+    expiry = expiry_of(data, np.log(1.1), "releases")
+    assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (12, np.inf, np.inf)
+    assert (expiry.unconfirmed[0], expiry.returned[0], expiry.n_open) == (True, False, 1)
+    assert any("in a single row and back at the next" in text for text in expiry.assumptions)
+    early, face, late = (expiry.intervals(view) for view in ("early", "face", "late"))
     assert [float(x[0]) for x in (*early, *face, *late)] == [12, 13, 17, np.inf, 17, np.inf]
-    [answer] = series_half_lives(one, np.log(1.1), "releases")
+    [answer] = series_half_lives(data, np.log(1.1), "releases")
     assert (answer.half_life, answer.low, answer.high) == (np.inf, 12.0, np.inf)
     assert answer.details == {"series": "s0", "returned": False, "unconfirmed": True}
 
@@ -91,16 +91,16 @@ def test_one_bad_run_of_unknown_noise_is_not_dated():
 )
 def test_of_unknown_noise_two_rows_in_succession_are_an_expiry(errors, left, right, guess):
     for others in ((), ([0.0, 0.2, 0.2],)):
-        found = expiry_of(panel(errors, *others), 0.1, "releases")
-        assert (found.left[0], found.right[0], found.guess[0]) == (left, right, guess)
-        assert found.unconfirmed[0] == (left < right - 1)
-        assert not any(found.unconfirmed[1:])
+        expiry = expiry_of(panel(errors, *others), 0.1, "releases")
+        assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (left, right, guess)
+        assert expiry.unconfirmed[0] == (left < right - 1)
+        assert not any(expiry.unconfirmed[1:])
 
 
 def test_where_the_noise_is_known_one_row_is_sure():
-    found = expiry_of(panel([0, 0, 0.3, 0, 0], sd=0.01, df=np.inf), 0.1, "releases")
-    assert (found.left[0], found.right[0], found.returned[0]) == (1, 2, True)
-    assert not found.unconfirmed[0]
+    expiry = expiry_of(panel([0, 0, 0.3, 0, 0], sd=0.01, df=np.inf), 0.1, "releases")
+    assert (expiry.left[0], expiry.right[0], expiry.returned[0]) == (1, 2, True)
+    assert not expiry.unconfirmed[0]
 
 
 def bad_runs(n, k=2000, seed=7):
@@ -114,30 +114,30 @@ def bad_runs(n, k=2000, seed=7):
 @pytest.mark.parametrize(("n", "most"), [(10, 0.07), (20, 0.09), (40, 0.13)])
 def test_stable_series_with_bad_runs_are_rarely_dated(n, most):
     # At face value 32, 55 and 82 %. Half of what is left is at the last row (4 %).
-    found = expiry_of(panel(*bad_runs(n), months=np.arange(float(n))), 0.1, "releases")
-    dated = np.isfinite(found.right)
+    expiry = expiry_of(panel(*bad_runs(n), months=np.arange(float(n))), 0.1, "releases")
+    dated = np.isfinite(expiry.right)
     assert dated.sum() / 2000 < most
-    assert (dated & (found.right < n - 1)).sum() / 2000 < most - 0.025
+    assert (dated & (expiry.right < n - 1)).sum() / 2000 < most - 0.025
 
 
 def test_steps_that_last_are_dated_as_surely_as_without_the_rule():
     errors, n = bad_runs(20), 20
     at = np.random.default_rng(8).integers(2, n - 1, len(errors))
     errors += 0.3 * (np.arange(n) >= at[:, None])
-    found = expiry_of(panel(*errors, months=np.arange(float(n))), 0.1, "releases")
-    at = at[found.series]
-    first = np.argmax(np.abs(errors[found.series]) >= 0.1, axis=1)
+    expiry = expiry_of(panel(*errors, months=np.arange(float(n))), 0.1, "releases")
+    at = at[expiry.series]
+    first = np.argmax(np.abs(errors[expiry.series]) >= 0.1, axis=1)
     clean = first == at
     assert 0.6 < clean.mean() < 0.8
-    assert (found.right == at)[clean].all()
-    assert (found.left == at - 1)[clean].all()
+    assert (expiry.right == at)[clean].all()
+    assert (expiry.left == at - 1)[clean].all()
     # With a bad run before the step the interval holds it.
-    assert ((found.left < at) & (at <= found.right)).mean() > 0.93
+    assert ((expiry.left < at) & (at <= expiry.right)).mean() > 0.93
 
 
 def test_untested_versions_and_months():
-    one = panel([0.0, 0.0, 0.3], [0.0, 0.3], versions=[[0, 1, 4], [2, 3]])
-    releases, months = (expiry_of(one, 0.1, clock) for clock in ("releases", "months"))
+    data = panel([0.0, 0.0, 0.3], [0.0, 0.3], versions=[[0, 1, 4], [2, 3]])
+    releases, months = (expiry_of(data, 0.1, clock) for clock in ("releases", "months"))
     assert releases.left.tolist() == [1, 0]
     assert releases.right.tolist() == [4, 1]
     # Time since the first version of the series.
@@ -147,27 +147,27 @@ def test_untested_versions_and_months():
 
 
 def test_returning_series_is_marked():
-    found = expiry_of(panel([0, 0.2, 0.2, 0.0], [0, 0.2, 0.3]), 0.1, "releases")
-    assert found.returned.tolist() == [True, False]
+    expiry = expiry_of(panel([0, 0.2, 0.2, 0.0], [0, 0.2, 0.3]), 0.1, "releases")
+    assert expiry.returned.tolist() == [True, False]
 
 
 def test_expired_at_the_start_is_left_out_and_counted():
-    found = expiry_of(panel([0.5, 0.5], [0.0, 0.0], [0.5, 0.0]), 0.1, "releases")
-    assert found.series.tolist() == [1]
-    assert found.at_start.tolist() == [0, 2]
-    [dropped] = found.dropped
+    expiry = expiry_of(panel([0.5, 0.5], [0.0, 0.0], [0.5, 0.0]), 0.1, "releases")
+    assert expiry.series.tolist() == [1]
+    assert expiry.at_start.tolist() == [0, 2]
+    [dropped] = expiry.dropped
     assert (dropped.reason, dropped.n, dropped.rows) == (
         "surely beyond the threshold at its first version",
         2,
         (1, 3),
     )
-    assert found.censored_share == 1.0
+    assert expiry.censored_share == 1.0
 
 
 def test_nothing_left():
-    found = expiry_of(panel([0.5, 0.5]), 0.1, "releases")
-    assert found.n == 0
-    assert math.isnan(found.censored_share)
+    expiry = expiry_of(panel([0.5, 0.5]), 0.1, "releases")
+    assert expiry.n == 0
+    assert math.isnan(expiry.censored_share)
     empty = replace(
         panel([0.5]),
         names=(),
@@ -188,15 +188,15 @@ def test_one_row_is_judged_with_a_quantile_for_all_looks():
     z = z_of(2)
     for error, valid in ((0.1 - 1.01 * z * 0.01, True), (0.1 - 0.99 * z * 0.01, False)):
         # The mean with the row before is not surely valid: it is beyond zero in the other sign.
-        found = expiry_of(panel([-0.3, error], sd=0.01, df=np.inf), 0.1, "releases")
-        assert found.n == 0
-        found = expiry_of(panel([0.0, error], sd=0.01, df=np.inf), 0.1, "releases")
-        assert (found.left[0] == 1) == valid
-        assert found.n_open == (not valid)
+        expiry = expiry_of(panel([-0.3, error], sd=0.01, df=np.inf), 0.1, "releases")
+        assert expiry.n == 0
+        expiry = expiry_of(panel([0.0, error], sd=0.01, df=np.inf), 0.1, "releases")
+        assert (expiry.left[0] == 1) == valid
+        assert expiry.n_open == (not valid)
     for error, expired in ((0.1 + 1.01 * z * 0.01, True), (0.1 + 0.99 * z * 0.01, False)):
-        found = expiry_of(panel([0.0, error], sd=0.01, df=np.inf), 0.1, "releases")
-        assert (found.right[0] == 1) == expired
-        assert found.guess[0] == 1
+        expiry = expiry_of(panel([0.0, error], sd=0.01, df=np.inf), 0.1, "releases")
+        assert (expiry.right[0] == 1) == expired
+        assert expiry.guess[0] == 1
 
 
 def test_few_degrees_of_freedom_widen():
@@ -212,27 +212,27 @@ def test_few_degrees_of_freedom_widen():
 def test_means_tell_what_single_rows_do_not():
     # Rows of 0.1 +- noise 0.04 are open one by one: z is 3.2.
     errors = np.concatenate([np.full(16, 0.01), np.full(16, 0.2)])
-    one = panel(errors, sd=0.04, df=np.inf, months=np.arange(32.0))
-    found = expiry_of(one, 0.1, "releases")
+    data = panel(errors, sd=0.04, df=np.inf, months=np.arange(32.0))
+    expiry = expiry_of(data, 0.1, "releases")
     assert z_of(32) * 0.04 > 0.1
-    assert 10 <= found.left[0] <= 15
-    assert 16 <= found.right[0] <= 20
-    assert found.guess[0] == 16
-    assert found.too_noisy.size == 0
+    assert 10 <= expiry.left[0] <= 15
+    assert 16 <= expiry.right[0] <= 20
+    assert expiry.guess[0] == 16
+    assert expiry.too_noisy.size == 0
 
 
 def test_valid_rows_after_an_open_one_do_not_count():
     # The third row is open and beyond the threshold at face value: it may have crossed it.
-    found = expiry_of(panel([0, 0, 0.105, 0, 0, 0.4], sd=0.01, df=np.inf), 0.1, "releases")
-    assert (found.left[0], found.right[0], found.guess[0]) == (1, 5, 2)
-    early, face, late = (found.intervals(view) for view in ("early", "face", "late"))
+    expiry = expiry_of(panel([0, 0, 0.105, 0, 0, 0.4], sd=0.01, df=np.inf), 0.1, "releases")
+    assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (1, 5, 2)
+    early, face, late = (expiry.intervals(view) for view in ("early", "face", "late"))
     assert [float(x[0]) for x in (*early, *face, *late)] == [1, 2, 1, 2, 4, 5]
 
 
 def test_views_of_a_series_that_stays_open_to_the_end():
-    found = expiry_of(panel([0, 0, 0.09, 0.105], sd=0.01, df=np.inf), 0.1, "releases")
-    assert (found.left[0], found.right[0], found.guess[0]) == (1, np.inf, 3)
-    early, face, late = (found.intervals(view) for view in ("early", "face", "late"))
+    expiry = expiry_of(panel([0, 0, 0.09, 0.105], sd=0.01, df=np.inf), 0.1, "releases")
+    assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (1, np.inf, 3)
+    early, face, late = (expiry.intervals(view) for view in ("early", "face", "late"))
     assert [float(x[0]) for x in early] == [1, 2]
     assert [float(x[0]) for x in face] == [2, 3]
     assert [float(x[0]) for x in late] == [3, np.inf]
@@ -241,35 +241,35 @@ def test_views_of_a_series_that_stays_open_to_the_end():
 def test_noise_of_the_first_measurement_is_added_and_not_averaged():
     z = z_of(2)  # two rows can be wrong, the first cannot
     for size, known in ((0.1 + 1.01 * z * 0.01 * math.sqrt(2), 1), (0.1 + 1.3 * z * 0.01, np.inf)):
-        found = expiry_of(panel([0, size, 0], sd=0.01, df=np.inf, frozen=True), 0.1, "releases")
-        assert found.right[0] == known
+        expiry = expiry_of(panel([0, size, 0], sd=0.01, df=np.inf, frozen=True), 0.1, "releases")
+        assert expiry.right[0] == known
     # A mean of two: the root of 1 + 1/2.
     both = 0.1 + 1.01 * z * 0.01 * math.sqrt(1.5)
-    found = expiry_of(panel([0, both, both], sd=0.01, df=np.inf, frozen=True), 0.1, "releases")
-    assert found.right[0] == 2
-    assert any("first measurement" in one for one in found.assumptions)
+    expiry = expiry_of(panel([0, both, both], sd=0.01, df=np.inf, frozen=True), 0.1, "releases")
+    assert expiry.right[0] == 2
+    assert any("first measurement" in text for text in expiry.assumptions)
 
 
 def test_noise_too_large_for_the_threshold_is_refused_whatever_the_errors():
     loud = panel([0.0, 0.0], [0.0, 0.9], [0.0, 0.02], sd=[0.1, 0.1, 0.01], df=np.inf)
-    found = expiry_of(loud, 0.1, "releases")
-    assert found.too_noisy.tolist() == [0, 1]
-    assert found.series.tolist() == [2]
-    assert found.dropped[0].reason.startswith("noise too large")
+    expiry = expiry_of(loud, 0.1, "releases")
+    assert expiry.too_noisy.tolist() == [0, 1]
+    assert expiry.series.tolist() == [2]
+    assert expiry.dropped[0].reason.startswith("noise too large")
 
 
 def test_noise_known_of_some_series():
-    found = expiry_of(
+    expiry = expiry_of(
         panel([0, 0.105], [0, 0.105], sd=[0.01, np.nan], df=[np.inf, 0]), 0.1, "releases"
     )
-    assert found.right.tolist() == [np.inf, 1]
-    assert any("noise of 1 of 2 series is not known" in one for one in found.assumptions)
+    assert expiry.right.tolist() == [np.inf, 1]
+    assert any("noise of 1 of 2 series is not known" in text for text in expiry.assumptions)
 
 
 def test_first_row_near_the_threshold_is_taken_as_valid_and_said():
-    found = expiry_of(panel([0.095, 0.3], sd=0.01, df=np.inf), 0.1, "releases")
-    assert (found.left[0], found.right[0]) == (0, 1)
-    assert any("near the threshold at their first version" in one for one in found.assumptions)
+    expiry = expiry_of(panel([0.095, 0.3], sd=0.01, df=np.inf), 0.1, "releases")
+    assert (expiry.left[0], expiry.right[0]) == (0, 1)
+    assert any("near the threshold at their first version" in text for text in expiry.assumptions)
 
 
 def test_series_do_not_touch_each_other():
@@ -283,8 +283,8 @@ def test_series_do_not_touch_each_other():
             assert getattr(alone, name)[0] == getattr(together, name)[k]
     assert (together.left < together.guess).all()
     assert (together.guess <= together.right).all()
-    for one in ("early", "face", "late"):
-        left, right = together.intervals(one)
+    for view in ("early", "face", "late"):
+        left, right = together.intervals(view)
         assert (left < right).all()
     early, late = together.intervals("early")[1], together.intervals("late")[1]
     assert (early <= together.guess).all()
@@ -292,20 +292,20 @@ def test_series_do_not_touch_each_other():
 
 
 def test_take_keeps_some_series():
-    found = expiry_of(panel([0, 0.3], [0, 0], [0, 0.05, 0.3], [0.4, 0]), 0.1, "releases")
-    part = found.take(np.array([True, False, True]))
+    expiry = expiry_of(panel([0, 0.3], [0, 0], [0, 0.05, 0.3], [0.4, 0]), 0.1, "releases")
+    part = expiry.take(np.array([True, False, True]))
     assert part.series.tolist() == [0, 2]
     assert part.right.tolist() == [1, 2]
     assert part.dropped == ()
-    assert found.dropped
+    assert expiry.dropped
 
 
 # Half-life of a series
 
 
 def test_half_life_of_each_series():
-    one = panel([0, 0, 0.3], [0, 0, 0], [0.5, 0, 0], [0, 0.3, 0.3, 0])
-    step, valid, gone, back = series_half_lives(one, 0.1, "releases")
+    data = panel([0, 0, 0.3], [0, 0, 0], [0.5, 0, 0], [0, 0.3, 0.3, 0])
+    step, valid, gone, back = series_half_lives(data, 0.1, "releases")
     assert (step.half_life, step.low, step.high) == (2.0, 2.0, 2.0)
     assert (valid.half_life, valid.low, valid.high) == (np.inf, 2.0, np.inf)
     assert valid.censored_share == 1.0
@@ -316,13 +316,13 @@ def test_half_life_of_each_series():
 
 
 def test_half_life_in_months_is_between_two_dates():
-    [one] = series_half_lives(panel([0, 0, 0.3]), 0.1, "months")
-    assert (one.half_life, one.low, one.high) == (3.0, 2.0, 3.0)
+    [half_life] = series_half_lives(panel([0, 0, 0.3]), 0.1, "months")
+    assert (half_life.half_life, half_life.low, half_life.high) == (3.0, 2.0, 3.0)
 
 
 def test_half_life_of_a_noisy_series_is_refused():
-    [one] = series_half_lives(panel([0, 0.3], sd=0.2, df=np.inf), 0.1, "months")
-    assert one.refused.startswith("noise too large")
+    [half_life] = series_half_lives(panel([0, 0.3], sd=0.2, df=np.inf), 0.1, "months")
+    assert half_life.refused.startswith("noise too large")
 
 
 # Bad input
@@ -335,14 +335,14 @@ def test_threshold_must_be_positive(threshold):
 
 
 def test_bad_clock_level_dates_and_errors():
-    one = panel([0, 0.3])
+    data = panel([0, 0.3])
     with pytest.raises(InputError, match='clock must be "releases" or "months", got \'years\''):
-        expiry_of(one, 0.1, "years")
+        expiry_of(data, 0.1, "years")
     with pytest.raises(InputError, match="level"):
-        expiry_of(one, 0.1, "releases", level=1.0)
+        expiry_of(data, 0.1, "releases", level=1.0)
     with pytest.raises(InputError, match="versions without a date"):
-        expiry_of(replace(one, months=np.full(6, np.nan)), 0.1, "months")
+        expiry_of(replace(data, months=np.full(6, np.nan)), 0.1, "months")
     with pytest.raises(InputError, match="same date, or dates against their order, in s0"):
-        expiry_of(replace(one, months=np.zeros(6)), 0.1, "months")
+        expiry_of(replace(data, months=np.zeros(6)), 0.1, "months")
     with pytest.raises(InputError, match="errors must be finite, got nan in s0"):
         expiry_of(panel([0, np.nan]), 0.1, "releases")

@@ -39,12 +39,12 @@ def table(seed: int = 0, noise: float = 0.01, **more: Any) -> dict[str, list[Any
 
 
 @pytest.fixture(scope="module")
-def found() -> HalfLives:
+def half_lives() -> HalfLives:
     return half_life(History(table()), by="kernel_class", error=0.1)
 
 
-def test_what_moved_expires_and_what_stayed_does_not(found: HalfLives) -> None:
-    conv, gelu = found.groups
+def test_what_moved_expires_and_what_stayed_does_not(half_lives: HalfLives) -> None:
+    conv, gelu = half_lives.groups
     assert (conv.key, gelu.key) == ({"kernel_class": "Conv"}, {"kernel_class": "Gelu"})
     for method in ("turnbull", "trajectory"):
         moved, stayed = gelu.estimate(method, "releases"), conv.estimate(method, "releases")
@@ -62,23 +62,23 @@ def test_what_moved_expires_and_what_stayed_does_not(found: HalfLives) -> None:
     assert 20 < months.low < months.high == pytest.approx(24, abs=0.1)
 
 
-def test_steps_name_the_release_and_how_many_it_hit(found: HalfLives) -> None:
-    conv, gelu = found.groups
-    (step,) = [one for one in gelu.steps if one.n_series > 2]
+def test_steps_name_the_release_and_how_many_it_hit(half_lives: HalfLives) -> None:
+    conv, gelu = half_lives.groups
+    (step,) = [release_step for release_step in gelu.steps if release_step.n_series > 2]
     assert (step.version, step.n_series, step.n_looked_at) == ("1.8", 10, 10)
     # Predicted over measured halves.
     assert step.change == pytest.approx(-0.5, abs=0.02)
     assert step.false_alarms == 0.5
-    assert all(one.n_series <= 2 for one in conv.steps)
+    assert all(release_step.n_series <= 2 for release_step in conv.steps)
 
 
-def test_rows_are_what_the_command_prints(found: HalfLives) -> None:
-    rows = found.rows()
-    assert len(rows) == sum(len(group.estimates) for group in found.groups)
+def test_rows_are_what_the_command_prints(half_lives: HalfLives) -> None:
+    rows = half_lives.rows()
+    assert len(rows) == sum(len(group.estimates) for group in half_lives.groups)
     needed = {"half_life", "low", "high", "unit", "censored_share", "n_units", "method", "steps"}
     assert all(needed < set(row) for row in rows)
     assert {row["unit"] for row in rows} == {"releases", "months"}
-    document = json.loads(json.dumps(plain(found.to_dict()), allow_nan=False))
+    document = json.loads(json.dumps(plain(half_lives.to_dict()), allow_nan=False))
     turnbull = [row for row in document["rows"] if row["method"] == "turnbull"]
     # JSON has no infinity: beyond_observed says that there is no end in sight.
     assert [(row["half_life"], row["beyond_observed"]) for row in turnbull[:1]] == [(None, True)]
@@ -89,14 +89,16 @@ def test_without_repeats_software_and_machine_cannot_be_told_apart() -> None:
     rows = table()
     once = [i for i, repeat in enumerate(rows["repeat"]) if repeat == 0]
     alone = {name: [values[i] for i in once] for name, values in rows.items() if name != "repeat"}
-    found = half_life(alone, error=0.1)
-    assert any("cannot be told apart" in note for note in (*found.notes, *found.noise.notes))
-    assert found.groups[0].panel.n_series == 20
+    half_lives = half_life(alone, error=0.1)
+    assert any(
+        "cannot be told apart" in note for note in (*half_lives.notes, *half_lives.noise.notes)
+    )
+    assert half_lives.groups[0].panel.n_series == 20
 
 
 def test_no_predictions_and_no_promise_assume_five_percent() -> None:
-    found = half_life(table())
-    (group,) = found.groups
+    half_lives = half_life(table())
+    (group,) = half_lives.groups
     assert group.threshold.source == "assumed"
     assert any("5" in note for note in group.notes)
 
@@ -106,17 +108,17 @@ def test_an_error_that_is_noise_is_no_half_life() -> None:
     rows["predicted"] = [float(shape + 1) for shape in rows["shape"]]
     (group,) = half_life(rows).groups
     assert group.threshold.value is None
-    assert all(one.half_life is None and one.refused for one in group.estimates)
+    assert all(estimate.half_life is None and estimate.refused for estimate in group.estimates)
     # The steps are there all the same.
-    assert [one.version for one in group.steps if one.n_series > 2] == ["1.8"]
+    assert [step.version for step in group.steps if step.n_series > 2] == ["1.8"]
 
 
 def test_a_series_by_itself() -> None:
     rows = table()
     chosen = [i for i, s in enumerate(zip(rows["kernel_class"], rows["shape"], strict=True))
               if s == ("Gelu", 3)]  # fmt: skip
-    one = {name: [values[i] for i in chosen] for name, values in rows.items()}
-    (group,) = half_life(one, error=0.1).groups
+    columns = {name: [values[i] for i in chosen] for name, values in rows.items()}
+    (group,) = half_life(columns, error=0.1).groups
     bracket = group.estimate("expiry", "releases")
     assert bracket is not None
     assert (bracket.half_life, bracket.low, bracket.high) == (8.0, 8.0, 8.0)
@@ -131,7 +133,7 @@ def test_a_silent_change_of_the_machine_is_said() -> None:
     dates = [f"2020-03-{day:02}" for day in range(1, 9)] * 4
     rng = np.random.default_rng(1)
     times = np.where(np.arange(32) % 8 < 4, 0.2, 0.4) * np.exp(rng.normal(0, 0.01, 32))
-    found = half_life(
+    half_lives = half_life(
         {
             "version": versions,
             "date": dates,
@@ -139,9 +141,11 @@ def test_a_silent_change_of_the_machine_is_said() -> None:
             "measured": times.tolist(),
         }
     )
-    large = [one for one in found.environment if abs(one.step.size) > 0.5]
-    assert [one.verdict for one in large] == ["environment"] * 4
-    assert any("changes of the environment" in note for note in found.notes)
+    large = [
+        attribution for attribution in half_lives.environment if abs(attribution.step.size) > 0.5
+    ]
+    assert [attribution.verdict for attribution in large] == ["environment"] * 4
+    assert any("changes of the environment" in note for note in half_lives.notes)
 
 
 def test_progress_is_reported() -> None:
@@ -151,7 +155,7 @@ def test_progress_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"by": "measured_by"}, "no column 'measured_by'"),
         ({"by": "version"}, "differs within a series"),
@@ -161,11 +165,11 @@ def test_progress_is_reported() -> None:
         ({"cluster": "nothing"}, "nothing"),
     ],
 )
-def test_what_cannot_be_done_is_refused(options: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_done_is_refused(options: dict[str, Any], message: str) -> None:
     rows = table()
     if options.get("by") == "method":
         rows["method"] = rows["kernel_class"]
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         half_life(rows, **options)
 
 
@@ -195,13 +199,13 @@ def test_releases_of_another_product_do_not_count() -> None:
 def test_what_was_left_out_is_counted_once() -> None:
     rows = table()
     rows["measured"][3] = None
-    found = half_life(History(rows), by="kernel_class", error=0.1)
-    assert [(d.n, d.reason) for d in found.dropped] == [(1, "no measurement")]
+    half_lives = half_life(History(rows), by="kernel_class", error=0.1)
+    assert [(d.n, d.reason) for d in half_lives.dropped] == [(1, "no measurement")]
 
 
 def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
     rows = [(f"1.{i}", op) for op in ("Gelu", "Conv", "Add") for i in range(4)]
-    found = half_life(
+    half_lives = half_life(
         {
             "version": [version for version, _ in rows],
             "op": [op for _, op in rows],
@@ -210,17 +214,17 @@ def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
         },
         error=0.1,
     )
-    told = "1 of 3 series not counted in when half expire: surely beyond the threshold"
-    assert any(note.startswith(told) for note in found.groups[0].notes)
+    left_out = "1 of 3 series not counted in when half expire: surely beyond the threshold"
+    assert any(note.startswith(left_out) for note in half_lives.groups[0].notes)
 
 
 @pytest.mark.extras
 def test_processes_change_nothing() -> None:
     pytest.importorskip("joblib")
     seen: list[tuple[float, float]] = []
-    one = half_life(table(), by="kernel_class")
+    half_lives = half_life(table(), by="kernel_class")
     two = half_life(table(), by="kernel_class", n_jobs=2, progress=lambda *done: seen.append(done))
-    assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
-    for group, other in zip(one.groups, two.groups, strict=True):
+    assert json.dumps(half_lives.to_dict()) == json.dumps(two.to_dict())
+    for group, other in zip(half_lives.groups, two.groups, strict=True):
         assert group.panel.error.tobytes() == other.panel.error.tobytes()
     assert seen == [(1, 2), (2, 2)]

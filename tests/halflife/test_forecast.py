@@ -33,28 +33,28 @@ CURVE = {
 
 
 def test_survival_from_the_start_is_the_curve():
-    found = forecast_survival(**CURVE, ahead=[0, 1, 2, 3, 6, 7])
-    assert found.probability[:-1] == pytest.approx([1, 0.95, 0.9, 0.75, 0.5])
+    forecast = forecast_survival(**CURVE, ahead=[0, 1, 2, 3, 6, 7])
+    assert forecast.probability[:-1] == pytest.approx([1, 0.95, 0.9, 0.75, 0.5])
     # Between two times the wider bounds of both.
-    assert found.low == pytest.approx([1, 0.8, 0.8, 0.4, 0.3, 0])
-    assert found.high == pytest.approx([1, 1, 1, 1, 0.7, 0.7])
-    assert np.isnan(found.probability[-1])
+    assert forecast.low == pytest.approx([1, 0.8, 0.8, 0.4, 0.3, 0])
+    assert forecast.high == pytest.approx([1, 1, 1, 1, 0.7, 0.7])
+    assert np.isnan(forecast.probability[-1])
 
 
 def test_a_curve_may_begin_at_time_0():
     whole = {name: [0.0 if name == "times" else 1.0, *values] for name, values in CURVE.items()}
     ahead = [0, 1, 3, 6]
-    found, same = (forecast_survival(**curve, ahead=ahead) for curve in (whole, CURVE))
-    assert found.probability.tolist() == same.probability.tolist()
-    assert found.low.tolist() == same.low.tolist()
+    forecast, same = (forecast_survival(**curve, ahead=ahead) for curve in (whole, CURVE))
+    assert forecast.probability.tolist() == same.probability.tolist()
+    assert forecast.low.tolist() == same.low.tolist()
 
 
 def test_survival_of_a_model_that_has_held():
-    found = forecast_survival(**CURVE, ahead=[0, 2], age=4)
-    assert found.probability == pytest.approx([1, 0.5 / 0.6])
+    forecast = forecast_survival(**CURVE, ahead=[0, 2], age=4)
+    assert forecast.probability == pytest.approx([1, 0.5 / 0.6])
     w = np.sqrt(np.log(0.5 / 0.3) ** 2 - np.log(0.6 / 0.4) ** 2)
-    assert found.low == pytest.approx([1, 0.5 / 0.6 * np.exp(-w)])
-    assert found.high[0] == pytest.approx(1)
+    assert forecast.low == pytest.approx([1, 0.5 / 0.6 * np.exp(-w)])
+    assert forecast.high[0] == pytest.approx(1)
 
 
 def test_greenwood_bounds_of_a_ratio():
@@ -62,7 +62,7 @@ def test_greenwood_bounds_of_a_ratio():
     n = 50 - np.arange(20)
     s = np.cumprod(1 - 1 / n)
     w = 1.96 * np.sqrt(np.cumsum(1 / (n * (n - 1))))
-    found = forecast_survival(
+    forecast = forecast_survival(
         np.arange(1, 21),
         s,
         low=s * np.exp(-w),
@@ -72,36 +72,36 @@ def test_greenwood_bounds_of_a_ratio():
     )
     later = np.cumprod(1 - 1 / n[10:])[-1]
     half = 1.96 * np.sqrt(np.sum(1 / (n[10:] * (n[10:] - 1))))
-    assert found.probability[0] == pytest.approx(later)
-    assert found.low[0] == pytest.approx(later * np.exp(-half))
+    assert forecast.probability[0] == pytest.approx(later)
+    assert forecast.low[0] == pytest.approx(later * np.exp(-half))
 
 
 def test_a_lower_bound_of_zero_stays_zero():
     curve = {**CURVE, "low": [0.8, 0.4, 0.0]}
     assert forecast_survival(**curve, ahead=[2], age=4).low[0] == 0
     gone = {**CURVE, "survival": [0.9, 0.6, 0.0], "low": [0.8, 0.4, 0.0]}
-    found = forecast_survival(**gone, ahead=[2], age=4)
-    assert (found.probability[0], found.low[0]) == (0, 0)
-    assert found.high[0] == 1
+    forecast = forecast_survival(**gone, ahead=[2], age=4)
+    assert (forecast.probability[0], forecast.low[0]) == (0, 0)
+    assert forecast.high[0] == 1
 
 
 # Drift
 
 
 def test_drift_is_normal():
-    found = forecast_drift([1, 4], c=0.01, beta=1.0, threshold=0.2)
-    assert found.probability == pytest.approx(2 * stats.norm.cdf(0.2 / np.array([0.1, 0.2])) - 1)
+    forecast = forecast_drift([1, 4], c=0.01, beta=1.0, threshold=0.2)
+    assert forecast.probability == pytest.approx(2 * stats.norm.cdf(0.2 / np.array([0.1, 0.2])) - 1)
     shifted = forecast_drift([4], c=0.01, beta=0.5, threshold=0.2, error=0.1, spread=0.1)
     sd = np.sqrt(0.01 + 0.01 * 2)
     law = stats.norm(0.1, sd)
     assert shifted.probability[0] == pytest.approx(law.cdf(0.2) - law.cdf(-0.2))
-    assert np.isnan(found.low).all()
+    assert np.isnan(forecast.low).all()
 
 
 def test_nothing_has_moved_today():
     for error, inside in ((0.1, 1), (0.3, 0)):
-        found = forecast_drift([0, 1], c=0.0, beta=0.0, threshold=0.2, error=error)
-        assert found.probability.tolist() == [inside, inside]
+        forecast = forecast_drift([0, 1], c=0.0, beta=0.0, threshold=0.2, error=error)
+        assert forecast.probability.tolist() == [inside, inside]
         assert (
             forecast_drift([0], c=1.0, beta=0.0, threshold=0.2, error=error).probability == inside
         )
@@ -110,11 +110,11 @@ def test_nothing_has_moved_today():
 def test_bounds_are_quantiles_of_draws():
     rng = np.random.default_rng(0)
     draws = np.column_stack([0.01 * rng.lognormal(0, 0.3, 999), np.ones(999)])
-    found = forecast_drift([2], c=0.01, beta=1, threshold=0.2, draws=draws, level=0.9)
+    forecast = forecast_drift([2], c=0.01, beta=1, threshold=0.2, draws=draws, level=0.9)
     high, low = (
         2 * stats.norm.cdf(0.2 / np.sqrt(2 * np.quantile(draws[:, 0], q))) - 1 for q in (0.05, 0.95)
     )
-    assert (found.low[0], found.high[0]) == pytest.approx((low, high), abs=1e-3)
+    assert (forecast.low[0], forecast.high[0]) == pytest.approx((low, high), abs=1e-3)
 
 
 # Steps
@@ -124,13 +124,13 @@ def test_bounds_are_quantiles_of_draws():
 def test_equal_steps_up_and_down_are_a_bessel_function(threshold):
     # The chance that as many steps went up as down: exp(-m) I0(m) for m expected ones.
     h = np.array([0.0, 1.0, 5.0, 20.0, 100.0])
-    found = forecast_steps(h, sizes=[0.2, -0.2] * 10, exposure=400, threshold=threshold)
-    assert found.probability == pytest.approx(special.ive(0, 0.05 * h), abs=1e-6)
+    forecast = forecast_steps(h, sizes=[0.2, -0.2] * 10, exposure=400, threshold=threshold)
+    assert forecast.probability == pytest.approx(special.ive(0, 0.05 * h), abs=1e-6)
 
 
 def test_steps_in_one_direction_are_counted():
-    found = forecast_steps([10], sizes=[0.04] * 8, exposure=80, threshold=0.1)
-    assert found.probability[0] == pytest.approx(stats.poisson.cdf(2, 1.0), abs=1e-6)
+    forecast = forecast_steps([10], sizes=[0.04] * 8, exposure=80, threshold=0.1)
+    assert forecast.probability[0] == pytest.approx(stats.poisson.cdf(2, 1.0), abs=1e-6)
 
 
 def test_many_small_steps_are_drift():
@@ -160,9 +160,9 @@ def test_steps_of_any_size_fit_on_the_grid():
 @pytest.mark.parametrize("spread", [0.0, 0.004, 0.05])
 def test_frequencies_that_are_left_out_do_not_count(spread, monkeypatch):
     asked = {"sizes": [0.2, -0.07, 0.03], "exposure": 40, "threshold": 0.1, "spread": spread}
-    found = forecast_steps([0, 1, 30], **asked)
+    forecast = forecast_steps([0, 1, 30], **asked)
     monkeypatch.setattr("errcomp.halflife.forecast.compound_poisson._SILENT", -1.0)
-    assert found.probability == pytest.approx(
+    assert forecast.probability == pytest.approx(
         forecast_steps([0, 1, 30], **asked).probability, abs=2e-11
     )
 
@@ -181,28 +181,28 @@ def test_no_steps_and_few_steps():
 
 def test_the_same_seed_gives_the_same_bounds():
     options = {"sizes": [0.2, -0.1, 0.3, 0.1, -0.2, 0.15], "exposure": 60, "threshold": 0.12}
-    found = [forecast_steps([1, 5], **options, seed=seed) for seed in (0, 0, 1)]
-    assert found[0].low.tolist() == found[1].low.tolist() != found[2].low.tolist()
-    assert (found[0].low < found[0].probability).all()
-    assert (found[0].high > found[0].probability).all()
+    forecasts = [forecast_steps([1, 5], **options, seed=seed) for seed in (0, 0, 1)]
+    assert forecasts[0].low.tolist() == forecasts[1].low.tolist() != forecasts[2].low.tolist()
+    assert (forecasts[0].low < forecasts[0].probability).all()
+    assert (forecasts[0].high > forecasts[0].probability).all()
 
 
 # When
 
 
 def test_when_it_drops():
-    found = drops_below(forecast_survival(**CURVE, ahead=[1, 2, 3, 4, 5, 6, 7]), 0.72)
-    assert found.time == pytest.approx(3.2)
-    assert (found.low, found.high) == (pytest.approx(2.2), pytest.approx(5.8))
-    assert found.refused == ""
-    assert found.unit == "releases"
+    drop = drops_below(forecast_survival(**CURVE, ahead=[1, 2, 3, 4, 5, 6, 7]), 0.72)
+    assert drop.time == pytest.approx(3.2)
+    assert (drop.low, drop.high) == (pytest.approx(2.2), pytest.approx(5.8))
+    assert drop.refused == ""
+    assert drop.unit == "releases"
 
 
 def test_when_it_does_not_drop():
-    found = drops_below(forecast_survival(**CURVE, ahead=[1, 6, 7], unit="months"), 0.4)
-    assert (found.time, found.high) == (None, np.inf)
-    assert found.low == pytest.approx(1 + 5 * 0.4 / 0.5)
-    assert "not reached within 7 months: the last probability known is 0.5" in found.refused
+    drop = drops_below(forecast_survival(**CURVE, ahead=[1, 6, 7], unit="months"), 0.4)
+    assert (drop.time, drop.high) == (None, np.inf)
+    assert drop.low == pytest.approx(1 + 5 * 0.4 / 0.5)
+    assert "not reached within 7 months: the last probability known is 0.5" in drop.refused
     unbounded = drops_below(forecast_drift([1, 2], c=0.1, beta=1, threshold=0.5), 0.9)
     assert unbounded.time == 1
     assert (unbounded.low, unbounded.high) == (None, None)
@@ -221,9 +221,9 @@ def test_dates():
 
 
 def test_forecasts_are_json():
-    found = forecast_survival(**CURVE, ahead=[1, 7]).to_dict()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["probability"][1] is None
+    document = forecast_survival(**CURVE, ahead=[1, 7]).to_dict()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["probability"][1] is None
 
 
 # Bad input

@@ -54,15 +54,19 @@ def smooth(s: int = 40, m: int = 24, sd: float = 0.03) -> np.ndarray:
     return np.random.default_rng(2).normal(0, sd, (s, m))
 
 
-def answer(found: HalfLifeForecast | GroupForecast, method: str, unit: str = "releases") -> Answer:
-    group = found.groups[0] if isinstance(found, HalfLifeForecast) else found
-    (one,) = [one for one in group.answers if (one.method, one.unit) == (method, unit)]
-    return one
+def answer_of(
+    forecast: HalfLifeForecast | GroupForecast, method: str, unit: str = "releases"
+) -> Answer:
+    group = forecast.groups[0] if isinstance(forecast, HalfLifeForecast) else forecast
+    (answer,) = [
+        answer for answer in group.answers if (answer.method, answer.unit) == (method, unit)
+    ]
+    return answer
 
 
-def probabilities(one: Answer) -> np.ndarray:
-    assert one.forecast is not None, one.refused
-    return one.forecast.probability
+def probabilities(answer: Answer) -> np.ndarray:
+    assert answer.forecast is not None, answer.refused
+    return answer.forecast.probability
 
 
 @pytest.fixture(scope="module")
@@ -76,50 +80,50 @@ def drift() -> HalfLifeForecast:
 
 
 def test_steps_are_forecast_by_their_rate(steps: HalfLifeForecast) -> None:
-    found = answer(steps, "steps")
-    assert found.forecast is not None
-    assert found.forecast.ahead.tolist() == RELEASES
+    by_steps = answer_of(steps, "steps")
+    assert by_steps.forecast is not None
+    assert by_steps.forecast.ahead.tolist() == RELEASES
     # Any step is fatal; two that cancel bring a few back.
     rate = (rare()[:, 1:] != 0).mean()
-    assert probabilities(found)[:3] == pytest.approx(np.exp(-rate * np.arange(3)), abs=0.01)
-    assert (found.forecast.low <= probabilities(found)).all()
-    assert (found.forecast.high >= probabilities(found)).all()
-    assert answer(steps, "drift").refused.startswith("drift is a few large steps")
-    assert answer(steps, "drift").forecast is None
+    assert probabilities(by_steps)[:3] == pytest.approx(np.exp(-rate * np.arange(3)), abs=0.01)
+    assert (by_steps.forecast.low <= probabilities(by_steps)).all()
+    assert (by_steps.forecast.high >= probabilities(by_steps)).all()
+    assert answer_of(steps, "drift").refused.startswith("drift is a few large steps")
+    assert answer_of(steps, "drift").forecast is None
 
 
 def test_smooth_drift_is_forecast_by_its_variance(drift: HalfLifeForecast) -> None:
-    found = answer(drift, "drift")
+    by_drift = answer_of(drift, "drift")
     wanted = 1 - 2 * stats.norm.sf(LIMIT / (0.03 * np.sqrt([1, 2, 5, 10])))
-    assert found.forecast is not None
-    assert probabilities(found)[1:] == pytest.approx(wanted, abs=0.05)
-    assert (found.forecast.low[1:] < wanted).all()
-    assert (found.forecast.high[1:] > wanted).all()
-    assert answer(drift, "steps").refused.startswith("drift is many small changes")
+    assert by_drift.forecast is not None
+    assert probabilities(by_drift)[1:] == pytest.approx(wanted, abs=0.05)
+    assert (by_drift.forecast.low[1:] < wanted).all()
+    assert (by_drift.forecast.high[1:] > wanted).all()
+    assert answer_of(drift, "steps").refused.startswith("drift is many small changes")
 
 
 def test_survival_is_the_share_that_stayed(steps: HalfLifeForecast) -> None:
-    found = answer(steps, "survival")
+    by_survival = answer_of(steps, "survival")
     moved = np.abs((rare() * (np.arange(24) > 0)).cumsum(axis=1)) > LIMIT
     stayed = 1 - np.maximum.accumulate(moved, axis=1).mean(axis=0)
-    assert probabilities(found) == pytest.approx(stayed[[0, 1, 2, 5, 10]], abs=0.001)
-    assert "within its promise when calibrated" in found.forecast.assumptions[0]  # type: ignore[union-attr]
+    assert probabilities(by_survival) == pytest.approx(stayed[[0, 1, 2, 5, 10]], abs=0.001)
+    assert "within its promise when calibrated" in by_survival.forecast.assumptions[0]  # type: ignore[union-attr]
 
 
 def test_drops_are_whole_releases_and_dates(steps: HalfLifeForecast) -> None:
-    found = answer(steps, "steps")
-    curve = dict(zip(RELEASES, probabilities(found).tolist(), strict=True))
-    assert found.drop is not None
-    assert found.drop.time == next(t for t in (1.0, 2.0, 5.0) if curve[t] < 0.9)
-    assert found.drop.low is not None
-    assert found.drop.high is not None
-    assert found.drop.low <= found.drop.time <= found.drop.high
-    assert found.dates == (None, None, None)
-    months = answer(steps, "steps", "months")
+    by_steps = answer_of(steps, "steps")
+    curve = dict(zip(RELEASES, probabilities(by_steps).tolist(), strict=True))
+    assert by_steps.drop is not None
+    assert by_steps.drop.time == next(t for t in (1.0, 2.0, 5.0) if curve[t] < 0.9)
+    assert by_steps.drop.low is not None
+    assert by_steps.drop.high is not None
+    assert by_steps.drop.low <= by_steps.drop.time <= by_steps.drop.high
+    assert by_steps.dates == (None, None, None)
+    months = answer_of(steps, "steps", "months")
     assert months.forecast is not None
     assert months.forecast.ahead.tolist() == list(AHEAD["months"])
     # Releases come every three months.
-    assert probabilities(months)[:3] == pytest.approx(probabilities(found)[:3], abs=0.005)
+    assert probabilities(months)[:3] == pytest.approx(probabilities(by_steps)[:3], abs=0.005)
     assert steps.groups[0].date == date(2015, 10, 1)
     when, first, last = months.dates
     assert when is not None
@@ -131,15 +135,15 @@ def test_drops_are_whole_releases_and_dates(steps: HalfLifeForecast) -> None:
 def test_an_older_model_is_as_far_on(steps: HalfLifeForecast) -> None:
     aged = forecast_half_life(table(rare()), error=0.1, age=2)
     assert (aged.groups[0].calibrated, aged.groups[0].today) == ("1.21", "1.23")
-    assert probabilities(answer(aged, "steps"))[0] == probabilities(answer(steps, "steps"))[2]
-    assert probabilities(answer(aged, "survival"))[0] == pytest.approx(
-        probabilities(answer(steps, "survival"))[2]
+    assert probabilities(answer_of(aged, "steps"))[0] == probabilities(answer_of(steps, "steps"))[2]
+    assert probabilities(answer_of(aged, "survival"))[0] == pytest.approx(
+        probabilities(answer_of(steps, "survival"))[2]
     )
-    in_months = answer(aged, "steps", "months")
+    in_months = answer_of(aged, "steps", "months")
     assert probabilities(in_months)[0] == pytest.approx(
-        probabilities(answer(steps, "steps", "months"))[2], abs=0.005
+        probabilities(answer_of(steps, "steps", "months"))[2], abs=0.005
     )
-    already = answer(forecast_half_life(table(rare()), error=0.1, age=10), "steps")
+    already = answer_of(forecast_half_life(table(rare()), error=0.1, age=10), "steps")
     assert already.drop is not None
     assert already.drop.time == 0
 
@@ -147,25 +151,27 @@ def test_an_older_model_is_as_far_on(steps: HalfLifeForecast) -> None:
 def test_errors_at_calibration_count(drift: HalfLifeForecast) -> None:
     moves = smooth()
     moves[:, 0] = np.random.default_rng(5).normal(0, 0.07, 40)
-    found = forecast_half_life(table(moves, predicted=[1.0] * (40 * 24 * 2)), error=0.1)
+    forecast = forecast_half_life(table(moves, predicted=[1.0] * (40 * 24 * 2)), error=0.1)
     spread = float(np.sqrt(np.mean(moves[:, 0] ** 2)))
-    assert found.groups[0].calibrated_error == pytest.approx(spread, rel=0.05)
-    now = probabilities(answer(found, "drift"))[0]
+    assert forecast.groups[0].calibrated_error == pytest.approx(spread, rel=0.05)
+    now = probabilities(answer_of(forecast, "drift"))[0]
     assert now == pytest.approx(1 - 2 * stats.norm.sf(LIMIT / spread), abs=0.01)
-    one = answer(found, "survival")
-    assert one.forecast is not None
-    assert any("are left out: beyond the promise" in text for text in one.forecast.assumptions)
+    by_survival = answer_of(forecast, "survival")
+    assert by_survival.forecast is not None
+    assert any(
+        "are left out: beyond the promise" in text for text in by_survival.forecast.assumptions
+    )
     assert drift.groups[0].calibrated_error == 0
     assert any("taken to be right when calibrated" in text for text in drift.groups[0].notes)
 
 
 def test_without_a_promise_it_is_that_the_error_has_not_doubled() -> None:
-    found = forecast_half_life(table(rare()))
-    group = found.groups[0]
+    forecast = forecast_half_life(table(rare()))
+    group = forecast.groups[0]
     assert group.promise == pytest.approx(np.sqrt(3) * np.log1p(0.05))
     assert any("assumed to be 5.00 %" in text for text in group.notes)
-    assert found.error is None
-    assert answer(group, "survival").forecast is not None
+    assert forecast.error is None
+    assert answer_of(group, "survival").forecast is not None
 
 
 def test_without_any_promise_every_method_refuses() -> None:
@@ -177,13 +183,13 @@ def test_without_any_promise_every_method_refuses() -> None:
     }
     group = forecast_half_life(exact).groups[0]
     assert group.promise is None
-    assert {one.refused for one in group.answers} == {
+    assert {answer.refused for answer in group.answers} == {
         "all errors at calibration are 0. Give the promised error (error=, --error)."
     }
 
 
 @pytest.mark.parametrize(
-    ("moves", "noise", "method", "said"),
+    ("moves", "noise", "method", "reason"),
     [
         (rare(1), 0.01, "survival", "one series has no survival curve"),
         (rare(8, 4), 0.01, "drift", "steps lie between 3 pairs of versions; fewer than 5"),
@@ -195,15 +201,15 @@ def test_without_any_promise_every_method_refuses() -> None:
     ],
 )
 def test_methods_say_why_they_refuse(
-    moves: np.ndarray, noise: float, method: str, said: str
+    moves: np.ndarray, noise: float, method: str, reason: str
 ) -> None:
-    found = forecast_half_life(table(moves, noise), error=0.1)
-    assert answer(found, method).refused.startswith(said)
+    forecast = forecast_half_life(table(moves, noise), error=0.1)
+    assert answer_of(forecast, method).refused.startswith(reason)
 
 
 def test_one_cluster_tells_no_survival() -> None:
-    found = forecast_half_life(table(rare(4)), error=0.1, cluster="net")
-    assert "one cluster" in answer(found, "survival").refused
+    forecast = forecast_half_life(table(rare(4)), error=0.1, cluster="net")
+    assert "one cluster" in answer_of(forecast, "survival").refused
 
 
 def test_series_that_step_together_widen_the_interval() -> None:
@@ -211,23 +217,25 @@ def test_series_that_step_together_widen_the_interval() -> None:
     alone, together = (
         forecast_half_life(table(moves), error=0.1, cluster=key) for key in (None, "net")
     )
-    one, other = (answer(found, "steps").forecast for found in (alone, together))
-    assert one is not None
-    assert other is not None
-    assert other.probability == pytest.approx(one.probability)
-    assert (other.high - other.low)[3] > 1.5 * (one.high - one.low)[3]
+    narrow, wide = (answer_of(forecast, "steps").forecast for forecast in (alone, together))
+    assert narrow is not None
+    assert wide is not None
+    assert wide.probability == pytest.approx(narrow.probability)
+    assert (wide.high - wide.low)[3] > 1.5 * (narrow.high - narrow.low)[3]
 
 
 def test_few_clusters_with_steps_leave_much_open() -> None:
     moves = np.zeros((24, 20))
     moves[:4, 8] = 0.3
-    forecast = answer(forecast_half_life(table(moves), error=0.1, cluster="net"), "steps").forecast
+    forecast = answer_of(
+        forecast_half_life(table(moves), error=0.1, cluster="net"), "steps"
+    ).forecast
     assert forecast is not None
     # One event among 6 networks in 17 releases: at most 5.57 are possible.
     assert forecast.low[1] == pytest.approx(np.exp(-5.57 / (6 * 17)), abs=0.01)
     assert forecast.high[1] == 1
     still = forecast_half_life(table(np.zeros((24, 20))), error=0.1, cluster="net")
-    nothing = answer(still, "steps")
+    nothing = answer_of(still, "steps")
     assert probabilities(nothing).tolist() == [1.0] * 5
     assert nothing.drop is not None
     assert nothing.drop.time is None
@@ -235,11 +243,11 @@ def test_few_clusters_with_steps_leave_much_open() -> None:
 
 def test_drift_is_not_read_off_beyond_twice_the_lags_seen() -> None:
     validations = table(smooth(40, 6))
-    forecast = answer(forecast_half_life(validations, error=0.1), "drift", "months").forecast
+    forecast = answer_of(forecast_half_life(validations, error=0.1), "drift", "months").forecast
     assert forecast is not None
     # 15 months were seen.
     assert np.isfinite(forecast.probability).tolist() == [True, True, True, True, True]
-    aged = answer(forecast_half_life(validations, error=0.1, age=5), "drift", "months").forecast
+    aged = answer_of(forecast_half_life(validations, error=0.1, age=5), "drift", "months").forecast
     assert aged is not None
     assert np.isnan(aged.probability[-1])
     assert aged.low[-1] == 0
@@ -251,32 +259,32 @@ def test_a_curve_that_is_no_power_law_is_read_off_itself() -> None:
     rng = np.random.default_rng(3)
     level = rng.normal(0, 0.05, (300, 20))
     moves = np.diff(level, axis=1, prepend=0)
-    found = answer(forecast_half_life(table(moves, 0.002), error=0.1), "drift").forecast
-    assert found is not None
+    forecast = answer_of(forecast_half_life(table(moves, 0.002), error=0.1), "drift").forecast
+    assert forecast is not None
     wanted = 1 - 2 * stats.norm.sf(LIMIT / (0.05 * np.sqrt(2)))
-    assert found.probability[1:] == pytest.approx(np.full(4, wanted), abs=0.03)
+    assert forecast.probability[1:] == pytest.approx(np.full(4, wanted), abs=0.03)
 
 
 def test_noise_that_is_not_known_bounds_on_one_side() -> None:
     once = {name: values[::2] for name, values in table(smooth()).items()}
-    forecast = answer(forecast_half_life(once, error=0.1), "drift").forecast
+    forecast = answer_of(forecast_half_life(once, error=0.1), "drift").forecast
     assert forecast is not None
     assert forecast.high.tolist() == [1.0] * 5
     assert forecast.assumptions[-1] == "Nothing was measured twice: noise counts as drift."
 
 
 def test_groups_and_the_document(steps: HalfLifeForecast) -> None:
-    found = forecast_half_life(table(rare(8)), by="net", error=0.1, below=0.5)
-    assert [group.key for group in found.groups] == [{"net": "net0"}, {"net": "net1"}]
-    rows = found.rows()
+    forecast = forecast_half_life(table(rare(8)), by="net", error=0.1, below=0.5)
+    assert [group.key for group in forecast.groups] == [{"net": "net0"}, {"net": "net1"}]
+    rows = forecast.rows()
     assert len(rows) == 2 * 2 * 3
-    assert all(row["below"] == 0.5 for row in [found.to_dict()])
+    assert all(row["below"] == 0.5 for row in [forecast.to_dict()])
     document = json.loads(json.dumps(plain(steps.to_dict()), allow_nan=False))
     assert document["error"] == 0.1
-    one = next(r for r in document["rows"] if (r["method"], r["unit"]) == ("steps", "months"))
-    assert [at["ahead"] for at in one["within"]] == list(AHEAD["months"])
-    assert one["drop"]["date"].startswith("2016")
-    assert one["refused"] is None
+    by_steps = next(r for r in document["rows"] if (r["method"], r["unit"]) == ("steps", "months"))
+    assert [at["ahead"] for at in by_steps["within"]] == list(AHEAD["months"])
+    assert by_steps["drop"]["date"].startswith("2016")
+    assert by_steps["refused"] is None
     refused = next(row for row in document["rows"] if row["method"] == "drift")
     assert (refused["within"], refused["drop"]) == ([], None)
     assert refused["refused"]
@@ -289,13 +297,13 @@ def test_the_same_seed_gives_the_same() -> None:
 
 
 def test_progress_is_told() -> None:
-    told: list[tuple[float, float]] = []
-    forecast_half_life(table(rare(8)), by="net", error=0.1, progress=lambda *at: told.append(at))
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    calls: list[tuple[float, float]] = []
+    forecast_half_life(table(rare(8)), by="net", error=0.1, progress=lambda *at: calls.append(at))
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"below": 1.0}, "below must be a probability between 0 and 1"),
         ({"error": 0.0}, "the promised error must be positive and finite, got 0.0"),
@@ -308,6 +316,6 @@ def test_progress_is_told() -> None:
         ({"age": 24, "by": "net"}, "got 24: net0 has 24 versions, 1.0 to 1.23"),
     ],
 )
-def test_bad_options(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         forecast_half_life(table(rare(8)), **options)

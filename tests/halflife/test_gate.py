@@ -21,16 +21,16 @@ def panel_of_rows(error, sd=np.nan, df=0.0, *, frozen=False, names=None):
     """Make a panel of a matrix of series by versions; NaN is a version that was not validated."""
     error = np.atleast_2d(np.asarray(error, dtype=float))
     s, n = error.shape
-    there = ~np.isnan(error)
+    validated = ~np.isnan(error)
     return Panel(
         versions=tuple(f"1.{k}" for k in range(n)),
         months=np.arange(float(n)),
         names=tuple(names or (f"op{i}" for i in range(s))),
         clusters=np.arange(s),
-        starts=np.concatenate([[0], np.cumsum(there.sum(axis=1))]),
-        version=np.tile(np.arange(n), (s, 1))[there],
-        error=error[there],
-        sd=np.broadcast_to(np.asarray(sd, dtype=float), error.shape)[there],
+        starts=np.concatenate([[0], np.cumsum(validated.sum(axis=1))]),
+        version=np.tile(np.arange(n), (s, 1))[validated],
+        error=error[validated],
+        sd=np.broadcast_to(np.asarray(sd, dtype=float), error.shape)[validated],
         noise_df=np.broadcast_to(np.asarray(df, dtype=float), s).copy(),
         frozen_at_first=frozen,
     )
@@ -41,23 +41,23 @@ def panel_of_rows(error, sd=np.nan, df=0.0, *, frozen=False, names=None):
 
 def test_repeats_by_hand():
     panel = panel_of_rows([0.0, 0.02, 0.01, 0.10], sd=[0.03, 0.02, 0.02, 0.04], df=7)
-    found = check(panel)
+    result = check(panel)
     se = np.sqrt(0.04**2 + (0.03**2 + 2 * 0.02**2) / 9)
-    assert found.shift[0] == pytest.approx(0.09)
-    assert found.p[0] == pytest.approx(2 * stats.t.sf(0.09 / se, 7))
-    assert found.df[0] == 7
-    assert found.noise[0] == "repeats"
+    assert result.shift[0] == pytest.approx(0.09)
+    assert result.p[0] == pytest.approx(2 * stats.t.sf(0.09 / se, 7))
+    assert result.df[0] == 7
+    assert result.noise[0] == "repeats"
     half = stats.t.isf(0.025, 7) * se
-    assert (found.low[0], found.high[0]) == pytest.approx((0.09 - half, 0.09 + half))
-    assert found.detectable[0] == pytest.approx(stats.t.isf(found.level / 2, 7) * se)
+    assert (result.low[0], result.high[0]) == pytest.approx((0.09 - half, 0.09 + half))
+    assert result.detectable[0] == pytest.approx(stats.t.isf(result.level / 2, 7) * se)
 
 
 def test_scatter_is_the_t_test_of_one_new_value():
     base = np.array([0.0, 0.02, 0.01, -0.02, 0.005])
-    found = check(panel_of_rows([*base, 0.06]))
+    result = check(panel_of_rows([*base, 0.06]))
     t = (0.06 - base.mean()) / (base.std(ddof=1) * np.sqrt(1 + 1 / 5))
-    assert found.p[0] == pytest.approx(2 * stats.t.sf(t, 4))
-    assert (found.df[0], found.noise[0], found.n_baseline[0]) == (4, "scatter", 5)
+    assert result.p[0] == pytest.approx(2 * stats.t.sf(t, 4))
+    assert (result.df[0], result.noise[0], result.n_baseline[0]) == (4, "scatter", 5)
 
 
 def test_frozen_predictions_drop_out_of_the_difference():
@@ -70,9 +70,9 @@ def test_frozen_predictions_drop_out_of_the_difference():
 
 def test_scatter_of_many_series_is_moderated():
     rng = np.random.default_rng(1)
-    found = check(panel_of_rows(rng.standard_normal((200, 5))))
+    result = check(panel_of_rows(rng.standard_normal((200, 5))))
     # Series are alike: each borrows from all of them.
-    assert found.df.min() > 20
+    assert result.df.min() > 20
     few = check(panel_of_rows(rng.standard_normal((9, 5))))
     assert (few.df == 3).all()
     differ = check(
@@ -89,15 +89,15 @@ def test_scatter_of_many_series_is_moderated():
 def test_a_row_without_noise_takes_that_of_the_noisiest_of_its_series():
     sd = [[0.01, 0.03, 0.02, np.nan]]
     se = np.sqrt(0.03**2 + (0.01**2 + 0.03**2 + 0.02**2) / 9)
-    found = check(panel_of_rows([0.0, 0.0, 0.0, 0.1], sd, 5))
-    assert found.high[0] - found.shift[0] == pytest.approx(stats.t.isf(0.025, 5) * se)
+    result = check(panel_of_rows([0.0, 0.0, 0.0, 0.1], sd, 5))
+    assert result.high[0] - result.shift[0] == pytest.approx(stats.t.isf(0.025, 5) * se)
 
 
 def test_margin_is_tested_not_subtracted():
     panel = panel_of_rows([0.0, 0.0, 0.0, 0.05], 0.01, np.inf)
     se = 0.01 * np.sqrt(1 + 1 / 3)
-    found = check(panel, margin=0.03)
-    assert found.p[0] == pytest.approx(stats.norm.sf(0.02 / se) + stats.norm.sf(0.08 / se))
+    result = check(panel, margin=0.03)
+    assert result.p[0] == pytest.approx(stats.norm.sf(0.02 / se) + stats.norm.sf(0.08 / se))
     assert check(panel, look=1).outcome == "regression"
     assert check(panel, look=1, margin=0.05).outcome == "pass"
     # No shift is no evidence at all.
@@ -143,9 +143,9 @@ def test_series_that_cannot_be_told_do_not_cost_the_others():
     error = np.full((50, 4), np.nan)
     error[0] = [0.0, 0.01, -0.01, 0.05]
     error[1:, 2:] = 0.0
-    found = check(panel_of_rows(error, [[0.01]] + [[np.nan]] * 49, [10.0] + [0.0] * 49))
-    assert found.p_adjusted[0] == found.p[0]
-    assert found.counts()["cannot be told"] == 49
+    result = check(panel_of_rows(error, [[0.01]] + [[np.nan]] * 49, [10.0] + [0.0] * 49))
+    assert result.p_adjusted[0] == result.p[0]
+    assert result.counts()["cannot be told"] == 49
 
 
 # The law of comparisons under no change
@@ -153,30 +153,30 @@ def test_series_that_cannot_be_told_do_not_cost_the_others():
 
 def test_normal_baselines_leave_the_law_alone():
     rng = np.random.default_rng(4)
-    found = check(panel_of_rows(rng.standard_normal((50, 12)), 1.0, np.inf))
-    assert (found.law.scale, found.law.df) == (1, np.inf)
-    assert found.law.n == pytest.approx(50 * 10)
+    result = check(panel_of_rows(rng.standard_normal((50, 12)), 1.0, np.inf))
+    assert (result.law.scale, result.law.df) == (1, np.inf)
+    assert result.law.n == pytest.approx(50 * 10)
 
 
 def test_heavy_tails_of_baselines_widen_the_law():
     rng = np.random.default_rng(5)
     error = rng.standard_t(3, (200, 12)) / np.sqrt(3)
-    found = check(panel_of_rows(error, 1.0, np.inf))
-    assert 2 <= found.law.df <= 6
-    assert 0.4 < found.law.scale < 0.8
-    assert found.outcome == "pass"
+    result = check(panel_of_rows(error, 1.0, np.inf))
+    assert 2 <= result.law.df <= 6
+    assert 0.4 < result.law.scale < 0.8
+    assert result.outcome == "pass"
     nominal = p_values(
-        found.shift, np.full(200, np.sqrt(1 + 1 / 11)), found.df, margin=0, law=Law()
+        result.shift, np.full(200, np.sqrt(1 + 1 / 11)), result.df, margin=0, law=Law()
     )
-    assert (found.p >= nominal * (1 - 1e-9)).all()
+    assert (result.p >= nominal * (1 - 1e-9)).all()
 
 
 def test_a_machine_that_differs_from_day_to_day_widens_the_law():
     rng = np.random.default_rng(6)
     # Repeats within a validation scatter by 1, validations by 3.
-    found = check(panel_of_rows(3 * rng.standard_normal((40, 9)), 1.0, np.inf))
-    assert found.law.scale == pytest.approx(3, rel=0.2)
-    assert found.outcome == "pass"
+    result = check(panel_of_rows(3 * rng.standard_normal((40, 9)), 1.0, np.inf))
+    assert result.law.scale == pytest.approx(3, rel=0.2)
+    assert result.outcome == "pass"
 
 
 def test_few_rows_leave_the_law_alone():
@@ -189,15 +189,15 @@ def test_the_law_is_fitted_by_maximum_likelihood():
     rng = np.random.default_rng(8)
     t = 2 * rng.standard_t(4, 3000)
     df, scale = stats.t.fit(t, floc=0)[::2]
-    found = fit_law(t, np.full(3000, np.inf), np.ones(3000))
-    assert found.df == 4
+    law = fit_law(t, np.full(3000, np.inf), np.ones(3000))
+    assert law.df == 4
     assert df == pytest.approx(4, rel=0.15)
-    assert found.scale == pytest.approx(scale, rel=0.02)
+    assert law.scale == pytest.approx(scale, rel=0.02)
     # The tail of the estimated noise is not taken for one of the noise.
     estimated = 3 * rng.standard_t(8, 3000)
-    found = fit_law(estimated, np.full(3000, 8.0), np.ones(3000))
-    assert found.df == np.inf
-    assert found.scale == pytest.approx(3, rel=0.03)
+    law = fit_law(estimated, np.full(3000, 8.0), np.ones(3000))
+    assert law.df == np.inf
+    assert law.scale == pytest.approx(3, rel=0.03)
     # Noise smaller than it says is believed to be no smaller.
     quiet = 0.2 * rng.standard_normal(3000)
     assert fit_law(quiet, np.full(3000, np.inf), np.ones(3000)) == Law(n=3000.0)
@@ -227,8 +227,8 @@ def moved_panel():
 
 
 def test_every_verdict():
-    found = check(moved_panel(), promised=0.25)
-    assert found.verdict.tolist() == [
+    result = check(moved_panel(), promised=0.25)
+    assert result.verdict.tolist() == [
         "error grew",
         "as before",
         "error no larger",
@@ -236,19 +236,19 @@ def test_every_verdict():
         "moved within the promise",
         "cannot be told",
     ]
-    assert set(found.verdict) == set(VERDICTS)
-    assert found.counts() == dict.fromkeys(VERDICTS, 1)
-    assert found.why[5] == "no version in the baseline"
-    assert (found.outcome, found.passed) == ("regression", False)
-    assert found.blamed().tolist() == [0]
-    assert found.releases(0) == "1.2 to 1.3"
-    assert found.releases(5) == "1.3"
+    assert set(result.verdict) == set(VERDICTS)
+    assert result.counts() == dict.fromkeys(VERDICTS, 1)
+    assert result.why[5] == "no version in the baseline"
+    assert (result.outcome, result.passed) == ("regression", False)
+    assert result.blamed().tolist() == [0]
+    assert result.releases(0) == "1.2 to 1.3"
+    assert result.releases(5) == "1.3"
     assert check(moved_panel()).blamed().tolist() == [0, 4]
 
 
 def test_a_release_that_was_left_out_is_blamed_with_the_new_one():
-    found = check(panel_of_rows([0.0, 0.01, np.nan, 0.5], 0.01, 9))
-    assert found.releases(0) == "1.1 to 1.3"
+    result = check(panel_of_rows([0.0, 0.01, np.nan, 0.5], 0.01, 9))
+    assert result.releases(0) == "1.1 to 1.3"
 
 
 def test_since_begins_the_baseline():
@@ -280,9 +280,9 @@ def test_a_step_in_one_baseline_does_not_blind_the_others():
     error = 0.01 * rng.standard_normal((10, 12))
     error[0, 6:] += 0.7
     error[1, -1] += 0.12
-    found = check(panel_of_rows(error, 0.01, 20), look=1)
-    assert 1 in found.blamed()
-    assert np.median(found.detectable) < 0.12
+    result = check(panel_of_rows(error, 0.01, 20), look=1)
+    assert 1 in result.blamed()
+    assert np.median(result.detectable) < 0.12
 
 
 def test_noise_that_is_not_known():
@@ -309,12 +309,12 @@ def test_reference_and_predictor_are_told_apart():
     predictor = np.zeros((4, 4))
     predictor[:, 3] = [0.0, 0.5, 0.3, 0.5]
     panel = panel_of_rows(error, 0.01, 20)
-    found = check(panel, **parts_of(panel, predictor.ravel()))
-    assert found.moved_by.tolist() == ["reference", "predictor", "both", "both"]
+    result = check(panel, **parts_of(panel, predictor.ravel()))
+    assert result.moved_by.tolist() == ["reference", "predictor", "both", "both"]
     # Both moved, and cancel.
-    assert found.verdict[2] == "as before"
-    assert found.reference[2] == pytest.approx(-0.3)
-    assert found.reference + found.predictor == pytest.approx(found.shift)
+    assert result.verdict[2] == "as before"
+    assert result.reference[2] == pytest.approx(-0.3)
+    assert result.reference + result.predictor == pytest.approx(result.shift)
 
 
 def test_where_neither_part_is_beyond_noise_the_larger_one_moved():
@@ -322,8 +322,8 @@ def test_where_neither_part_is_beyond_noise_the_larger_one_moved():
     for share, name in ((0.6, "predictor"), (0.4, "reference")):
         parts = parts_of(panel, np.array([0, 0, 0, 0.05 * share]))
         # Neither is larger than the margin, their sum is.
-        found = check(panel, margin=0.031, look=1, alpha=0.3, **parts)
-        assert (found.verdict[0], found.moved_by[0]) == ("error grew", name)
+        result = check(panel, margin=0.031, look=1, alpha=0.3, **parts)
+        assert (result.verdict[0], result.moved_by[0]) == ("error grew", name)
 
 
 def test_what_moved_is_not_known_without_its_parts():
@@ -338,13 +338,13 @@ def test_what_moved_is_not_known_without_its_parts():
 
 
 def test_result_is_json():
-    found = check(moved_panel(), groups=list("aabbcc"), promised=np.full(6, 0.25)).to_dict()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    first = found["series"][0]
+    document = check(moved_panel(), groups=list("aabbcc"), promised=np.full(6, 0.25)).to_dict()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    first = document["series"][0]
     assert (first["series"], first["group"], first["last_version"]) == ("op0", "a", "1.2")
-    assert found["series"][5]["p"] is None
-    assert found["series"][5]["last_version"] is None
-    assert found["noise_df"] is None
+    assert document["series"][5]["p"] is None
+    assert document["series"][5]["last_version"] is None
+    assert document["noise_df"] is None
 
 
 # Bad input
@@ -408,8 +408,8 @@ def test_operators_that_onnx_runtime_changed_are_blamed(shared_data):
     blamed = {}
     for version in ("1.24.4", "1.25.1", "1.30.0", "1.31.1"):
         begin = since_last_step(panel, version=version)
-        found = check(panel, version=version, since=begin, look=1)
-        blamed[version] = [(panel.names[i], found.releases(i)) for i in found.blamed()]
+        result = check(panel, version=version, since=begin, look=1)
+        blamed[version] = [(panel.names[i], result.releases(i)) for i in result.blamed()]
     assert blamed == {
         "1.24.4": [],
         "1.25.1": [("tfm/Gelu", "1.24.4 to 1.25.1")],

@@ -33,59 +33,59 @@ def test_hyper_parameters_solve_the_equations_of_the_moments():
     rng = np.random.default_rng(1)
     d = rng.integers(1, 9, 300).astype(float)
     sigma2 = 5 * 0.04 / rng.chisquare(5, 300)
-    found = moderated_variances(sigma2 * rng.chisquare(d) / d, d)
+    moderated = moderated_variances(sigma2 * rng.chisquare(d) / d, d)
     rng = np.random.default_rng(1)
     d = rng.integers(1, 9, 300).astype(float)
     s2 = 5 * 0.04 / rng.chisquare(5, 300) * rng.chisquare(d) / d
     e = np.log(s2) - special.digamma(d / 2) + np.log(d / 2)
     excess = e.var(ddof=1) - special.polygamma(1, d / 2).mean()
     careful = excess + np.sqrt(2 / 299) * e.var(ddof=1)
-    assert special.polygamma(1, found.prior_df / 2) == pytest.approx(careful, rel=1e-8)
-    half = found.prior_df / 2
-    assert np.log(found.prior_variance) == pytest.approx(
+    assert special.polygamma(1, moderated.prior_df / 2) == pytest.approx(careful, rel=1e-8)
+    half = moderated.prior_df / 2
+    assert np.log(moderated.prior_variance) == pytest.approx(
         e.mean() + special.digamma(half) - np.log(half)
     )
-    mixed = (found.prior_df * found.prior_variance + d * s2) / (found.prior_df + d)
-    assert found.variance == pytest.approx(mixed)
-    assert found.df == pytest.approx(found.prior_df + d)
+    mixed = (moderated.prior_df * moderated.prior_variance + d * s2) / (moderated.prior_df + d)
+    assert moderated.variance == pytest.approx(mixed)
+    assert moderated.df == pytest.approx(moderated.prior_df + d)
 
 
 @pytest.mark.parametrize("d0", [1.0, 4.0, 20.0])
 def test_hyper_parameters_are_recovered_from_many_series(d0):
     rng = np.random.default_rng(2)
     sigma2 = d0 * 0.09 / rng.chisquare(d0, 200_000)
-    found = moderated_variances(sigma2 * rng.chisquare(3, 200_000) / 3, np.full(200_000, 3.0))
-    assert found.prior_df == pytest.approx(d0, rel=0.08)
-    assert found.prior_variance == pytest.approx(0.09, rel=0.02)
+    moderated = moderated_variances(sigma2 * rng.chisquare(3, 200_000) / 3, np.full(200_000, 3.0))
+    assert moderated.prior_df == pytest.approx(d0, rel=0.08)
+    assert moderated.prior_variance == pytest.approx(0.09, rel=0.02)
 
 
 def test_equal_variances_are_pooled():
     rng = np.random.default_rng(3)
-    found = moderated_variances(rng.chisquare(4, 50_000) / 4, np.full(50_000, 4.0))
-    assert found.prior_df > 100
-    assert found.variance == pytest.approx(np.ones(50_000), abs=0.15)
+    moderated = moderated_variances(rng.chisquare(4, 50_000) / 4, np.full(50_000, 4.0))
+    assert moderated.prior_df > 100
+    assert moderated.variance == pytest.approx(np.ones(50_000), abs=0.15)
 
 
 def test_degrees_of_freedom_are_not_more_than_there_are():
-    found = moderated_variances([1.0, 1.01, 0.99], [5.0, 5.0, 5.0])
-    assert found.df.max() <= 15
+    moderated = moderated_variances([1.0, 1.01, 0.99], [5.0, 5.0, 5.0])
+    assert moderated.df.max() <= 15
 
 
 def test_series_without_repeats_get_what_is_usual():
-    found = moderated_variances([1.0, 2.0, 0.5, np.nan], [6.0, 6.0, 6.0, 0.0])
-    assert found.variance[3] == pytest.approx(found.prior_variance)
-    assert found.df[3] == pytest.approx(min(found.prior_df, 18))
+    moderated = moderated_variances([1.0, 2.0, 0.5, np.nan], [6.0, 6.0, 6.0, 0.0])
+    assert moderated.variance[3] == pytest.approx(moderated.prior_variance)
+    assert moderated.df[3] == pytest.approx(min(moderated.prior_df, 18))
 
 
 @pytest.mark.parametrize(
     ("variance", "df"), [([0.5, np.nan], [30.0, 0.0]), ([0.5, 2.0, np.nan], [5.0, 6.0, 0.0])]
 )
 def test_too_little_to_moderate_leaves_variances_as_they_are(variance, df):
-    found = moderated_variances(variance, df)
-    assert found.variance == pytest.approx(np.asarray(variance), nan_ok=True)
-    assert found.df.tolist() == df
-    assert found.prior_df == 0
-    assert np.isnan(found.prior_variance)
+    moderated = moderated_variances(variance, df)
+    assert moderated.variance == pytest.approx(np.asarray(variance), nan_ok=True)
+    assert moderated.df.tolist() == df
+    assert moderated.prior_df == 0
+    assert np.isnan(moderated.prior_variance)
 
 
 def test_one_tiny_variance_does_not_decide_for_all():
@@ -123,12 +123,12 @@ def test_bad_variances(variance, df, message):
 
 def test_repeats_are_pooled_within_series_and_version():
     data = {"version": ["1", "1", "1", "2", "2"], "measured": [2.0, 4.0, 8.0, 100.0, 200.0]}
-    found = noise_floor(History(data))
+    floor = noise_floor(History(data))
     # Sums of squares (ln 2)² · (2 + 1/2) on 2 + 1 degrees of freedom.
-    assert found.sd == pytest.approx(np.log(2) * np.sqrt(2.5 / 3))
-    assert (found.df, found.n_repeats, found.source, found.notes) == (3.0, 3, "repeats", ())
-    assert found.series_df.tolist() == [3.0]
-    assert found.of_means(History(data), np.array([0, 0, 0, 1, 1])) == pytest.approx([1 / 3, 1 / 2])
+    assert floor.sd == pytest.approx(np.log(2) * np.sqrt(2.5 / 3))
+    assert (floor.df, floor.n_repeats, floor.source, floor.notes) == (3.0, 3, "repeats", ())
+    assert floor.series_df.tolist() == [3.0]
+    assert floor.of_means(History(data), np.array([0, 0, 0, 1, 1])) == pytest.approx([1 / 3, 1 / 2])
 
 
 def test_what_other_stacks_or_predictors_do_is_no_noise():
@@ -137,37 +137,37 @@ def test_what_other_stacks_or_predictors_do_is_no_noise():
 
 
 def test_the_planted_noise_is_found():
-    found = noise_floor(History(many()))
-    assert found.sd == pytest.approx(0.05, rel=0.05)
-    assert found.df == 40 * 3 * 3
-    assert found.series_df.min() > 40
-    assert found.to_dict() == {
-        "sd": found.sd,
+    floor = noise_floor(History(many()))
+    assert floor.sd == pytest.approx(0.05, rel=0.05)
+    assert floor.df == 40 * 3 * 3
+    assert floor.series_df.min() > 40
+    assert floor.to_dict() == {
+        "sd": floor.sd,
         "df": 360.0,
         "source": "repeats",
         "n_repeats": 360,
-        "prior_df": found.prior_df,
+        "prior_df": floor.prior_df,
         "date_share": None,
         "notes": [],
     }
 
 
 def test_without_repeats_software_and_environment_cannot_be_told_apart():
-    found = noise_floor(History(many(repeats=1)))
-    assert np.isnan(found.sd)
-    assert (found.df, found.source, found.n_repeats) == (0.0, "none", 0)
-    assert np.isnan(found.series_sd).all()
-    assert found.series_df.tolist() == [0.0] * 40
-    assert found.notes[0].startswith("software and environment cannot be told apart: no version")
-    assert found.to_dict()["sd"] is None
+    floor = noise_floor(History(many(repeats=1)))
+    assert np.isnan(floor.sd)
+    assert (floor.df, floor.source, floor.n_repeats) == (0.0, "none", 0)
+    assert np.isnan(floor.series_sd).all()
+    assert floor.series_df.tolist() == [0.0] * 40
+    assert floor.notes[0].startswith("software and environment cannot be told apart: no version")
+    assert floor.to_dict()["sd"] is None
 
 
 def test_few_repeats_say_nothing_of_other_series():
     data = {"version": ["1", "1", "2", "1"], "op": ["a", "a", "a", "b"], "measured": [1.0, 2, 3, 4]}
-    found = noise_floor(History(data))
-    assert found.series_df.tolist() == [1.0, 0.0]
-    assert np.isnan(found.series_sd[1])
-    assert found.notes == (
+    floor = noise_floor(History(data))
+    assert floor.series_df.tolist() == [1.0, 0.0]
+    assert np.isnan(floor.series_sd[1])
+    assert floor.notes == (
         "1 degrees of freedom are too few to say what noise is usual: that of series without "
         "repeats is not known",
     )
@@ -179,9 +179,9 @@ def test_equal_repeats_have_the_noise_of_rounding():
         "repeat": [1, 2, 3, 1],
         "measured": [3.0, 3.0, 3.0, 4.0],
     }
-    found = noise_floor(History(data))
+    floor = noise_floor(History(data))
     level = (3 * 3 * 3 * 4) ** 0.25
-    assert found.sd == pytest.approx(1 / level / np.sqrt(12))
+    assert floor.sd == pytest.approx(1 / level / np.sqrt(12))
     finer = noise_floor(History({**data, "measured": [0.3, 0.3, 0.3, 0.401]}))
     assert finer.sd == pytest.approx(0.001 / (0.3**3 * 0.401) ** 0.25 / np.sqrt(12))
 
@@ -204,30 +204,30 @@ def dated(sd_date, sd=0.02, seed=5, days=3, each=3, groups=30):
 
 def test_dates_that_differ_are_part_of_the_noise():
     history = History(dated(0.06))
-    found = noise_floor(history)
-    assert found.source == "repeats on several dates"
-    assert found.date_share == pytest.approx(0.9, abs=0.03)
+    floor = noise_floor(history)
+    assert floor.source == "repeats on several dates"
+    assert floor.date_share == pytest.approx(0.9, abs=0.03)
     # One validation on a date of its own: 0.06² + 0.02².
-    assert found.sd == pytest.approx(np.sqrt(0.0040), rel=0.1)
-    assert found.df == 30 * 2 * 2
+    assert floor.sd == pytest.approx(np.sqrt(0.0040), rel=0.1)
+    assert floor.df == 30 * 2 * 2
     assert (
         "% of the variance of repeats lies between dates of validation (F on 120 and 360"
-        in (found.notes[0])
+        in (floor.notes[0])
     )
     # The mean of three on one date is little better than one; of three dates much better.
     few = history.take(np.arange(history.n) < 3)
-    assert found.of_means(few, np.zeros(3, dtype=int)) == pytest.approx(
-        [found.date_share + (1 - found.date_share) / 3]
+    assert floor.of_means(few, np.zeros(3, dtype=int)) == pytest.approx(
+        [floor.date_share + (1 - floor.date_share) / 3]
     )
     apart = history.take(np.arange(history.n) % 3 == 0).take(np.arange(3))
-    assert found.of_means(apart, np.zeros(3, dtype=int)) == pytest.approx([1 / 3])
+    assert floor.of_means(apart, np.zeros(3, dtype=int)) == pytest.approx([1 / 3])
 
 
 def test_dates_that_do_not_differ_are_pooled():
-    found = noise_floor(History(dated(0.0)))
-    assert (found.source, found.df) == ("repeats", 30 * 2 * 8)
-    assert found.sd == pytest.approx(0.02, rel=0.1)
-    assert "scatter no more than on one" in found.notes[0]
+    floor = noise_floor(History(dated(0.0)))
+    assert (floor.source, floor.df) == ("repeats", 30 * 2 * 8)
+    assert floor.sd == pytest.approx(0.02, rel=0.1)
+    assert "scatter no more than on one" in floor.notes[0]
 
 
 def test_an_unbalanced_analysis_of_variance_by_hand():
@@ -235,27 +235,29 @@ def test_an_unbalanced_analysis_of_variance_by_hand():
     days = [i + 1 for i, group in enumerate(values) for _ in group]
     log = [x for group in values for x in group]
     data = {"measured": np.exp(log), "version": "1", "date": [f"2025-01-0{d}" for d in days]}
-    found = noise_floor(History(data))
+    floor = noise_floor(History(data))
     f, p = stats.f_oneway(*values)
-    assert f"p = {p:.2g}" in found.notes[0]
+    assert f"p = {p:.2g}" in floor.notes[0]
     within = sum(((np.asarray(g) - np.mean(g)) ** 2).sum() for g in values) / 3
     n0 = (6 - (4 + 1 + 9) / 6) / 2
     between = (f * within - within) / n0
-    assert found.date_share == pytest.approx(between / (between + within))
-    assert found.sd == pytest.approx(np.sqrt(between + within))
-    assert found.df == 2
+    assert floor.date_share == pytest.approx(between / (between + within))
+    assert floor.sd == pytest.approx(np.sqrt(between + within))
+    assert floor.df == 2
 
 
 def test_what_dates_there_are_is_said():
     data = many(versions=2, repeats=2)
-    one = noise_floor(History({**data, "date": ["2025-01-01"] * 160}))
-    assert one.notes == ("no version was validated on two dates: noise between dates is not known",)
+    floor = noise_floor(History({**data, "date": ["2025-01-01"] * 160}))
+    assert floor.notes == (
+        "no version was validated on two dates: noise between dates is not known",
+    )
     each = noise_floor(History({**data, "date": [f"2025-01-0{r + 1}" for r in data["repeat"]]}))
     assert each.notes == (
         "each repeat has a date of its own: noise includes what changes between dates",
     )
-    assert one.source == each.source == "repeats"
-    assert one.sd == each.sd
+    assert floor.source == each.source == "repeats"
+    assert floor.sd == each.sd
 
 
 def test_repeats_that_agree_on_a_date_put_all_variance_between_dates():
@@ -265,9 +267,9 @@ def test_repeats_that_agree_on_a_date_put_all_variance_between_dates():
         "repeat": [1, 2, 1, 2],
         "measured": [1.5, 1.5, 2.5, 2.5],
     }
-    found = noise_floor(History(data))
-    assert found.date_share == 1.0
-    assert found.sd == pytest.approx(np.log(2.5 / 1.5) / np.sqrt(2))
+    floor = noise_floor(History(data))
+    assert floor.date_share == 1.0
+    assert floor.sd == pytest.approx(np.log(2.5 / 1.5) / np.sqrt(2))
 
 
 # Spreads that were given
@@ -280,14 +282,14 @@ def test_spreads_are_pooled_by_their_numbers_of_runs():
         "measured_spread": [0.03, 0.06, 0.5],
         "n_repeats": [5, 3, 1],
     }
-    found = noise_floor(History(data))
+    floor = noise_floor(History(data))
     # One run has no spread.
     s2 = (4 * np.log1p(0.03**2) + 2 * np.log1p(0.06**2)) / 6
-    assert found.sd == pytest.approx(np.sqrt(s2))
-    assert (found.df, found.source) == (6.0, "measured_spread")
-    assert "what changes between validations is not in it" in found.notes[0]
-    assert found.of_means(History(data), np.arange(3)) == pytest.approx([1 / 5, 1 / 3, 1.0])
-    assert found.of_means(History(data), np.array([0, 0, 1])) == pytest.approx(
+    assert floor.sd == pytest.approx(np.sqrt(s2))
+    assert (floor.df, floor.source) == (6.0, "measured_spread")
+    assert "what changes between validations is not in it" in floor.notes[0]
+    assert floor.of_means(History(data), np.arange(3)) == pytest.approx([1 / 5, 1 / 3, 1.0])
+    assert floor.of_means(History(data), np.array([0, 0, 1])) == pytest.approx(
         [(1 / 5 + 1 / 3) / 4, 1]
     )
 
@@ -299,24 +301,24 @@ def test_a_spread_without_a_number_of_runs_is_exact():
         "measured": [1.0, 2.0, 3.0, 4.0],
         "measured_spread": [0.03, 0.03, None, None],
     }
-    found = noise_floor(History(data))
-    assert found.series_sd[0] == pytest.approx(0.03, rel=1e-3)
-    assert found.series_df.tolist() == [np.inf, 0.0]
-    assert found.df == np.inf
-    assert found.to_dict()["df"] is None
-    assert found.of_means(History(data), np.arange(4)).tolist() == [1.0] * 4
+    floor = noise_floor(History(data))
+    assert floor.series_sd[0] == pytest.approx(0.03, rel=1e-3)
+    assert floor.series_df.tolist() == [np.inf, 0.0]
+    assert floor.df == np.inf
+    assert floor.to_dict()["df"] is None
+    assert floor.of_means(History(data), np.arange(4)).tolist() == [1.0] * 4
 
 
 def test_repeats_that_scatter_more_than_their_spread_are_reported():
     data = many(sd=0.05, versions=2, repeats=2)
     n = len(data["series"])
     extra = {"measured_spread": [0.01] * n, "n_repeats": [4] * n, "host": ["a", "b"] * (n // 2)}
-    found = noise_floor(History({**data, **extra}))
-    assert found.source == "measured_spread"
-    assert found.sd == pytest.approx(0.01, rel=0.05)
-    assert found.notes[0].startswith("repeated validations of one version scatter by 3.85 %")
-    assert "the spread within them explains 0.50 %: something else differs" in found.notes[0]
-    assert found.notes[1] == (
+    floor = noise_floor(History({**data, **extra}))
+    assert floor.source == "measured_spread"
+    assert floor.sd == pytest.approx(0.01, rel=0.05)
+    assert floor.notes[0].startswith("repeated validations of one version scatter by 3.85 %")
+    assert "the spread within them explains 0.50 %: something else differs" in floor.notes[0]
+    assert floor.notes[1] == (
         "repeats of one series and version differ in host: if that matters, their scatter is more "
         "than noise"
     )

@@ -24,8 +24,8 @@ def history(**changes):
 
 
 def test_errors_are_means_over_repeats():
-    found = panel_of(history())
-    panel = found.panel
+    datadata = panel_of(history())
+    panel = datadata.panel
     assert panel.names == ("a", "b")
     assert panel.versions == ("1", "2", "3")
     assert panel.starts.tolist() == [0, 3, 5]
@@ -33,25 +33,25 @@ def test_errors_are_means_over_repeats():
     a = np.log(PREDICTED["predicted"]) - np.log(PREDICTED["measured"])
     assert panel.error == pytest.approx([a[:2].mean(), a[2:4].mean(), a[4], a[5], a[6]])
     assert not panel.frozen_at_first
-    assert found.n_repeats.tolist() == [2, 2, 1, 1, 1]
-    assert found.series.tolist() == [0, 1]
+    assert datadata.n_repeats.tolist() == [2, 2, 1, 1, 1]
+    assert datadata.series.tolist() == [0, 1]
     assert panel.clusters.tolist() == [0, 1]
     assert np.isnan(panel.months).all()
 
 
 def test_noise_of_a_row_is_that_of_a_mean():
-    found = panel_of(history())
+    datadata = panel_of(history())
     sd = np.log(1.2) / np.sqrt(2)
-    assert found.noise.series_sd[0] == pytest.approx(sd)
-    assert found.panel.sd[:3] == pytest.approx([sd / np.sqrt(2), sd / np.sqrt(2), sd])
+    assert datadata.noise.series_sd[0] == pytest.approx(sd)
+    assert datadata.panel.sd[:3] == pytest.approx([sd / np.sqrt(2), sd / np.sqrt(2), sd])
     # The other series has no repeats, and two degrees of freedom say nothing of it.
-    assert np.isnan(found.panel.sd[3:]).all()
-    assert found.panel.noise_df.tolist() == [2.0, 0.0]
+    assert np.isnan(datadata.panel.sd[3:]).all()
+    assert datadata.panel.noise_df.tolist() == [2.0, 0.0]
 
 
 def test_without_predictions_errors_start_from_zero():
-    found = panel_of(history(predicted=None))
-    panel = found.panel
+    datadata = panel_of(history(predicted=None))
+    panel = datadata.panel
     assert panel.frozen_at_first
     first = np.log([1.0, 1.2]).mean()
     assert panel.error == pytest.approx(
@@ -59,7 +59,7 @@ def test_without_predictions_errors_start_from_zero():
     )
     # The noise of the first measurement stands at its row, although the error there is 0.
     assert panel.sd[0] == pytest.approx(np.log(1.2) / 2)
-    assert np.isnan(found.log_predicted).all()
+    assert np.isnan(datadata.log_predicted).all()
 
 
 def test_the_panel_agrees_with_the_errors_of_the_table():
@@ -72,10 +72,10 @@ def test_the_panel_agrees_with_the_errors_of_the_table():
 
 
 def test_what_moved_adds_up_to_the_change_of_the_error():
-    found = panel_of(history())
-    split = moved(found)
-    first = np.repeat(found.panel.error[found.panel.starts[:-1]], [3, 2])
-    assert split.reference + split.predictor == pytest.approx(found.panel.error - first)
+    datadata = panel_of(history())
+    split = moved(datadata)
+    first = np.repeat(datadata.panel.error[datadata.panel.starts[:-1]], [3, 2])
+    assert split.reference + split.predictor == pytest.approx(datadata.panel.error - first)
     assert split.predictor == pytest.approx([0, 0, np.log(2), 0, 0])
     frozen = panel_of(history(predicted=None))
     split = moved(frozen)
@@ -84,25 +84,26 @@ def test_what_moved_adds_up_to_the_change_of_the_error():
 
 
 def test_series_of_one_version_are_left_out_and_counted():
-    found = panel_of(history(op=["a"] * 5 + ["b", "c"], status=[""] * 4 + ["crash"] + [""] * 2))
-    assert found.panel.names == ("a",)
-    assert [(d.reason, d.n, d.rows) for d in found.dropped] == [
+    datadata = panel_of(history(op=["a"] * 5 + ["b", "c"], status=[""] * 4 + ["crash"] + [""] * 2))
+    assert datadata.panel.names == ("a",)
+    assert [(d.reason, d.n, d.rows) for d in datadata.dropped] == [
         ("the validation failed (status)", 1, (5,)),
         ("validated under one version only", 2, (6, 7)),
     ]
-    assert found.series.tolist() == [0]
+    assert datadata.series.tolist() == [0]
     assert (
-        "1 of 3 versions were validated in none of these series; they count as" in (found.notes[-1])
+        "1 of 3 versions were validated in none of these series; they count as"
+        in (datadata.notes[-1])
     )
-    assert found.panel.version.tolist() == [0, 1]
+    assert datadata.panel.version.tolist() == [0, 1]
 
 
 def test_carried_over_results_are_left_out():
-    found = panel_of(
+    datadata = panel_of(
         History({"version": ["1", "2", "3"], "measured": [26.441, 26.441, 27.5], "op": ["a"] * 3})
     )
-    assert found.panel.version.tolist() == [0, 2]
-    assert found.dropped[0].reason.startswith("carried over")
+    assert datadata.panel.version.tolist() == [0, 2]
+    assert datadata.dropped[0].reason.startswith("carried over")
 
 
 DATED = {"version": ["1.0", "1.1", "2.0"], "op": ["a"] * 3, "measured": [1.0, 2.0, 3.0]}
@@ -126,9 +127,9 @@ def test_months_since_the_first_version():
     ],
 )
 def test_no_clock_without_dates(released, note):
-    found = panel_of(History({**DATED, "released": released}))
-    assert np.isnan(found.panel.months).all()
-    assert [n for n in found.notes if "clock" in n] == (
+    datadata = panel_of(History({**DATED, "released": released}))
+    assert np.isnan(datadata.panel.months).all()
+    assert [n for n in datadata.notes if "clock" in n] == (
         [f"no clock in months: {note}"] if note else []
     )
 
@@ -137,11 +138,11 @@ def test_no_clock_where_time_runs_backwards():
     table = History(
         {**DATED, "released": ["2024-01-01", "2025-07-01", "2025-01-01"]}, order=DATED["version"]
     )
-    found = panel_of(table)
-    assert np.isnan(found.panel.months).all()
+    datadata = panel_of(table)
+    assert np.isnan(datadata.panel.months).all()
     assert (
         "no clock in months: by its date 2.0 comes before 1.1, by the order of versions after it"
-        in found.notes
+        in datadata.notes
     )
 
 
@@ -170,7 +171,7 @@ def test_one_version_or_none_twice():
 
 
 def test_notes_on_products_and_stacks():
-    found = panel_of(
+    datadata = panel_of(
         History(
             {
                 "version": ["1", "1", "2", "7", "8"],
@@ -180,9 +181,13 @@ def test_notes_on_products_and_stacks():
             }
         )
     )
-    assert found.notes[1].startswith("the series fall into 2 groups that share no version: if they")
-    assert found.notes[2].startswith("1 times one series was validated under one version with sev")
-    assert found.noise.source == "none"
+    assert datadata.notes[1].startswith(
+        "the series fall into 2 groups that share no version: if they"
+    )
+    assert datadata.notes[2].startswith(
+        "1 times one series was validated under one version with sev"
+    )
+    assert datadata.noise.source == "none"
     # A stack that moves with the version is no second stack under it.
     moving = History({"version": ["1", "2"], "stack_os": ["x", "y"], "measured": [1.0, 1.1]})
     assert not any("stack" in note for note in panel_of(moving).notes)
@@ -204,11 +209,11 @@ def test_mlperf_inference(shared_data):
     assert " ".join(table.versions) == "v0.7 v1.0 v1.1 v2.0 v2.1 v3.0 v3.1 v4.0 v4.1"
     with pytest.raises(InputError, match="series '1201' has several values of system_name"):
         panel_of(table, cluster="system_name")
-    found = panel_of(table, cluster="submitter")
-    assert (found.panel.n_series, len(found.panel.error), found.dropped) == (195, 677, ())
-    assert found.panel.clusters.max() < 194
-    assert found.panel.months[-1] == pytest.approx(46.2, abs=0.1)
-    assert found.noise.source == "none"
+    datadata = panel_of(table, cluster="submitter")
+    assert (datadata.panel.n_series, len(datadata.panel.error), datadata.dropped) == (195, 677, ())
+    assert datadata.panel.clusters.max() < 194
+    assert datadata.panel.months[-1] == pytest.approx(46.2, abs=0.1)
+    assert datadata.noise.source == "none"
     # First and later rounds of series 421, as they stand in the file.
     later = np.array([6407.51, 6470.04])
     assert series_of(table, "421")[1:3] == pytest.approx(np.log(6239.17 / later))
@@ -229,13 +234,13 @@ def test_mlperf_training(shared_data):
     table = History(frame, columns=columns)
     (blank,) = table.dropped
     assert (blank.n, blank.reason, blank.rows) == (26, "no measurement", (34, 35, 36))
-    found = panel_of(table)
-    assert [d.n for d in found.dropped] == [26, 51, 51]
-    assert found.noise.source == "measured_spread"
+    datadata = panel_of(table)
+    assert [d.n for d in datadata.dropped] == [26, 51, 51]
+    assert datadata.noise.source == "measured_spread"
     # Repeat noise of 0.16 % in the median of submissions, as the makers of the table found.
-    assert 0.001 < found.noise.sd < 0.004
-    assert any("repeats of one series and version differ in system_id" in n for n in found.notes)
-    assert np.isfinite(found.panel.sd).all()
+    assert 0.001 < datadata.noise.sd < 0.004
+    assert any("repeats of one series and version differ in system_id" in n for n in datadata.notes)
+    assert np.isfinite(datadata.panel.sd).all()
 
 
 @pytest.mark.shared
@@ -252,14 +257,16 @@ def test_a_simulator_over_its_own_commits(shared_data):
     with pytest.raises(InputError, match=message):
         History(frame, columns=columns)
     order = frame["commit"].unique(maintain_order=True).to_list()
-    found = panel_of(History(frame, columns=columns, order=order))
-    assert found.panel.n_series == 45
+    datadata = panel_of(History(frame, columns=columns, order=order))
+    assert datadata.panel.n_series == 45
     # The predictor moved, and the reference was never measured again.
-    split = moved(found)
+    split = moved(datadata)
     assert np.abs(split.reference).max() == 0
     assert 0.03 < np.abs(split.predictor).max() < 0.031
-    assert [d.n for d in found.dropped] == [33, 75]
-    assert found.notes[1].startswith("122 predictions are compared with the measurement of an earl")
+    assert [d.n for d in datadata.dropped] == [33, 75]
+    assert datadata.notes[1].startswith(
+        "122 predictions are compared with the measurement of an earl"
+    )
 
 
 @pytest.mark.shared
@@ -272,12 +279,12 @@ def test_onnx_runtime(shared_data):
     ):
         panel_of(History(frame, columns=columns))
     part = frame.select("version", "build_date", "model", "round", "e2e_median_us")
-    found = panel_of(History(part, columns=columns))
-    assert (found.panel.names, len(found.panel.versions)) == (("cnn", "tfm"), 21)
-    assert (found.noise.df, found.dropped) == (126.0, ())
+    datadata = panel_of(History(part, columns=columns))
+    assert (datadata.panel.names, len(datadata.panel.versions)) == (("cnn", "tfm"), 21)
+    assert (datadata.noise.df, datadata.dropped) == (126.0, ())
     # 6 to 8 % after effects of rounds are taken out, as measured there; they are left in here.
-    assert 0.06 < found.noise.sd < 0.12
-    assert found.panel.sd == pytest.approx(np.repeat(found.noise.series_sd, 21) / 2)
+    assert 0.06 < datadata.noise.sd < 0.12
+    assert datadata.panel.sd == pytest.approx(np.repeat(datadata.noise.series_sd, 21) / 2)
 
 
 @pytest.mark.shared
@@ -292,11 +299,11 @@ def test_db_benchmark(shared_data):
         "0.23.4",
         "1.2.5",
     )
-    found = panel_of(pandas)
-    assert found.noise.source == "repeats on several dates"
+    datadata = panel_of(pandas)
+    assert datadata.noise.source == "repeats on several dates"
     # Re-runs of one version scatter between dates: the machine changed.
-    assert found.noise.date_share > 0.4
-    assert found.panel.n_series == 224
+    assert datadata.noise.date_share > 0.4
+    assert datadata.panel.n_series == 224
     assert any("share no version" in note for note in panel_of(table).notes)
 
 
@@ -312,7 +319,7 @@ def test_megatron(shared_data):
     )
     assert table.order_by == "number"
     assert table.versions[2:5] == ("26.02", "26.02.01", "26.04")
-    found = panel_of(table)
+    datadata = panel_of(table)
     # 48 of 111 configurations have two releases, as its makers counted; four values stayed.
-    assert (table.n_series, found.panel.n_series) == (111, 48)
-    assert found.dropped[0].n == 4
+    assert (table.n_series, datadata.panel.n_series) == (111, 48)
+    assert datadata.dropped[0].n == 4

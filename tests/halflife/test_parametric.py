@@ -36,12 +36,12 @@ def test_agrees_with_lifelines():
 def test_regression_agrees_with_lifelines():
     # lifelines 0.30.3, WeibullAFTFitter.fit_interval_censoring with this covariate.
     x = np.tile([0.0, 1.0], 10) + 0.1 * np.arange(20)
-    found = maximum(Units.of_intervals(LEFT, RIGHT, None, x[:, None]), "weibull")
-    slope, location, effect = found.theta
+    fit = maximum(Units.of_intervals(LEFT, RIGHT, None, x[:, None]), "weibull")
+    slope, location, effect = fit.theta
     assert effect / slope == pytest.approx(0.46770409, abs=1e-6)
     assert location / slope == pytest.approx(1.37883652, abs=1e-5)
     assert np.log(slope) == pytest.approx(0.26186819, abs=1e-6)
-    assert found.log_likelihood == pytest.approx(-33.24002829, abs=1e-6)
+    assert fit.log_likelihood == pytest.approx(-33.24002829, abs=1e-6)
 
 
 def test_exponential_is_events_over_exposure():
@@ -104,13 +104,13 @@ def test_the_same_maximum_from_anywhere():
 
     for law in ("weibull", "log-normal"):
         ends = ends_of(Units.of_intervals(LEFT, RIGHT), law)
-        found = [
+        fits = [
             newton(ends, np.array(start), positive=True)
             for start in ([0.1, 0.1], [1.0, 2.0], [3.0, 4.0])
         ]
-        for one in found:
-            assert one.converged
-            assert one.theta == pytest.approx(found[0].theta, abs=1e-5)
+        for fit in fits:
+            assert fit.converged
+            assert fit.theta == pytest.approx(fits[0].theta, abs=1e-5)
 
 
 def test_narrow_intervals_are_times():
@@ -128,19 +128,19 @@ def test_copies_in_a_cluster_tell_nothing_new():
     time = np.ceil(8 * rng.weibull(1.3, 40))
     cluster = np.repeat(np.arange(40), 3)
     for law in LAWS:
-        one = fit_law(time - 1, time, law)
+        single = fit_law(time - 1, time, law)
         three = fit_law(np.repeat(time - 1, 3), np.repeat(time, 3), law, clusters=cluster)
-        assert three.median == pytest.approx(one.median)
+        assert three.median == pytest.approx(single.median)
         assert three.design_effect == pytest.approx(3 * 40 / 39, rel=1e-3)
-        assert (three.low, three.high) == pytest.approx((one.low, one.high), rel=0.03)
-        assert one.design_effect == 1.0
+        assert (three.low, three.high) == pytest.approx((single.low, single.high), rel=0.03)
+        assert single.design_effect == 1.0
 
 
 # Refusals
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "law", "said"),
+    ("left", "right", "law", "reason"),
     [
         ([3, 3], [INF, INF], "exponential", "0 of 2 units expired; the exponential law needs 1"),
         ([3, 3, 1], [4, 4, INF], "weibull", "2 of 3 units expired; the weibull law needs 3"),
@@ -152,9 +152,9 @@ def test_copies_in_a_cluster_tell_nothing_new():
         ([0, 0, 0, 1e30, 1e30, 1e30], [1e-30] * 3 + [INF] * 3, "weibull", "too far apart"),
     ],
 )
-def test_refused_with_numbers(left, right, law, said):
+def test_refused_with_numbers(left, right, law, reason):
     fit = fit_law(left, right, law)
-    assert said in fit.refused
+    assert reason in fit.refused
     assert (fit.median, fit.low, fit.high, fit.sigma, fit.aic) == (None,) * 5
     with pytest.raises(InputError, match=f"the {law} law was not fitted"):
         fit.survival(1.0)
@@ -177,23 +177,23 @@ def test_few_events_leave_a_side_open():
 def test_held_out_score_finds_the_law():
     rng = np.random.default_rng(1)
     steady = np.ceil(30 * rng.weibull(6.0, 80))
-    found = held_out_scores(steady - 1, steady)
-    assert found["weibull"] > found["log-normal"] > found["exponential"]
+    by_law = held_out_scores(steady - 1, steady)
+    assert by_law["weibull"] > by_law["log-normal"] > by_law["exponential"]
     uneven = np.ceil(30 * np.exp(0.5 * rng.standard_normal(80)))
-    found = held_out_scores(uneven - 1, uneven)
-    assert max(found, key=found.get) == "log-normal"
+    by_law = held_out_scores(uneven - 1, uneven)
+    assert max(by_law, key=by_law.get) == "log-normal"
 
 
 def test_held_out_score_by_hand():
     left, right = np.array([1.0, 2.0, 4.0]), np.array([2.0, 3.0, 5.0])
     each = []
     for out in range(3):
-        kept = np.arange(3) != out
-        fit = fit_law(left[kept], right[kept], "exponential")
+        training = np.arange(3) != out
+        fit = fit_law(left[training], right[training], "exponential")
         each.append(np.log(fit.survival(left[out]) - fit.survival(right[out])))
-    found = held_out_scores(left, right)
-    assert found["exponential"] == pytest.approx(np.mean(each))
-    assert found["weibull"] is None
+    by_law = held_out_scores(left, right)
+    assert by_law["exponential"] == pytest.approx(np.mean(each))
+    assert by_law["weibull"] is None
 
 
 def test_held_out_score_leaves_out_whole_clusters_and_depends_on_the_seed_alone():
@@ -201,8 +201,8 @@ def test_held_out_score_leaves_out_whole_clusters_and_depends_on_the_seed_alone(
     time = np.ceil(8 * rng.weibull(1.3, 40))
     cluster = np.repeat(np.arange(8), 5)
     kwargs = {"clusters": cluster, "folds": 4}
-    first, again = (held_out_scores(time - 1, time, seed=1, **kwargs) for _ in range(2))
-    assert first == again
+    first, second = (held_out_scores(time - 1, time, seed=1, **kwargs) for _ in range(2))
+    assert first == second
     assert first != held_out_scores(time - 1, time, seed=2, **kwargs)
     assert first != held_out_scores(time - 1, time, seed=1, folds=4)
     assert held_out_scores(time - 1, time, clusters=np.zeros(40)) == dict.fromkeys(LAWS)

@@ -60,56 +60,56 @@ def test_agrees_with_a_sampler():
         (1.463, 1.964, 3.425),
         (1.178, 1.695, 2.211),
     ]
-    found = pooled_half_lives(expiry(months=True), GROUP)
+    fit = pooled_half_lives(expiry(months=True), GROUP)
     for g, expected in enumerate(sampled):
-        one = found.groups[g]
-        logs = np.log([one.low, one.half_life, one.high])
+        half_life = fit.groups[g]
+        logs = np.log([half_life.low, half_life.half_life, half_life.high])
         # Tails of the sampler are less sure than its middle.
         assert logs[1] == pytest.approx(expected[1], abs=0.03)
         assert logs == pytest.approx(expected, abs=0.08)
-    assert np.log(found.tau_high) == pytest.approx(np.log(1.116), abs=0.1)
-    assert found.tau == pytest.approx(0.301, abs=0.03)
-    assert found.sigma == pytest.approx(0.595, abs=0.01)
-    new = found.new_group
+    assert np.log(fit.tau_high) == pytest.approx(np.log(1.116), abs=0.1)
+    assert fit.tau == pytest.approx(0.301, abs=0.03)
+    assert fit.sigma == pytest.approx(0.595, abs=0.01)
+    new = fit.new_group
     assert np.log([new.low, new.half_life, new.high]) == pytest.approx(
         [0.84, 1.796, 3.056], abs=0.1
     )
 
 
 def test_groups_borrow_and_a_group_without_events_is_drawn_to_the_others():
-    found = pooled_half_lives(expiry(), GROUP, law="log-normal")
-    none, few, many = (found.groups[g] for g in (4, 0, 3))
+    fit = pooled_half_lives(expiry(), GROUP, law="log-normal")
+    none, few, many = (fit.groups[g] for g in (4, 0, 3))
     assert none.details["n_events"] == 0
     assert none.censored_share == 1.0
     assert (none.method, none.unit, none.n_series) == ("pooled-log-normal", "releases", 4)
     assert none.low > 1
     assert none.high < 100
     assert none.high - none.low > few.high - few.low > many.high - many.low
-    new = found.new_group
-    assert new.low <= min(one.low for one in found.groups.values())
+    new = fit.new_group
+    assert new.low <= min(half_life.low for half_life in fit.groups.values())
     assert new.n_series == len(GROUP)
-    for one in found.groups.values():
-        assert one.half_life == np.ceil(one.half_life)
-        assert one.low <= one.half_life <= one.high
+    for half_life in fit.groups.values():
+        assert half_life.half_life == np.ceil(half_life.half_life)
+        assert half_life.low <= half_life.half_life <= half_life.high
 
 
 def test_many_series_of_a_group_outweigh_the_others():
     rng = np.random.default_rng(0)
     when = np.concatenate([3 * np.exp(0.3 * rng.standard_normal(400)), [9, 10, 11, 12]])
     right = np.ceil(when)
-    found = pooled_half_lives(
+    fit = pooled_half_lives(
         expiry(right - 1, right, months=True), ["a"] * 400 + ["b"] * 4, law="log-normal"
     )
-    a = found.groups["a"]
+    a = fit.groups["a"]
     # As by itself: the median within 1.96 sigma / root of n.
     assert a.half_life == pytest.approx(3.0, rel=0.06)
     assert np.log(a.high / a.low) == pytest.approx(2 * 1.96 * 0.3 / 20, rel=0.25)
-    assert found.groups["b"].half_life > 7
+    assert fit.groups["b"].half_life > 7
 
 
 def test_same_data_give_the_same():
-    first, again = (pooled_half_lives(expiry(), GROUP, law="exponential") for _ in range(2))
-    assert repr(first) == repr(again)
+    first, second = (pooled_half_lives(expiry(), GROUP, law="exponential") for _ in range(2))
+    assert repr(first) == repr(second)
 
 
 def test_time_in_other_units_gives_the_same():
@@ -130,7 +130,7 @@ def test_noise_widens():
     loud.after_left[ended] = loud.left[ended] + 1
     loud.right[ended] += 1
     loud.before_right[ended] = loud.right[ended] - 1
-    a, b = (pooled_half_lives(one, GROUP, law="log-normal") for one in (quiet, loud))
+    a, b = (pooled_half_lives(data, GROUP, law="log-normal") for data in (quiet, loud))
     for g in range(6):
         assert b.groups[g].half_life == a.groups[g].half_life
         assert b.groups[g].low <= a.groups[g].low
@@ -142,13 +142,13 @@ def test_noise_widens():
 def test_prior_of_a_group_without_any_series_in_closed_form():
     # One unit that says nothing: its group's median is the centre and spread of the priors.
     times = _pooling.Times(np.log([1e-9]), np.array([INF]), np.ones((1, 1)), "log-normal", 2.0)
-    found, _ = _pooling.posterior(times)
-    center = np.average(found.center[0], weights=found.center[1])
+    estimate, _ = _pooling.posterior(times)
+    center = np.average(estimate.center[0], weights=estimate.center[1])
     assert center == pytest.approx(2.0, abs=0.02)
-    spread = np.sqrt(np.average((found.center[0] - 2.0) ** 2, weights=found.center[1]))
+    spread = np.sqrt(np.average((estimate.center[0] - 2.0) ** 2, weights=estimate.center[1]))
     assert spread == pytest.approx(2.0, rel=0.05)
-    tau = np.exp(found.log_tau[0])
-    mean = np.average(tau, weights=found.log_tau[1])
+    tau = np.exp(estimate.log_tau[0])
+    mean = np.average(tau, weights=estimate.log_tau[1])
     assert mean == pytest.approx(stats.halfnorm.mean(), rel=0.05)
 
 
@@ -157,25 +157,25 @@ def test_prior_of_a_group_without_any_series_in_closed_form():
 
 def test_grids_that_differ_are_refused(monkeypatch):
     monkeypatch.setattr(pooled, "_APART", 1e-9)
-    one = pooled_half_lives(expiry(), GROUP).groups[0]
-    assert one.half_life is None
-    assert "two grids of the posterior differ by 0.0" in one.refused
+    half_life = pooled_half_lives(expiry(), GROUP).groups[0]
+    assert half_life.half_life is None
+    assert "two grids of the posterior differ by 0.0" in half_life.refused
 
 
 def test_too_little_is_refused_with_numbers():
-    found = pooled_half_lives(expiry(), [0] * len(GROUP))
-    assert found.groups[0].refused.startswith("1 groups have series that can be judged")
-    assert (found.tau, found.sigma, found.new_group.half_life) == (None, None, None)
+    fit = pooled_half_lives(expiry(), [0] * len(GROUP))
+    assert fit.groups[0].refused.startswith("1 groups have series that can be judged")
+    assert (fit.tau, fit.sigma, fit.new_group.half_life) == (None, None, None)
     few = expiry([1, 2, 5, 5], [2, 3, INF, INF])
-    found = pooled_half_lives(few, ["a", "a", "b", "b"])
-    assert found.groups["b"].refused.startswith("2 of 4 series expired; pooling needs 3 or more")
+    fit = pooled_half_lives(few, ["a", "a", "b", "b"])
+    assert fit.groups["b"].refused.startswith("2 of 4 series expired; pooling needs 3 or more")
 
 
 def test_bad_input():
-    one = expiry([1, 2], [2, 3])
+    data = expiry([1, 2], [2, 3])
     with pytest.raises(InputError, match="groups must be 2, one a series of the panel, got 1"):
-        pooled_half_lives(one, ["a"])
+        pooled_half_lives(data, ["a"])
     with pytest.raises(InputError, match="law must be one of"):
-        pooled_half_lives(one, ["a", "b"], law="gamma")
+        pooled_half_lives(data, ["a", "b"], law="gamma")
     with pytest.raises(InputError, match="level"):
-        pooled_half_lives(one, ["a", "b"], level=0)
+        pooled_half_lives(data, ["a", "b"], level=0)

@@ -56,8 +56,8 @@ def test_levels_of_series_with_and_without_cuts():
 
 
 def test_by_length():
-    found = {length: which.tolist() for length, which in by_length(np.array([4, 2, 4, 9]))}
-    assert found == {2: [1], 4: [0, 2], 9: [3]}
+    positions = {length: which.tolist() for length, which in by_length(np.array([4, 2, 4, 9]))}
+    assert positions == {2: [1], 4: [0, 2], 9: [3]}
     assert list(by_length(np.zeros(0, int))) == []
 
 
@@ -99,7 +99,7 @@ def by_definition(x, weight, given, df, steps, m):
         chances = np.exp(log - log.max())
         chances /= chances.sum()
         order = np.argsort(-chances)
-        kept = order[: int((np.cumsum(chances[order]) < 0.95).sum()) + 1]
+        inside = order[: int((np.cumsum(chances[order]) < 0.95).sum()) + 1]
         part = []
         for k in places:
             gap = np.average(x[k:b], weights=weight[k:b]) - np.average(x[a:k], weights=weight[a:k])
@@ -109,7 +109,7 @@ def by_definition(x, weight, given, df, steps, m):
             part.append((gap, error))
         size, error = np.array(part).T
         ends = [quantile((size, error, chances), freedom, share) for share in (0.025, 0.975)]
-        yield step, places[int(np.argmin(left))], places[kept.min()], places[kept.max()], ends
+        yield step, places[int(np.argmin(left))], places[inside.min()], places[inside.max()], ends
 
 
 @pytest.mark.parametrize("df", [0.0, 6.0, np.inf])
@@ -121,15 +121,15 @@ def test_places_and_sizes_by_definition(df):
             sd = 0.1 * np.exp(rng.uniform(-0.5, 0.5, n)) if df else np.full(n, 0.1)
             jumps = np.cumsum(rng.choice([-0.4, 0, 0.4], n) * (rng.random(n) < 0.2))
             x = jumps + sd * rng.standard_normal(n)
-            found = find_steps(x, sd=sd if df else None, df=df, min_segment=m).steps
+            steps = find_steps(x, sd=sd if df else None, df=df, min_segment=m).steps
             given = 1 / np.mean(sd**-2.0)
-            for step, at, low, high, ends in by_definition(x, given / sd**2, given, df, found, m):
+            for step, at, low, high, ends in by_definition(x, given / sd**2, given, df, steps, m):
                 count += 1
                 assert step.at_low == low
                 assert step.at_high == high
                 # Neighbours that moved later may have left a cut a little off its best place.
                 assert low <= at <= high
-                assert len(found) > 1 or step.at == at
+                assert len(steps) > 1 or step.at == at
                 width = ends[1] - ends[0]
                 # Places of less than 1 in 10,000 are left out.
                 assert step.size_low == pytest.approx(ends[0], abs=2e-3 * width)
@@ -201,20 +201,23 @@ def test_all_at_once_agree_with_each_alone(alpha, min_segment):
     together = find_steps_of(panel, alpha=alpha, min_segment=min_segment)
     assert len(together) == 120
     several = 0
-    for row, sd, df, one in zip(rows, sds, dfs, together, strict=True):
+    for row, sd, df, joint in zip(rows, sds, dfs, together, strict=True):
         known = df > 0 and bool(np.isfinite(sd).all())
         noise = {"sd": sd, "df": df} if known else {}
         alone = find_steps(row, alpha=alpha, min_segment=min_segment, **noise)
-        assert (one.refused, one.noise_ratio is None) == (alone.refused, alone.noise_ratio is None)
-        assert one.notes == alone.notes
-        assert [s.versions for s in one.steps] == [s.versions for s in alone.steps]
+        assert (joint.refused, joint.noise_ratio is None) == (
+            alone.refused,
+            alone.noise_ratio is None,
+        )
+        assert joint.notes == alone.notes
+        assert [s.versions for s in joint.steps] == [s.versions for s in alone.steps]
         for name in ("p", "sd", "noise_ratio", "smallest_middle", "smallest_end"):
-            mine, other = getattr(one, name), getattr(alone, name)
-            assert mine == other or mine == pytest.approx(other, rel=1e-9, abs=1e-12)
-        for ours, theirs in zip(one.steps, alone.steps, strict=True):
-            mine, other = ours.to_dict(), theirs.to_dict()
-            plain = [key for key, value in mine.items() if not isinstance(value, float)]
-            assert [mine.pop(key) for key in plain] == [other.pop(key) for key in plain]
-            assert mine == pytest.approx(other, rel=1e-9, abs=1e-12)
-        several += len(one.steps) > 1
+            figure, other = getattr(joint, name), getattr(alone, name)
+            assert figure == other or figure == pytest.approx(other, rel=1e-9, abs=1e-12)
+        for ours, theirs in zip(joint.steps, alone.steps, strict=True):
+            document, other = ours.to_dict(), theirs.to_dict()
+            plain = [key for key, value in document.items() if not isinstance(value, float)]
+            assert [document.pop(key) for key in plain] == [other.pop(key) for key in plain]
+            assert document == pytest.approx(other, rel=1e-9, abs=1e-12)
+        several += len(joint.steps) > 1
     assert several > 10

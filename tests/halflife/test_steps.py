@@ -47,8 +47,8 @@ def panel_of(rows, *, sd=None, df=None):
 
 def test_one_step_by_hand():
     x = wiggle(16) + np.where(np.arange(16) < 6, 0.0, 0.3)
-    found = find_steps(x, labels=[f"1.{i}" for i in range(16)])
-    (step,) = found.steps
+    result = find_steps(x, labels=[f"1.{i}" for i in range(16)])
+    (step,) = result.steps
     assert (step.at, step.at_low, step.at_high) == (6, 6, 6)
     assert (step.versions, step.earliest, step.latest) == (("1.5", "1.6"), "1.6", "1.6")
     assert step.before == pytest.approx(x[:6].mean())
@@ -57,9 +57,9 @@ def test_one_step_by_hand():
     # With its place beyond doubt the interval is that of a t-test of two samples.
     pooled = stats.ttest_ind(x[6:], x[:6]).confidence_interval(0.95)
     assert (step.size_low, step.size_high) == pytest.approx((pooled.low, pooled.high), rel=1e-6)
-    assert found.sd == pytest.approx(math.sqrt((6 * x[:6].var() + 10 * x[6:].var()) / 14))
-    assert (found.n, found.df, found.noise_ratio, found.unseen) == (16, 14, None, 1)
-    assert found.p == step.p < 1e-6
+    assert result.sd == pytest.approx(math.sqrt((6 * x[:6].var() + 10 * x[6:].var()) / 14))
+    assert (result.n, result.df, result.noise_ratio, result.unseen) == (16, 14, None, 1)
+    assert result.p == step.p < 1e-6
     assert step.change == pytest.approx(
         tuple(math.expm1(v) for v in (step.size, step.size_low, step.size_high))
     )
@@ -67,15 +67,15 @@ def test_one_step_by_hand():
 
 def test_moving_scaling_and_turning_the_series_moves_scales_and_turns_the_step():
     x = wiggle(14, 3) + np.where(np.arange(14) < 9, 0.0, 0.05)
-    (one,) = find_steps(x).steps
+    (step,) = find_steps(x).steps
     (scaled,) = find_steps(7 - 100 * x).steps
     (turned,) = find_steps(x[::-1]).steps
-    assert (scaled.at, turned.at) == (one.at, 14 - one.at)
-    assert scaled.p == pytest.approx(one.p, rel=1e-6)
-    assert turned.p == pytest.approx(one.p, rel=1e-6)
-    assert scaled.size == pytest.approx(-100 * one.size)
-    assert scaled.size_low == pytest.approx(-100 * one.size_high, rel=1e-5)
-    assert turned.size == pytest.approx(-one.size)
+    assert (scaled.at, turned.at) == (step.at, 14 - step.at)
+    assert scaled.p == pytest.approx(step.p, rel=1e-6)
+    assert turned.p == pytest.approx(step.p, rel=1e-6)
+    assert scaled.size == pytest.approx(-100 * step.size)
+    assert scaled.size_low == pytest.approx(-100 * step.size_high, rel=1e-5)
+    assert turned.size == pytest.approx(-step.size)
 
 
 def test_a_bad_release_mended_two_releases_later():
@@ -90,14 +90,14 @@ def test_a_bad_release_mended_two_releases_later():
 
 def test_several_steps_are_found_in_the_parts():
     levels = np.repeat([0.0, 0.2, 0.1, 0.5], 8)
-    found = find_steps(wiggle(32, 2) + levels)
-    assert [step.at for step in found.steps] == [8, 16, 24]
-    assert [step.size for step in found.steps] == pytest.approx([0.2, -0.1, 0.4], abs=0.02)
-    assert found.df == 28
+    result = find_steps(wiggle(32, 2) + levels)
+    assert [step.at for step in result.steps] == [8, 16, 24]
+    assert [step.size for step in result.steps] == pytest.approx([0.2, -0.1, 0.4], abs=0.02)
+    assert result.df == 28
     # The first cut is that of the whole series; parts pay for being a part.
-    assert found.p in {step.p for step in found.steps}
+    assert result.p in {step.p for step in result.steps}
     alone = find_steps((wiggle(32, 2) + levels)[:24])
-    assert len({step.p for step in found.steps} - {found.p, alone.p}) >= 1
+    assert len({step.p for step in result.steps} - {result.p, alone.p}) >= 1
 
 
 @pytest.mark.parametrize("n", [8, 12, 30, 100])
@@ -158,19 +158,19 @@ def test_series_without_noise():
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e9])
 def test_constant_series(value):
-    found = find_steps([value] * 11)
-    assert found.steps == ()
-    assert found.p == 1
-    assert found.sd == pytest.approx(0, abs=1e-6)
+    result = find_steps([value] * 11)
+    assert result.steps == ()
+    assert result.p == 1
+    assert result.sd == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_too_short_is_refused(n):
-    found = find_steps(np.arange(float(n)))
-    assert found.steps == ()
-    assert found.p is None
-    assert f"{n} value" in found.refused
-    assert found.unseen == n
+    result = find_steps(np.arange(float(n)))
+    assert result.steps == ()
+    assert result.p is None
+    assert f"{n} value" in result.refused
+    assert result.unseen == n
     assert find_steps([0.0, 1.0] * 3, min_segment=4).refused.endswith("need 8 at least")
 
 
@@ -180,12 +180,12 @@ def test_too_short_is_refused(n):
 def test_known_noise_finds_what_the_series_alone_cannot():
     x = np.array([0.0, 0.1, 0.35, 0.25])
     assert find_steps(x).steps == ()
-    found = find_steps(x, sd=0.02, df=np.inf)
-    assert [step.at for step in found.steps] == [2]
+    result = find_steps(x, sd=0.02, df=np.inf)
+    assert [step.at for step in result.steps] == [2]
     # One split, noise exact: a z-test.
-    assert found.p == pytest.approx(2 * stats.norm.sf(0.25 / 0.02), rel=0.2)
-    assert (found.sd, found.df) == (0.02, np.inf)
-    assert found.to_dict()["df"] is None
+    assert result.p == pytest.approx(2 * stats.norm.sf(0.25 / 0.02), rel=0.2)
+    assert (result.sd, result.df) == (0.02, np.inf)
+    assert result.to_dict()["df"] is None
 
 
 def test_one_split_with_known_noise_is_a_t_test():
@@ -193,16 +193,16 @@ def test_one_split_with_known_noise_is_a_t_test():
     x, sd, df = np.array([0.0, 0.1, 0.3, 0.2]), 0.1, 8.0
     squares = 2 * x[:2].var() + 2 * x[2:].var()
     s = math.sqrt((df * sd**2 + squares) / (df + 2))
-    found = find_steps(x, sd=sd, df=df)
-    assert found.p == pytest.approx(2 * stats.t.sf(0.2 / s, df + 2), rel=0.05)
-    assert found.df == df + 3
+    result = find_steps(x, sd=sd, df=df)
+    assert result.p == pytest.approx(2 * stats.t.sf(0.2 / s, df + 2), rel=0.05)
+    assert result.df == df + 3
 
 
 def test_repeats_that_miss_noise_are_named():
     # Part of the noise is taken for steps.
-    found = find_steps(wiggle(30, 7), sd=0.001, df=40)
-    assert 3 < found.noise_ratio < 13
-    assert "times as much" in found.notes[0]
+    result = find_steps(wiggle(30, 7), sd=0.001, df=40)
+    assert 3 < result.noise_ratio < 13
+    assert "times as much" in result.notes[0]
     calm = find_steps(wiggle(30, 7), sd=0.01, df=40)
     assert calm.noise_ratio == pytest.approx(1, rel=0.3)
     assert calm.notes == ()
@@ -218,8 +218,8 @@ def test_values_weigh_by_their_noise():
     # Taken as alike the noisy values hide most of it.
     assert find_steps(x).p > 1e4 * find_steps(x, sd=sd, df=1000).p
     # The same for all, whether given once or for each.
-    one, each = find_steps(x, sd=0.02, df=9), find_steps(x, sd=np.full(12, 0.02), df=9)
-    assert one.p == pytest.approx(each.p)
+    scalar, each = find_steps(x, sd=0.02, df=9), find_steps(x, sd=np.full(12, 0.02), df=9)
+    assert scalar.p == pytest.approx(each.p)
 
 
 # Many series
@@ -230,9 +230,9 @@ def test_panel_agrees_with_each_series_alone():
     sd = [np.full(len(row), 0.01) for row in rows]
     sd[3][2] = np.nan
     df = [5, 5, 0, 5, np.inf, 5]
-    found = find_steps_of(panel_of(rows, sd=sd, df=df))
-    assert [one.n for one in found] == [len(row) for row in rows]
-    for i, (row, one) in enumerate(zip(rows, found, strict=True)):
+    results = find_steps_of(panel_of(rows, sd=sd, df=df))
+    assert [result.n for result in results] == [len(row) for row in rows]
+    for i, (row, result) in enumerate(zip(rows, results, strict=True)):
         labels = [f"v{k}" for k in range(len(row))]
         known = df[i] > 0 and i != 3
         alone = (
@@ -240,15 +240,15 @@ def test_panel_agrees_with_each_series_alone():
             if known
             else find_steps(row, labels=labels)
         )
-        assert one.to_dict() == alone.to_dict()
-    assert found[1].steps[0].versions == ("v2", "v3")
+        assert result.to_dict() == alone.to_dict()
+    assert results[1].steps[0].versions == ("v2", "v3")
 
 
 def test_panel_in_blocks_and_without_series(monkeypatch):
     rows = list(wiggle(9 * 50, 1).reshape(50, 9))
-    whole = [one.p for one in find_steps_of(panel_of(rows))]
+    whole = [result.p for result in find_steps_of(panel_of(rows))]
     monkeypatch.setattr(scan, "_BLOCK", 1)
-    assert [one.p for one in find_steps_of(panel_of(rows))] == whole
+    assert [result.p for result in find_steps_of(panel_of(rows))] == whole
     empty = panel_of([np.zeros(1)])
     none = Panel(
         empty.versions,
@@ -272,10 +272,10 @@ def test_panel_with_an_error_that_is_not_finite():
 
 
 def test_result_is_frozen_and_goes_to_json():
-    found = find_steps([0, 0, 0.1, 0, 1, 1.1, 1])
+    result = find_steps([0, 0, 0.1, 0, 1, 1.1, 1])
     with pytest.raises(FrozenInstanceError):
-        found.p = 1.0
-    values = json.loads(json.dumps(found.to_dict()))
+        result.p = 1.0
+    values = json.loads(json.dumps(result.to_dict()))
     (step,) = values["steps"]
     assert step["versions"] == ["3", "4"]
     assert step["change"] == pytest.approx(math.expm1(step["size"]))
@@ -288,13 +288,13 @@ def test_result_is_frozen_and_goes_to_json():
 
 def test_winsorised_pulls_lone_values_only():
     x = np.array([[0.0, 1.0, -1.0, 1.0, -1.0, 90.0, 1.0, -1.0, 50.0, 60.0]])
-    found = scan.winsorised(x, np.ones((1, 10)))[0]
+    pulled = scan.winsorised(x, np.ones((1, 10)))[0]
     middle = np.median(x)
     limit = 3 * 1.4826 * np.median(np.abs(x - middle))
-    assert found[5] == pytest.approx(middle + limit)
+    assert pulled[5] == pytest.approx(middle + limit)
     # Two together stay: the farther goes to the nearer.
-    assert found[8:].tolist() == [50.0, 50.0]
-    assert found[:5].tolist() == x[0, :5].tolist()
+    assert pulled[8:].tolist() == [50.0, 50.0]
+    assert pulled[:5].tolist() == x[0, :5].tolist()
     # Where more than half of the values are equal the mean deviation is the scale.
     rare = np.array([[0.0] * 9 + [10.0]])
     assert scan.winsorised(rare, np.ones((1, 10)))[0, -1] == pytest.approx(3 * 1.2533)

@@ -54,26 +54,26 @@ def test_what_was_added_comes_back(place: str) -> None:
     with HistoryStore(place) as store:
         assert store.add(given) == Added(6, 0)
         assert store.add(more()) == Added(2, 0)
-        found = store.load()
-    assert found.n == 8
-    assert found.versions == ("1.9", "1.10", "1.11", "1.12")
-    assert found.order_by == "released"
-    assert found.unit == "ms"
-    assert found.measured[:6].tobytes() == given.measured.tobytes()
-    assert found.predicted is not None
-    assert found.predicted.tolist() == [10.5] * 3 + [4.25] * 3 + [10.5, 4.25]
-    assert found.date[:3].astype(str).tolist() == [
+        loaded = store.load()
+    assert loaded.n == 8
+    assert loaded.versions == ("1.9", "1.10", "1.11", "1.12")
+    assert loaded.order_by == "released"
+    assert loaded.unit == "ms"
+    assert loaded.measured[:6].tobytes() == given.measured.tobytes()
+    assert loaded.predicted is not None
+    assert loaded.predicted.tolist() == [10.5] * 3 + [4.25] * 3 + [10.5, 4.25]
+    assert loaded.date[:3].astype(str).tolist() == [
         f"2026-0{month}-01T08:00:00" for month in (1, 2, 3)
     ]
-    assert (found.released[:6] == given.released).all()
-    assert found.spread[:2].tolist() == [0.01, 0.02]
-    assert np.isnan(found.spread[2])
-    assert found.runs[:2].tolist() == [25, 25]
-    assert found.series_names == given.series_names
-    assert found.column("op").tolist() == ["Conv"] * 3 + ["Gelu"] * 3 + ["Conv", "Gelu"]
-    assert found.native.schema["batch"] == pl.Int64
-    assert found.native["stack_cuda"].unique().to_list() == ["12.10"]
-    assert list(found.native.columns) == checked().columns
+    assert (loaded.released[:6] == given.released).all()
+    assert loaded.spread[:2].tolist() == [0.01, 0.02]
+    assert np.isnan(loaded.spread[2])
+    assert loaded.runs[:2].tolist() == [25, 25]
+    assert loaded.series_names == given.series_names
+    assert loaded.column("op").tolist() == ["Conv"] * 3 + ["Gelu"] * 3 + ["Conv", "Gelu"]
+    assert loaded.native.schema["batch"] == pl.Int64
+    assert loaded.native["stack_cuda"].unique().to_list() == ["12.10"]
+    assert list(loaded.native.columns) == checked().columns
 
 
 def test_numbers_come_back_to_the_last_bit(place: str, tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_numbers_come_back_to_the_last_bit(place: str, tmp_path: Path) -> None:
         store.export(tmp_path / "out.csv")
         store.import_file(tmp_path / "out.csv", name="csv")
         for name in ("default", "csv"):
-            found = store.load(name=name)
-            assert found.measured.tolist() == values
-            assert found.predicted is not None
-            assert found.predicted.tolist() == values
-            assert found.column("key").tolist() == key
+            loaded = store.load(name=name)
+            assert loaded.measured.tolist() == values
+            assert loaded.predicted is not None
+            assert loaded.predicted.tolist() == values
+            assert loaded.column("key").tolist() == key
 
 
 TEXTS = (
@@ -107,10 +107,10 @@ def test_any_text_comes_back(place: str) -> None:
     )
     with HistoryStore(place) as store:
         store.add(frame, name="naïve; 日本")
-        found = store.load(name="naïve; 日本")
-        assert found.column("series").tolist() == list(TEXTS)
-        assert found.column("note").tolist() == list(TEXTS)
-        assert found.column('odd "key"\n').tolist() == list(TEXTS)
+        loaded = store.load(name="naïve; 日本")
+        assert loaded.column("series").tolist() == list(TEXTS)
+        assert loaded.column("note").tolist() == list(TEXTS)
+        assert loaded.column('odd "key"\n').tolist() == list(TEXTS)
         assert store.add(frame, name="naïve; 日本", skip_known=True) == Added(0, len(TEXTS))
 
 
@@ -209,7 +209,7 @@ def test_identity_depends_on_what_makes_a_validation(
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"measured": 11.0}, r"\(measured 10.0 in the store against 11.0 in row 1\)"),
         ({"predicted": 1.0}, r"\(predicted 10.5 in the store against 1.0 in row 1\)"),
@@ -218,12 +218,12 @@ def test_identity_depends_on_what_makes_a_validation(
         ({"status": "ok"}, r"\(status None in the store against ok in row 1\)"),
     ],
 )
-def test_another_value_is_refused(place: str, changed: dict[str, Any], said: str) -> None:
+def test_another_value_is_refused(place: str, changed: dict[str, Any], message: str) -> None:
     with HistoryStore(place) as store:
         store.add(more())
         for skip in (False, True):
             with pytest.raises(
-                InputError, match=f"rows 1, 2 are there already with another.*{said}"
+                InputError, match=f"rows 1, 2 are there already with another.*{message}"
             ):
                 store.add(more(**changed), skip_known=skip)
         assert store.load().n == 2
@@ -261,8 +261,8 @@ def test_one_bad_row_of_many_leaves_nothing(place: str) -> None:
         store.add(checked())
         with pytest.raises(InputError, match="already with another value"):
             store.add(pl.concat([more(), checked()[:1].with_columns(measured=pl.lit(7.0))]))
-        found = store.list()[0]
-        assert (found.validations, found.versions) == (6, 3)
+        stored = store.list()[0]
+        assert (stored.validations, stored.versions) == (6, 3)
 
 
 def test_mixed_units_are_refused(place: str) -> None:
@@ -292,9 +292,9 @@ def test_units_of_named_series_and_of_failures(place: str) -> None:
         store.add(later)
         with pytest.raises(InputError, match="mixed units: 'ms' in the store and 's' in row 2"):
             store.add(later.with_columns(version=pl.lit("3"), unit=pl.Series(["ms", "s", "img/s"])))
-        found = store.load()
-        assert found.n == 5
-        assert [part.n for part in found.dropped] == [1]
+        loaded = store.load()
+        assert loaded.n == 5
+        assert [part.n for part in loaded.dropped] == [1]
 
 
 def test_a_release_date_that_differs_is_refused_and_one_that_lacked_is_added(place: str) -> None:
@@ -330,17 +330,17 @@ def test_columns_that_change_their_kind_hold_all_values(place: str) -> None:
         base = {"version": ["1"], "measured": [1.0]}
         store.add({**base, "a": [8], "b": [1.5], "c": [True], "repeat": [1]})
         store.add({**base, "a": [2.5], "b": [4], "c": [False], "repeat": [1.5]})
-        found = store.load().native
-        assert found["a"].to_list() == [8.0, 2.5]
-        assert found["b"].to_list() == [1.5, 4.0]
-        assert found["c"].to_list() == [True, False]
-        assert found["repeat"].to_list() == [1.0, 1.5]
+        frame = store.load().native
+        assert frame["a"].to_list() == [8.0, 2.5]
+        assert frame["b"].to_list() == [1.5, 4.0]
+        assert frame["c"].to_list() == [True, False]
+        assert frame["repeat"].to_list() == [1.0, 1.5]
         store.add({**base, "a": ["8x"], "b": ["x"], "c": ["x"], "repeat": ["x"]})
-        found = store.load().native
-        assert found["a"].to_list() == ["8", "2.5", "8x"]
-        assert found["b"].to_list() == ["1.5", "4", "x"]
-        assert found["c"].to_list() == ["true", "false", "x"]
-        assert found["repeat"].to_list() == ["1", "1.5", "x"]
+        frame = store.load().native
+        assert frame["a"].to_list() == ["8", "2.5", "8x"]
+        assert frame["b"].to_list() == ["1.5", "4", "x"]
+        assert frame["c"].to_list() == ["true", "false", "x"]
+        assert frame["repeat"].to_list() == ["1", "1.5", "x"]
         # What is text now is still what it was.
         assert store.add({**base, "a": [8], "b": [1.5], "c": [True], "repeat": [1]},
                          skip_known=True) == Added(0, 1)  # fmt: skip
@@ -354,14 +354,14 @@ def test_failed_validations_are_kept_as_failed(place: str) -> None:
     )
     with HistoryStore(place) as store:
         assert store.add(frame) == Added(6, 0)
-        found = store.load()
-        assert found.measured.tolist() == [10, 10.5, 11, 12]
-        assert [(part.n, part.reason) for part in found.dropped] == [
+        loaded = store.load()
+        assert loaded.measured.tolist() == [10, 10.5, 11, 12]
+        assert [(part.n, part.reason) for part in loaded.dropped] == [
             (2, "the validation failed (status)")
         ]
-        assert found.native["status"].to_list() == ["ok", None, None, "timeout", "crashed",
+        assert loaded.native["status"].to_list() == ["ok", None, None, "timeout", "crashed",
                                                     "success"]  # fmt: skip
-        assert found.native["measured"].to_list() == [10, 10.5, 11, None, -1, 12]
+        assert loaded.native["measured"].to_list() == [10, 10.5, 11, None, -1, 12]
         assert store.add(frame, skip_known=True) == Added(0, 6)
         # A selection holds those only that did not fail.
         part = History(frame).where({"op": "Gelu"})
@@ -375,21 +375,21 @@ def test_validations_without_a_figure_are_kept_as_such(place: str) -> None:
     )
     with HistoryStore(place) as store:
         assert store.add(frame) == Added(6, 0)
-        found = store.load()
-        assert found.measured.tolist() == [10, 11, 12]
-        dropped = [(part.n, part.reason) for part in found.dropped]
+        loaded = store.load()
+        assert loaded.measured.tolist() == [10, 11, 12]
+        dropped = [(part.n, part.reason) for part in loaded.dropped]
         assert dropped == [(1, "the validation failed (status)"), (2, "no measurement")]
-        assert found.native["measured"].to_list() == [10, None, 11, None, None, 12]
+        assert loaded.native["measured"].to_list() == [10, None, 11, None, None, 12]
         assert store.add(frame, skip_known=True) == Added(0, 6)
         # What was stored can be stored again: nothing is lost, nothing new.
-        assert store.add(found, skip_known=True) == Added(0, 6)
-        assert store.add(found, name="copy") == Added(6, 0)
-        assert store.load(name="copy").native.equals(found.native)
+        assert store.add(loaded, skip_known=True) == Added(0, 6)
+        assert store.add(loaded, name="copy") == Added(6, 0)
+        assert store.load(name="copy").native.equals(loaded.native)
         # A figure that comes later is another value.
         later = frame.with_columns(measured=pl.Series(["10", "10.5", "11", None, "1", "12"]))
         with pytest.raises(InputError, match="rows 2, 5 are there already with another value"):
             store.add(later, skip_known=True)
-        assert store.add(found.where({"op": found.column("op")[0]}), name="part").n < 6
+        assert store.add(loaded.where({"op": loaded.column("op")[0]}), name="part").n < 6
 
 
 def test_a_selection_loads_and_adds_its_rows_only(place: str) -> None:
@@ -397,9 +397,9 @@ def test_a_selection_loads_and_adds_its_rows_only(place: str) -> None:
         store.add(History(checked()).where({"op": "Gelu", "version": ["1.10", "1.11"]}))
         assert store.load().measured.tolist() == [2.0, 1e-300]
         store.add(checked(), skip_known=True)
-        found = store.load(where={"op": "Gelu", "batch": 16})
-        assert found.measured.tolist() == [2.0, 1e-300, 4.0]
-        assert found.selection == {"op": ("Gelu",), "batch": ("16",)}
+        loaded = store.load(where={"op": "Gelu", "batch": 16})
+        assert loaded.measured.tolist() == [2.0, 1e-300, 4.0]
+        assert loaded.selection == {"op": ("Gelu",), "batch": ("16",)}
         with pytest.raises(InputError, match="no row has op=Gem"):
             store.load(where={"op": "Gem"})
 
@@ -443,10 +443,10 @@ def test_export_and_import(place: str, tmp_path: Path, suffix: str) -> None:
         assert store.export(path) == 6
         assert store.import_file(path, name="copy") == Added(6, 0)
         assert store.import_file(path, skip_known=True) == Added(0, 6)
-        one, two = store.load(), store.load(name="copy")
-    assert one.native.equals(two.native)
-    assert one.dropped == two.dropped
-    assert pl.read_parquet(path).equals(one.native) if suffix == "parquet" else True
+        exported, imported = store.load(), store.load(name="copy")
+    assert exported.native.equals(imported.native)
+    assert exported.dropped == imported.dropped
+    assert pl.read_parquet(path).equals(exported.native) if suffix == "parquet" else True
 
 
 def test_readers_see_what_was_there_while_a_writer_writes(place: str) -> None:
@@ -513,7 +513,7 @@ def test_migrations(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("UPDATE errcomp_meta SET schema_version = 99", "newer errcomp .version 99.*Upgrade"),
         ("DELETE FROM errcomp_meta", "does not say which version it has .got ..*Restore"),
@@ -521,13 +521,13 @@ def test_migrations(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ("UPDATE errcomp_meta SET schema_version = 0", "does not say which version it has"),
     ],
 )
-def test_tables_of_an_unknown_version(place: str, statement: str, said: str) -> None:
+def test_tables_of_an_unknown_version(place: str, statement: str, message: str) -> None:
     with HistoryStore(place) as store:
         store.add(checked())
         with store._place.writing() as connection:
             connection.exec_driver_sql(statement)
         for use in (store.load, store.list, lambda: store.add(more())):
-            with pytest.raises(InputError, match=said):
+            with pytest.raises(InputError, match=message):
                 use()
 
 

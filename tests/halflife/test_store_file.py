@@ -85,7 +85,7 @@ def test_a_relative_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         ("", "needs the name of a file"),
         (":memory:", "needs the name of a file"),
@@ -96,10 +96,10 @@ def test_a_relative_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("{}", "is a folder; name a file in it"),
     ],
 )
-def test_names_that_no_store_can_have(tmp_path: Path, where: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as told:
+def test_names_that_no_store_can_have(tmp_path: Path, where: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
         HistoryStore(where.replace("{}", str(tmp_path)))
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
@@ -275,13 +275,15 @@ def test_stores_of_every_version_are_read(folder: Path, tmp_path: Path) -> None:
     copy = copytree(folder, tmp_path / "copy")
     with HistoryStore(copy / "history.db") as store:
         assert f"v{store._schema()}" == folder.name.rpartition("-")[2]
-        found = store.load(name="ort")
-        assert found.native.equals(pl.read_parquet(folder / "ort.parquet"))
-        assert [(one.name, one.validations, one.series, one.versions) for one in store.list()] == [
+        loaded = store.load(name="ort")
+        assert loaded.native.equals(pl.read_parquet(folder / "ort.parquet"))
+        assert [
+            (entry.name, entry.validations, entry.series, entry.versions) for entry in store.list()
+        ] == [
             ("ort", 13, 3, 4),
             ("plain", 2, 1, 2),
         ]
-        assert store.add(found, name="ort", skip_known=True) == Added(0, 13)
+        assert store.add(loaded, name="ort", skip_known=True) == Added(0, 13)
         assert store._schema() == SCHEMA
 
 
@@ -307,11 +309,11 @@ def test_frames_of_other_libraries(tmp_path: Path, make: Callable[[], Any]) -> N
     with HistoryStore(tmp_path / "h.db") as store:
         assert store.add(make()(data)) == Added(3, 0)
         assert store.add(pl.DataFrame(data), skip_known=True) == Added(0, 3)
-        found = store.load().native
-        assert found["share"].to_list() == [0.5, None, 1.5]
-        assert found["flag"].to_list() == [True, False, True]
-        assert found["batch"].to_list() == [1, 2, 3]
-        assert found["op"].to_list() == ["a", None, "c"]
+        loaded = store.load().native
+        assert loaded["share"].to_list() == [0.5, None, 1.5]
+        assert loaded["flag"].to_list() == [True, False, True]
+        assert loaded["batch"].to_list() == [1, 2, 3]
+        assert loaded["op"].to_list() == ["a", None, "c"]
 
 
 def test_mixed_values_of_another_library(tmp_path: Path) -> None:
@@ -323,7 +325,7 @@ def test_mixed_values_of_another_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "said"),
+    ("column", "message"),
     [
         (["a\0b", "c"], "key has a zero character in row 1, which no database"),
         ([1.5, float("inf")], "key is infinite in row 2. Fix"),
@@ -331,9 +333,9 @@ def test_mixed_values_of_another_library(tmp_path: Path) -> None:
         ([b"a", b"b"], "the values of key are Binary"),
     ],
 )
-def test_values_that_cannot_be_stored(tmp_path: Path, column: list[Any], said: str) -> None:
+def test_values_that_cannot_be_stored(tmp_path: Path, column: list[Any], message: str) -> None:
     frame = {"version": ["1", "2"], "series": ["a", "a"], "measured": [1.0, 1.0], "key": column}
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         HistoryStore(tmp_path / "h.db").add(frame)
 
 
@@ -344,11 +346,11 @@ def test_other_types_become_text(tmp_path: Path) -> None:
     ).with_columns(day=pl.date(2026, 1, 2), price=pl.lit("1.25").cast(pl.Decimal(10, 2)))
     with HistoryStore(tmp_path / "h.db") as store:
         store.add(frame)
-        found = store.load().native
-    assert found["big"].to_list() == [str(2**63), str(2**64 - 1)]
-    assert found["op"].to_list() == ["a", "b"]
-    assert found["day"].to_list() == ["2026-01-02"] * 2
-    assert found["price"].to_list() == [1.25] * 2
+        loaded = store.load().native
+    assert loaded["big"].to_list() == [str(2**63), str(2**64 - 1)]
+    assert loaded["op"].to_list() == ["a", "b"]
+    assert loaded["day"].to_list() == ["2026-01-02"] * 2
+    assert loaded["price"].to_list() == [1.25] * 2
 
 
 def test_failures_that_cannot_be_kept(tmp_path: Path) -> None:
@@ -367,6 +369,6 @@ def test_names_of_columns_that_the_store_uses_itself(tmp_path: Path) -> None:
     frame = pl.DataFrame({"version": "1", "measured": [1.0, 2.0]} | {n: [n, "x"] for n in names})
     with HistoryStore(tmp_path / "h.db") as store:
         store.add(frame)
-        found = store.load().native
-        assert all(found[name].to_list() == [name, "x"] for name in names)
+        loaded = store.load().native
+        assert all(loaded[name].to_list() == [name, "x"] for name in names)
         assert store.add(frame, skip_known=True) == Added(0, 2)

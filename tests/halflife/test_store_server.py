@@ -38,9 +38,9 @@ def test_passwords_are_not_shown(url: str, shown: str) -> None:
 
 @pytest.mark.parametrize("url", [f"postgresql://me:{SECRET}@host:x{SECRET}/db", f"://{SECRET}"])
 def test_a_url_that_cannot_be_read_is_not_shown(url: str) -> None:
-    with pytest.raises(InputError, match="URL of the store cannot be read. Write postg") as told:
+    with pytest.raises(InputError, match="URL of the store cannot be read. Write postg") as raised:
         HistoryStore(url)
-    shown = "".join(traceback.format_exception(told.value))
+    shown = "".join(traceback.format_exception(raised.value))
     assert SECRET not in shown
 
 
@@ -56,22 +56,22 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for use in (store.list, store.load, lambda: store.add(rows())):
         with pytest.raises(
             InputError, match=r"^postgresql://me@127.0.0.1:9/db: the server cannot be reached"
-        ) as told:
+        ) as raised:
             use()
-        assert SECRET not in "".join(traceback.format_exception(told.value))
+        assert SECRET not in "".join(traceback.format_exception(raised.value))
 
 
 def test_a_user_a_password_and_a_database_that_are_not_there(server: str) -> None:
     url = make_url(server)
-    for changed, said in (
+    for changed, message in (
         (url.set(password=SECRET), "refuses the connection.*password authentication failed"),
         (url.set(username="nobody"), "refuses the connection.*password authentication failed"),
         (url.set(database="none"), "refuses the connection.*does not exist"),
     ):
         text = changed.render_as_string(hide_password=False)
-        with pytest.raises(InputError, match=said) as told:
+        with pytest.raises(InputError, match=message) as raised:
             HistoryStore(text).list()
-        shown = "".join(traceback.format_exception(told.value))
+        shown = "".join(traceback.format_exception(raised.value))
         assert SECRET not in shown
         assert str(url.password) not in shown
 
@@ -101,14 +101,14 @@ def test_a_user_who_may_not_write(server: str) -> None:
         schema = url.query["options"].partition("=")[2]
         try:
             connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {user}")
-            mine = url.set(username=user, password="x").render_as_string(hide_password=False)
+            own_url = url.set(username=user, password="x").render_as_string(hide_password=False)
             with pytest.raises(InputError, match="may not do that there .permission denied.*Grant"):
-                HistoryStore(mine).add(rows())
+                HistoryStore(own_url).add(rows())
             HistoryStore(server).add(rows())
             connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {user}")
-            assert HistoryStore(mine).load().n == 3
+            assert HistoryStore(own_url).load().n == 3
             with pytest.raises(InputError, match="may not do that there"):
-                HistoryStore(mine).add(rows(op="Relu"))
+                HistoryStore(own_url).add(rows(op="Relu"))
         finally:
             connection.execute(f"DROP OWNED BY {user}")
             connection.execute(f"DROP ROLE {user}")
@@ -155,17 +155,19 @@ def test_a_server_that_goes_while_it_is_written(
     def amid(connection: Any, *args: Any, **options: Any) -> int:
         hexed = _store_writing._hex
         with monkeypatch.context() as patch:
-            patch.setattr(_store_writing, "_hex", lambda found: (cut(connection), hexed(found))[1])
+            patch.setattr(
+                _store_writing, "_hex", lambda column: (cut(connection), hexed(column))[1]
+            )
             return real(connection, *args, **options)
 
-    for when, said in (
+    for when, message in (
         (before, "Nothing was added; check the server"),
         (amid, "Nothing was added; check the server"),
         (after, "It is not known whether what was added has been kept: add it again with skip_kn"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, "write", when)
-            with pytest.raises(InputError, match=rf"(ended|gone).*{said}"):
+            with pytest.raises(InputError, match=rf"(ended|gone).*{message}"):
                 store.add(rows(op="Relu"))
         assert store.load().n == 3
     assert store.add(rows(op="Relu"), skip_known=True) == Added(3, 0)

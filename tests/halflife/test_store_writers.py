@@ -88,12 +88,12 @@ def go(process: Writer) -> None:
 def stored(where: str) -> dict[int, int]:
     """Return how many rows of each batch there are."""
     try:
-        found = HistoryStore(where).load()
+        loaded = HistoryStore(where).load()
     except InputError as error:
         if "no such store" in str(error) or "Histories: none" in str(error):
             return {}  # killed before the first was kept
         raise
-    counts = found.native.group_by("batch").len()
+    counts = loaded.native.group_by("batch").len()
     return dict(zip(counts["batch"].to_list(), counts["len"].to_list(), strict=True))
 
 
@@ -113,12 +113,12 @@ def kill_writers(start: Start, where: str, times: int, seed: int) -> None:
         out, err = process.communicate(timeout=300)
         assert process.returncode == -signal.SIGKILL, err
         acknowledged.update(int(line) for line in out.splitlines())
-        there = stored(where)
-        assert set(there.values()) <= {ROWS}
-        assert acknowledged <= set(there)
+        counts = stored(where)
+        assert set(counts.values()) <= {ROWS}
+        assert acknowledged <= set(counts)
         # The last may have been kept without that its writer could say so.
-        assert len(set(there) - acknowledged) <= 1
-        acknowledged.update(there)
+        assert len(set(counts) - acknowledged) <= 1
+        acknowledged.update(counts)
         first = max(acknowledged, default=-1) + 1
 
 

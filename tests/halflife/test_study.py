@@ -59,12 +59,16 @@ def test_operators_move_and_the_composition_holds() -> None:
     assert study.networks.groups[0].threshold.error == pytest.approx(
         by_level["model"].threshold.error
     )
-    assert [one.figure.split()[2] for one in study.alike] == ["kernel", "operators", "run"]
-    for one in study.alike:
-        assert one.low is not None
-        assert one.high is not None
-        assert one.low < 0.01
-        assert one.high > -0.01
+    assert [estimate.figure.split()[2] for estimate in study.alike] == [
+        "kernel",
+        "operators",
+        "run",
+    ]
+    for estimate in study.alike:
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert estimate.low < 0.01
+        assert estimate.high > -0.01
 
 
 def test_a_history_without_the_levels_is_refused() -> None:

@@ -48,19 +48,19 @@ def some_times(n=60, seed=0):
 
 def test_methods_are_those_of_the_times():
     times = some_times()
-    found = {h.method: h for h in survival_half_lives(panel(steps(times)), 0.1, "releases")}
-    assert list(found) == ["turnbull", "exponential", "weibull", "log-normal"]
+    by_method = {h.method: h for h in survival_half_lives(panel(steps(times)), 0.1, "releases")}
+    assert list(by_method) == ["turnbull", "exponential", "weibull", "log-normal"]
     right = np.where(times < M, times, np.inf)
     left = np.where(times < M, times - 1, M - 1)
     curve = turnbull(left, right).median(whole=True)
-    h = found["turnbull"]
+    h = by_method["turnbull"]
     assert (h.half_life, h.low, h.high) == (curve.value, curve.low, curve.high)
     assert h.half_life == np.sort(times)[29]
     fit = fit_law(left, right, "weibull")
-    h = found["weibull"]
+    h = by_method["weibull"]
     assert (h.half_life, h.low, h.high) == tuple(map(math.ceil, (fit.median, fit.low, fit.high)))
     assert h.details["aic"] == fit.aic
-    for h in found.values():
+    for h in by_method.values():
         assert h.n_series == 60
         assert h.censored_share == np.mean(times >= M)
         assert (h.refused, h.unit, h.level) == ("", "releases", 0.95)
@@ -115,9 +115,9 @@ def test_too_few_series_are_refused_with_numbers():
 
 
 def test_no_series_that_can_be_judged():
-    found = survival_half_lives(panel(np.ones((3, M))), 0.1, "releases")
-    assert [h.method for h in found] == ["turnbull", "exponential", "weibull", "log-normal"]
-    for h in found:
+    half_lives = survival_half_lives(panel(np.ones((3, M))), 0.1, "releases")
+    assert [h.method for h in half_lives] == ["turnbull", "exponential", "weibull", "log-normal"]
+    for h in half_lives:
         why = "3 series left out: surely beyond the threshold at its first version"
         assert h.refused == f"no series can be judged ({why})."
         assert (h.half_life, h.n_series) == (None, 0)
@@ -144,10 +144,10 @@ def test_noise_can_leave_a_law_without_bounds():
     true = np.zeros((12, M))
     true[:, 1:] = 0.1
     true[::2, 8:] = 0.11
-    found = survival_half_lives(panel(true, 0.02, seed=3), 0.1, "releases")
-    weibull = found[2]
+    half_lives = survival_half_lives(panel(true, 0.02, seed=3), 0.1, "releases")
+    weibull = half_lives[2]
     assert weibull.low is None or weibull.low == 1
-    assert found[0].refused.endswith("noise leaves too much open.")
+    assert half_lives[0].refused.endswith("noise leaves too much open.")
 
 
 def test_clusters_widen():
@@ -164,17 +164,17 @@ def test_clusters_widen():
 
 
 def test_one_cluster_is_refused():
-    one = panel(steps(some_times(12)), clusters=np.zeros(12, dtype=int))
-    for h in survival_half_lives(one, 0.1, "releases"):
+    data = panel(steps(some_times(12)), clusters=np.zeros(12, dtype=int))
+    for h in survival_half_lives(data, 0.1, "releases"):
         assert "are one cluster" in h.refused
         assert (h.half_life, h.low, h.high) == (None, None, None)
 
 
 def test_the_same_seed_gives_the_same_and_scores_tell_laws_apart():
     times = np.ceil(9 + 1.5 * np.random.default_rng(0).standard_normal(50))
-    one = panel(steps(times))
-    first, again = (survival_half_lives(one, 0.1, "releases", seed=1) for _ in range(2))
-    assert repr(first) == repr(again)
+    data = panel(steps(times))
+    first, second = (survival_half_lives(data, 0.1, "releases", seed=1) for _ in range(2))
+    assert repr(first) == repr(second)
     scores = {h.method: h.details["held_out_score"] for h in first[1:]}
     assert scores["weibull"] > scores["exponential"]
 
@@ -186,12 +186,12 @@ def test_strata_are_fitted_by_themselves():
     fast, slow = some_times(30, 1), 3 * some_times(30, 2)
     expiry = expiry_of(panel(steps(np.concatenate([fast, slow]))), 0.1, "releases")
     strata = ["new"] * 30 + ["old"] * 30
-    found = half_lives_by(expiry, strata, seed=2)
-    assert list(found) == ["new", "old"]
+    by_stratum = half_lives_by(expiry, strata, seed=2)
+    assert list(by_stratum) == ["new", "old"]
     alone = survival_half_lives(panel(steps(fast)), 0.1, "releases", seed=2)
-    for a, b in zip(found["new"], alone, strict=True):
+    for a, b in zip(by_stratum["new"], alone, strict=True):
         assert (a.half_life, a.low, a.high, a.n_series) == (b.half_life, b.low, b.high, 30)
-    assert found["old"][0].low > found["new"][0].high
+    assert by_stratum["old"][0].low > by_stratum["new"][0].high
 
 
 def test_time_ratio_finds_how_age_stretches():
@@ -200,10 +200,10 @@ def test_time_ratio_finds_how_age_stretches():
     times = np.ceil(2.0 * 1.4**age * rng.weibull(2.0, 150))
     expiry = expiry_of(panel(steps(times)), 0.1, "releases")
     for law in ("weibull", "log-normal", "exponential"):
-        [found] = time_ratios(expiry, {"age": age}, law=law)
-        assert found.low < 1.4 < found.high
-        assert 1 < found.low < found.ratio < found.high < 2
-        assert (found.name, found.n, found.refused) == ("age", 150, "")
+        [ratio] = time_ratios(expiry, {"age": age}, law=law)
+        assert ratio.low < 1.4 < ratio.high
+        assert 1 < ratio.low < ratio.ratio < ratio.high < 2
+        assert (ratio.name, ratio.n, ratio.refused) == ("age", 150, "")
     [plain] = time_ratios(expiry, {"age": age})
     [in_months] = time_ratios(expiry, {"age": age * 12 + 7})
     assert in_months.ratio**12 == pytest.approx(plain.ratio, rel=1e-4)
@@ -218,26 +218,26 @@ def test_time_ratio_of_copies_in_clusters():
     rng = np.random.default_rng(0)
     age = rng.integers(0, 6, 60).astype(float)
     times = np.ceil(2.0 * 1.4**age * rng.weibull(2.0, 60))
-    [one] = time_ratios(expiry_of(panel(steps(times)), 0.1, "releases"), {"age": age})
+    [ratio] = time_ratios(expiry_of(panel(steps(times)), 0.1, "releases"), {"age": age})
     many = panel(steps(np.repeat(times, 3)), clusters=np.repeat(np.arange(60), 3))
     [three] = time_ratios(expiry_of(many, 0.1, "releases"), {"age": np.repeat(age, 3)})
     assert (three.ratio, three.low, three.high) == pytest.approx(
-        (one.ratio, one.low, one.high), rel=0.02
+        (ratio.ratio, ratio.low, ratio.high), rel=0.02
     )
 
 
 def test_time_ratio_refused_and_bad_input():
     expiry = expiry_of(panel(steps([3, 5, 99, 99])), 0.1, "releases")
-    [found] = time_ratios(expiry, {"age": [1, 2, 3, 4]})
-    assert found.refused == "2 of 4 units expired; the weibull law needs 4 or more."
-    assert found.ratio is None
-    for covariates, said in (
+    [ratio] = time_ratios(expiry, {"age": [1, 2, 3, 4]})
+    assert ratio.refused == "2 of 4 units expired; the weibull law needs 4 or more."
+    assert ratio.ratio is None
+    for covariates, message in (
         ({}, "there is no covariate"),
         ({"age": [1, 2, 3]}, "age must be 4, one a series of the panel, got 3"),
         ({"age": [1, 1, 1, 1]}, "age: the same for all series"),
         ({"age": [1, np.nan, 2, 3]}, "age must be finite, got nan in series 2"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             time_ratios(expiry, covariates)
     with pytest.raises(InputError, match="law must be one of"):
         time_ratios(expiry, {"age": [1, 2, 3, 4]}, law="cox")
@@ -254,11 +254,11 @@ def test_covariates_of_series_left_out_do_not_matter():
     age = rng.integers(0, 6, 40).astype(float)
     times = np.ceil(2.0 * 1.4**age * rng.weibull(2.0, 40))
     true = np.concatenate([np.ones((1, M)), steps(times)])
-    [found] = time_ratios(
+    [ratio] = time_ratios(
         expiry_of(panel(true), 0.1, "releases"), {"age": np.concatenate([[np.nan], age])}
     )
     [alone] = time_ratios(expiry_of(panel(steps(times)), 0.1, "releases"), {"age": age})
-    assert found == alone
+    assert ratio == alone
 
 
 # Real data
@@ -279,7 +279,7 @@ def test_mlperf_offline_series(shared_data):
     starts = np.append(starts, len(series))
     log = np.log(table["value"].to_numpy())
     systems = table["system_name"].to_numpy()[starts[:-1]]
-    one = Panel(
+    data = Panel(
         versions=tuple(versions),
         months=(days - days[0]).astype("timedelta64[D]").astype(float) / 30.44,
         names=tuple(map(str, names)),
@@ -292,12 +292,12 @@ def test_mlperf_offline_series(shared_data):
         frozen_at_first=True,
     )
     for clock in ("releases", "months"):
-        for h in survival_half_lives(one, math.sqrt(3) * math.log(1.05), clock):
+        for h in survival_half_lives(data, math.sqrt(3) * math.log(1.05), clock):
             assert h.refused == ""
             assert h.low <= h.half_life <= h.high
             assert h.n_series == len(names)
     # Fewer than half of the series left the threshold while they were looked at.
-    turn = survival_half_lives(one, math.sqrt(3) * math.log(1.05), "releases")[0]
+    turn = survival_half_lives(data, math.sqrt(3) * math.log(1.05), "releases")[0]
     assert 0.5 < turn.censored_share < 0.8
-    far = replace(one, error=10 * one.error)
+    far = replace(data, error=10 * data.error)
     assert survival_half_lives(far, 0.1, "releases")[0].half_life < turn.half_life

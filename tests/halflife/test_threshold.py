@@ -35,35 +35,35 @@ def panel(first, sd=np.nan, df=0.0, *, frozen=False):
 
 @pytest.mark.parametrize(("frozen", "factor"), [(False, 2.0), (True, math.sqrt(3))])
 def test_given_error_is_taken_on_the_log_scale(frozen, factor):
-    found = doubling_threshold(panel([0.3], frozen=frozen), error=0.05)
-    assert found.error == pytest.approx(math.log(1.05))
-    assert found.value == pytest.approx(factor * math.log(1.05))
-    assert (found.source, found.low, found.high, found.n_series) == ("given", None, None, 0)
+    limit = doubling_threshold(panel([0.3], frozen=frozen), error=0.05)
+    assert limit.error == pytest.approx(math.log(1.05))
+    assert limit.value == pytest.approx(factor * math.log(1.05))
+    assert (limit.source, limit.low, limit.high, limit.n_series) == ("given", None, None, 0)
 
 
 def test_frozen_at_first_assumes_five_percent_and_says_so():
-    found = doubling_threshold(panel([0.0, 0.0], 0.01, 5, frozen=True))
-    assert found.value == pytest.approx(math.sqrt(3) * math.log(1.05))
-    assert found.source == "assumed"
-    assert "5.00 %" in found.notes[0]
-    assert "error=" in found.notes[0]
+    limit = doubling_threshold(panel([0.0, 0.0], 0.01, 5, frozen=True))
+    assert limit.value == pytest.approx(math.sqrt(3) * math.log(1.05))
+    assert limit.source == "assumed"
+    assert "5.00 %" in limit.notes[0]
+    assert "error=" in limit.notes[0]
 
 
 def test_noise_is_subtracted_from_the_mean_square():
     errors = np.array([0.1, -0.2, 0.05, 0.15])
-    found = doubling_threshold(panel(errors, [0.02, 0.03, 0.02, 0.01], 8))
+    limit = doubling_threshold(panel(errors, [0.02, 0.03, 0.02, 0.01], 8))
     noise = np.mean(np.array([0.02, 0.03, 0.02, 0.01]) ** 2)
-    assert found.error == pytest.approx(math.sqrt(np.mean(errors**2) - noise))
-    assert found.value == pytest.approx(2 * found.error)
-    assert found.low < found.error < found.high
-    assert (found.source, found.n_series, found.refused) == ("measured", 4, "")
+    assert limit.error == pytest.approx(math.sqrt(np.mean(errors**2) - noise))
+    assert limit.value == pytest.approx(2 * limit.error)
+    assert limit.low < limit.error < limit.high
+    assert (limit.source, limit.n_series, limit.refused) == ("measured", 4, "")
 
 
 def test_bounds_with_known_noise_are_those_of_a_noncentral_chi_squared():
     errors, s = np.array([0.05, -0.03, 0.04]), 0.01
-    found = doubling_threshold(panel(errors, s, np.inf), level=0.9)
+    limit = doubling_threshold(panel(errors, s, np.inf), level=0.9)
     squares = np.sum(errors**2) / s**2
-    for bound, tail in ((found.low, 0.05), (found.high, 0.95)):
+    for bound, tail in ((limit.low, 0.05), (limit.high, 0.95)):
         assert stats.ncx2.sf(squares, 3, 3 * bound**2 / s**2) == pytest.approx(tail, abs=1e-4)
 
 
@@ -76,28 +76,28 @@ def test_few_degrees_of_freedom_widen_the_bounds():
 def test_large_errors_use_the_root_and_agree_with_the_exact_tail_nearby():
     # Noncentralities just below and above the switch, at 1e4.
     near = [doubling_threshold(panel([x], 0.01, np.inf)) for x in (0.99, 1.05)]
-    for found, x in zip(near, (0.99, 1.05), strict=True):
-        assert (found.low, found.high) == pytest.approx((x - 0.0196, x + 0.0196), abs=2e-4)
+    for limit, x in zip(near, (0.99, 1.05), strict=True):
+        assert (limit.low, limit.high) == pytest.approx((x - 0.0196, x + 0.0196), abs=2e-4)
 
 
 def test_error_within_noise_is_refused_with_the_numbers():
-    found = doubling_threshold(panel([0.01, -0.008, 0.012], 0.01, 10))
-    assert found.value is None
+    limit = doubling_threshold(panel([0.01, -0.008, 0.012], 0.01, 10))
+    assert limit.value is None
     # The error itself is that of the table; the errors seen and the noise are named apart.
-    assert found.refused.startswith(
+    assert limit.refused.startswith(
         "the error at calibration, 0.16 %, cannot be told from noise of the measurement: first "
         "errors are 1.02 % (RMS), and noise alone makes 1.01 %."
     )
-    assert np.expm1(found.error) == pytest.approx(0.0016, abs=5e-5)
-    assert found.low == 0.0
-    assert found.high > 0.01
+    assert np.expm1(limit.error) == pytest.approx(0.0016, abs=5e-5)
+    assert limit.low == 0.0
+    assert limit.high > 0.01
 
 
 def test_nothing_beyond_noise_has_an_error_of_zero():
-    found = doubling_threshold(panel([0.001, -0.001], 0.01, np.inf))
-    assert (found.error, found.low) == (0.0, 0.0)
-    assert found.high >= 0
-    assert found.refused
+    limit = doubling_threshold(panel([0.001, -0.001], 0.01, np.inf))
+    assert (limit.error, limit.low) == (0.0, 0.0)
+    assert limit.high >= 0
+    assert limit.refused
 
 
 def test_refusal_has_the_stated_rate():
@@ -110,26 +110,26 @@ def test_refusal_has_the_stated_rate():
 
 
 def test_unknown_noise_is_taken_at_face_value_and_said():
-    found = doubling_threshold(panel([0.03, -0.04]))
-    assert found.error == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
-    assert (found.low, found.high) == (None, None)
-    assert "not known" in found.notes[0]
+    limit = doubling_threshold(panel([0.03, -0.04]))
+    assert limit.error == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
+    assert (limit.low, limit.high) == (None, None)
+    assert "not known" in limit.notes[0]
     zero = doubling_threshold(panel([0.0, 0.0]))
     assert zero.value is None
     assert "all errors at calibration are 0" in zero.refused
 
 
 def test_noise_known_of_some_series_stands_for_the_others():
-    found = doubling_threshold(panel([0.1, 0.1, 0.1], [0.02, np.nan, np.nan], [5, 0, 5]))
-    assert found.error == pytest.approx(math.sqrt(0.01 - 0.0004))
-    assert found.notes == (
+    limit = doubling_threshold(panel([0.1, 0.1, 0.1], [0.02, np.nan, np.nan], [5, 0, 5]))
+    assert limit.error == pytest.approx(math.sqrt(0.01 - 0.0004))
+    assert limit.notes == (
         "The noise of 2 of 3 series is not known; it was taken to be that of the others.",
     )
 
 
 def test_no_noise_at_all_gives_the_error_itself():
-    found = doubling_threshold(panel([0.1, -0.1], 0.0, np.inf))
-    assert (found.error, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1), rel=1e-6)
+    limit = doubling_threshold(panel([0.1, -0.1], 0.0, np.inf))
+    assert (limit.error, limit.low, limit.high) == pytest.approx((0.1, 0.1, 0.1), rel=1e-6)
 
 
 def test_to_dict_is_json():
@@ -149,7 +149,7 @@ def test_bad_input():
         doubling_threshold(panel([0.1]), level=95)
     with pytest.raises(InputError, match="no series"):
         doubling_threshold(panel([]))
-    one = panel([0.1, 0.2])
-    bad = replace(one, error=np.array([0.1, 0.0, np.nan, 0.0]))
+    data = panel([0.1, 0.2])
+    bad = replace(data, error=np.array([0.1, 0.0, np.nan, 0.0]))
     with pytest.raises(InputError, match="got nan in s1"):
         doubling_threshold(bad)

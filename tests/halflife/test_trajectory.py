@@ -44,48 +44,48 @@ def errors(profile, series=60, seed=0):
 
 def test_trajectory_by_hand():
     panel = panel_of([[0.0, 0.3], [-0.1, 0.1, 0.4]], version=[[2, 3], [0, 1, 2]], sd=0.1)
-    found = error_trajectory(panel)
-    assert found.lag.tolist() == [0, 1, 2]
-    assert found.n.tolist() == found.n_clusters.tolist() == [2, 2, 1]
-    assert found.bias == pytest.approx([-0.05, 0.2, 0.4])
-    assert found.size == pytest.approx([0.05, 0.2, 0.4])
-    assert found.rms == pytest.approx([0, np.sqrt(0.05 - 0.01), np.sqrt(0.15)])
-    assert found.noise == pytest.approx([0.1] * 3)
-    assert found.below_noise.tolist() == [True, False, False]
-    assert np.isnan(found.rms_low).all()
-    assert found.reference is None
+    curve = error_trajectory(panel)
+    assert curve.lag.tolist() == [0, 1, 2]
+    assert curve.n.tolist() == curve.n_clusters.tolist() == [2, 2, 1]
+    assert curve.bias == pytest.approx([-0.05, 0.2, 0.4])
+    assert curve.size == pytest.approx([0.05, 0.2, 0.4])
+    assert curve.rms == pytest.approx([0, np.sqrt(0.05 - 0.01), np.sqrt(0.15)])
+    assert curve.noise == pytest.approx([0.1] * 3)
+    assert curve.below_noise.tolist() == [True, False, False]
+    assert np.isnan(curve.rms_low).all()
+    assert curve.reference is None
 
 
 def test_parts_are_averaged_by_lag():
     panel = panel_of([[0, 0.3], [0, 0.1]])
-    found = error_trajectory(panel, reference=[0, 0.1, 0, 0.3], predictor=[0, 0.2, 0, -0.2])
-    assert found.reference == pytest.approx([0, 0.2])
-    assert found.predictor == pytest.approx([0, 0])
-    assert found.reference + found.predictor == pytest.approx(found.bias)
+    curve = error_trajectory(panel, reference=[0, 0.1, 0, 0.3], predictor=[0, 0.2, 0, -0.2])
+    assert curve.reference == pytest.approx([0, 0.2])
+    assert curve.predictor == pytest.approx([0, 0])
+    assert curve.reference + curve.predictor == pytest.approx(curve.bias)
 
 
 def test_noise_of_the_first_measurement_counts_where_it_is_the_prediction():
     rows = [[0, 0.3], [0, 0.1]]
-    found = error_trajectory(panel_of(rows, sd=0.1, frozen=True))
-    assert found.noise == pytest.approx([0, np.sqrt(0.02)])
-    assert found.rms == pytest.approx([0, np.sqrt(0.05 - 0.02)])
-    assert not found.below_noise.any()
+    curve = error_trajectory(panel_of(rows, sd=0.1, frozen=True))
+    assert curve.noise == pytest.approx([0, np.sqrt(0.02)])
+    assert curve.rms == pytest.approx([0, np.sqrt(0.05 - 0.02)])
+    assert not curve.below_noise.any()
 
 
 def test_months_are_rounded():
     panel = panel_of([[0, 1], [0, 2]], version=[[0, 1], [1, 2]], months=[0, 2.9, 6.1])
-    found = error_trajectory(panel, clock="months")
-    assert found.lag.tolist() == [0, 3]
-    assert found.unit == "months"
-    assert found.n.tolist() == [2, 2]
+    curve = error_trajectory(panel, clock="months")
+    assert curve.lag.tolist() == [0, 3]
+    assert curve.unit == "months"
+    assert curve.n.tolist() == [2, 2]
 
 
 def test_bias_and_size_have_the_interval_of_student():
     rows = errors([0.05, 0.08], 12)
-    found = error_trajectory(panel_of(rows))
+    curve = error_trajectory(panel_of(rows))
     for values, low, high in (
-        (rows, found.bias_low, found.bias_high),
-        (np.abs(rows), found.size_low, found.size_high),
+        (rows, curve.bias_low, curve.bias_high),
+        (np.abs(rows), curve.size_low, curve.size_high),
     ):
         expected = stats.t.interval(0.95, 11, values.mean(0), stats.sem(values))
         np.testing.assert_allclose([low, high], expected, rtol=1e-7)
@@ -93,10 +93,10 @@ def test_bias_and_size_have_the_interval_of_student():
 
 def test_rms_has_the_interval_of_a_chi_square_for_normal_errors():
     rows = errors([0.05], 2000)
-    found = error_trajectory(panel_of(np.hstack([rows, rows])))
+    curve = error_trajectory(panel_of(np.hstack([rows, rows])))
     df = stats.chi2.ppf([0.975, 0.025], 2000)
     expected = np.sqrt((rows**2).mean() * 2000 / df)
-    assert (found.rms_low[0], found.rms_high[0]) == pytest.approx(tuple(expected), rel=5e-3)
+    assert (curve.rms_low[0], curve.rms_high[0]) == pytest.approx(tuple(expected), rel=5e-3)
 
 
 def test_clusters_widen_intervals():
@@ -110,8 +110,8 @@ def test_clusters_widen_intervals():
 
 
 def test_trajectory_goes_to_json():
-    found = error_trajectory(panel_of([[0, 0.3], [0, 0.1]]))
-    values = json.loads(json.dumps(found.to_dict()))
+    curve = error_trajectory(panel_of([[0, 0.3], [0, 0.1]]))
+    values = json.loads(json.dumps(curve.to_dict()))
     assert values["rms_low"] == [None, None]
     assert values["n"] == [2, 2]
     assert values["unit"] == "releases"
@@ -122,41 +122,41 @@ def test_trajectory_goes_to_json():
 
 def test_half_life_where_a_release_doubles_the_error():
     profile = [0.05, 0.05, 0.05, 0.15, 0.15]
-    found = trajectory_half_life(panel_of(errors(profile)), threshold=0.1)
-    assert (found.half_life, found.low, found.high) == (3, 3, 3)
-    assert found.censored_share < 0.5
-    assert found.details["lag"] == [0, 1, 2, 3, 4]
-    assert not found.refused
-    json.dumps(dict(found.details))
+    half_life = trajectory_half_life(panel_of(errors(profile)), threshold=0.1)
+    assert (half_life.half_life, half_life.low, half_life.high) == (3, 3, 3)
+    assert half_life.censored_share < 0.5
+    assert half_life.details["lag"] == [0, 1, 2, 3, 4]
+    assert not half_life.refused
+    json.dumps(dict(half_life.details))
 
 
 def test_half_life_not_reached():
-    found = trajectory_half_life(panel_of(errors([0.03] * 6)), threshold=0.1)
-    assert found.half_life == found.high == np.inf
-    assert found.low == 5
-    assert found.censored_share > 0.9
+    half_life = trajectory_half_life(panel_of(errors([0.03] * 6)), threshold=0.1)
+    assert half_life.half_life == half_life.high == np.inf
+    assert half_life.low == 5
+    assert half_life.censored_share > 0.9
 
 
 def test_half_life_in_doubt_has_a_wide_interval():
-    found = trajectory_half_life(panel_of(errors([0.05, 0.098, 0.1, 0.2])), threshold=0.1)
-    assert found.low == 1
-    assert found.low <= found.half_life <= found.high == 3
+    half_life = trajectory_half_life(panel_of(errors([0.05, 0.098, 0.1, 0.2])), threshold=0.1)
+    assert half_life.low == 1
+    assert half_life.low <= half_life.half_life <= half_life.high == 3
 
 
 def test_chance_crossings_of_a_curve_do_not_count():
     # The curve touches the threshold at many lags by chance; it doubles at the last three.
     rows = errors([0.085] * 40 + [0.2] * 3, 30, seed=1)
-    found = trajectory_half_life(panel_of(rows), threshold=0.1)
-    assert (np.array(found.details["rms"][1:40]) >= 0.1).any()
-    assert found.half_life == found.high == 40
-    assert found.low == 1
+    half_life = trajectory_half_life(panel_of(rows), threshold=0.1)
+    assert (np.array(half_life.details["rms"][1:40]) >= 0.1).any()
+    assert half_life.half_life == half_life.high == 40
+    assert half_life.low == 1
 
 
 def test_seed_decides_the_draws():
     panel = panel_of(errors(np.linspace(0.05, 0.15, 12), 12))
-    one, same, other = (trajectory_half_life(panel, threshold=0.1, seed=s) for s in (0, 0, 1))
-    assert one.details == same.details
-    assert one.details["low"] != other.details["low"]
+    first, same, other = (trajectory_half_life(panel, threshold=0.1, seed=s) for s in (0, 0, 1))
+    assert first.details == same.details
+    assert first.details["low"] != other.details["low"]
 
 
 def test_refused_with_few_clusters_or_beyond_from_the_start():
@@ -170,15 +170,15 @@ def test_refused_with_few_clusters_or_beyond_from_the_start():
 
 def test_noise_unknown_is_said():
     panel = panel_of(errors([0.05, 0.05, 0.2]), sd=np.nan)
-    found = trajectory_half_life(panel, threshold=0.1)
-    assert "noise counts as error" in found.assumptions[-1]
+    half_life = trajectory_half_life(panel, threshold=0.1)
+    assert "noise counts as error" in half_life.assumptions[-1]
     known = trajectory_half_life(replace(panel, sd=np.zeros(180)), threshold=0.1)
     assert len(known.assumptions) == 2
 
 
 def test_errors_that_are_exactly_alike():
-    found = trajectory_half_life(panel_of([[0.05, 0.2]] * 6), threshold=0.1)
-    assert (found.half_life, found.low) == (1, 1)
+    half_life = trajectory_half_life(panel_of([[0.05, 0.2]] * 6), threshold=0.1)
+    assert (half_life.half_life, half_life.low) == (1, 1)
 
 
 # Bad input

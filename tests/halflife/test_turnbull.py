@@ -100,22 +100,22 @@ def test_what_is_not_at_the_maximum_says_so(monkeypatch):
 
 def test_bounds_of_a_proportion_are_mid_p():
     curve = turnbull([0.0] * 4 + [1.0] * 6, [1.0] * 4 + [2.0] * 6)
-    found = curve.surviving(1.0)
-    assert found.value == pytest.approx(0.6)
-    assert found.n_effective == pytest.approx(10)
+    share = curve.surviving(1.0)
+    assert share.value == pytest.approx(0.6)
+    assert share.n_effective == pytest.approx(10)
 
     def as_many(p):
         return stats.binom.sf(6, 10, p) + stats.binom.pmf(6, 10, p) / 2
 
-    assert as_many(found.low) == pytest.approx(0.025, abs=1e-4)
-    assert 1 - as_many(found.high) == pytest.approx(0.025, abs=1e-4)
+    assert as_many(share.low) == pytest.approx(0.025, abs=1e-4)
+    assert 1 - as_many(share.high) == pytest.approx(0.025, abs=1e-4)
 
 
 def test_bounds_at_the_ends():
     all_valid = turnbull([3.0] * 8, [INF] * 8)
-    found = all_valid.surviving(3.0)
-    assert (found.value, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(0.05 ** (1 / 8), abs=1e-4)
+    share = all_valid.surviving(3.0)
+    assert (share.value, share.high) == (1.0, 1.0)
+    assert share.low == pytest.approx(0.05 ** (1 / 8), abs=1e-4)
     gone = turnbull([0.0] * 8, [1.0] * 8).surviving(1.0)
     assert (gone.value, gone.low) == (0.0, 0.0)
     assert gone.high == pytest.approx(1 - 0.05 ** (1 / 8), abs=1e-4)
@@ -125,11 +125,11 @@ def test_censored_units_count_for_less():
     # Half of the units are lost after 1: they tell nothing of what happens after.
     left = np.array([1.0] * 10 + [1.0] * 4 + [2.0] * 6)
     right = np.array([INF] * 10 + [2.0] * 4 + [INF] * 6)
-    found = turnbull(left, right).surviving(2.0)
+    share = turnbull(left, right).surviving(2.0)
     alone = turnbull(left[10:], right[10:]).surviving(2.0)
-    assert found.value == pytest.approx(alone.value, abs=1e-5)
-    assert found.n_effective == pytest.approx(10, abs=0.01)
-    assert (found.low, found.high) == pytest.approx((alone.low, alone.high), abs=1e-3)
+    assert share.value == pytest.approx(alone.value, abs=1e-5)
+    assert share.n_effective == pytest.approx(10, abs=0.01)
+    assert (share.low, share.high) == pytest.approx((alone.low, alone.high), abs=1e-3)
 
 
 def test_median_of_all_times_seen_is_the_sign_test():
@@ -149,14 +149,14 @@ def test_median_in_a_wide_interval_is_in_its_middle():
 
 
 def test_median_not_reached_is_longer_than():
-    found = turnbull([6.0] * 9 + [2.0], [INF] * 9 + [3.0]).median(whole=True)
-    assert (found.value, found.low, found.high) == (INF, 7.0, INF)
+    median = turnbull([6.0] * 9 + [2.0], [INF] * 9 + [3.0]).median(whole=True)
+    assert (median.value, median.low, median.high) == (INF, 7.0, INF)
 
 
 def test_few_units_bound_nothing():
-    found = turnbull([3.0] * 4, [4.0] * 4).median()
-    assert (found.value, found.low, found.high) == (3.5, 0.0, INF)
-    assert np.isnan(found.n_effective)
+    median = turnbull([3.0] * 4, [4.0] * 4).median()
+    assert (median.value, median.low, median.high) == (3.5, 0.0, INF)
+    assert np.isnan(median.n_effective)
     # Five that agree are the least at 95 %.
     assert turnbull([3.0] * 5, [4.0] * 5).median().low == 3.0
 
@@ -167,17 +167,17 @@ def test_few_units_bound_nothing():
 def test_copies_in_a_cluster_tell_nothing_new():
     rng = np.random.default_rng(0)
     time = np.ceil(8 * rng.weibull(1.3, 30))
-    one = turnbull(time - 1, time).median(whole=True)
+    median = turnbull(time - 1, time).median(whole=True)
     four = turnbull(
         np.repeat(time - 1, 4), np.repeat(time, 4), clusters=np.repeat(np.arange(30), 4)
     )
     assert four.n_clusters == 30
     same = four.median(whole=True)
-    assert (same.value, same.low, same.high) == (one.value, one.low, one.high)
+    assert (same.value, same.low, same.high) == (median.value, median.low, median.high)
     # 29 / 30, and the ratio of t quantiles, are what is lost.
-    assert same.n_effective == pytest.approx(one.n_effective, rel=0.1)
+    assert same.n_effective == pytest.approx(median.n_effective, rel=0.1)
     naive = turnbull(np.repeat(time - 1, 4), np.repeat(time, 4)).median(whole=True)
-    assert naive.high - naive.low < one.high - one.low
+    assert naive.high - naive.low < median.high - median.low
 
 
 def test_clusters_of_one_are_no_clusters():
@@ -189,16 +189,16 @@ def test_clusters_of_one_are_no_clusters():
 
 def test_where_none_expired_a_cluster_counts_once():
     cluster = np.repeat(np.arange(6), 5)
-    found = turnbull([3.0] * 30, [INF] * 30, clusters=cluster).surviving(3.0)
-    assert found.n_effective == 6
-    assert found.low == pytest.approx(0.05 ** (1 / 6), abs=1e-4)
+    share = turnbull([3.0] * 30, [INF] * 30, clusters=cluster).surviving(3.0)
+    assert share.n_effective == 6
+    assert share.low == pytest.approx(0.05 ** (1 / 6), abs=1e-4)
     gone = turnbull([0.0] * 30, [1.0] * 30, clusters=cluster).surviving(1.0)
     assert gone.high == pytest.approx(1 - 0.05 ** (1 / 6), abs=1e-4)
 
 
 def test_one_cluster_is_one_unit():
-    found = turnbull([3.0] * 30, [4.0] * 30, clusters=np.zeros(30)).median()
-    assert (found.low, found.high) == (0.0, INF)
+    median = turnbull([3.0] * 30, [4.0] * 30, clusters=np.zeros(30)).median()
+    assert (median.low, median.high) == (0.0, INF)
 
 
 def test_effective_number_where_nothing_is_rejected():
@@ -211,7 +211,7 @@ def test_effective_number_where_nothing_is_rejected():
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "said"),
+    ("left", "right", "message"),
     [
         ([], [], "one value a unit"),
         ([1, 2], [3], "one value a unit"),
@@ -223,8 +223,8 @@ def test_effective_number_where_nothing_is_rejected():
         ([INF], [INF], "got"),
     ],
 )
-def test_bad_intervals(left, right, said):
-    with pytest.raises(InputError, match=said):
+def test_bad_intervals(left, right, message):
+    with pytest.raises(InputError, match=message):
         turnbull(left, right)
 
 

@@ -79,20 +79,20 @@ def design(lags=(1, 2, 3, 4), n=12, clusters=1.0, **change):
 
 def test_curve_by_hand():
     # Lags of the first: 1: 1, 4; 2: 9. Of the second: 1: 16.
-    found = drift_variogram(panel_of([[0, 1, 3], [0, 4]]))
-    assert found.lag.tolist() == [1, 2]
-    assert found.v.tolist() == [(2.5 + 16) / 2, 9]
-    assert found.median.tolist() == [2, 3]
-    assert found.n_pairs.tolist() == [3, 1]
-    assert found.n_series.tolist() == [2, 1]
-    assert found.noise == 0
+    curve = drift_variogram(panel_of([[0, 1, 3], [0, 4]]))
+    assert curve.lag.tolist() == [1, 2]
+    assert curve.v.tolist() == [(2.5 + 16) / 2, 9]
+    assert curve.median.tolist() == [2, 3]
+    assert curve.n_pairs.tolist() == [3, 1]
+    assert curve.n_series.tolist() == [2, 1]
+    assert curve.noise == 0
 
 
 def test_noise_is_subtracted_pair_by_pair():
     panel = panel_of([[0, 1, 3]])
     panel = replace(panel, sd=np.array([0.1, 0.2, 0.4]))
-    found = drift_variogram(panel)
-    assert found.v == pytest.approx([2.5 - (0.05 + 0.2) / 2, 9 - 0.17])
+    curve = drift_variogram(panel)
+    assert curve.v == pytest.approx([2.5 - (0.05 + 0.2) / 2, 9 - 0.17])
     unknown = drift_variogram(replace(panel, sd=np.full(3, np.nan), noise_df=np.zeros(1)))
     assert unknown.v == pytest.approx([2.5, 9])
     # A row without repeats is as noisy as the others are on average.
@@ -101,42 +101,42 @@ def test_noise_is_subtracted_pair_by_pair():
 
 
 def test_lags_are_differences_of_positions_in_classes():
-    found = drift_variogram(panel_of([[0, 1, 2], [0, 1]], version=[[0, 4, 9], [3, 8]]))
+    curve = drift_variogram(panel_of([[0, 1, 2], [0, 1]], version=[[0, 4, 9], [3, 8]]))
     # Lags 4, 5, 9 and 5: classes 4-5 and 8-11.
-    assert found.lag == pytest.approx([(4.5 + 5) / 2, 9])
-    assert found.n_pairs.tolist() == [3, 1]
+    assert curve.lag == pytest.approx([(4.5 + 5) / 2, 9])
+    assert curve.n_pairs.tolist() == [3, 1]
 
 
 def test_months_are_the_mean_of_a_class():
     panel = panel_of([[0, 1, 3]], months=[0, 3, 4])
-    found = drift_variogram(panel, clock="months")
-    assert found.lag.tolist() == [2, 4]
-    assert found.v.tolist() == [2.5, 9]
-    assert found.unit == "months"
+    curve = drift_variogram(panel, clock="months")
+    assert curve.lag.tolist() == [2, 4]
+    assert curve.v.tolist() == [2.5, 9]
+    assert curve.unit == "months"
 
 
 def test_long_series_are_thinned_without_bias():
     rows = walks(3, 300, seed=1)
-    found = drift_variogram(panel_of(rows))
+    curve = drift_variogram(panel_of(rows))
     every = [np.mean([(row[lag:] - row[:-lag]) ** 2 for row in rows]) for lag in range(96, 128)]
-    at = np.argmin(np.abs(found.lag - 111))
-    assert found.v[at] == pytest.approx(np.mean(every), rel=0.05)
+    at = np.argmin(np.abs(curve.lag - 111))
+    assert curve.v[at] == pytest.approx(np.mean(every), rel=0.05)
 
 
 def test_curve_goes_to_json():
-    found = json.loads(json.dumps(drift_variogram(panel_of(walks(5, 8))).to_dict()))
-    assert found["unit"] == "releases"
-    assert len(found["lag"]) == len(found["v"]) == len(found["low"])
+    document = json.loads(json.dumps(drift_variogram(panel_of(walks(5, 8))).to_dict()))
+    assert document["unit"] == "releases"
+    assert len(document["lag"]) == len(document["v"]) == len(document["low"])
 
 
 def test_pointwise_bounds_are_those_of_a_chi_square():
     # Independent steps of 50 walks, no noise: V(1) is a mean of 50·19 squares.
-    found = drift_variogram(panel_of(walks(50, 20, seed=3)))
+    curve = drift_variogram(panel_of(walks(50, 20, seed=3)))
     df = 50 * 19
-    assert found.low[0] == pytest.approx(found.v[0] * df / stats.chi2.ppf(0.975, df), rel=0.02)
-    assert found.high[0] == pytest.approx(found.v[0] * df / stats.chi2.ppf(0.025, df), rel=0.02)
-    assert (found.low < found.v).all()
-    assert (found.v < found.high).all()
+    assert curve.low[0] == pytest.approx(curve.v[0] * df / stats.chi2.ppf(0.975, df), rel=0.02)
+    assert curve.high[0] == pytest.approx(curve.v[0] * df / stats.chi2.ppf(0.025, df), rel=0.02)
+    assert (curve.low < curve.v).all()
+    assert (curve.v < curve.high).all()
 
 
 # What steps share
@@ -177,15 +177,15 @@ def test_heavy_tails_and_unequal_clusters_are_seen():
 
 def test_without_drift_nothing_is_said_of_steps():
     panel = panel_of(np.zeros((3, 6)), sd=0.1)
-    found = steps_of(panel, noise_of(panel))
-    assert (found.common, found.kurtosis, found.between, found.releases) == (1.0, (0, 0), 0, 5)
+    steps = steps_of(panel, noise_of(panel))
+    assert (steps.common, steps.kurtosis, steps.between, steps.releases) == (1.0, (0, 0), 0, 5)
 
 
 def test_pairs_of_a_panel_count_clusters_in_effect():
     panel = panel_of(np.zeros((6, 4)), clusters=[0, 0, 0, 0, 1, 2])
-    found = pairs_of(panel, "releases", noise_of(panel))
-    assert found.clusters == pytest.approx(np.full(3, 36 / 18))
-    assert found.in_series.tolist() == found.in_all.tolist() == [3, 2, 1]
+    pairs = pairs_of(panel, "releases", noise_of(panel))
+    assert pairs.clusters == pytest.approx(np.full(3, 36 / 18))
+    assert pairs.in_series.tolist() == pairs.in_all.tolist() == [3, 2, 1]
 
 
 # Covariance of the curve
@@ -222,15 +222,15 @@ def by_brute_force(n, lags, beta, noise, common, clusters):
 def test_covariance_by_brute_force(beta, noise, common, clusters):
     lags = (1, 2, 3, 6)
     of = design(lags, clusters=float(clusters), noise=noise, common=common)
-    found = sampling_covariance(of, 1.0, beta)
+    covariance = sampling_covariance(of, 1.0, beta)
     expected = by_brute_force(12, lags, beta, noise, common, clusters)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(covariance, expected, rtol=1e-9)
 
 
 def test_variance_of_a_random_walk_is_textbook():
     # A mean of n squares of normal steps.
-    found = sampling_covariance(design((1,), n=21), 3.0, 1.0)
-    assert found[0, 0] == pytest.approx(2 * 9 / 20)
+    covariance = sampling_covariance(design((1,), n=21), 3.0, 1.0)
+    assert covariance[0, 0] == pytest.approx(2 * 9 / 20)
 
 
 def test_kurtosis_differences_and_noise_add():
@@ -314,16 +314,16 @@ def test_difference_of_known_noise_shifts_bounds():
 
 
 def test_half_life_of_a_random_walk():
-    found = variogram_half_life(panel_of(walks(200, 40)), error=0.05)
-    assert found.half_life == pytest.approx(18.75, rel=0.1)
-    assert found.low < 18.75 < found.high < 25
-    assert found.details["read_off"] == "law"
-    assert found.details["beta"] == pytest.approx(1, abs=0.1)
-    assert found.n_series == 200
-    assert 0 < found.censored_share < 1
-    assert not found.refused
-    assert len(found.assumptions) == 3
-    assert json.loads(json.dumps(dict(found.details)))["releases"] == 39
+    half_life = variogram_half_life(panel_of(walks(200, 40)), error=0.05)
+    assert half_life.half_life == pytest.approx(18.75, rel=0.1)
+    assert half_life.low < 18.75 < half_life.high < 25
+    assert half_life.details["read_off"] == "law"
+    assert half_life.details["beta"] == pytest.approx(1, abs=0.1)
+    assert half_life.n_series == 200
+    assert 0 < half_life.censored_share < 1
+    assert not half_life.refused
+    assert len(half_life.assumptions) == 3
+    assert json.loads(json.dumps(dict(half_life.details)))["releases"] == 39
 
 
 def test_half_life_in_months_is_that_in_releases_times_their_distance():
@@ -348,62 +348,62 @@ def test_what_series_share_widens_the_interval():
 
 
 def test_a_half_life_beyond_twice_the_longest_lag_is_at_least_something():
-    found = variogram_half_life(panel_of(walks(100, 12)), error=0.2)
-    assert found.half_life == found.high == np.inf
-    assert 11 < found.low <= 22
-    assert found.censored_share == 1.0
+    half_life = variogram_half_life(panel_of(walks(100, 12)), error=0.2)
+    assert half_life.half_life == half_life.high == np.inf
+    assert 11 < half_life.low <= 22
+    assert half_life.censored_share == 1.0
 
 
 def test_a_half_life_below_one_release():
-    found = variogram_half_life(panel_of(walks(100, 12)), error=0.005)
-    assert found.low == 0
-    assert found.half_life < found.high == 1
+    half_life = variogram_half_life(panel_of(walks(100, 12)), error=0.005)
+    assert half_life.low == 0
+    assert half_life.half_life < half_life.high == 1
 
 
 def test_few_large_steps_give_no_upper_bound():
     row = np.zeros(40)
     row[10:] += 0.2
     row[25:] -= 0.2
-    found = variogram_half_life(panel_of([row]), error=0.05)
-    assert found.high == np.inf
-    assert found.half_life < np.inf
-    assert found.details["df"] < 10
+    half_life = variogram_half_life(panel_of([row]), error=0.05)
+    assert half_life.high == np.inf
+    assert half_life.half_life < np.inf
+    assert half_life.details["df"] < 10
 
 
 def test_no_drift_is_at_least_or_not_identifiable():
     noise = 0.01 * np.random.default_rng(0).standard_normal((4, 200))
-    found = variogram_half_life(panel_of(noise, sd=0.01), error=0.05)
-    assert found.half_life == found.high == np.inf
+    half_life = variogram_half_life(panel_of(noise, sd=0.01), error=0.05)
+    assert half_life.half_life == half_life.high == np.inf
     # 3·e0² of drift per release, if 3.7 steps of 4·e0 hid in 199 releases and the noise in nothing.
-    assert 8 < found.low < 3 * 199 / (-np.log(0.025) * 16)
-    assert "at most 4 times" in found.assumptions[-1]
+    assert 8 < half_life.low < 3 * 199 / (-np.log(0.025) * 16)
+    assert "at most 4 times" in half_life.assumptions[-1]
     short = variogram_half_life(panel_of(noise[:, :10], sd=0.01), error=0.05)
     assert short.half_life is short.low is short.high is None
     assert "no drift stands out of the noise in 9 releases" in short.refused
 
 
 def test_nothing_moves_at_all():
-    found = variogram_half_life(panel_of(np.zeros((3, 100)), sd=np.nan), error=0.05)
-    assert found.half_life == np.inf
-    assert found.low == pytest.approx(3 * 99 / (-np.log(0.025) * 16))
+    half_life = variogram_half_life(panel_of(np.zeros((3, 100)), sd=np.nan), error=0.05)
+    assert half_life.half_life == np.inf
+    assert half_life.low == pytest.approx(3 * 99 / (-np.log(0.025) * 16))
 
 
 def test_noise_unknown_leaves_the_interval_open():
     rows = walks(100, 30)
     assert variogram_half_life(panel_of(rows), error=0.05).high < np.inf
-    found = variogram_half_life(panel_of(rows, sd=np.nan), error=0.05)
-    assert found.high == np.inf
-    assert "noise counts as drift" in found.assumptions[-1]
+    half_life = variogram_half_life(panel_of(rows, sd=np.nan), error=0.05)
+    assert half_life.high == np.inf
+    assert "noise counts as drift" in half_life.assumptions[-1]
 
 
 def test_too_few_releases_are_refused():
-    found = variogram_half_life(panel_of(walks(50, 5)), error=0.05)
-    assert found.half_life is None
-    assert "steps lie between 4 pairs of versions" in found.refused
+    half_life = variogram_half_life(panel_of(walks(50, 5)), error=0.05)
+    assert half_life.half_life is None
+    assert "steps lie between 4 pairs of versions" in half_life.refused
     pairs = [[0, 0.1 * (i % 3)] for i in range(12)]
     version = [[i, i + 1] for i in range(12)]
-    found = variogram_half_life(panel_of(pairs, version=version), error=0.05)
-    assert "two versions at the same lag" in found.refused
+    half_life = variogram_half_life(panel_of(pairs, version=version), error=0.05)
+    assert "two versions at the same lag" in half_life.refused
 
 
 def test_the_curve_is_read_off_where_no_power_law_fits():
@@ -413,10 +413,10 @@ def test_the_curve_is_read_off_where_no_power_law_fits():
     rows[:, 0] = 0.08 * rng.standard_normal(300)
     for t in range(1, 40):
         rows[:, t] = 0.8 * rows[:, t - 1] + 0.048 * rng.standard_normal(300)
-    found = variogram_half_life(panel_of(rows), error=0.05)
-    assert found.details["read_off"] == "curve"
+    half_life = variogram_half_life(panel_of(rows), error=0.05)
+    assert half_life.details["read_off"] == "curve"
     truth = np.log(1 - 0.0075 / 0.0128) / np.log(0.8)
-    assert found.low < truth < found.high
+    assert half_life.low < truth < half_life.high
     never = variogram_half_life(panel_of(rows), error=0.08)
     assert never.half_life == never.high == np.inf
     assert never.low == pytest.approx(never.details["lag"][-1])

@@ -139,11 +139,11 @@ def line(ax, label):
 
 
 def collection(ax, label):
-    return next(one for one in ax.collections if one.get_label() == label)
+    return next(artist for artist in ax.collections if artist.get_label() == label)
 
 
 def legend(ax):
-    boxes = [one for one in ax.get_children() if isinstance(one, matplotlib.legend.Legend)]
+    boxes = [child for child in ax.get_children() if isinstance(child, matplotlib.legend.Legend)]
     return [text.get_text() for box in boxes for text in box.get_texts()]
 
 
@@ -162,11 +162,11 @@ def test_figures_of_mlperf(shared_data, fits):
         "scenario", "submitter", series=pl.col("series_id").cast(pl.String), measured="value",
         version="round", released="date",
     )  # fmt: skip
-    found = ec.half_life(table, by="scenario", cluster="submitter")
-    heat = draw.FIGURES["heat"](found)
+    half_lives = ec.half_life(table, by="scenario", cluster="submitter")
+    heat = draw.FIGURES["heat"](half_lives)
     fits(heat)
     assert [text for text in texts(heat) if text.startswith("n=")] == ["n=142", "n=53"]
-    offline = replace(found, groups=found.groups[:1])
+    offline = replace(half_lives, groups=half_lives.groups[:1])
     for name in ("errors", "survival", "variogram"):
         fits(draw.FIGURES[name](offline))
 
@@ -195,7 +195,7 @@ def test_errors_with_their_levels_and_steps(few):
     np.testing.assert_allclose(rms[:, 1], 100 * np.expm1(group.trajectory.rms))
     ends = [path.vertices[:, 1] for path in collection(ax, "its 95 % interval").get_paths()]
     np.testing.assert_allclose(np.array(ends)[:, 1], 100 * np.expm1(group.trajectory.rms_high))
-    assert sum(one.get_label() == "one series" for one in ax.lines) == 12
+    assert sum(artist.get_label() == "one series" for artist in ax.lines) == 12
     # The promise and its double, by their values.
     assert line(ax, "calibrated").get_ydata()[0] == pytest.approx(
         100 * np.expm1(group.threshold.error)
@@ -208,8 +208,8 @@ def test_errors_with_their_levels_and_steps(few):
     assert bar.get_x() + bar.get_width() / 2 == pytest.approx(6)
     assert (bar.get_y(), bar.get_height()) == (1.0, pytest.approx(-0.17))
     assert "series with a step there (longest: 9 of 12)" in legend(ax)
-    said = " ".join(reversed(texts(ax)))  # the last line is written first
-    assert "most at 1.6: predicted / measured +48 %" in said
+    notes = " ".join(reversed(texts(ax)))  # the last line is written first
+    assert "most at 1.6: predicted / measured +48 %" in notes
     marked = line(ax, "half-life").get_xydata()
     np.testing.assert_allclose(marked, [[6, doubled], [6, doubled]])
     assert any("has doubled: 6 releases [6,\N{NO-BREAK SPACE}6]" in text for text in texts(ax))
@@ -259,20 +259,20 @@ def test_series_calibrated_at_different_releases(mixed):
     at = panel.version == 7
     expected = 100 * np.expm1(np.median(np.abs(panel.error[at])))
     assert line(ax, "median of the series").get_ydata()[7] == pytest.approx(expected)
-    assert not [one for one in ax.lines if one.get_label() == "half-life"]
-    said = " ".join(texts(ax))
-    assert "since each" in said
-    assert "14 to 40 series a version" in said
+    assert not [artist for artist in ax.lines if artist.get_label() == "half-life"]
+    notes = " ".join(texts(ax))
+    assert "since each" in notes
+    assert "14 to 40 series a version" in notes
     wide = collection(ax, "80 % of the series").get_paths()[0].vertices
     tenth = 100 * np.expm1(np.quantile(np.abs(panel.error[at]), 0.9))
     assert wide[wide[:, 0] == 7][:, 1].max() == pytest.approx(tenth)
-    assert "assumed 5.0 %" in said
+    assert "assumed 5.0 %" in notes
     assert ax.get_xlabel() == "version, in order"
 
 
 def test_errors_without_a_threshold(few):
     ax = draw.draw_error_by_release(without_threshold(few.groups[0]))
-    assert not [one for one in ax.lines if one.get_label() in ("doubled", "half-life")]
+    assert not [artist for artist in ax.lines if artist.get_label() in ("doubled", "half-life")]
     assert any("half-life cannot be told: no error can be told." in text for text in texts(ax))
 
 
@@ -313,8 +313,8 @@ def test_survival_is_that_of_turnbull(few):
     np.testing.assert_allclose(line(ax, "last seen, not doubled (3)").get_xydata(), [[11, 25]])
     # What is counted beside the curve is what the curve shows, and apart from it what is sure.
     sure = round(len(expiry.right) * (1 - expiry.censored_share))
-    told = f"of 12 series {curve.n_events} at face value, {sure} surely (95 %, noise allowed for)"
-    assert told in " ".join(reversed(texts(ax)))
+    note = f"of 12 series {curve.n_events} at face value, {sure} surely (95 %, noise allowed for)"
+    assert note in " ".join(reversed(texts(ax)))
     assert line(ax, "half-life").get_xdata()[0] == 6
     assert any("has doubled: 6 releases [6," in text for text in texts(ax))
     labels = [label.get_text() for label in ax.get_xticklabels()]
@@ -395,8 +395,8 @@ def test_many_times_are_thinned_in_the_band():
 def test_survival_in_one_cluster_has_no_band(few):
     group = few.groups[0]
     expiry = replace(group.expiry["releases"], cluster=np.zeros(12, np.int64))
-    one = tuple(x for x in group.estimates if x.method == "turnbull")
-    ax = draw.draw_survival(replace(group, expiry={"releases": expiry}, estimates=one))
+    estimates = tuple(x for x in group.estimates if x.method == "turnbull")
+    ax = draw.draw_survival(replace(group, expiry={"releases": expiry}, estimates=estimates))
     assert "95 % band" not in legend(ax)
     assert any(text.startswith("no band: all series are in one cluster") for text in texts(ax))
     assert ax.get_title(loc="left") == "Series whose error has not doubled, n=12 in 1 cluster"
@@ -421,14 +421,14 @@ def test_variogram_with_what_is_read_off(few):
     )
     target = 100 * np.expm1(np.sqrt(3) * group.threshold.error)
     assert line(ax, "doubles").get_ydata()[0] == pytest.approx(target)
-    told = "\n".join(texts(ax))
-    assert "doubles: a drift of √3 times the error at calibration" in told
-    assert "noise: of the difference of two versions" in told
+    notes = "\n".join(texts(ax))
+    assert "doubles: a drift of √3 times the error at calibration" in notes
+    assert "noise: of the difference of two versions" in notes
     assert line(ax, "noise").get_ydata()[0] == pytest.approx(
         100 * np.expm1(np.sqrt(2 * drift.noise))
     )
     assert line(ax, "half-life").get_ydata()[0] == pytest.approx(target)
-    law = next(one for one in ax.lines if "power law" in str(one.get_label()))
+    law = next(artist for artist in ax.lines if "power law" in str(artist.get_label()))
     x, y = law.get_xydata()[50]
     assert y == pytest.approx(100 * np.expm1(np.sqrt(drift.scale * x**drift.beta)))
     assert ax.get_xticklabels()[0].get_text() == "1\n12"
@@ -456,13 +456,13 @@ def test_variogram_where_nothing_was_measured_twice(mixed):
     ax = draw.draw_variogram(mixed.groups[0])
     assert "drift, with noise" in legend(ax)
     assert any("the noise is not known" in text for text in texts(ax))
-    assert not [one for one in ax.lines if one.get_label() == "noise"]
+    assert not [artist for artist in ax.lines if artist.get_label() == "noise"]
     assert not any("noise: of the difference" in text for text in texts(ax))
 
 
 def test_variogram_without_a_threshold(few):
     ax = draw.draw_variogram(without_threshold(few.groups[0]))
-    assert not [one for one in ax.lines if one.get_label() in ("doubles", "half-life")]
+    assert not [artist for artist in ax.lines if artist.get_label() in ("doubles", "half-life")]
     assert any("half-life cannot be told: no error can be told." in text for text in texts(ax))
 
 
@@ -490,7 +490,7 @@ def test_heat_is_the_median_change_by_group_and_release(groups):
     assert "n=9 series in 3 groups" in ax.get_title(loc="left")
     assert ax.get_ylabel() == "op"
     dots = [c for c in ax.collections if isinstance(c, matplotlib.collections.PathCollection)]
-    assert {6.0} <= {float(x) for one in dots for x in one.get_offsets()[:, 0]}
+    assert {6.0} <= {float(x) for dot in dots for x in dot.get_offsets()[:, 0]}
     assert "all series stepped there" in legend(ax)
     assert len(ax.figure.axes) == 2
     assert ax.get_title(loc="left").startswith("Change of predicted / measured")
@@ -511,12 +511,12 @@ def test_heat_without_steps_and_with_blank_cells(groups):
     plain = tuple(replace(group, steps=()) for group in (replace(first, panel=part), *others))
     ax = draw.draw_releases_heat(replace(groups, groups=plain))
     dashes = [c for c in ax.collections if isinstance(c, matplotlib.collections.LineCollection)]
-    [dash] = [path.vertices for one in dashes for path in one.get_paths()]
+    [dash] = [path.vertices for artist in dashes for path in artist.get_paths()]
     np.testing.assert_allclose(dash, [[3.8, 0], [4.2, 0]])
     assert any(text.endswith("; dash: no series") for text in texts(ax))
     assert legend(ax) == []
     # Below 0 cells are hatched: six releases of the group that was turned round.
-    assert len([one for one in ax.patches if one.get_hatch()]) == 6
+    assert len([patch for patch in ax.patches if patch.get_hatch()]) == 6
 
 
 @pytest.mark.parametrize(
@@ -524,12 +524,12 @@ def test_heat_without_steps_and_with_blank_cells(groups):
     [(0.0, 0.02, "neither"), (0.5, 0.5, "neither"), (9.0, 3.0, "max"), (-0.9, 3.0, "neither")],
 )
 def test_colours_end_at_a_stated_value(groups, value, clip, extend):
-    found = replace(groups, groups=tuple(
+    clipped = replace(groups, groups=tuple(
         replace(group, steps=(), panel=replace(
             group.panel,
             error=np.where(group.panel.version > 0, np.log1p(value), 0.0)))
         for group in groups.groups))  # fmt: skip
-    ax = draw.draw_releases_heat(found)
+    ax = draw.draw_releases_heat(clipped)
     cells = next(c for c in ax.collections if isinstance(c, matplotlib.collections.QuadMesh))
     assert np.expm1(cells.get_clim()[1]) == pytest.approx(clip) or value == -0.9
     if value != -0.9:
@@ -538,9 +538,9 @@ def test_colours_end_at_a_stated_value(groups, value, clip, extend):
 
 def test_figures_by_name(few, groups):
     assert tuple(draw.FIGURES) == ("errors", "survival", "variogram", "heat")
-    found = replace(few, source="history.csv")
+    half_lives = replace(few, source="history.csv")
     for name in ("errors", "survival", "variogram"):
-        assert "history.csv" in texts(draw.FIGURES[name](found))
+        assert "history.csv" in texts(draw.FIGURES[name](half_lives))
         with pytest.raises(InputError, match=rf"{name} shows one group, and there are 3: op0, op1"):
             draw.FIGURES[name](groups)
     assert "history.csv" in texts(draw.FIGURES["heat"](replace(groups, source="history.csv")))
@@ -573,31 +573,31 @@ def test_survival_names_the_series_left_out(few):
 
 
 def test_a_half_life_is_told_with_its_unit(few):
-    one = few.groups[0].estimate("turnbull", "releases")
+    half_life = few.groups[0].estimate("turnbull", "releases")
     tell = parts.half_life_text
     assert (
-        tell(replace(one, half_life=1.0, low=1.0, high=np.inf))
+        tell(replace(half_life, half_life=1.0, low=1.0, high=np.inf))
         == "1 release [1,\N{NO-BREAK SPACE}∞]"
     )
-    told = tell(replace(one, half_life=250.4, low=9.7, high=700.0))
-    assert told == "250 releases [9.7,\N{NO-BREAK SPACE}700]"
-    assert tell(replace(one, half_life=np.inf, low=3.0)) == (
+    text = tell(replace(half_life, half_life=250.4, low=9.7, high=700.0))
+    assert text == "250 releases [9.7,\N{NO-BREAK SPACE}700]"
+    assert tell(replace(half_life, half_life=np.inf, low=3.0)) == (
         "longer than was seen, at least 3 releases"
     )
-    assert tell(replace(one, half_life=np.inf, low=0.0)) == (
+    assert tell(replace(half_life, half_life=np.inf, low=0.0)) == (
         "longer than was seen, without a lower bound"
     )
-    assert tell(replace(one, half_life=None, refused="why")) == "cannot be told: why"
+    assert tell(replace(half_life, half_life=None, refused="why")) == "cannot be told: why"
 
 
 def test_an_interval_that_leaves_the_axes_ends_in_arrows(few):
-    one = replace(few.groups[0].estimate("turnbull", "releases"), half_life=20.0, low=-1.0,
+    half_life = replace(few.groups[0].estimate("turnbull", "releases"), half_life=20.0, low=-1.0,
                   high=np.inf)  # fmt: skip
     ax = matplotlib.figure.Figure().subplots()
     ax.set_xlim(0, 10)
-    [key] = parts.mark_half_life(ax, one, 5.0)
+    [key] = parts.mark_half_life(ax, half_life, 5.0)
     assert key.get_label() == "95 % interval of the half-life"
-    assert [one.get_marker() for one in ax.lines] == ["None", "<", ">"]
+    assert [artist.get_marker() for artist in ax.lines] == ["None", "<", ">"]
     np.testing.assert_allclose(ax.lines[0].get_xydata(), [[0, 5], [10, 5]])
     assert parts.mark_half_life(ax, None, 5.0) == []
 

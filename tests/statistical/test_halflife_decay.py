@@ -28,16 +28,18 @@ def found_in(rows):
         noise_df=np.zeros(s),
         frozen_at_first=False,
     )
-    found = decay_half_lives(panel, threshold=THRESHOLD)
-    return np.array([(one.low, one.high) for one in found if not one.refused]).reshape(-1, 2)
+    half_lives = decay_half_lives(panel, threshold=THRESHOLD)
+    return np.array(
+        [(half_life.low, half_life.high) for half_life in half_lives if not half_life.refused]
+    ).reshape(-1, 2)
 
 
 def noise(n, sd, seed):
     return sd * np.random.default_rng(seed).standard_normal((SERIES, n))
 
 
-def coverage(kept, truth):
-    return ((kept[:, 0] <= truth) & (truth <= kept[:, 1])).mean()
+def coverage(intervals, truth):
+    return ((intervals[:, 0] <= truth) & (truth <= intervals[:, 1])).mean()
 
 
 @pytest.mark.parametrize(
@@ -45,20 +47,20 @@ def coverage(kept, truth):
     [(12, 0.01, 0.01, 0.5), (20, 0.01, 0.02, 0.5), (60, 0.005, 0.05, 0.9), (200, 0.001, 0.1, 0.4)],
 )
 def test_linear_decay_is_covered(n, slope, sd, share):
-    kept = found_in(slope * np.arange(n) + noise(n, sd, n))
-    assert len(kept) > share * SERIES
+    intervals = found_in(slope * np.arange(n) + noise(n, sd, n))
+    assert len(intervals) > share * SERIES
     # Binomial error of what is kept: 1 % at most.
-    assert 0.93 <= coverage(kept, THRESHOLD / slope) <= 0.98
+    assert 0.93 <= coverage(intervals, THRESHOLD / slope) <= 0.98
     if n > 12:
-        assert np.isfinite(kept[:, 1]).mean() > 0.9
+        assert np.isfinite(intervals[:, 1]).mean() > 0.9
 
 
 @pytest.mark.parametrize(("n", "tau", "sd", "share"), [(30, 5, 0.01, 0.5), (60, 10, 0.02, 0.8)])
 def test_saturating_decay_is_covered(n, tau, sd, share):
     curve = 0.15 * (1 - np.exp(-np.arange(n) / tau))
-    kept = found_in(curve + noise(n, sd, n))
-    assert len(kept) > share * SERIES
-    assert 0.92 <= coverage(kept, -tau * np.log(1 - THRESHOLD / 0.15)) <= 0.98
+    intervals = found_in(curve + noise(n, sd, n))
+    assert len(intervals) > share * SERIES
+    assert 0.92 <= coverage(intervals, -tau * np.log(1 - THRESHOLD / 0.15)) <= 0.98
 
 
 @pytest.mark.parametrize("n", [12, 20, 60])

@@ -47,17 +47,18 @@ def simulate(kind, runs):
     """Return by method: probabilities with bounds of each run, and how many refused."""
     rng = np.random.default_rng([7, len(kind)])
     cluster = "net" if kind == "clustered" else None
-    found = {"survival": [], "drift": [], "steps": []}
-    refused = dict.fromkeys(found, 0)
+    by_method = {"survival": [], "drift": [], "steps": []}
+    refused = dict.fromkeys(by_method, 0)
     for _ in range(runs):
         (group,) = forecast_half_life(history(kind, rng), error=0.1, cluster=cluster).groups
-        for one in group.answers:
-            if one.forecast is None:
-                refused[one.method] += 1
+        for answer in group.answers:
+            if answer.forecast is None:
+                refused[answer.method] += 1
             else:
-                one = one.forecast
-                found[one.method].append((one.probability, one.low, one.high))
-    return {name: np.asarray(rows) for name, rows in found.items()}, refused
+                forecast = answer.forecast
+                values = (forecast.probability, forecast.low, forecast.high)
+                by_method[answer.method].append(values)
+    return {name: np.asarray(rows) for name, rows in by_method.items()}, refused
 
 
 def truths(kind):
@@ -79,23 +80,23 @@ def check(rows, truth, runs):
 @pytest.mark.parametrize("kind", ["steps", "clustered"])
 def test_steps(kind):
     runs = 16
-    found, refused = simulate(kind, runs)
+    by_method, refused = simulate(kind, runs)
     within, stayed = truths(kind)
     assert (refused["steps"], refused["survival"]) == (0, 0)
     # Taken for normal, rare steps would break the promise more often ahead than they do.
     assert refused["drift"] > (0.9 if kind == "steps" else 0.7) * runs
-    check(found["steps"], within, runs)
-    check(found["survival"], stayed, runs)
+    check(by_method["steps"], within, runs)
+    check(by_method["survival"], stayed, runs)
 
 
 def test_drift():
     runs = 16
-    found, refused = simulate("drift", runs)
+    by_method, refused = simulate("drift", runs)
     within, stayed = truths("drift")
     assert (refused["drift"], refused["survival"]) == (0, 0)
     assert refused["steps"] == runs
-    check(found["drift"], within, runs)
+    check(by_method["drift"], within, runs)
     # Noise near the limit makes survival pessimistic, within its interval.
-    survival = found["survival"]
+    survival = by_method["survival"]
     assert (survival[:, 1] <= stayed + 1e-3).all()
     assert (survival[:, 2] >= stayed - 1e-3).mean() > 0.9

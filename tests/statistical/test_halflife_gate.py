@@ -58,7 +58,7 @@ def alarms(rng, *, gates, series, df, tail=None, baseline=4, looks=LOOKS, step=0
     if 0 < df < np.inf:
         sd = np.sqrt(rng.chisquare(df, gates * series) / df)
     panel = panel_of_rows(error, sd, df)
-    found = np.empty((gates, len(looks)), dtype=bool)
+    alarmed = np.empty((gates, len(looks)), dtype=bool)
     for k, look in enumerate(looks):
         now = baseline + look - 1
         if df == 0:
@@ -86,8 +86,8 @@ def alarms(rng, *, gates, series, df, tail=None, baseline=4, looks=LOOKS, step=0
                 each_g = each[0]
             law = fit_law(*(getattr(each_g, n)[own_rows] for n in ("t", "t_df", "weights")))
             p = p_values(shift[own], se[own], dfs[own], margin=0.0, law=law)
-            found[g, k] = np.nanmin(holm_adjusted(p)) <= spent(look)
-    return found
+            alarmed[g, k] = np.nanmin(holm_adjusted(p)) <= spent(look)
+    return alarmed
 
 
 def most(rate, n):
@@ -105,17 +105,17 @@ def most(rate, n):
 )
 def test_no_more_false_alarms_over_all_looks_than_alpha(gates, series, df):
     rng = np.random.default_rng([gates, series])
-    found = alarms(rng, gates=gates, series=series, df=df)
-    assert found.any(axis=1).sum() <= most(0.05, gates)
+    alarmed = alarms(rng, gates=gates, series=series, df=df)
+    assert alarmed.any(axis=1).sum() <= most(0.05, gates)
 
 
 @pytest.mark.slow
 def test_single_looks_alarm_as_often_as_they_may():
     # At one look and one series nothing is conservative.
     rng = np.random.default_rng(1)
-    found = alarms(rng, gates=3000, series=1, df=5, looks=(1, 2))
+    alarmed = alarms(rng, gates=3000, series=1, df=5, looks=(1, 2))
     for k, level in enumerate((0.025, 0.05 / 6)):
-        count = found[:, k].sum()
+        count = alarmed[:, k].sum()
         assert stats.binom.ppf(1e-4, 3000, level) <= count <= stats.binom.isf(1e-4, 3000, level)
 
 
@@ -123,8 +123,8 @@ def test_single_looks_alarm_as_often_as_they_may():
 def test_heavy_tails_are_seen_where_baselines_are_long_enough():
     # Unwidened, t3 noise raises an alarm in 2 of 3 first looks at 200 series.
     rng = np.random.default_rng(2)
-    found = alarms(rng, gates=30, series=200, df=np.inf, tail=3, baseline=10, looks=(1,))
-    assert found.sum() <= most(0.12, 30)
+    alarmed = alarms(rng, gates=30, series=200, df=np.inf, tail=3, baseline=10, looks=(1,))
+    assert alarmed.sum() <= most(0.12, 30)
 
 
 @pytest.mark.slow
@@ -149,14 +149,14 @@ def test_a_machine_that_differs_from_day_to_day_raises_few_alarms():
 @pytest.mark.parametrize("step", [2.0, 3.0, 5.0])
 def test_power_for_a_single_series_is_that_of_the_t_test(look, step):
     rng = np.random.default_rng([look, int(step)])
-    found = alarms(
+    alarmed = alarms(
         rng, gates=300, series=1, df=np.inf, looks=(look,), step=step, at=look, baseline=4
     )
     se = np.sqrt(1 + 1 / (look + 3))
     power = stats.norm.sf(stats.norm.isf(spent(look) / 2) - step / se)
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], 300, power)
     # A law that was widened by chance costs up to a tenth of the power.
-    assert 0.9 * low - 5 <= found.sum() <= high
+    assert 0.9 * low - 5 <= alarmed.sum() <= high
 
 
 @pytest.mark.slow
@@ -168,8 +168,8 @@ def test_intervals_of_shifts_cover():
         sd = np.nan if df == 0 else np.ones(s)
         if 0 < df < np.inf:
             sd = np.sqrt(rng.chisquare(df, s) / df)
-        found = check(panel_of_rows(error, sd, df))
-        covered = ((found.low <= 0) & (found.high >= 0)).mean()
+        result = check(panel_of_rows(error, sd, df))
+        covered = ((result.low <= 0) & (result.high >= 0)).mean()
         assert 0.93 <= covered <= 0.97
 
 
@@ -219,8 +219,8 @@ def test_bounds_of_step_forecasts_cover(n_series):
     inside = []
     for k in range(80):
         sizes = 0.2 * rng.standard_normal(rng.poisson(0.05 * 20 * n_series))
-        found = forecast_steps(ahead, sizes=sizes, exposure=20 * n_series, threshold=0.1, seed=k)
-        inside.append((found.low <= truth) & (truth <= found.high))
+        forecast = forecast_steps(ahead, sizes=sizes, exposure=20 * n_series, threshold=0.1, seed=k)
+        inside.append((forecast.low <= truth) & (truth <= forecast.high))
     covered = np.mean(inside, axis=0)
     assert (covered >= 0.95 - 3.3 * np.sqrt(0.0475 / 80)).all()
 
@@ -237,7 +237,7 @@ def test_bounds_of_the_survival_of_a_model_that_has_held_cover():
         s = np.cumprod(1 - 1 / at_risk)
         w = 1.96 * np.sqrt(np.cumsum(1 / (at_risk * (at_risk - 1))))
         low, high = s * np.exp(-w), np.minimum(s * np.exp(w), 1)
-        found = forecast_survival(time, s, low=low, high=high, ahead=[5], age=4)
-        inside.append(found.low[0] <= np.exp(-0.5) <= found.high[0])
+        forecast = forecast_survival(time, s, low=low, high=high, ahead=[5], age=4)
+        inside.append(forecast.low[0] <= np.exp(-0.5) <= forecast.high[0])
     # Bounds of the times around are a little wider than those at the time itself.
     assert 0.93 <= np.mean(inside) <= 0.975

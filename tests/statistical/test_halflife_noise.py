@@ -34,11 +34,11 @@ def test_moderated_variances_cover(spread, series, df):
         s2 = variance * rng.chisquare(df, series + 1) / df
         s2[-1] = np.nan
         degrees = np.append(np.full(series, float(df)), 0.0)
-        found = moderated_variances(s2, degrees)
+        moderated = moderated_variances(s2, degrees)
         error = np.sqrt(variance) * rng.standard_normal(series + 1)
-        hits.append(covered(error[:-1], found.variance[:-1], found.df[:-1]).mean())
-        if found.df[-1] > 0:
-            unseen.append(covered(error[-1], found.variance[-1], found.df[-1]))
+        hits.append(covered(error[:-1], moderated.variance[:-1], moderated.df[:-1]).mean())
+        if moderated.df[-1] > 0:
+            unseen.append(covered(error[-1], moderated.variance[-1], moderated.df[-1]))
     # Series of one replicate share the prior: replicates are independent, series are not quite.
     margin = 3 * np.std(hits, ddof=1) / np.sqrt(len(hits))
     assert 0.93 - margin < np.mean(hits) < 0.97 + margin
@@ -78,8 +78,8 @@ def test_errors_of_a_panel_lie_within_their_noise(dates, each, sd_date, sd):
     rng = np.random.default_rng([dates, each])
     panel = panel_of(history(rng, 1500, 3, dates, each, sd_date, sd)).panel
     df = np.repeat(panel.noise_df, np.diff(panel.starts))
-    found = covered(panel.error, panel.sd**2, df).mean()
-    assert found == pytest.approx(0.95, abs=0.02)
+    share = covered(panel.error, panel.sd**2, df).mean()
+    assert share == pytest.approx(0.95, abs=0.02)
 
 
 @pytest.mark.slow

@@ -64,8 +64,8 @@ def test_false_alarms_at_every_length():
     # Ten lengths together: within 4 to 6 % beyond chance.
     for start in range(6, 200, 10):
         part = [alarms[n] for n in range(start, min(start + 10, 201))]
-        found, count = (sum(column) for column in zip(*part, strict=True))
-        assert near(found / count, 0.05, count, errors=3.7), start
+        raised, count = (sum(column) for column in zip(*part, strict=True))
+        assert near(raised / count, 0.05, count, errors=3.7), start
     short = [alarms[n] for n in range(6, 41)]
     assert sum(a for a, _ in short) / sum(c for _, c in short) == pytest.approx(0.05, abs=0.0025)
 
@@ -168,9 +168,9 @@ def test_splits_of_three_values_have_their_closed_form():
     x = np.random.default_rng(9).standard_normal((40_000, 3))
     squares, best, _ = scan.gains(x, np.ones((1, 3)), 1)
     angle = 0.05 * math.pi / 4
-    found = scan.local_evidence(best, squares, 3, np.zeros(40_000), np.zeros(40_000))
+    evidence = scan.local_evidence(best, squares, 3, np.zeros(40_000), np.zeros(40_000))
     critical = -math.log(2 * stats.t.sf(1 / math.tan(angle), 1))
-    assert near((found > critical).mean(), 0.05, 40_000)
+    assert near((evidence > critical).mean(), 0.05, 40_000)
 
 
 # Power
@@ -214,15 +214,15 @@ def test_power_for_up_and_down():
 def test_coverage_of_places_and_sizes(n, size):
     rng = np.random.default_rng([12, n])
     x, at = steps_in(rng, 700, n, size)
-    found = find_steps_of(panel_of(x))
-    hits = [i for i, one in enumerate(found) if one.steps]
-    nearest = [min(found[i].steps, key=lambda step, i=i: abs(step.at - at[i])) for i in hits]
+    results = find_steps_of(panel_of(x))
+    hits = [i for i, result in enumerate(results) if result.steps]
+    nearest = [min(results[i].steps, key=lambda step, i=i: abs(step.at - at[i])) for i in hits]
     place = np.mean([s.at_low <= at[i] <= s.at_high for i, s in zip(hits, nearest, strict=True)])
     # Places are discrete: more than the nominal 95 % where the step is large is unavoidable.
     assert place > 0.95 - 3.5 * math.sqrt(0.95 * 0.05 / len(hits))
     covered = np.mean([s.size_low <= size <= s.size_high for s in nearest])
     assert near(covered, 0.945, len(hits), slack=0.01, errors=3.5)
-    more = np.mean([len(found[i].steps) > 1 for i in hits])
+    more = np.mean([len(results[i].steps) > 1 for i in hits])
     assert more < 0.055 + 3.5 * math.sqrt(0.05 * 0.95 / len(hits))
 
 
@@ -230,8 +230,8 @@ def test_smallest_step_is_found_in_four_of_five():
     rng = np.random.default_rng(13)
     for n in (10, 20, 60):
         x = rng.standard_normal((2500, n))
-        one = find_steps_of(panel_of(x[:1] / x[:1].std(ddof=1)))[0]
-        for size, at in ((one.smallest_middle, n // 2), (one.smallest_end, n - 2)):
+        result = find_steps_of(panel_of(x[:1] / x[:1].std(ddof=1)))[0]
+        for size, at in ((result.smallest_middle, n // 2), (result.smallest_end, n - 2)):
             power = (p_of(x + size * (np.arange(n) >= at)) <= 0.05).mean()
             assert 0.74 < power < 0.93, (n, at)
 
@@ -247,19 +247,21 @@ def test_attribution_of_steps(truth):
     for i in range(150):
         runs = np.repeat(np.arange(8), rng.integers(2, 4, 8))
         day = np.arange(len(runs)) * 7.0
-        again = rng.integers(0, 4, 4)
-        runs, day = np.append(runs, again), np.append(day, day[-1] + 1 + np.arange(4))
+        rerun = rng.integers(0, 4, 4)
+        runs, day = np.append(runs, rerun), np.append(day, day[-1] + 1 + np.arange(4))
         moved = {"software": runs >= 4, "environment": day >= 60, "none": day < 0}[truth]
         series += [i] * len(runs)
         version += runs.tolist()
         date += day.tolist()
         value += (0.02 * rng.standard_normal(len(runs)) + 0.12 * moved).tolist()
-    found = attribute_steps(series, version, date, value, machine=series)
+    attributions = attribute_steps(series, version, date, value, machine=series)
     if truth == "none":
-        assert len({one.series for one in found}) < 0.05 * 150 + 3.5 * math.sqrt(0.05 * 0.95 * 150)
+        assert len(
+            {attribution.series for attribution in attributions}
+        ) < 0.05 * 150 + 3.5 * math.sqrt(0.05 * 0.95 * 150)
         return
     wrong = {"software": "environment", "environment": "software"}[truth]
-    verdicts = [one.verdict for one in found]
+    verdicts = [attribution.verdict for attribution in attributions]
     # Old versions that run again after a step of the software are steps, too: back and forth.
-    assert verdicts.count(truth) > 0.6 * len(found)
-    assert verdicts.count(wrong) <= 0.05 * len(found)
+    assert verdicts.count(truth) > 0.6 * len(attributions)
+    assert verdicts.count(wrong) <= 0.05 * len(attributions)

@@ -64,11 +64,11 @@ def test_calibrated_error(n, df, unequal):
         true = 0.02 * rng.standard_t(5, (n, 1))
         noise = 0.01 * np.exp(unequal * rng.standard_normal(n))
         spread = noise if df == np.inf else noise * np.sqrt(df / rng.chisquare(df, n))
-        one = panel(true, 0.0, rng)
-        one.error[:] = true[:, 0] + spread * rng.standard_normal(n)
-        one.sd[:], one.noise_df[:] = noise, df
-        found = doubling_threshold(one)
-        inside += found.low <= np.sqrt(np.mean(true**2)) <= found.high
+        data = panel(true, 0.0, rng)
+        data.error[:] = true[:, 0] + spread * rng.standard_normal(n)
+        data.sd[:], data.noise_df[:] = noise, df
+        threshold = doubling_threshold(data)
+        inside += threshold.low <= np.sqrt(np.mean(true**2)) <= threshold.high
     assert inside / reps > 0.95 - slack(reps)
     # Unequal noises are matched from the careful side.
     assert unequal or inside / reps < 0.99
@@ -94,25 +94,25 @@ def test_interval_of_one_series(kind, m):
     rng, n = np.random.default_rng([m, len(kind)]), 600
     for noise, df, frozen in ((0.01, np.inf, False), (0.01, 6, True), (0.03, 6, False)):
         true = drifting(kind, n, m, rng)
-        found = expiry_of(panel(true, noise, rng, df, frozen=frozen), 0.1, "releases")
-        if found.n < n / 10:
+        expiry = expiry_of(panel(true, noise, rng, df, frozen=frozen), 0.1, "releases")
+        if expiry.n < n / 10:
             # Not identified: the noise is too large for the threshold, and the answer says so.
-            assert len(found.too_noisy) > 0.9 * n
+            assert len(expiry.too_noisy) > 0.9 * n
             continue
         beyond = np.abs(true) >= 0.1
-        time = np.where(beyond.any(axis=1), beyond.argmax(axis=1), np.inf)[found.series]
-        inside = np.mean((found.left < time) & (time <= found.right))
+        time = np.where(beyond.any(axis=1), beyond.argmax(axis=1), np.inf)[expiry.series]
+        inside = np.mean((expiry.left < time) & (time <= expiry.right))
         # Above the nominal coverage: rows far from the threshold cannot be judged wrong.
         least = 0.92 if kind == "walk" else 0.95
-        assert inside > least - slack(found.n)
+        assert inside > least - slack(expiry.n)
 
 
 def test_means_identify_what_single_rows_do_not():
     rng = np.random.default_rng(0)
     true = 0.2 * (np.arange(50) >= 25) * np.ones((300, 1))
-    found = expiry_of(panel(true, 0.03, rng), 0.1, "releases")
-    assert found.n == 300
-    assert np.median(found.right - found.left) < 15
+    expiry = expiry_of(panel(true, 0.03, rng), 0.1, "releases")
+    assert expiry.n == 300
+    assert np.median(expiry.right - expiry.left) < 15
 
 
 # No law
@@ -147,8 +147,8 @@ def test_median_and_share_without_a_law(kind, n, reps):
     true = 0.5 ** ((4 / MEDIAN) ** 0.7)
     for _ in range(reps):
         curve = turnbull(*looked_at(times(n, 0.7, rng), kind, rng))
-        found, valid = curve.median(whole=kind == "releases"), curve.surviving(4.0)
-        median += found.low <= MEDIAN <= found.high
+        middle, valid = curve.median(whole=kind == "releases"), curve.surviving(4.0)
+        median += middle.low <= MEDIAN <= middle.high
         share += valid.low <= true <= valid.high
     assert median / reps > 0.95 - slack(reps)
     assert share / reps > 0.95 - slack(reps)
@@ -161,16 +161,16 @@ def test_median_and_share_without_a_law(kind, n, reps):
 def test_median_of_clusters(share):
     cluster = np.repeat(np.arange(15), 4)
     rng, reps = np.random.default_rng(int(10 * share)), 25
-    mine = laws = naive = 0
+    lawless = laws = naive = 0
     for _ in range(reps):
         left, right = looked_at(times(60, None, rng, cluster, share), "visits", rng)
-        found = turnbull(left, right, clusters=cluster).median()
+        median = turnbull(left, right, clusters=cluster).median()
         fit = fit_law(left, right, "log-normal", clusters=cluster)
         alone = fit_law(left, right, "log-normal")
-        mine += found.low <= MEDIAN <= found.high
+        lawless += median.low <= MEDIAN <= median.high
         laws += fit.low <= MEDIAN <= fit.high
         naive += alone.low <= MEDIAN <= alone.high
-    assert mine / reps > 0.95 - slack(reps)
+    assert lawless / reps > 0.95 - slack(reps)
     assert laws / reps > 0.95 - slack(reps)
     # What clusters are for.
     assert share == 0 or naive < laws
@@ -202,8 +202,8 @@ def test_time_ratio():
         age = rng.integers(0, 5, 40).astype(float)
         when = np.ceil(times(40, 1.5, rng) * 1.3 ** (age - 2))
         true = 0.3 * (np.arange(16) >= when[:, None])
-        [found] = time_ratios(expiry_of(panel(true, 0.0, rng), 0.1, "releases"), {"age": age})
-        inside += found.low <= 1.3 <= found.high
+        [ratio] = time_ratios(expiry_of(panel(true, 0.0, rng), 0.1, "releases"), {"age": age})
+        inside += ratio.low <= 1.3 <= ratio.high
     assert 0.95 - slack(reps) < inside / reps < 0.95 + slack(reps)
 
 
@@ -218,13 +218,13 @@ def test_half_life_of_drifting_series_with_noise(noise):
     for _ in range(reps):
         # The median series drifts through the threshold in its sixth release.
         slope = threshold / 5.5 * np.exp(0.6 * rng.standard_normal((40, 1)))
-        one = panel(np.arange(16) * slope, noise, rng, 8)
-        for found in survival_half_lives(one, threshold, "releases")[::3]:
-            refused += bool(found.refused)
-            if not found.refused:
-                hit = found.low <= MEDIAN <= found.high
-                inside.setdefault(found.method, []).append(hit)
-                value.append(found.half_life)
+        data = panel(np.arange(16) * slope, noise, rng, 8)
+        for half_life in survival_half_lives(data, threshold, "releases")[::3]:
+            refused += bool(half_life.refused)
+            if not half_life.refused:
+                hit = half_life.low <= MEDIAN <= half_life.high
+                inside.setdefault(half_life.method, []).append(hit)
+                value.append(half_life.half_life)
     assert refused < 0.1 * 2 * reps
     for hits in inside.values():
         assert np.mean(hits) > 0.95 - slack(len(hits))
@@ -242,10 +242,10 @@ def test_pooled_groups_are_within_their_credible_intervals():
         when = np.exp(center[group] + 0.6 * rng.standard_normal(len(group)))
         true = 0.3 * (np.arange(16) >= np.ceil(when)[:, None])
         expiry = expiry_of(panel(true, 0.0, rng), 0.1, "releases")
-        found = pooled_half_lives(expiry, group.tolist(), law="log-normal")
-        for g, one in found.groups.items():
-            inside.append(one.low <= np.ceil(np.exp(center[g])) <= one.high)
-            pulled.append(np.log(one.half_life) - center[g])
+        pooled = pooled_half_lives(expiry, group.tolist(), law="log-normal")
+        for g, half_life in pooled.groups.items():
+            inside.append(half_life.low <= np.ceil(np.exp(center[g])) <= half_life.high)
+            pulled.append(np.log(half_life.half_life) - center[g])
             alone.append(np.log(np.median(np.ceil(when)[group == g])) - center[g])
     assert np.mean(inside) > 0.95 - slack(len(inside))
     # What pooling is for.

@@ -52,17 +52,17 @@ def half_lives(kind, s, n, noise, rms, runs, seed=0):
     """Truth, and the answers: rows of (half_life, low, high), and the share refused."""
     rng = np.random.default_rng([seed, s, n, len(kind)])
     per_release = {"none": 0.0, "rare": 0.002, "rare common": 0.002}.get(kind, rms**2)
-    found = [
+    fits = [
         variogram_half_life(panel_of(draw(rng, kind, s, n, noise, rms), noise), error=E0)
         for _ in range(runs)
     ]
-    kept = [(one.half_life, one.low, one.high) for one in found if not one.refused]
+    answers = [(fit.half_life, fit.low, fit.high) for fit in fits if not fit.refused]
     truth = TARGET / per_release if per_release else np.inf
-    return truth, np.array(kept).reshape(-1, 3), 1 - len(kept) / runs
+    return truth, np.array(answers).reshape(-1, 3), 1 - len(answers) / runs
 
 
-def covered(truth, kept):
-    return (kept[:, 1] <= truth) & (truth <= kept[:, 2])
+def covered(truth, answers):
+    return (answers[:, 1] <= truth) & (truth <= answers[:, 2])
 
 
 def test_variogram_covers_where_steps_are_normal():
@@ -77,12 +77,12 @@ def test_variogram_covers_where_steps_are_normal():
         ("common", 20, 60, 0.02, 0.03),
         ("own", 1, 100, 0.02, 0.03),
     ):
-        truth, kept, refused = half_lives(kind, s, n, noise, rms, 60)
+        truth, answers, refused = half_lives(kind, s, n, noise, rms, 60)
         assert refused == 0
-        hits.append(covered(truth, kept))
-        bounded.append(np.isfinite(kept[:, 2]).mean())
+        hits.append(covered(truth, answers))
+        bounded.append(np.isfinite(answers[:, 2]).mean())
         # Ratio of the bounds to the truth: the intervals say something.
-        assert truth / 8 < np.median(kept[:, 1]) < truth
+        assert truth / 8 < np.median(answers[:, 1]) < truth
     assert 0.93 <= np.concatenate(hits).mean() <= 0.98
     assert np.mean(bounded) > 0.6
 
@@ -98,9 +98,9 @@ def test_variogram_covers_rare_large_steps():
         ("rare common", 20, 60, 0.01),
         ("rare common", 200, 20, 0.05),
     ):
-        truth, kept, refused = half_lives(kind, s, n, noise, 0, 50)
+        truth, answers, refused = half_lives(kind, s, n, noise, 0, 50)
         assert refused <= (0.6 if kind == "rare common" and n == 20 else 0.05)
-        hits.append(covered(truth, kept))
+        hits.append(covered(truth, answers))
     assert np.concatenate(hits).mean() >= 0.95
 
 
@@ -112,9 +112,9 @@ def test_variogram_promises_nothing_of_few_releases():
         ("rare", 1, 0.01, 0),
         ("rare common", 20, 0.01, 0),
     ):
-        truth, kept, refused = half_lives(kind, s, 6, noise, rms, 60)
-        assert covered(truth, kept).mean() >= 0.93
-        assert np.isinf(kept[:, 2]).mean() > 0.9
+        truth, answers, refused = half_lives(kind, s, 6, noise, rms, 60)
+        assert covered(truth, answers).mean() >= 0.93
+        assert np.isinf(answers[:, 2]).mean() > 0.9
         assert (refused > 0.5) == kind.startswith("rare")
 
 
@@ -122,11 +122,11 @@ def test_variogram_sees_no_drift_where_there_is_none():
     for s, n, noise in ((1, 20, 0.03), (20, 20, 0.1), (200, 6, 0.03)):
         _, _, refused = half_lives("none", s, n, noise, 0, 50)
         assert refused >= 0.96
-    truth, kept, refused = half_lives("none", 1, 200, 0.01, 0, 30)
+    truth, answers, refused = half_lives("none", 1, 200, 0.01, 0, 30)
     assert refused == 0
-    assert covered(truth, kept).all()
-    assert np.isinf(kept[:, [0, 2]]).all()
-    assert kept[:, 1].min() > 8
+    assert covered(truth, answers).all()
+    assert np.isinf(answers[:, [0, 2]]).all()
+    assert answers[:, 1].min() > 8
 
 
 @pytest.mark.parametrize(("s", "n", "noise"), [(10, 12, 0.03), (60, 24, 0.01)])
@@ -139,10 +139,10 @@ def test_trajectory_covers(s, n, noise):
     for _ in range(250):
         z = 0.8 * rng.standard_normal((s, 1)) + 0.6 * rng.standard_normal((s, n))
         panel = panel_of(z * profile + noise * rng.standard_normal((s, n)), noise)
-        one = error_trajectory(panel)
-        rms.append((one.rms_low <= profile) & (profile <= one.rms_high))
-        found = trajectory_half_life(panel, threshold=0.1)
-        half.append((found.low <= truth, truth <= found.high))
+        curve = error_trajectory(panel)
+        rms.append((curve.rms_low <= profile) & (profile <= curve.rms_high))
+        half_life = trajectory_half_life(panel, threshold=0.1)
+        half.append((half_life.low <= truth, truth <= half_life.high))
     # 250 curves of which each is one or a few independent intervals.
     assert 0.93 <= np.mean(rms) <= 0.975
     # A lag is a whole number: more than the nominal 97.5 % on each side cannot be avoided.
@@ -161,7 +161,7 @@ def test_drift_by_age_covers(clusters, size, between):
         scale = np.exp(between * rng.standard_normal(clusters))[of]
         steps = scale * rng.standard_normal(len(of))
         panel = panel_of(np.stack([0 * steps, steps], axis=1), 0.0, clusters=of)
-        (one,) = drift_by_age(panel)
-        hits.append(one.low <= truth <= one.high)
+        (drift,) = drift_by_age(panel)
+        hits.append(drift.low <= truth <= drift.high)
     # 95 to 97 %, with three times the binomial error of 300 runs.
     assert 0.92 <= np.mean(hits) <= 0.995

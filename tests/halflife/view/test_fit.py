@@ -33,16 +33,16 @@ def histories(**slow_from: int) -> dict[str, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def found() -> HalfLives:
+def half_lives() -> HalfLives:
     return ec.half_life(histories(Conv=99, Gelu=8), by="op", error=0.05)
 
 
 def test_a_half_life_is_written_with_its_interval() -> None:
-    one = HalfLife("turnbull", 6.0, 2.0, 32.0, 0.95, "releases", 8, 0.5)
-    assert written(one) == "6 [2, 32]"
-    assert written(replace(one, high=math.inf)) == "6 [2, ∞]"
-    assert written(replace(one, half_life=math.inf, high=math.inf)) == "> 2"
-    assert written(replace(one, half_life=None, refused="why")) == "cannot be told"
+    half_life = HalfLife("turnbull", 6.0, 2.0, 32.0, 0.95, "releases", 8, 0.5)
+    assert written(half_life) == "6 [2, 32]"
+    assert written(replace(half_life, high=math.inf)) == "6 [2, ∞]"
+    assert written(replace(half_life, half_life=math.inf, high=math.inf)) == "> 2"
+    assert written(replace(half_life, half_life=None, refused="why")) == "cannot be told"
     assert written(None) == "–"
 
 
@@ -51,15 +51,17 @@ def test_one_of_a_unit_is_singular() -> None:
     assert (timed(0.5, "releases"), timed(120.0, "releases")) == ("0.5 releases", "120 releases")
 
 
-def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(found: HalfLives) -> None:
-    (table,) = found.view().tables_for("text")[:1]
+def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(
+    half_lives: HalfLives,
+) -> None:
+    (table,) = half_lives.view().tables_for("text")[:1]
     heads = [column.header for column in table.columns]
     assert heads[3:6] == ["RMS error doubled", "Half of the series expired", "Not surely expired"]
     shown = {
         group.key["op"]: [column.cell(group).text for column in table.columns]
         for group in table.rows
     }
-    for group in found.groups:
+    for group in half_lives.groups:
         trajectory, turnbull = (group.estimate(m, "releases") for m in ("trajectory", "turnbull"))
         assert trajectory is not None
         assert turnbull is not None
@@ -68,26 +70,28 @@ def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(found: 
     assert shown["Conv"][3] == "> 11"
     assert shown["Conv"][4].startswith("> ")
     assert shown["Conv"][5] == "100 %"
-    notes = " ".join(note.text for note in found.view().tables_for("text")[0].remarks())
+    notes = " ".join(note.text for note in half_lives.view().tables_for("text")[0].remarks())
     assert "> 12: more than 12, where that interval begins" in notes
 
 
-def test_the_answer_is_when_the_error_doubles_else_when_half_expire(found: HalfLives) -> None:
-    conv, gelu = found.groups
-    assert [one.method for one in answers_of(gelu, found.clocks)] == ["trajectory"]
-    without = [one for one in gelu.estimates if one.method != "trajectory"]
+def test_the_answer_is_when_the_error_doubles_else_when_half_expire(half_lives: HalfLives) -> None:
+    conv, gelu = half_lives.groups
+    assert [answer.method for answer in answers_of(gelu, half_lives.clocks)] == ["trajectory"]
+    without = [estimate for estimate in gelu.estimates if estimate.method != "trajectory"]
     refused = replace(gelu, estimates=tuple(without))
-    assert [one.method for one in answers_of(refused, found.clocks)] == ["turnbull"]
-    assert answers_of(replace(conv, estimates=()), found.clocks) == []
+    assert [answer.method for answer in answers_of(refused, half_lives.clocks)] == ["turnbull"]
+    assert answers_of(replace(conv, estimates=()), half_lives.clocks) == []
 
 
 def test_a_single_series_beside_groups_answers_in_the_same_columns() -> None:
-    one = histories(Conv=99, Gelu=8)
-    kept = [i for i, (op, shape) in enumerate(zip(one["op"], one["shape"], strict=True))
+    columns = histories(Conv=99, Gelu=8)
+    rows = [i for i, (op, shape) in enumerate(zip(columns["op"], columns["shape"], strict=True))
             if op == "Conv" or shape == "0"]  # fmt: skip
-    found = ec.half_life({k: [v[i] for i in kept] for k, v in one.items()}, by="op", error=0.05)
-    table = found.view().tables_for("text")[0]
+    half_lives = ec.half_life(
+        {k: [v[i] for i in rows] for k, v in columns.items()}, by="op", error=0.05
+    )
+    table = half_lives.view().tables_for("text")[0]
     gelu = [column.cell(table.rows[1]).text for column in table.columns]
-    (expiry,) = answers_of(found.groups[1], found.clocks)
+    (expiry,) = answers_of(half_lives.groups[1], half_lives.clocks)
     assert expiry.method == "expiry"
     assert gelu[3] == gelu[4] == written(expiry)

@@ -28,16 +28,16 @@ def markdown_summary(result, **options):
 def panel_of_rows(rows, *, sd=0.01, names=None, versions=None, frozen=True):
     error = np.array(rows, dtype=float)
     s, n = error.shape
-    there = ~np.isnan(error)
+    validated = ~np.isnan(error)
     return Panel(
         versions=tuple(versions or (f"1.{k}" for k in range(n))),
         months=np.arange(float(n)),
         names=tuple(names or (f"op{i}" for i in range(s))),
         clusters=np.arange(s),
-        starts=np.concatenate([[0], np.cumsum(there.sum(axis=1))]),
-        version=np.tile(np.arange(n), (s, 1))[there],
-        error=error[there],
-        sd=np.broadcast_to(np.asarray(sd, dtype=float), error.shape)[there],
+        starts=np.concatenate([[0], np.cumsum(validated.sum(axis=1))]),
+        version=np.tile(np.arange(n), (s, 1))[validated],
+        error=error[validated],
+        sd=np.broadcast_to(np.asarray(sd, dtype=float), error.shape)[validated],
         noise_df=np.where(np.isnan(np.broadcast_to(sd, error.shape)).all(axis=1), 0.0, 20.0),
         frozen_at_first=frozen,
     )
@@ -78,21 +78,21 @@ def test_failures_name_operator_release_and_sizes():
 
 def test_properties_hold_the_levels():
     root = ET.fromstring(junit_xml(mixed(look=2, margin=0.02)))
-    found = {one.get("name"): one.get("value") for one in root.iter("property")}
-    assert found["level.look"] == "0.00833333"
-    assert (found["look"], found["alpha"], found["margin"]) == ("2", "0.05", "0.02")
-    assert (found["series.error grew"], found["series.cannot be told"]) == ("1", "1")
-    assert (found["outcome"], found["noise.df"]) == ("regression", "inf")
+    properties = {element.get("name"): element.get("value") for element in root.iter("property")}
+    assert properties["level.look"] == "0.00833333"
+    assert (properties["look"], properties["alpha"], properties["margin"]) == ("2", "0.05", "0.02")
+    assert (properties["series.error grew"], properties["series.cannot be told"]) == ("1", "1")
+    assert (properties["outcome"], properties["noise.df"]) == ("regression", "inf")
 
 
 def test_many_series_are_listed_up_to_a_number():
     panel = panel_of_rows([[*BASE, 0.5 + 0.001 * i] for i in range(60)])
-    found = check(panel, groups=["all"] * 60)
-    text = ET.fromstring(junit_xml(found)).find(".//failure").text
+    result = check(panel, groups=["all"] * 60)
+    text = ET.fromstring(junit_xml(result)).find(".//failure").text
     assert text.startswith("op59: ")
     assert text.endswith("and 10 more")
     assert len(text.splitlines()) == 51
-    summary = markdown_summary(found)
+    summary = markdown_summary(result)
     assert "and 40 more." in summary
     assert summary.count("| op") == 20
 
@@ -104,13 +104,13 @@ def test_any_name_is_escaped(nasty, schema):
         names=(name, "x"),
         versions=("1", "2", "3" + name, name),
     )
-    found = check(panel, groups=[name, name + "x"])
-    root = schema(junit_xml(found, name=f"suite {name}"))
+    result = check(panel, groups=[name, name + "x"])
+    root = schema(junit_xml(result, name=f"suite {name}"))
     assert root.find(".//failure") is not None
-    for line in markdown_summary(found, title=name).splitlines():
+    for line in markdown_summary(result, title=name).splitlines():
         assert not set(line) & set("\x00\x1b\r\t\ufffe\ud800")
         assert "<b>" not in re.sub(r"\\.", "", line)
-    rows = [line for line in markdown_summary(found).splitlines() if line.startswith("| ")]
+    rows = [line for line in markdown_summary(result).splitlines() if line.startswith("| ")]
     blamed = re.sub(r"\\.", "", rows[1])
     assert blamed.count("|") == 8
 
@@ -157,26 +157,26 @@ def test_summary_of_a_regression():
 
 def test_summary_says_what_a_pass_could_have_seen():
     panel = panel_of_rows([[*BASE, 0.0]])
-    found = check(panel)
-    text = markdown_summary(found)
-    seen = np.expm1(found.detectable[0])
+    result = check(panel)
+    text = markdown_summary(result)
+    seen = np.expm1(result.detectable[0])
     assert f"Half of them would have shown a shift of +{100 * seen:.2f} % or less" in text
     assert "What to do: nothing." in text
 
 
 def test_summary_where_nothing_can_be_told(schema):
-    found = check(panel_of_rows([[0.0, 0.5]], sd=np.nan))
-    text = markdown_summary(found)
+    result = check(panel_of_rows([[0.0, 0.5]], sd=np.nan))
+    text = markdown_summary(result)
     assert "**Nothing could be tested at 1.1: the noise of no series is known.**" in text
     assert "What to do: validate each series more than once" in text
-    suite = schema(junit_xml(found))[0]
+    suite = schema(junit_xml(result))[0]
     assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
 
 
 def test_series_that_were_not_validated_are_skipped():
     panel = panel_of_rows([[*BASE, 0.0], [*BASE, np.nan]])
-    found = ET.fromstring(junit_xml(check(panel))).find(".//skipped")
-    assert found.get("message") == "not validated"
+    skipped = ET.fromstring(junit_xml(check(panel))).find(".//skipped")
+    assert skipped.get("message") == "not validated"
 
 
 def test_summary_of_what_moved_and_is_no_regression():
@@ -185,8 +185,10 @@ def test_summary_of_what_moved_and_is_no_regression():
     predictor[:3, 3] = [0.5, 0.2, 0.3]
     panel = panel_of_rows(error, frozen=False)
     first = np.repeat(error[:, :1], 4, axis=1)
-    found = check(panel, predictor=predictor.ravel(), reference=(error - first - predictor).ravel())
-    text = markdown_summary(found)
+    result = check(
+        panel, predictor=predictor.ravel(), reference=(error - first - predictor).ravel()
+    )
+    text = markdown_summary(result)
     grew, others = text.split("### Moved, and no regression")
     assert "predictions moved by +64.87 %" in grew
     # Both parts: exp(-0.3) - 1 of the measurement, exp(0.2) - 1 of the prediction.
@@ -214,7 +216,7 @@ def test_summary_says_that_the_law_was_widened():
 
 def test_figures_beyond_any_number_are_written():
     # One df and a late look: what could be seen is beyond floating point.
-    found = check(panel_of_rows([[0.0, 5.0, 1.0]], sd=np.nan), look=1000)
-    assert np.isfinite(found.detectable[0])
-    assert found.detectable[0] > 1000
-    assert "1e+304 times or less" in markdown_summary(found)
+    result = check(panel_of_rows([[0.0, 5.0, 1.0]], sd=np.nan), look=1000)
+    assert np.isfinite(result.detectable[0])
+    assert result.detectable[0] > 1000
+    assert "1e+304 times or less" in markdown_summary(result)

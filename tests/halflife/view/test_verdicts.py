@@ -30,7 +30,7 @@ def histories(shapes: int = 8) -> dict[str, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def found() -> HalfLives:
+def half_lives() -> HalfLives:
     return ec.half_life(histories(), by="op", error=0.05)
 
 
@@ -39,23 +39,25 @@ def ahead() -> HalfLifeForecast:
     return forecast_half_life(histories(), by="op", error=0.2)
 
 
-def verdict(found: HalfLives, group: GroupHalfLife) -> Verdict:
-    (only,) = replace(found, groups=(group,)).view().verdicts
+def verdict(half_lives: HalfLives, group: GroupHalfLife) -> Verdict:
+    (only,) = replace(half_lives, groups=(group,)).view().verdicts
     return only
 
 
 def without(group: GroupHalfLife, *methods: str) -> GroupHalfLife:
-    kept = tuple(one for one in group.estimates if one.method not in methods)
-    return replace(group, estimates=kept)
+    estimates = tuple(estimate for estimate in group.estimates if estimate.method not in methods)
+    return replace(group, estimates=estimates)
 
 
-def test_the_page_answers_until_when_and_at_which_release(found: HalfLives) -> None:
-    conv, gelu = (verdict(found, group) for group in found.groups)
-    releases, months = (found.groups[1].estimate("trajectory", c) for c in found.clocks)
+def test_the_page_answers_until_when_and_at_which_release(half_lives: HalfLives) -> None:
+    conv, gelu = (verdict(half_lives, group) for group in half_lives.groups)
+    releases, months = (half_lives.groups[1].estimate("trajectory", c) for c in half_lives.clocks)
     assert releases is not None
     assert months is not None
     assert releases.half_life == 8
-    head = " or ".join(written(one).replace(" [", f" {one.unit} [") for one in (releases, months))
+    head = " or ".join(
+        written(half_life).replace(" [", f" {half_life.unit} [") for half_life in (releases, months)
+    )
     assert gelu.head == head
     assert "— Gelu: then the error (root mean square over 8 series) has doubled" in gelu.text
     assert "at 1.8 (calibrated at 1.0)" in gelu.text
@@ -63,52 +65,57 @@ def test_the_page_answers_until_when_and_at_which_release(found: HalfLives) -> N
     assert "interval from 11 releases or 11 months on" in conv.text
 
 
-def test_half_of_the_series_come_second_and_in_words(found: HalfLives) -> None:
-    conv, gelu = found.groups
+def test_half_of_the_series_come_second_and_in_words(half_lives: HalfLives) -> None:
+    conv, gelu = half_lives.groups
     turnbull = conv.estimate("turnbull", "releases")
     assert turnbull is not None
-    assert f"More than {turnbull.low:g} releases or " in verdict(found, conv).text
-    assert "less than half of the series have expired in the record" in verdict(found, conv).text
-    assert "(100 % had not surely expired when last seen)" in verdict(found, conv).text
-    assert "then half of the series have expired (12 % had not surely" in verdict(found, gelu).text
-    alone = verdict(found, without(conv, "trajectory"))
+    assert f"More than {turnbull.low:g} releases or " in verdict(half_lives, conv).text
+    assert (
+        "less than half of the series have expired in the record" in verdict(half_lives, conv).text
+    )
+    assert "(100 % had not surely expired when last seen)" in verdict(half_lives, conv).text
+    assert (
+        "then half of the series have expired (12 % had not surely"
+        in verdict(half_lives, gelu).text
+    )
+    alone = verdict(half_lives, without(conv, "trajectory"))
     assert alone.head.startswith(f"More than {turnbull.low:g} releases or ")
     assert alone.text.startswith("— Conv: less than half of the series have expired")
 
 
-def test_what_cannot_be_told_says_why(found: HalfLives) -> None:
-    group = found.groups[0]
+def test_what_cannot_be_told_says_why(half_lives: HalfLives) -> None:
+    group = half_lives.groups[0]
     refused = replace(group.estimates[0], half_life=None, refused="noise is all there is.")
-    told = verdict(found, replace(group, estimates=(refused,)))
-    assert (told.head, told.tone) == ("Cannot be told", "doubt")
-    assert told.text == "— Conv: noise is all there is."
+    refusal = verdict(half_lives, replace(group, estimates=(refused,)))
+    assert (refusal.head, refusal.tone) == ("Cannot be told", "doubt")
+    assert refusal.text == "— Conv: noise is all there is."
 
 
 def test_a_single_series_answers_for_itself() -> None:
-    found = ec.half_life(histories(shapes=1), by="op", error=0.05)
-    conv, gelu = found.view().verdicts
+    half_lives = ec.half_life(histories(shapes=1), by="op", error=0.05)
+    conv, gelu = half_lives.view().verdicts
     assert conv.text.startswith("— Conv: in the record its error stays below twice")
     assert "then its error has doubled, at 1.8 (calibrated at 1.0)." in gelu.text
     assert "Half of the series" not in gelu.text
 
 
-def test_the_page_of_a_document_says_the_same_but_for_the_release(found: HalfLives) -> None:
-    read = read_half_lives(Field(plain(found.to_dict()), ""))
-    for live, kept in zip(found.view().verdicts, read.view().verdicts, strict=True):
-        assert kept.head == live.head
-        assert kept.text == live.text.replace(", at 1.8 (calibrated at 1.0)", "")
+def test_the_page_of_a_document_says_the_same_but_for_the_release(half_lives: HalfLives) -> None:
+    read = read_half_lives(Field(plain(half_lives.to_dict()), ""))
+    for live, reread in zip(half_lives.view().verdicts, read.view().verdicts, strict=True):
+        assert reread.head == live.head
+        assert reread.text == live.text.replace(", at 1.8 (calibrated at 1.0)", "")
 
 
 def test_a_forecast_begins_with_when_it_drops(ahead: HalfLifeForecast) -> None:
-    for group, told in zip(ahead.groups, ahead.view().verdicts, strict=True):
+    for group, shown in zip(ahead.groups, ahead.view().verdicts, strict=True):
         method = group.method("releases")
-        (one,) = [a for a in group.answers if (a.method, a.unit) == (method, "releases")]
-        assert one.drop is not None
-        assert f"(by {method})" in told.text
-        if one.drop.time is None:
-            assert told.head == "Not below 90 %"
+        (answer,) = [a for a in group.answers if (a.method, a.unit) == (method, "releases")]
+        assert answer.drop is not None
+        assert f"(by {method})" in shown.text
+        if answer.drop.time is None:
+            assert shown.head == "Not below 90 %"
         else:
-            assert told.head.startswith(f"Below 90 % after {one.drop.time:g} release")
+            assert shown.head.startswith(f"Below 90 % after {answer.drop.time:g} release")
 
 
 def test_a_forecast_that_is_below_now_or_cannot_be_told_is_in_doubt(
@@ -116,18 +123,18 @@ def test_a_forecast_that_is_below_now_or_cannot_be_told_is_in_doubt(
 ) -> None:
     group = ahead.groups[0]
 
-    def told(**changes: Any) -> Verdict:
-        answers = tuple(replace(one, **changes) for one in group.answers)
+    def shown(**changes: Any) -> Verdict:
+        answers = tuple(replace(answer, **changes) for answer in group.answers)
         (only,) = replace(ahead, groups=(replace(group, answers=answers),)).view().verdicts
         return only
 
-    drop = next(one.drop for one in group.answers if one.drop is not None)
-    now = told(drop=replace(drop, time=0.0, low=0.0, high=0.0))
+    drop = next(answer.drop for answer in group.answers if answer.drop is not None)
+    now = shown(drop=replace(drop, time=0.0, low=0.0, high=0.0))
     assert (now.head, now.tone) == ("Below 90 % now", "doubt")
-    later = told(drop=replace(drop, time=2.0, low=1.0, high=np.inf))
+    later = shown(drop=replace(drop, time=2.0, low=1.0, high=np.inf))
     assert later.head == "Below 90 % after 2 releases [1, ∞]"
     assert later.text.startswith("— Conv: until then the error of a series is within 20.00 %")
-    refused = told(drop=None, forecast=None, refused="too few.")
+    refused = shown(drop=None, forecast=None, refused="too few.")
     assert (refused.head, refused.text, refused.tone) == (
         "Cannot be told",
         "— Conv: too few.",
