@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+
+from errcomp.documents import CLASSES, ROWS_ONLY, json_schema
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -183,6 +186,17 @@ def to_pages(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(outside, r"](/reference/\1/\2.md)", source[0])
 
 
+def publish_schemas(app: Sphinx, failed: Exception | None) -> None:
+    """Write the JSON Schema of every document beside the pages."""
+    if failed is None and app.builder.format == "html":
+        folder = Path(app.outdir, "schemas")
+        folder.mkdir(exist_ok=True)
+        for name in (*CLASSES, *ROWS_ONLY):
+            text = json.dumps(json_schema(name), indent=2, ensure_ascii=False)
+            (folder / f"{name}-1.json").write_text(text + "\n", encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
-    """Connect what happens to a page before it is read."""
+    """Connect what happens to a page before it is read, and after the last one is written."""
     app.connect("source-read", to_pages)
+    app.connect("build-finished", publish_schemas)

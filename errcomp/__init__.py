@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from errcomp.claims.auditing import audit as audit
     from errcomp.claims.replicate import replicate_survey as replicate_survey
     from errcomp.claims.search import search_claim as search_claim
+    from errcomp.documents import read_result as read_result
     from errcomp.drivers import error_drivers as error_drivers
     from errcomp.halflife.fitting import half_life as half_life
     from errcomp.propagation.propagating import propagate as propagate
@@ -50,6 +51,7 @@ _HOMES = {
     "half_life": "errcomp.halflife.fitting",
     "propagate": "errcomp.propagation.propagating",
     "read": "errcomp.readers",
+    "read_result": "errcomp.documents",
     "replicate_survey": "errcomp.claims.replicate",
     "scan": "errcomp.tables.engine.scanning",
     "search_claim": "errcomp.claims.search",

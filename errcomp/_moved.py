@@ -141,7 +141,6 @@ _SPLIT = {
 }
 #: Modules to classes and functions of theirs that have another name today.
 _NAMES = {
-    "errcomp.documents.forecast": {"read_outlook": "read_forecast"},
     "errcomp.halflife.forecast": {
         "GroupOutlook": "GroupForecast",
         "Outlook": "HalfLifeForecast",

@@ -5,7 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
+
+from errcomp.codec import (
+    Count,
+    Document,
+    Ends,
+    Field,
+    Names,
+    Part,
+    Undefined,
+    interval,
+    plain_keys,
+    shape_of,
+)
 
 __all__ = [
     "Caveat",
@@ -193,7 +206,7 @@ def _beyond(value: float, largest: float, smallest: float = 0.0) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Document):
     """Rows that were left out of a result, and why.
 
     Attributes
@@ -207,16 +220,12 @@ class Dropped:
     """
 
     reason: str
-    n: int
-    rows: tuple[int, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {"reason": self.reason, "n": self.n, "rows": list(self.rows)}
+    n: Count
+    rows: tuple[Count, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Caveat:
+class Caveat(Document):
     """Something a reader must know before using a figure.
 
     Attributes
@@ -233,13 +242,13 @@ class Caveat:
     message: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {"code": self.code, "message": self.message, "evidence": dict(self.evidence)}
+
+#: The value of a figure, which may be undefined.
+VALUE = shape_of(Annotated[float, Undefined])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class Estimate(Document):
     """A figure with everything needed to read it.
 
     Attributes
@@ -285,18 +294,23 @@ class Estimate:
     TypeError: mape is uncertain: compare .value, or the intervals (.low, .high), not the estimates
     """
 
+    KEYS: ClassVar = (
+        *("figure", "value", Ends(), "level", "method", "n", "unit", "definition", "dropped"),
+        *("caveats", "seed"),
+    )
+
     figure: str
-    value: float
+    value: Annotated[float, Undefined]
     low: float | None = None
     high: float | None = None
     level: float | None = None
     method: str = "none"
-    n: int = 0
+    n: Count = 0
     unit: str = "fraction"
     definition: str = ""
     dropped: tuple[Dropped, ...] = ()
     caveats: tuple[Caveat, ...] = ()
-    seed: int | None = None
+    seed: Count | None = None
 
     def _refuse(self, _: object) -> NoReturn:
         raise TypeError(
@@ -337,30 +351,59 @@ class Estimate:
             )
         return Written(number, unit, *_number_interval(self.value, self.low, self.high))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: fractions, not percent; NaN becomes None."""
-        return {
-            "figure": self.figure,
-            "value": None if math.isnan(self.value) else self.value,
-            "low": self.low,
-            "high": self.high,
-            "level": self.level,
-            "method": self.method,
-            "n": self.n,
-            "unit": self.unit,
-            "definition": self.definition,
-            "dropped": [d.to_dict() for d in self.dropped],
-            "caveats": [c.to_dict() for c in self.caveats],
-            "seed": self.seed,
-        }
-
-    def to_row(self) -> dict[str, Any]:
+    def to_row(self, name: str = "") -> dict[str, Any]:
         """Return the columns ``<figure>``, ``<figure>_low``, ``<figure>_high`` for a table."""
-        return {
-            self.figure: self.value,
-            f"{self.figure}_low": self.low,
-            f"{self.figure}_high": self.high,
-        }
+        name = name or self.figure
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
+    @classmethod
+    def from_row(cls, field: Field, name: str, **known: Any) -> Estimate:
+        """Make an estimate of these columns of a row in a document, and of what else is known.
+
+        ``level`` and ``seed`` are those of an interval: without one there are none.
+        """
+        value = VALUE.read(field.at(name))
+        low, high = interval(field, f"{name}_low", f"{name}_high")
+        if low is None:
+            known |= {"level": None, "seed": None}
+        return cls(known.pop("figure", name), value, low, high, **known)
+
+
+@dataclass(frozen=True)
+class FlatEstimate(Part):
+    """An estimate whose value and ends stand among the keys of a row, with its method.
+
+    Attributes
+    ----------
+    name : str
+        The field, and the figure.
+    level : float
+        Of its interval.
+    method : str
+        The key of its method.
+    """
+
+    name: str
+    figure: str
+    level: float
+    method: str = "method"
+
+    def write(self, row: Any) -> Mapping[str, Any]:
+        """Return the columns of the estimate."""
+        estimate: Estimate = getattr(row, self.name)
+        return plain_keys({**estimate.to_row(self.figure), self.method: estimate.method})
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        """Return the estimate."""
+        method = shape_of(str).read(field.at(self.method))
+        known = {"level": self.level, "method": method, "n": field.at("n").value}
+        return {self.name: Estimate.from_row(field, self.figure, **known)}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        """Return those of the columns."""
+        number = VALUE.schema(names)
+        columns = dict.fromkeys((self.figure, f"{self.figure}_low", f"{self.figure}_high"), number)
+        return {**columns, self.method: {"type": "string"}}
 
 
 def why_none(value: float, low: float | None, method: str) -> bool:

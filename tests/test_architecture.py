@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 #: Rooms from the ground up: each imports only rooms named before it.
 ROOMS = (
-    *("errors", "system", "results", "stats"),
+    *("errors", "system", "codec", "results", "stats"),
     *("tables", "metrics", "readers", "datasets", "report"),
     *("caveats", "summary"),
     *("claims", "propagation", "calibration", "halflife", "drivers"),

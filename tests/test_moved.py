@@ -46,7 +46,7 @@ def test_an_old_name_in_a_module_is_that_of_today_and_warns(place: str, old: str
     module, new = importlib.import_module(place), _NAMES[place][old]
     today = vars(module)[new]
     assert old not in vars(module)
-    assert inspect.getmodule(today) is module
+    assert str(inspect.getmodule(today).__name__).startswith(place)
     with pytest.warns(DeprecationWarning, match=f"^{place}.{old} is now {new}$") as warned:
         assert getattr(module, old) is today
     assert warned[0].filename == __file__

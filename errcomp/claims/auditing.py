@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from errcomp.caveats import check, check_table, not_looked_for
+from errcomp.caveats import CHECKS, check, check_table, not_looked_for
 from errcomp.caveats.comparisons import GROUP_KEYS
 from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, figures_for, judge
+from errcomp.codec import (
+    Count,
+    Coverage,
+    Derived,
+    Document,
+    Field,
+    GroupKeys,
+    Inline,
+    Meta,
+    Names,
+    NullAs,
+    Part,
+    key,
+    plain_keys,
+    shape_of,
+)
+from errcomp.metrics import figure
 from errcomp.metrics.intervals import check_options, fewest_resamples
 from errcomp.metrics.intervals.dependence import cluster_keys, dependence
 from errcomp.report.shown import Shown
-from errcomp.results import Caveat, Dropped, Estimate
+from errcomp.results import VALUE, Caveat, Dropped, Estimate
 from errcomp.summary import summarize
 from errcomp.tables import Pairs, Table, check_keys
 from errcomp.tables.backends import pairs_of
@@ -90,7 +106,7 @@ def figures_of(
     They have the names that they have in memory.
     """
     names = _names(pairs, also)
-    estimates = summarize(pairs, figures=tuple(names), **options).pooled.figures
+    estimates = summarize(pairs, figures=tuple(names), **options).figures
     return {names[name]: estimate for name, estimate in estimates.items()}
 
 
@@ -110,6 +126,12 @@ def drawn_whole(pairs: AuditPairs, cluster: str | Sequence[str] | None) -> tuple
     return dependence(labels, given=cluster is not None, counts=pairs.counts).names
 
 
+_CODES = tuple(dict.fromkeys(check.code for check in CHECKS))
+_OF_ROWS = tuple(check.code for check in CHECKS if check.scope != "tools")
+#: Figures that may be negative, and those that are shares.
+_SIGNED, _SHARES = ("total_error", "bias"), ("within_10",)
+_TEXT, _COUNT = shape_of(str), shape_of(Count)
+
 #: Columns of a row besides its keys: a key of the same name would be lost.
 _COLUMNS = (
     "n",
@@ -121,8 +143,62 @@ _COLUMNS = (
 )
 
 
+class _Tool(Part):
+    """The tool of a row; a table that has none may still be grouped by a key of that name."""
+
+    def write(self, row: AuditRow) -> Mapping[str, Any]:
+        return {"tool": row.tool}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        return {"tool": "" if "tool" in field.document["by"] else _TEXT.read(field.at("tool"))}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return {"tool": {"description": "The predictor.", "type": ["string", "null"]}}
+
+
+class _Figures(Part):
+    """Every figure of an audit, with its ends where it can have any, and how those were made."""
+
+    def write(self, row: AuditRow) -> Mapping[str, Any]:
+        columns: dict[str, Any] = {}
+        for name, estimate in row.figures.items():
+            columns |= {name: estimate.value} if name == "max_ape" else estimate.to_row(name)
+        methods = {name: estimate.method for name, estimate in row.figures.items()}
+        return plain_keys({**columns, "methods": methods})
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        return {"figures": {name: self._estimate(field, name) for name in AUDIT_FIGURES}}
+
+    def _estimate(self, field: Field, name: str) -> Estimate:
+        document = field.document
+        spec = figure(AT_SCALE.get(name, name) if document.get("engine") else name)
+        known = {
+            "figure": spec.name, "unit": spec.unit, "definition": spec.definition,
+            "method": _TEXT.read(field.at("methods").at(name)), "n": _COUNT.read(field.at("n")),
+        }  # fmt: skip
+        if name == "max_ape":
+            estimate = Estimate(value=VALUE.read(field.at(name)), **known)
+        else:
+            level, seed = document["level"], document["seed"]
+            estimate = Estimate.from_row(field, name, level=level, seed=seed, **known)
+        lowest = -math.inf if name in _SIGNED else 0.0
+        highest = 1.0 if name in _SHARES else math.inf
+        if estimate.value < lowest or estimate.value > highest:
+            field.at(name).refuse(f"from {lowest:g} to {highest:g}")
+        return estimate
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        number: dict[str, Any] = {"type": ["number", "null"]}
+        keys: dict[str, Any] = {}
+        for name in AUDIT_FIGURES:
+            ends = () if name == "max_ape" else ("_low", "_high")
+            keys |= {name: {"description": figure(name).definition, **number}}
+            keys |= {f"{name}{end}": number for end in ends}
+        return {**keys, "methods": shape_of(Mapping[str, str]).schema(names)}
+
+
 @dataclass(frozen=True, slots=True)
-class AuditRow:
+class AuditRow(Document):
     """One group of pairs: what was claimed for it and what its pairs say.
 
     Attributes
@@ -144,30 +220,28 @@ class AuditRow:
         each pair is drawn by itself: no key could make pairs of this group err alike.
     """
 
+    KEYS: ClassVar = (
+        _Tool(), GroupKeys(), "n", _Figures(), Inline("verdict", Verdict),
+        key("cluster", "cluster", Annotated[str, NullAs("")]), "caveats",
+    )  # fmt: skip
+
     tool: str
     key: Mapping[str, Any]
-    n: int
+    n: Count
     figures: Mapping[str, Estimate]
     verdict: Verdict
     caveats: tuple[Caveat, ...]
     cluster: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return one flat row with the documented keys; fractions, not percent."""
-        row: dict[str, Any] = {"tool": self.tool, **self.key, "n": self.n}
-        for name, estimate in self.figures.items():
-            row[name] = None if np.isnan(estimate.value) else estimate.value
-            if name != "max_ape":
-                row[f"{name}_low"], row[f"{name}_high"] = estimate.low, estimate.high
-        row["methods"] = {name: estimate.method for name, estimate in self.figures.items()}
-        row.update(self.verdict.to_dict())
-        row["cluster"] = self.cluster or None
-        row["caveats"] = [c.to_dict() for c in self.caveats]
-        return row
+    def agree(self, field: Field) -> None:
+        """Refuse caveats that are not of rows."""
+        for caveat, place in zip(self.caveats, field.at("caveats").items(), strict=True):
+            if caveat.code not in _OF_ROWS:
+                place.at("code").refuse(f"one of {', '.join(_OF_ROWS)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Audit(Shown):
+class Audit(Shown, Document):
     """The result of `audit`.
 
     Attributes
@@ -206,22 +280,48 @@ class Audit(Shown):
         Caveats that single pairs are needed for, which were not at hand.
     """
 
+    SCHEMA: ClassVar = "errcomp.audit/1"
+    COMMAND: ClassVar = "audit"
+    KEYS: ClassVar = (
+        *("source", "unit", "by", "level", "joint_level", "method", "seed"),
+        Derived("n", Count, lambda audit: sum(row.n for row in audit.rows)),
+        *("rows", "overall", "claims", "caveats", "dropped"),
+        key("tools_not_audited", "others"),
+        "cluster_keys",
+        key("engine", "engine", Annotated[str, NullAs("")]),
+        "not_looked_for",
+    )
+
     source: str
     unit: str | None
     by: tuple[str, ...]
     rows: tuple[AuditRow, ...]
-    overall: tuple[AuditRow, ...]
+    overall: Annotated[tuple[AuditRow, ...], Meta(min_length=1)]
     claims: tuple[Verdict, ...]
     caveats: tuple[Caveat, ...]
     dropped: tuple[Dropped, ...]
-    level: float
-    joint_level: float
-    seed: int
+    level: Coverage
+    joint_level: Coverage
+    seed: Count
     method: str
     others: tuple[str, ...]
     cluster_keys: tuple[str, ...]
     engine: str = ""
     not_looked_for: tuple[str, ...] = ()
+
+    def agree(self, field: Field) -> None:
+        """Refuse rows without the grouping keys, and claims judged without a claim."""
+        for row, place in zip(self.rows, field.at("rows").items(), strict=True):
+            for name in set(self.by) - set(row.key):
+                place.at(name)
+        for verdict, place in zip(self.claims, field.at("claims").items(), strict=True):
+            if verdict.claim is None:
+                place.at("claim").refuse("the claim that was judged")
+        for name, place in zip(
+            self.not_looked_for, field.at("not_looked_for").items(), strict=True
+        ):
+            if name not in _CODES:
+                place.refuse(f"one of {', '.join(_CODES)}")
 
     @property
     def judged_together(self) -> int:
@@ -233,28 +333,6 @@ class Audit(Shown):
         from errcomp.claims.view.audit import audit_view
 
         return audit_view(self, pairs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the documented JSON document."""
-        return {
-            "source": self.source,
-            "unit": self.unit,
-            "by": list(self.by),
-            "level": self.level,
-            "joint_level": self.joint_level,
-            "method": self.method,
-            "seed": self.seed,
-            "n": sum(row.n for row in self.rows),
-            "rows": [row.to_dict() for row in self.rows],
-            "overall": [row.to_dict() for row in self.overall],
-            "claims": [v.to_dict() for v in self.claims],
-            "caveats": [c.to_dict() for c in self.caveats],
-            "dropped": [d.to_dict() for d in self.dropped],
-            "tools_not_audited": list(self.others),
-            "cluster_keys": list(self.cluster_keys),
-            "engine": self.engine or None,
-            "not_looked_for": list(self.not_looked_for),
-        }
 
 
 def audit(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from errcomp.claims.printed import Printed, in_percent, parse_printed
+from errcomp.codec import Derived, Document, Field
 from errcomp.errors import InputError, did_you_mean, offer
 
 __all__ = [
@@ -39,7 +40,7 @@ _COMPLEMENTS = ("accuracy", "alignment")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Document):
     """One published figure with everything that its source says, or does not say, about it.
 
     Attributes
@@ -84,6 +85,14 @@ class Claim:
     ('5.2%', (0.0515, 0.0525), 'not stated')
     """
 
+    KEYS: ClassVar = (
+        *("tool", "quantity", "printed", "metric", "kind", "level", "reference", "verifiable"),
+        *("reason", "aggregation", "workloads", "scope", "subset", "source", "edition"),
+        *("claimed_by", "survey_verdict", "note"),
+        Derived("low", float | None, lambda claim: claim.low),
+        Derived("high", float | None, lambda claim: claim.high),
+    )
+
     tool: str
     quantity: str
     printed: str
@@ -102,6 +111,13 @@ class Claim:
     claimed_by: str = "the tool's authors"
     survey_verdict: str = ""
     note: str = ""
+
+    def agree(self, field: Field) -> None:
+        """Refuse a figure that is not one."""
+        try:
+            self.interval  # noqa: B018 - read once, here, where its place is known
+        except InputError as error:
+            raise InputError(f"{field.at('printed').path}: {error}") from error
 
     @property
     def figure(self) -> Printed | None:
@@ -143,13 +159,19 @@ class Claim:
         return None if self.interval is None else self.interval[1]
 
     @property
+    def central(self) -> float | None:
+        """The fraction that is claimed: the figure itself, or the upper end of a bound or range."""
+        if self.interval is None:
+            return None
+        low, high = self.interval
+        if parse_printed(self.printed).kind != "value":
+            return high
+        return round((low + high) / 2, 12)
+
+    @property
     def shown(self) -> str:
         """The figure as results write it: an error or a share in per cent."""
         return in_percent(self.printed) if self.kind in ("error", "share") else self.printed
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; the interval as two fractions or None."""
-        return {**asdict(self), "subset": dict(self.subset), "low": self.low, "high": self.high}
 
 
 @cache

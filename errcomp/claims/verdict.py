@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from dataclasses import field as field_
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from errcomp.caveats.claim import (
     REFERENCE_KINDS,
@@ -15,11 +16,12 @@ from errcomp.caveats.claim import (
     kinds_of_references,
 )
 from errcomp.claims.printed import parse_printed
+from errcomp.claims.registry import Claim
+from errcomp.codec import Derived, Document, Field, Undefined, key
 from errcomp.metrics import figure
 from errcomp.results import Estimate
 
 if TYPE_CHECKING:
-    from errcomp.claims.registry import Claim
     from errcomp.tables.table import Table
 
 __all__ = [
@@ -36,6 +38,8 @@ __all__ = [
 
 #: What can be said of a claim.
 Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
+
+Aggregation = Literal["mean", "median", "geometric mean", "weighted"]
 
 #: Aggregation of absolute percentage errors and the figure that computes it.
 AGGREGATIONS: Mapping[str, str] = {
@@ -65,8 +69,13 @@ _UNSAID = (
 FEWEST_BELOW = 12
 
 
+def _of_claim(name: str, type_: Any, attribute: str) -> Derived:
+    """Return the key under which a row repeats what its claim says."""
+    return Derived(name, type_, lambda verdict: getattr(verdict.claim, attribute, None))
+
+
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Document):
     """What the pairs say of a claim.
 
     Attributes
@@ -89,14 +98,41 @@ class Verdict:
         The word at the level that holds for all claims judged together (Bonferroni); None alone.
     """
 
+    KEYS: ClassVar = (
+        _of_claim("claimed", float | None, "central"),
+        _of_claim("claimed_printed", str | None, "printed"),
+        _of_claim("claimed_low", float | None, "low"),
+        _of_claim("claimed_high", float | None, "high"),
+        _of_claim("claim_source", str | None, "source"),
+        _of_claim("claimed_by", str | None, "claimed_by"),
+        key("verdict", "word"),
+        key("verdict_jointly", "jointly"),
+        *("reason", "ratio", "aggregations"),
+        key("agreeing_aggregations", "agreeing", tuple[Aggregation, ...]),
+        Derived(
+            "survey_verdict", str | None, lambda v: (v.claim and v.claim.survey_verdict) or None
+        ),
+        *("claim", "recomputed"),
+    )
+
     word: Word
     reason: str
     claim: Claim | None = None
     recomputed: Estimate | None = None
     ratio: float | None = None
-    aggregations: Mapping[str, float] = field(default_factory=dict)
+    aggregations: Mapping[str, Annotated[float, Undefined]] = field_(default_factory=dict)
     agreeing: tuple[str, ...] = ()
     jointly: Word | None = None
+
+    def agree(self, field: Field) -> None:
+        """Refuse a word that does not follow from the claim and the interval."""
+        if self.word not in ("consistent", "overstated", "understated"):
+            return
+        if self.claim is None or self.recomputed is None:
+            field.at("verdict").refuse("a word that needs no claim and no figure, or have both")
+        follows = word_of(self.claim, self.recomputed)
+        if self.word != follows:
+            field.at("verdict").refuse(f"{follows!r}, which follows from the interval")
 
     @property
     def together(self) -> Word:
@@ -112,30 +148,6 @@ class Verdict:
     def shown(self) -> str:
         """The word, in brackets where it does not hold for all claims together."""
         return self.word if self.together == self.word else f"({self.word})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the columns of a row: what was claimed, the verdict, and what it rests on.
-
-        ``claimed`` is a fraction: the figure itself, or the upper end of a bound or a range.
-        """
-        claim = self.claim
-        return {
-            "claimed": None if claim is None else _central(claim),
-            "claimed_printed": None if claim is None else claim.printed,
-            "claimed_low": None if claim is None else claim.low,
-            "claimed_high": None if claim is None else claim.high,
-            "claim_source": None if claim is None else claim.source,
-            "claimed_by": None if claim is None else claim.claimed_by,
-            "verdict": self.word,
-            "verdict_jointly": self.jointly,
-            "reason": self.reason,
-            "ratio": self.ratio,
-            "aggregations": dict(self.aggregations),
-            "agreeing_aggregations": list(self.agreeing),
-            "survey_verdict": None if claim is None else (claim.survey_verdict or None),
-            "claim": None if claim is None else claim.to_dict(),
-            "recomputed": None if self.recomputed is None else self.recomputed.to_dict(),
-        }
 
 
 def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) -> Verdict:
@@ -337,15 +349,6 @@ def word_of(claim: Claim, recomputed: Estimate) -> Word:
     if claimed.lies_above(recomputed.high):
         return "understated" if more_is_worse else "overstated"
     return "consistent"
-
-
-def _central(claim: Claim) -> float | None:
-    if claim.interval is None:
-        return None
-    low, high = claim.interval
-    if parse_printed(claim.printed).kind != "value":
-        return high
-    return round((low + high) / 2, 12)
 
 
 def _figure_name(claim: Claim) -> str | None:

@@ -230,6 +230,8 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
 
 def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
     """Read the table that the arguments name, or leave it where it lies if it is large."""
+    if args.table.lower().endswith(".csv"):  # only Parquet is left where it lies
+        return load_table(args)
     from errcomp.tables.engine.scanning import is_large, scan
 
     if not is_large(args.table):

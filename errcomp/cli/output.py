@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli.streams import say
+from errcomp.codec import Document, json_text
 from errcomp.errors import InputError, MissingExtraError, did_you_mean
 from errcomp.report.model import Report
-from errcomp.report.writing import FORMATS, SUFFIXES, check_suffix, plain, rendered, write
+from errcomp.report.text import render
+from errcomp.report.writing import FORMATS, SUFFIXES, check_suffix, rendered, write
 from errcomp.system.files import check_target, replacing, sha256_of, together
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ def add_target_argument(
 
 def emit(
     args: argparse.Namespace,
-    document: Mapping[str, Any],
+    result: Document | Mapping[str, Any],
     report: Report,
     *,
     inputs: Sequence[str | Path | None] = (),
-    flat: Sequence[Mapping[str, Any]] | None = None,
+    flat: Sequence[Document | Mapping[str, Any]] | None = None,
 ) -> None:
     """Write all files that were asked for, or none; then print for machines or for people.
 
@@ -88,23 +89,36 @@ def emit(
     columns for csv and parquet where the rows of the document are nested.
     """
     tables = report.tables_for("text")
-    columns = document if flat is None else {"rows": flat}
+
+    def document(*, columns: bool) -> Mapping[str, Any]:
+        """Return the result for machines; it is made only where it is asked for."""
+        if columns and flat is not None:
+            return {"rows": [_document(row) for row in flat]}
+        return _document(result)
 
     def write_result(path: Path) -> None:
-        if path.suffix.lower() == PAGE:
+        suffix = path.suffix.lower()
+        if suffix == PAGE:
             write_page(path, [with_basis(report, inputs)])
         else:
-            wanted = path.suffix.lower() in (".csv", ".parquet")
-            write(path, columns if wanted else document, tables)
+            write(path, document(columns=suffix in (".csv", ".parquet")), tables)
 
     if args.output:
         beside(args, args.output, write_result)
     write_files(args.beside)
     if args.json:
-        say(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+        say(json_text(document(columns=False)))
     else:
         # Commands that exist to write files of their own take no --format.
-        say(rendered(getattr(args, "format", FORMATS[0]), columns, tables))
+        form = getattr(args, "format", FORMATS[0])
+        if form == FORMATS[0]:
+            say("\n\n".join(map(render, tables)))
+        else:
+            say(rendered(form, document(columns=True) if form == "csv" else {}, tables))
+
+
+def _document(result: Document | Mapping[str, Any]) -> Mapping[str, Any]:
+    return result.to_dict() if isinstance(result, Document) else result
 
 
 def with_basis(report: Report, inputs: Sequence[str | Path | None]) -> Report:

@@ -527,6 +527,7 @@ def error_drivers(
         statements=tuple(judge(table, s, level=level, rng=rng) for s in STATEMENTS),
         dropped=pairs.dropped,
         caveats=(*_data_caveats(table), *_unmatched(table.factors, contrasts), *note),
+        source=pairs.source,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from errcomp.codec import Count, Coverage, Derived, Document, Share, Undefined, key
 from errcomp.report.shown import Shown
 from errcomp.results import Caveat, Dropped, Estimate
 
@@ -19,7 +20,7 @@ VerdictWord = Literal["supported", "undecided", "contradicted", "not decidable"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contrast:
+class Contrast(Document):
     """Two levels of one factor compared on configurations that agree in everything matched on.
 
     Attributes
@@ -66,35 +67,27 @@ class Contrast:
     level_b: str
     where: Mapping[str, str]
     design: Design
-    n_pairs: int
-    clusters: int
+    n_pairs: Count
+    clusters: Count
     cluster_key: str
     matched_on: tuple[str, ...]
     not_matched_on: tuple[str, ...]
-    ape_a: float
-    ape_b: float
+    ape_a: Annotated[float, Undefined]
+    ape_b: Annotated[float, Undefined]
     naive_a: float | None
     naive_b: float | None
     effect: Estimate
     effect_points: Estimate
     effect_signed: Estimate
-    p_value: float | None = None
-    p_check: float | None = None
-    p_holm: float | None = None
-    p_bh: float | None = None
-    p_signed: float | None = None
-    p_signed_check: float | None = None
-    p_signed_holm: float | None = None
-    p_signed_bh: float | None = None
+    p_value: Share | None = None
+    p_check: Share | None = None
+    p_holm: Share | None = None
+    p_bh: Share | None = None
+    p_signed: Share | None = None
+    p_signed_check: Share | None = None
+    p_signed_holm: Share | None = None
+    p_signed_bh: Share | None = None
     note: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: fractions, not percent."""
-        estimates = ("effect", "effect_points", "effect_signed")
-        out: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        out |= {name: getattr(self, name).to_dict() for name in estimates}
-        out |= {"where": dict(self.where), "matched_on": list(self.matched_on)}
-        return out | {"not_matched_on": list(self.not_matched_on)}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per question: ratio of APE, points of APE, signed log error."""
@@ -140,7 +133,7 @@ def _row(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RegressionTerm:
+class RegressionTerm(Document):
     """One factor level, or one doubling of a number, in a regression with all factors at once.
 
     Attributes
@@ -161,18 +154,13 @@ class RegressionTerm:
     level: str
     reference: str
     effect: Estimate
-    p_value: float | None = None
-    p_holm: float | None = None
-    p_bh: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        out: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return out | {"effect": self.effect.to_dict()}
+    p_value: Share | None = None
+    p_holm: Share | None = None
+    p_bh: Share | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Aliased:
+class Aliased(Document):
     """A term that could not be told apart from others, and from which.
 
     Attributes
@@ -182,6 +170,8 @@ class Aliased:
         Terms that together say the same; empty where the term never varies.
     """
 
+    KEYS: ClassVar = ("term", key("with", "with_terms"))
+
     term: str
     with_terms: tuple[str, ...]
 
@@ -190,13 +180,9 @@ class Aliased:
             f"{self.term} cannot be told apart from {' + '.join(self.with_terms) or 'a constant'}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {"term": self.term, "with": list(self.with_terms)}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Regression:
+class Regression(Document):
     """All factors at once.
 
     Attributes
@@ -222,20 +208,14 @@ class Regression:
 
     outcome: Literal["absolute", "signed"]
     method: str
-    n: int
-    clusters: int
-    df: int
+    n: Count
+    clusters: Count
+    df: int | float
     cluster_key: str
     adjusted_for: tuple[str, ...]
     terms: tuple[RegressionTerm, ...]
     aliased: tuple[Aliased, ...] = ()
     caveats: tuple[Caveat, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        out: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        out |= {name: [x.to_dict() for x in out[name]] for name in ("terms", "aliased", "caveats")}
-        return out | {"adjusted_for": list(self.adjusted_for)}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per term, with the columns of :meth:`Contrast.rows`."""
@@ -255,7 +235,7 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Document):
     """Something that was said about what moves the error, in a form that data can answer.
 
     Attributes
@@ -289,13 +269,9 @@ class Statement:
     level_b: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"where": dict(self.where)}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StatementVerdict:
+class StatementVerdict(Document):
     """What the data say to a statement.
 
     Attributes
@@ -322,21 +298,9 @@ class StatementVerdict:
     contrast: Contrast | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "statement": self.statement.to_dict(),
-            "verdict": self.verdict,
-            "why": self.why,
-            "rule": self.rule,
-            "estimate": None if self.estimate is None else self.estimate.to_dict(),
-            "contrast": None if self.contrast is None else self.contrast.to_dict(),
-            "evidence": dict(self.evidence),
-        }
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DriversResult(Shown):
+class DriversResult(Shown, Document):
     """Which factors move the error, by how much, and what becomes of statements about it.
 
     Attributes
@@ -356,31 +320,35 @@ class DriversResult(Shown):
     dropped : tuple of Dropped
         Rows left out, with reasons.
     caveats : tuple of Caveat
+    source : str
+        The table.
     """
 
+    SCHEMA: ClassVar = "errcomp.drivers/1"
+    COMMAND: ClassVar = "metrics drivers"
+    KEYS: ClassVar = (
+        *("source", "tool", "n", "level", "seed", "factors", "contrasts", "regressions"),
+        *("statements", "dropped", "caveats"),
+        Derived("rows", tuple[Any, ...], lambda result: result.rows()),
+    )
+
     tool: str | None
-    n: int
-    level: float
-    seed: int
+    n: Count
+    level: Coverage
+    seed: Count
     factors: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
     regressions: tuple[Regression, ...]
     statements: tuple[StatementVerdict, ...]
     dropped: tuple[Dropped, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+    source: str = ""
 
     def view(self) -> Report:
         """Return what people see of it."""
         from errcomp.drivers.view import drivers_view
 
         return drivers_view(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: fractions, not percent."""
-        lists = ("contrasts", "regressions", "statements", "dropped", "caveats")
-        out: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        out |= {name: [x.to_dict() for x in out[name]] for name in lists}
-        return out | {"factors": list(self.factors)}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per contrast and question and per regression term."""

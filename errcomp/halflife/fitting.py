@@ -402,7 +402,7 @@ class ReleaseStudy:
         """Return plain values for JSON."""
         parts = ("modelled", "looked_up", "classes", "networks")
         return {
-            **{name: getattr(self, name).to_dict() for name in parts},
+            **{name: getattr(self, name).keys() for name in parts},
             "alike": [estimate.to_dict() for estimate in self.alike],
         }
 

@@ -8,11 +8,14 @@ together say what is usual, and each series is pulled towards that, the more the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import field as field_
+from functools import partial
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from errcomp.codec import Count, Document, Undefined
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.carried_over import most_decimals
 from errcomp.results import format_fraction
@@ -32,7 +35,7 @@ Source = Literal["repeats", "repeats on several dates", "measured_spread", "none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoiseFloor:
+class NoiseFloor(Document):
     """Noise of one validation on the log scale: 0.01 is 1 % of the measurement.
 
     Attributes
@@ -57,15 +60,17 @@ class NoiseFloor:
     notes : tuple of str
     """
 
-    sd: float
-    df: float
+    KEYS: ClassVar = ("sd", "df", "source", "n_repeats", "prior_df", "date_share", "notes")
+
+    sd: Annotated[float, Undefined]
+    df: Annotated[float, Undefined]
     source: Source
-    n_repeats: int
-    prior_df: float
-    series_sd: NDArray[np.float64]
-    series_df: NDArray[np.float64]
-    date_share: float
+    n_repeats: Count
+    prior_df: Annotated[float, Undefined]
+    date_share: Annotated[float, Undefined]
     notes: tuple[str, ...]
+    series_sd: NDArray[np.float64] = field_(default_factory=partial(np.empty, 0))
+    series_df: NDArray[np.float64] = field_(default_factory=partial(np.empty, 0))
 
     def of_means(self, history: History, cell: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the variance of means of validations relative to that of one, shape (cells,).
@@ -88,22 +93,6 @@ class NoiseFloor:
         return np.asarray(
             (self.date_share * np.bincount(cell, behind * together) / n + 1 - self.date_share) / n
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: NaN and inf become None."""
-
-        def plain(value: float) -> float | None:
-            return float(value) if np.isfinite(value) else None
-
-        return {
-            "sd": plain(self.sd),
-            "df": plain(self.df),
-            "source": self.source,
-            "n_repeats": self.n_repeats,
-            "prior_df": plain(self.prior_df),
-            "date_share": plain(self.date_share),
-            "notes": list(self.notes),
-        }
 
 
 def noise_floor(history: History) -> NoiseFloor:
@@ -158,7 +147,7 @@ def noise_floor(history: History) -> NoiseFloor:
     elif repeats.df.sum() == 0:
         nothing = np.full(history.n_series, np.nan)
         return NoiseFloor(
-            np.nan, 0.0, "none", 0, 0.0, nothing, np.zeros(history.n_series), np.nan, (UNKNOWN,)
+            np.nan, 0.0, "none", 0, 0.0, np.nan, (UNKNOWN,), nothing, np.zeros(history.n_series)
         )
     else:
         variance, df = repeats.variance, repeats.df

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from errcomp.codec import (
+    Absent,
+    Count,
+    Coverage,
+    Derived,
+    Document,
+    Ends,
+    Field,
+    GroupKeys,
+    Meta,
+    Names,
+    NullAs,
+    Part,
+    Scalar,
+    Share,
+    Undefined,
+    closed,
+    key,
+    plain,
+    shape_of,
+)
 from errcomp.halflife.drift.trajectory import Trajectory
 from errcomp.halflife.drift.variogram import Variogram
 from errcomp.halflife.estimators.expiry import Expiry
@@ -31,8 +53,18 @@ RESERVED = (
 )
 
 
+#: A relative change.
+_Change: TypeAlias = Annotated[float, Meta(gt=-1.0)]
+
+
+_REMEDY = "Draw it from the history itself: errcomp halflife fit HISTORY --figure NAME=FILE."
+#: Beyond it a number is a mistake, and would fill the memory.
+_MOST_SERIES = 10_000_000
+_COUNTS = shape_of(Mapping[str, Count])
+
+
 @dataclass(frozen=True, slots=True)
-class ReleaseStep:
+class ReleaseStep(Document):
     """What one release did to the series of a group.
 
     Attributes
@@ -52,20 +84,148 @@ class ReleaseStep:
     """
 
     version: str
-    n_series: int
-    n_looked_at: int
-    change: float
+    n_series: Count
+    n_looked_at: Count
+    change: _Change
     largest: str
-    largest_change: float
+    largest_change: _Change
     false_alarms: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupHalfLife:
+class _Row(Document):
+    """One estimate of a group, as documents list them."""
+
+    KEYS: ClassVar = (
+        *(GroupKeys(), "method", "half_life", Ends(), key("confidence", "level"), "unit"),
+        *(key("n_units", "n_series"), "censored_share"),
+        Derived("beyond_observed", bool, lambda row: row.half_life == math.inf),
+        key("refused", "refused", Annotated[str, NullAs("")]),
+        *("error", "threshold", "assumptions", "details", "steps"),
+    )
+
+    key: Mapping[str, Any]
+    method: str
+    half_life: float | None
+    low: float | None
+    high: float | None
+    level: Coverage
+    unit: Clock
+    n_series: Count
+    censored_share: Annotated[Share, Undefined]
+    refused: str
+    error: Annotated[float, Undefined]
+    threshold: float | None
+    assumptions: tuple[str, ...]
+    details: Mapping[str, Any]
+    steps: tuple[ReleaseStep, ...]
+
+    def agree(self, field: Field) -> None:
+        """Refuse a score that is no number."""
+        if "held_out_score" in self.details:
+            shape_of(float | None).read(field.at("details").at("held_out_score"))
+
+    @classmethod
+    def of(cls, group: GroupHalfLife, estimate: HalfLife) -> _Row:
+        """Return the row of an estimate."""
+        told = {field.name: getattr(estimate, field.name) for field in fields(estimate)}
+        threshold = group.threshold
+        return cls(
+            key=group.key,
+            error=threshold.error,
+            threshold=threshold.value,
+            steps=group.steps,
+            **told,
+        )
+
+    def estimate(self, *, endless: bool) -> HalfLife:
+        """Return the estimate."""
+        told = {field.name: getattr(self, field.name) for field in fields(HalfLife)}
+        return HalfLife(**{**told, "half_life": math.inf if endless else self.half_life})
+
+
+class _PanelSize(Part):
+    """How many series there were: their errors are not in a document."""
+
+    def write(self, group: GroupHalfLife) -> Mapping[str, Any]:
+        return {"n_series": group.panel.n_series}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        place = field.at("n_series")
+        n = shape_of(Count).read(place)
+        if not 0 < n <= _MOST_SERIES:
+            place.refuse(f"from 1 to {_MOST_SERIES:,}")
+        return {
+            "panel": Absent("the errors of single series", _REMEDY, n_series=n),
+            "trajectory": Absent("errors by release", _REMEDY),
+            "variogram": Absent("how far errors drift", _REMEDY),
+            # Those of the rows.
+            "estimates": (),
+            "steps": (),
+        }
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return {"n_series": {"type": "integer", "minimum": 1, "maximum": _MOST_SERIES}}
+
+
+class _Expired(Part):
+    """By clock, how many series expired, and when those did that surely have."""
+
+    def write(self, group: GroupHalfLife) -> Mapping[str, Any]:
+        expired = {
+            clock: {"n": one.n, "surely": one.right[np.isfinite(one.right)].tolist()}
+            for clock, one in group.expiry.items()
+        }
+        return {"expired": expired}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        clock = shape_of(Clock)
+        place = field.at("expired")
+        return {
+            "expiry": {
+                clock.read(Field(name, f"{place.path}", field.document)): self._of(place.at(name))
+                for name in place.object()
+            }
+        }
+
+    def _of(self, field: Field) -> Absent:
+        n = shape_of(Count).read(field.at("n"))
+        surely = shape_of(list[float]).read(field.at("surely"))
+        if len(surely) > n:
+            field.at("surely").refuse(f"at most the {n} series")
+        # Of those that had not expired only the number is known.
+        right = np.array([*surely, *[math.inf] * min(n - len(surely), 1)])
+        return Absent("when single series expired", _REMEDY, n=n, right=right)
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        times = {"type": "array", "items": {"type": "number"}}
+        clock = closed({"n": {"type": "integer", "minimum": 0}, "surely": times})
+        return {"expired": {"type": "object", "additionalProperties": clock}}
+
+
+class _NotSearched(Part):
+    """How many series could not be searched for steps, by the reason."""
+
+    def write(self, group: GroupHalfLife) -> Mapping[str, Any]:
+        refused = [steps.refused for steps in group.series_steps if steps.refused]
+        return {"not_searched": {why: refused.count(why) for why in dict.fromkeys(refused)}}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        refused = _COUNTS.read(field.at("not_searched"))
+        searched = field.at("n_series").value - sum(refused.values())
+        if searched < 0:
+            field.at("not_searched").refuse("of at most all series")
+        # Of a series only whether it was refused, and why, is known: one stands for all alike.
+        kinds = {**refused, "": searched}
+        steps = {why: Absent("the steps of single series", _REMEDY, refused=why) for why in kinds}
+        return {"series_steps": tuple(steps[why] for why, n in kinds.items() for _ in range(n))}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return {"not_searched": _COUNTS.schema(names)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupHalfLife(Document):
     """The half-life of a group of series, by every method.
 
     Attributes
@@ -88,6 +248,15 @@ class GroupHalfLife:
     notes : tuple of str
     """
 
+    KEYS: ClassVar = (
+        key("key", "key", dict[str, Scalar]),
+        _PanelSize(),
+        "threshold",
+        _Expired(),
+        _NotSearched(),
+        "notes",
+    )
+
     key: dict[str, Any]
     panel: Panel
     threshold: Threshold
@@ -99,6 +268,12 @@ class GroupHalfLife:
     variogram: Variogram | None
     notes: tuple[str, ...]
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one mapping per estimate, as documents list them; what is endless is inf."""
+        rows = [(_Row.of(self, one).to_dict(), one) for one in self.estimates]
+        ends = ("half_life", "low", "high")
+        return [row | {name: getattr(one, name) for name in ends} for row, one in rows]
+
     def estimate(self, method: str, clock: Clock) -> HalfLife | None:
         """Return the estimate by one method on one clock, if there is one."""
         for estimate in self.estimates:
@@ -106,48 +281,43 @@ class GroupHalfLife:
                 return estimate
         return None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what holds of the group by whatever method; plain values for JSON."""
-        refused = [steps.refused for steps in self.series_steps if steps.refused]
-        return {
-            "key": dict(self.key),
-            "n_series": self.panel.n_series,
-            "threshold": self.threshold.to_dict(),
-            "expired": {
-                clock: {"n": expiry.n, "surely": expiry.right[np.isfinite(expiry.right)].tolist()}
-                for clock, expiry in self.expiry.items()
-            },
-            "not_searched": {reason: refused.count(reason) for reason in dict.fromkeys(refused)},
-            "notes": list(self.notes),
-        }
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one mapping per estimate, as ``errcomp halflife fit --json`` prints them."""
-        return [
-            {
-                **self.key,
-                "method": estimate.method,
-                "half_life": estimate.half_life,
-                "low": estimate.low,
-                "high": estimate.high,
-                "confidence": estimate.level,
-                "unit": estimate.unit,
-                "n_units": estimate.n_series,
-                "censored_share": estimate.censored_share,
-                "beyond_observed": estimate.half_life == np.inf,
-                "refused": estimate.refused or None,
-                "error": self.threshold.error,
-                "threshold": self.threshold.value,
-                "assumptions": list(estimate.assumptions),
-                "details": dict(estimate.details),
-                "steps": [step.to_dict() for step in self.steps],
-            }
-            for estimate in self.estimates
-        ]
+class _GroupsWithRows(Part):
+    """The groups, and a row for each of their estimates."""
+
+    def write(self, result: HalfLives) -> Mapping[str, Any]:
+        groups = [group.to_dict() for group in result.groups]
+        return {"groups": groups, "rows": plain(result.rows())}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        by = field.document["by"]
+        groups = [GroupHalfLife.from_field(group) for group in field.at("groups").items(fewest=1)]
+        for group, place in zip(groups, field.at("groups").items(), strict=True):
+            for name in set(by) - set(group.key):
+                place.at("key").at(name)
+        rows = []
+        for place in field.at("rows").items():
+            for name in by:
+                place.at(name)
+            endless = place.at("beyond_observed").value is True
+            row = _Row.from_field(place)
+            rows.append((row, row.estimate(endless=endless)))
+        whole = []
+        for group in groups:
+            mine = [(row, estimate) for row, estimate in rows if row.key == group.key]
+            if not mine:
+                field.at("rows").refuse(f"rows of every group, {group.key} among them")
+            estimates = tuple(estimate for _, estimate in mine)
+            whole.append(replace(group, estimates=estimates, steps=mine[0][0].steps))
+        return {"groups": tuple(whole)}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        groups = shape_of(tuple[GroupHalfLife, ...]).schema(names)
+        return {"groups": groups, "rows": shape_of(tuple[_Row, ...]).schema(names)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HalfLives(Shown):
+class HalfLives(Shown, Document):
     """Half-lives of the groups of a history.
 
     Attributes
@@ -165,45 +335,33 @@ class HalfLives(Shown):
     notes : tuple of str
     """
 
+    SCHEMA: ClassVar = "errcomp.half-lives/1"
+    COMMAND: ClassVar = "halflife fit"
+    KEYS: ClassVar = (
+        *("source", "by", "clocks", "versions", "order_by", key("confidence", "level"), "alpha"),
+        *("seed", "noise", "environment", "dropped", "notes", _GroupsWithRows()),
+    )
+
     source: str
     groups: tuple[GroupHalfLife, ...]
     by: tuple[str, ...]
-    clocks: tuple[Clock, ...]
-    versions: tuple[str, ...]
+    clocks: Annotated[tuple[Clock, ...], Meta(min_length=1)]
+    versions: Annotated[tuple[str, ...], Meta(min_length=1)]
     order_by: str
     noise: NoiseFloor
     environment: tuple[Attribution, ...]
     dropped: tuple[Dropped, ...]
     notes: tuple[str, ...]
-    level: float
-    alpha: float
-    seed: int
+    level: Coverage
+    alpha: Share
+    seed: Count
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one mapping per estimate, as ``errcomp halflife fit --json`` prints them."""
+        return [row for group in self.groups for row in group.rows()]
 
     def view(self) -> Report:
         """Return what people see of it."""
         from errcomp.halflife.view.fit import half_lives_view
 
         return half_lives_view(self)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows of all groups."""
-        return [row for group in self.groups for row in group.rows()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "source": self.source,
-            "by": list(self.by),
-            "clocks": list(self.clocks),
-            "versions": list(self.versions),
-            "order_by": self.order_by,
-            "confidence": self.level,
-            "alpha": self.alpha,
-            "seed": self.seed,
-            "noise": self.noise.to_dict(),
-            "environment": [attribution.to_dict() for attribution in self.environment],
-            "dropped": [dropped.to_dict() for dropped in self.dropped],
-            "notes": list(self.notes),
-            "groups": [group.to_dict() for group in self.groups],
-            "rows": self.rows(),
-        }

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp.codec import Count, Coverage, Document, Log, Undefined
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.panel import Panel, check_level
 from errcomp.results import format_fraction
@@ -41,7 +42,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Threshold:
+class Threshold(Document):
     """Calibrated error and the error at which it has doubled; all on the log scale.
 
     Attributes
@@ -65,20 +66,16 @@ class Threshold:
         What a reader must know.
     """
 
-    error: float
+    error: Annotated[Log, Undefined]
     low: float | None
     high: float | None
-    level: float
-    value: float | None
+    level: Coverage
+    value: Log | None
     factor: float
     source: Literal["given", "measured", "assumed"]
-    n_series: int
+    n_series: Count
     refused: str = ""
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
 
 
 def doubling_threshold(

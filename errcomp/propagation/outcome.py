@@ -4,31 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
+from errcomp.codec import (
+    Count,
+    Coverage,
+    Document,
+    Endless,
+    Field,
+    Meta,
+    Names,
+    Part,
+    Positive,
+    Share,
+    Size,
+    key,
+    plain,
+    shape_of,
+)
 from errcomp.errors import InputError, describe_names
+from errcomp.propagation.errors import ErrorModel
 from errcomp.propagation.errors.residuals import NOT_MODELLED
+from errcomp.propagation.sums import Budget
 from errcomp.report.shown import Shown
 from errcomp.results import Caveat
 
 if TYPE_CHECKING:
-    from errcomp.propagation.errors import ErrorModel
     from errcomp.propagation.graph import Node
-    from errcomp.propagation.sums import Budget
     from errcomp.propagation.terms import Terms
     from errcomp.report.model import Report
     from errcomp.tables import Kernels
 
 
+#: The assumption of which there are bounds only.
+BOUNDS = "unknown"
 #: Nominal coverage of the bands that are made where none is named.
 LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class Band(Document):
     """Central band: what the time lies in with this probability.
 
     Attributes
@@ -39,13 +57,56 @@ class Band:
         In the unit of the outcome; infinite where a queue may be saturated.
     """
 
-    level: float
-    low: float
-    high: float
+    level: Coverage
+    low: Annotated[float, Endless]
+    high: Annotated[float, Endless]
+
+    def agree(self, field: Field) -> None:
+        """Refuse a band that ends before it begins."""
+        if self.high < self.low:
+            field.at("high").refuse(f"at least the lower end, {self.low:g}")
+
+
+class _Median(Part):
+    """The median: beyond capacity it is endless, of bounds it is not known. Both are null."""
+
+    def write(self, outcome: Outcome) -> Mapping[str, Any]:
+        return {"median": plain(outcome.median)}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        median = shape_of(float | None).read(field.at("median"))
+        bounds = field.at("assumption").value == BOUNDS
+        return {"median": math.inf if median is None and not bounds else median}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return {"median": shape_of(float | None).schema(names)}
+
+
+@dataclass(frozen=True)
+class _Budget(Part):
+    """The rows of a budget, or null."""
+
+    key: str
+    by: str
+
+    def write(self, outcome: Outcome) -> Mapping[str, Any]:
+        budget: Budget | None = getattr(outcome, self.key)
+        return {self.key: None if budget is None else budget.to_dict()["rows"]}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        rows = field.at(self.key)
+        if rows.value is None:
+            return {self.key: None}
+        table = {"by": self.by, "rows": rows.value}
+        return {self.key: Budget.from_field(Field(table, f"{field.path}.{self.key}", {}))}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        rows = Budget.json_schema(names)["properties"]["rows"]
+        return {self.key: {"anyOf": [rows, {"type": "null"}]}}
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Document):
     """The time of one run under one assumption.
 
     Attributes
@@ -84,25 +145,38 @@ class Outcome:
         What a reader must know.
     """
 
+    KEYS: ClassVar = (
+        *("run", "assumption", "prediction", "mean", "sd", _Median(), "bias", "relative_sd"),
+        *("kernel_sd", "growth", "effective_number", "bands", "saturated", "method"),
+        *(_Budget("by_class", "class"), _Budget("by_kernel", "term"), "critical", "measured"),
+        "caveats",
+    )
+
     run: str
     assumption: str
-    prediction: float
+    prediction: Annotated[Positive, Endless]
     mean: float | None
-    sd: float | None
+    sd: Size | None
     median: float | None
     bias: float | None
-    relative_sd: float | None
-    kernel_sd: float
-    growth: float | None
-    effective_number: float | None
-    bands: tuple[Band, ...]
-    saturated: float
+    relative_sd: Size | None
+    kernel_sd: Size
+    growth: Size | None
+    effective_number: Size | None
+    bands: Annotated[tuple[Band, ...], Meta(min_length=1)]
+    saturated: Share
     method: str
     by_class: Budget | None
     by_kernel: Budget | None
-    critical: Mapping[str, float]
+    critical: Mapping[str, Share]
     measured: float | None
     caveats: tuple[Caveat, ...]
+
+    def agree(self, field: Field) -> None:
+        """Refuse figures that contradict each other."""
+        from errcomp.propagation.agreement import check_outcome
+
+        check_outcome(field, self)
 
     def band(self, level: float) -> Band:
         """Return the band of a level.
@@ -118,21 +192,9 @@ class Outcome:
         levels = ", ".join(str(band.level) for band in self.bands)
         raise InputError(f"no band of level {level}. Levels: {levels}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; infinite times become None with ``saturated`` > 0."""
-        bands = [{k: _finite(v) for k, v in asdict(band).items()} for band in self.bands]
-        return {item.name: getattr(self, item.name) for item in fields(self)} | {
-            "median": _finite(self.median),
-            "bands": bands,
-            "by_class": self.by_class.to_dict()["rows"] if self.by_class else None,
-            "by_kernel": self.by_kernel.to_dict()["rows"] if self.by_kernel else None,
-            "critical": dict(self.critical),
-            "caveats": [caveat.to_dict() for caveat in self.caveats],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Propagation(Shown):
+class Propagation(Shown, Document):
     """Totals of runs under one or more assumptions.
 
     Attributes
@@ -147,19 +209,34 @@ class Propagation(Shown):
         Behind all draws.
     caveats : tuple of Caveat
         What holds of all outcomes.
+    source : str
+        The table.
     """
 
-    outcomes: tuple[Outcome, ...]
+    SCHEMA: ClassVar = "errcomp.propagate/1"
+    COMMAND: ClassVar = "propagate"
+    KEYS: ClassVar = (
+        *("source", "unit", "seed", key("errors", "model"), "caveats", key("rows", "outcomes")),
+    )
+
+    outcomes: Annotated[tuple[Outcome, ...], Meta(min_length=1)]
     model: ErrorModel
     unit: str | None
-    seed: int
+    seed: Count
     caveats: tuple[Caveat, ...]
+    source: str = ""
 
-    def view(self, source: str = "") -> Report:
-        """Return what people see of it; ``source`` names the table."""
+    def agree(self, field: Field) -> None:
+        """Refuse rows that do not go together, and counts that contradict each other."""
+        from errcomp.propagation.agreement import check_propagation
+
+        check_propagation(field, self)
+
+    def view(self) -> Report:
+        """Return what people see of it."""
         from errcomp.propagation.view.run import propagation_view
 
-        return propagation_view(self, source)
+        return propagation_view(self)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -188,20 +265,6 @@ class Propagation(Shown):
             f"no outcome of run {run!r} under {assumption!r}. Runs: "
             f"{describe_names(self.runs, wanted=run)}; assumptions: {', '.join(self.assumptions)}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "unit": self.unit,
-            "seed": self.seed,
-            "outcomes": [outcome.to_dict() for outcome in self.outcomes],
-            "errors": self.model.to_dict(),
-            "caveats": [caveat.to_dict() for caveat in self.caveats],
-        }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 #: Few clusters: variance components and their bands say little.

@@ -160,7 +160,7 @@ def propagate(
             outcomes.append(_outcome(run, part, errors, assumption, options, known))
             if progress is not None:
                 progress(len(outcomes), len(kernels.runs) * len(assumptions))
-    return Propagation(tuple(outcomes), errors, kernels.unit, seed, tuple(caveats))
+    return Propagation(tuple(outcomes), errors, kernels.unit, seed, tuple(caveats), kernels.source)
 
 
 def _assumptions(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
+from errcomp.codec import Count, Coverage, Document, Each, Endless, Field, Meta, Share, Size
 from errcomp.errors import InputError
 from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.propagation.bounds import band as bounds_band
@@ -36,7 +37,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationRow:
+class ValidationRow(Document):
     """How one assumption did at one level.
 
     Attributes
@@ -57,18 +58,18 @@ class ValidationRow:
     """
 
     assumption: str
-    level: float
-    coverage: float
-    coverage_low: float
-    coverage_high: float
-    n: int
-    n_clusters: int
-    mean_width: float
-    interval_score: float
+    level: Coverage
+    coverage: Share
+    coverage_low: Share
+    coverage_high: Share
+    n: Count
+    n_clusters: Count
+    mean_width: Annotated[Size, Endless]
+    interval_score: Annotated[Size, Endless]
 
 
 @dataclass(frozen=True, slots=True)
-class Validation(Shown):
+class Validation(Shown, Document):
     """Bands against measured totals, per assumption.
 
     Attributes
@@ -85,7 +86,7 @@ class Validation(Shown):
     total : str
         What the measured totals are.
     models : tuple of ErrorModel
-        The error models, one per group left out.
+        The error models, one per group left out. They are not written into documents.
     cluster : str
         Whose totals are taken as alike: the column that was left out, or that names the clusters.
     not_judged : tuple of str
@@ -93,36 +94,39 @@ class Validation(Shown):
         failed, or all are predicted to take no time.
     caveats : tuple of Caveat
         What a reader must know of the error model.
+    source : str
+        The table.
     """
 
-    rows: tuple[ValidationRow, ...]
-    pit: dict[str, Floats]
+    SCHEMA: ClassVar = "errcomp.validation/1"
+    COMMAND: ClassVar = "propagate validate"
+    KEYS: ClassVar = (
+        *("source", "left_out", "total", "rows", "pit", "runs", "cluster", "not_judged"),
+        "caveats",
+    )
+
+    rows: Annotated[tuple[ValidationRow, ...], Meta(min_length=1)]
+    pit: Mapping[str, Annotated[Floats, Each(Share)]]
     runs: tuple[str, ...]
     left_out: str
     total: str
-    models: tuple[ErrorModel, ...]
+    models: tuple[ErrorModel, ...] = ()
     cluster: str = "cluster"
     not_judged: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+    source: str = ""
 
-    def view(self, source: str = "") -> Report:
-        """Return what people see of it; ``source`` names the table."""
+    def agree(self, field: Field) -> None:
+        """Refuse coverages that no count of runs gives, or that lack a level."""
+        from errcomp.propagation.agreement import check_validation
+
+        check_validation(field, self)
+
+    def view(self) -> Report:
+        """Return what people see of it."""
         from errcomp.propagation.view.validation import validation_view
 
-        return validation_view(self, source)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "left_out": self.left_out,
-            "total": self.total,
-            "rows": [asdict(row) for row in self.rows],
-            "pit": {name: values.tolist() for name, values in self.pit.items()},
-            "runs": list(self.runs),
-            "cluster": self.cluster,
-            "not_judged": list(self.not_judged),
-            "caveats": [caveat.to_dict() for caveat in self.caveats],
-        }
+        return validation_view(self)
 
     def row(self, assumption: str, level: float) -> ValidationRow:
         """Return the row of an assumption and a level.
@@ -244,6 +248,7 @@ def validate(
         caveats=()
         if errors is None
         else (*caveats_of_model(errors), *other_devices(errors, kernels)),
+        source=kernels.source,
     )
 
 

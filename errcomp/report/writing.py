@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from errcomp.codec import json_text, plain
 from errcomp.errors import InputError
 from errcomp.report.model import Table
 from errcomp.system.files import replacing
@@ -38,14 +37,14 @@ def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> N
 
 
 def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) -> str:
-    r"""Return a result as text to print or to paste, without a line break at its end.
+    r"""Return a result as text to paste, without a line break at its end.
 
     Parameters
     ----------
-    form : {"text", "md", "tex", "csv"}
-        For a terminal, Markdown, LaTeX, or the rows of the document: fractions with all their
-        digits, named by the keys of the document (see `flat_columns`). Text that a spreadsheet
-        would take for a formula begins with an apostrophe.
+    form : {"md", "tex", "csv"}
+        Markdown, LaTeX, or the rows of the document: fractions with all their digits, named by the
+        keys of the document (see `flat_columns`). Text that a spreadsheet would take for a formula
+        begins with an apostrophe.
     document : mapping
         The result for machines.
     tables : sequence of Table
@@ -61,10 +60,6 @@ def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) ->
     >>> rendered("csv", {"rows": [{"device": "A,1", "mape": 0.0873}]}, [])
     'device,mape\n"A,1",0.0873'
     """
-    if form == "text":
-        from errcomp.report.text import render
-
-        return "\n\n".join(render(table) for table in tables)
     if form == "md":
         from errcomp.report.markdown import markdown
 
@@ -75,7 +70,7 @@ def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) ->
         return latex(tables)
     if form == "csv":
         return _csv(document)
-    raise InputError(f"cannot print as {form!r}. Use one of: {', '.join(FORMATS)}")
+    raise InputError(f"cannot print as {form!r}. Use one of: {', '.join(FORMATS[1:])}")
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -127,8 +122,7 @@ def _write_parquet(path: Path, document: Mapping[str, Any], _: Sequence[Table]) 
 
 
 def _write_json(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:
-    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8", errors="replace")
+    path.write_text(json_text(document) + "\n", encoding="utf-8", errors="replace")
 
 
 def _write_text(
@@ -202,24 +196,3 @@ def _part(part: Any) -> str:
     if isinstance(part, list):
         return " ".join(map(_part, part))
     return "" if part is None else str(part)
-
-
-def plain(value: Any) -> Any:
-    """Turn a document into what JSON can hold: no NumPy types, no NaN (null instead).
-
-    Examples
-    --------
-    >>> plain({"a": float("nan"), "b": (1, 2.5)})
-    {'a': None, 'b': [1, 2.5]}
-    """
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return str(value)

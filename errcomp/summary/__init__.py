@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, overload
 
 import numpy as np
 
+from errcomp.codec import (
+    Count,
+    Coverage,
+    Document,
+    Field,
+    GroupKeys,
+    Names,
+    Part,
+    Undefined,
+    plain_keys,
+    shape_of,
+)
 from errcomp.errors import InputError, NotDefinedError
-from errcomp.metrics._registry import figure
+from errcomp.metrics._registry import FIGURES, figure
 from errcomp.metrics.intervals import check_options, estimate_of
 from errcomp.metrics.intervals._kinds import Request
 from errcomp.metrics.intervals.dependence import cluster_keys, copies_of, dependence
@@ -31,14 +43,59 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_FIGURES", "Summary", "SummaryRow", "summarize"]
 
+_TEXT, _NAMES = shape_of(str), shape_of(Mapping[str, str])
+
 #: Figures computed where none are named.
 DEFAULT_FIGURES = ("mape", "median_ape", "gmape", "wape", "bias", "max_ape")
 #: The same of rows that stay in an engine, which has no exact median of many groups.
 FIGURES_AT_SCALE = ("mape", "median_ape_approx", "gmape", "wape", "bias", "max_ape")
 
 
+class _Units(Part):
+    """Which figures there are, and the unit of each."""
+
+    def write(self, summary: Summary) -> Mapping[str, Any]:
+        return {"units": {name: one.unit for name, one in summary.figures.items()}}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        for name in _NAMES.read(field.at("units")):
+            if name not in FIGURES:
+                raise InputError(f"units.{name} must be one of {', '.join(FIGURES)}, got {name!r}")
+        return {}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return {"units": _NAMES.schema(names)}
+
+
+class _Figures(Part):
+    """Each figure with its ends, and the reason where it has no value or no valid interval."""
+
+    def write(self, row: SummaryRow) -> Mapping[str, Any]:
+        columns: dict[str, Any] = {}
+        for name, estimate in row.figures.items():
+            columns |= estimate.to_row(name)
+            if why_none(estimate.value, estimate.low, estimate.method):
+                columns[f"{name}_reason"] = estimate.method
+        return plain_keys(columns)
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        n, level, units = field.at("n").value, field.document["level"], field.document["units"]
+        figures = {}
+        for name, unit in units.items():
+            reason = f"{name}_reason"
+            missing = field.at(name).value is None
+            told = missing or (field.at(f"{name}_low").value is None and field.has(reason))
+            method = _TEXT.read(field.at(reason)) if told else "none"
+            known = {"definition": figure(name).definition, "unit": unit, "n": n}
+            figures[name] = Estimate.from_row(field, name, level=level, method=method, **known)
+        return {"figures": figures}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return {"*": {"type": ["string", "number", "boolean", "null"]}}
+
+
 @dataclass(frozen=True, slots=True)
-class SummaryRow:
+class SummaryRow(Document):
     """The figures of one group.
 
     Attributes
@@ -51,22 +108,11 @@ class SummaryRow:
         One estimate for each figure asked for.
     """
 
+    KEYS: ClassVar = (GroupKeys(), "n", _Figures())
+
     key: Mapping[str, Any]
-    n: int
+    n: Count
     figures: Mapping[str, Estimate]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return one flat row: keys, n, and for each figure its value and interval bounds.
-
-        A figure that has no value, or no valid interval here, has a ``<figure>_reason`` as well.
-        """
-        row: dict[str, Any] = {**self.key, "n": self.n}
-        for name, value in self.figures.items():
-            row[name] = None if np.isnan(value.value) else value.value
-            row[f"{name}_low"], row[f"{name}_high"] = value.low, value.high
-            if why_none(value.value, value.low, value.method):
-                row[f"{name}_reason"] = value.method
-        return row
 
 
 class GroupRows(Sequence[SummaryRow]):
@@ -111,7 +157,7 @@ class GroupRows(Sequence[SummaryRow]):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(Shown):
+class Summary(Shown, Document):
     """Figures by group, for all pairs together (pooled) and as the mean over groups (macro).
 
     Attributes
@@ -120,40 +166,60 @@ class Summary(Shown):
         The grouping keys.
     rows : sequence of SummaryRow
         One for each group.
-    pooled : SummaryRow
-        All pairs together: large groups weigh more.
-    macro : mapping of str to float
-        Unweighted mean over the groups of each group figure: every group weighs the same.
+    pooled : SummaryRow or None
+        All pairs together: large groups weigh more. None where the groups are of several tools,
+        whose errors together are nobody's.
+    macro : mapping of str to float or None
+        Unweighted mean over the groups of each group figure: every group weighs the same. None as
+        for ``pooled``.
     dropped : tuple of Dropped
         Rows of the table that were not used, with reasons.
+    level : float or None
+        Nominal coverage of the intervals; None for figures without intervals.
+    source : str
+        The table.
+    tool : str or None
+        The predictor, where the table names one.
+    not_used : int
+        Pairs of other tools.
     """
+
+    SCHEMA: ClassVar = "errcomp.metrics/1"
+    COMMAND: ClassVar = "metrics"
+    KEYS: ClassVar = (
+        *("source", "tool", "not_used", "by", _Units(), "level", "rows", "pooled", "macro"),
+        "dropped",
+    )
 
     by: tuple[str, ...]
     rows: Sequence[SummaryRow]
-    pooled: SummaryRow
-    macro: Mapping[str, float]
+    pooled: SummaryRow | None
+    macro: Mapping[str, Annotated[float, Undefined]] | None
     dropped: tuple[Dropped, ...]
+    level: Coverage | None = 0.95
+    source: str = ""
+    tool: str | None = None
+    not_used: Count = 0
     _like: Any = None
 
-    def view(self, **shown: Any) -> Report:
-        """Return what people see of it; the options are those of `summary_view`."""
+    @property
+    def figures(self) -> Mapping[str, Estimate]:
+        """The figures of all pairs together, or of the first group where there are none."""
+        return (self.pooled or self.rows[0]).figures
+
+    def agree(self, field: Field) -> None:
+        """Refuse rows without the grouping keys, and means of other figures."""
+        if self.macro is not None and set(self.macro) != set(field.at("units").object()):
+            field.at("macro").refuse("a mean of each figure in units")
+        for row, place in zip(self.rows, field.at("rows").items(), strict=True):
+            for name in set(self.by) - set(row.key):
+                place.at(name)
+
+    def view(self) -> Report:
+        """Return what people see of it."""
         from errcomp.summary.view import summary_view
 
-        return summary_view(self, **shown)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        shown = self.pooled.figures
-        every = (one for row in (self.pooled, *self.rows) for one in row.figures.values())
-        return {
-            "by": list(self.by),
-            "units": {name: one.unit for name, one in shown.items()},
-            "level": next((one.level for one in every if one.level is not None), None),
-            "rows": [row.to_dict() for row in self.rows],
-            "pooled": self.pooled.to_dict(),
-            "macro": {k: None if np.isnan(v) else v for k, v in self.macro.items()},
-            "dropped": [d.to_dict() for d in self.dropped],
-        }
+        return summary_view(self)
 
     def to_frame(self) -> Any:
         """Return the rows as a frame of the same library as the table that went in."""
@@ -290,7 +356,7 @@ def _of_pairs(
     rows = list(map_jobs(row, work, n_jobs=n_jobs))
     pooled = rows.pop() if by else rows[0]
     macro = {n: float(np.mean([r.figures[n].value for r in rows])) for n in figures}
-    return Summary(by, tuple(rows), pooled, macro, table.dropped, table.native)
+    return _summary(table, by, tuple(rows), pooled, macro, ask)
 
 
 def _of_sums(
@@ -324,7 +390,29 @@ def _of_sums(
         pooled = None if errors is None else errors.pooled()
         whole = GroupRows(*columns((), fine, errors=pooled), pairs.unit)
     macro = {one.name: float(np.mean(one.value)) for one in rows.figures}
-    return Summary(by, rows, whole[0], macro, pairs.dropped, pairs.native)
+    return _summary(pairs, by, rows, whole[0], macro, ask)
+
+
+def _summary(
+    pairs: Pairs | PairRows | PairTotals,
+    by: tuple[str, ...],
+    rows: Sequence[SummaryRow],
+    pooled: SummaryRow,
+    macro: Mapping[str, float],
+    ask: Request | None,
+) -> Summary:
+    return Summary(
+        by,
+        rows,
+        pooled,
+        macro,
+        pairs.dropped,
+        level=None if ask is None else ask.level,
+        source=pairs.source,
+        # Asking an engine for its tools would read all rows once more.
+        tool=pairs.tools[0] if isinstance(pairs, Pairs) and len(pairs.tools) == 1 else None,
+        _like=pairs.native,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,61 +33,42 @@ _WIDE = 12.0
 _USUAL = 0.95
 
 
-def summary_view(
-    summary: Summary,
-    *,
-    figures: Sequence[str] = (),
-    level: float | None = None,
-    title: str = "Error figures",
-    apart: bool = False,
-    unused: int = 0,
-) -> Report:
+def summary_view(summary: Summary) -> Report:
     """Return what people see of error figures by group.
 
     Parameters
     ----------
     summary : Summary
-    figures : sequence of str
-        Those to show; all by default.
-    level : float, optional
-        Coverage of the intervals, where no figure has one to tell it.
-    title : str
-    apart : bool
-        Whether the groups are those of several tools, which have no figure together.
-    unused : int
-        Pairs of other tools.
 
     Returns
     -------
     Report
     """
-    computed = summary.pooled.figures
-    if level is None:
-        levels = (estimate.level for estimate in computed.values())
-        level = next((one for one in levels if one is not None), _USUAL)
-    table = _table(summary, figures or tuple(computed), level, title, apart)
-    if unused:
-        table = replace(table, notes=[*table.notes, f"{unused} pairs of other tools not used"])
+    tool = f", tool {summary.tool}" if summary.tool else ""
+    title = f"Error figures of {summary.source or 'the table'}{tool}"
+    table = _table(summary, title)
+    if summary.not_used:
+        unused = f"{summary.not_used} pairs of other tools not used"
+        table = replace(table, notes=[*table.notes, unused])
     draw = partial(summary_figure, summary)
-    # Tools apart have no figure together.
-    first = [f"{figure(n).label} {e.format()}" for n, e in [*computed.items()][:1]]
+    pooled = {} if summary.pooled is None else summary.pooled.figures
+    first = [f"{figure(n).label} {e.format()}" for n, e in [*pooled.items()][:1]]
     groups = [words.count(len(summary.rows), "group")] if summary.by else []
     caption = "The first figure of each group, with its interval."
     return Report(
         title=title,
-        line=[*first, *groups, f"n={summary.pooled.n or sum(row.n for row in summary.rows)}"],
+        line=[*first, *groups, f"n={sum(row.n for row in summary.rows)}"],
         tables=[table],
         figures=[Figure("figure", caption, draw)],
         draw=draw,
     )
 
 
-def _table(
-    summary: Summary, figures: Sequence[str], level: float, title: str, apart: bool
-) -> Table:
-    """Return figures by group; those of all pairs too, unless groups are told ``apart``."""
-    together = bool(summary.by) and not apart
-    rows = [*summary.rows, summary.pooled] if together else [*summary.rows]
+def _table(summary: Summary, title: str) -> Table:
+    """Return figures by group, and those of all pairs where they have any."""
+    rows = [*summary.rows]
+    if summary.by and summary.pooled is not None:
+        rows.append(summary.pooled)
 
     def key_column(name: str) -> Column:
         return Column(
@@ -100,10 +81,11 @@ def _table(
     columns = [
         *(key_column(name) for name in summary.by),
         Column("n", lambda row: row.n, forms.count, key=True),
-        *(figure_column(name) for name in figures),
+        *(figure_column(name) for name in summary.figures),
     ]
-    notes = [f"Intervals: {100 * level:g} %. No interval where none has been shown to hold."]
-    if together:
+    level = 100 * (summary.level or _USUAL)
+    notes = [f"Intervals: {level:g} %. No interval where none has been shown to hold."]
+    if summary.by and summary.macro is not None:
         macro = ", ".join(
             f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
         )
@@ -122,12 +104,12 @@ def _format(name: str, value: float) -> str:
     return Estimate(name, value, unit=figure(name).unit).format()
 
 
-def summary_figure(found: Summary, figure: str | None = None, ax: Axes | None = None) -> Axes:
+def summary_figure(summary: Summary, figure: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw one error figure of each group with its interval, the largest first.
 
     Parameters
     ----------
-    found : Summary
+    summary : Summary
     figure : str, optional
         The first that was computed by default.
     ax : matplotlib.axes.Axes, optional
@@ -147,12 +129,12 @@ def summary_figure(found: Summary, figure: str | None = None, ax: Axes | None = 
     Examples
     --------
     >>> from errcomp import summarize
-    >>> found = summarize({"predicted": [11.0, 21.0, 52.0], "measured": [10.0, 20.0, 40.0],
+    >>> summary = summarize({"predicted": [11.0, 21.0, 52.0], "measured": [10.0, 20.0, 40.0],
     ...                    "device": ["A", "A", "B"]}, by="device")
-    >>> [label.get_text() for label in summary_figure(found).get_yticklabels()]
+    >>> [label.get_text() for label in summary_figure(summary).get_yticklabels()]
     ['B  n=1', 'A  n=2', 'all pairs  n=3']
     """
-    known = list(found.pooled.figures)
+    known = list(summary.figures)
     name = known[0] if figure is None else figure
     if name not in known:
         raise InputError(f"{name} was not computed. Computed: {describe_names(known)}")
@@ -161,28 +143,28 @@ def summary_figure(found: Summary, figure: str | None = None, ax: Axes | None = 
     spec = figure_named(name)
     scale = 100.0 if spec.unit == "fraction" else 1.0
     groups = sorted(
-        found.rows if found.by else (),
+        summary.rows if summary.by else (),
         key=lambda row: -np.nan_to_num(row.figures[name].value, nan=-math.inf),
     )
+    labelled = [(row, ", ".join(map(str, row.key.values()))) for row in groups]
+    if summary.pooled is not None:
+        labelled.append((summary.pooled, "all pairs"))
     rows = []
-    for row, label in [
-        *((row, ", ".join(map(str, row.key.values()))) for row in groups),
-        (found.pooled, "all pairs"),
-    ]:
-        one = row.figures[name]
-        ends = [None if end is None else scale * end for end in (one.low, one.high)]
-        text = one.format().replace("-", "−")
-        rows.append(Row(label, scale * one.value, ends[0], ends[1], text, row.n))
-    levels = {row.figures[name].level for row in (*found.rows, found.pooled)} - {None}
-    said = [f"{100 * level:g} % interval" for level in levels if level is not None]
-    by = [f"by {' and '.join(map(words.shorten, found.by))}, largest first"] if found.by else []
-    neutral = _NEUTRAL.get(name)
+    for row, label in labelled:
+        estimate = row.figures[name]
+        ends = [None if end is None else scale * end for end in (estimate.low, estimate.high)]
+        text = estimate.format().replace("-", "−")
+        rows.append(Row(label, scale * estimate.value, ends[0], ends[1], text, row.n))
+    levels = {row.figures[name].level for row, _ in labelled} - {None}
+    intervals = [f"{100 * level:g} % interval" for level in levels if level is not None]
+    by = [f"by {' and '.join(map(words.shorten, summary.by))}, largest first"] if summary.by else []
+    neutral, n = _NEUTRAL.get(name), sum(row.n for row in summary.rows)
     return forest(
         ax,
         rows,
-        title=f"{_sentence(spec.label)}, n={words.count(found.pooled.n, 'pair')}",
-        notes=[*by, *said],
-        x=_axis(spec.label, spec.unit, found.pooled.figures[name].unit),
+        title=f"{_sentence(spec.label)}, n={words.count(n, 'pair')}",
+        notes=[*by, *intervals],
+        x=_axis(spec.label, spec.unit, summary.figures[name].unit),
         beside=spec.label,
         reference=None if neutral is None else (neutral, "neither too high nor too low"),
         log=neutral is None and _far_apart([row.value for row in rows]),

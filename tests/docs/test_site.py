@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from errcomp.documents import CLASSES, ROWS_ONLY, json_schema
 
 pytest.importorskip("sphinx")
 pytest.importorskip("myst_parser")
@@ -185,6 +188,14 @@ def test_every_figure_has_its_section(site: Path, pages: dict[Path, bs4.Beautifu
     text = pages[site / "reference" / "figures.html"].get_text(" ", strip=True)
     plain = " ".join(text.split())
     assert [name for name, one in FIGURES.items() if one.misleads not in plain] == []
+
+
+def test_the_schema_of_every_document_is_published(site: Path) -> None:
+    names = {path.stem.removesuffix("-1") for path in (site / "schemas").glob("*.json")}
+    assert names == {*CLASSES, *ROWS_ONLY}
+    for name in names:
+        text = (site / "schemas" / f"{name}-1.json").read_text(encoding="utf-8")
+        assert json.loads(text) == json_schema(name)
 
 
 def test_every_page_is_in_the_contents(site: Path, pages: dict[Path, bs4.BeautifulSoup]) -> None:

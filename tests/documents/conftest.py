@@ -86,8 +86,8 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return the document of a kind; each is written once."""
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the tables that the commands read."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "kernels.csv").write_text(_kernels(), encoding="utf-8")
     (folder / "history.csv").write_text(_validations(0, 9, slow_from=6), encoding="utf-8")
@@ -101,6 +101,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Any:
     (folder / "pairs.csv").write_text(f"device,mode,measured,predicted\n{pairs}C,training,1,2\n")
     tools = "".join(f"{tool},{line}\n" for tool in ("x", "y") for line in pairs.splitlines())
     (folder / "tools.csv").write_text(f"tool,device,mode,measured,predicted\n{tools}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def written(tables: Path) -> Any:
+    """Return the document of a kind; each is written once."""
+    folder = tables
     done: dict[str, Written] = {}
 
     def write(name: str) -> Written:

@@ -14,7 +14,6 @@ from errcomp.documents import load
 from errcomp.errors import InputError
 from errcomp.propagation import ClassError, ErrorModel
 from errcomp.propagation.graph import Kernel, Queue
-from errcomp.report.writing import plain
 
 
 def _with(document: Mapping[str, Any], path: tuple[Any, ...], value: Any) -> Any:
@@ -132,7 +131,5 @@ def test_what_a_saturated_queue_gives_is_no_contradiction(rate: float, assumptio
     errors = ErrorModel({}, other=ClassError(0.0, 0.3))
     graph = Queue(Kernel("g"), rate)
     found = propagate(kernels, errors=errors, graph=graph, correlation=assumption, draws=512)
-    rest = found.to_dict()
-    document = {"schema": "errcomp.propagate/1", "source": "", "rows": rest.pop("outcomes"), **rest}
-    again, _ = load(json.loads(json.dumps(plain(document))))
+    again = load(json.loads(found.to_json()))
     assert [band.high for band in again.of().bands] == [band.high for band in found.of().bands]

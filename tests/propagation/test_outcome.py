@@ -51,14 +51,14 @@ def test_bands_by_level(found):
 def test_as_plain_values(found):
     plain = found.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    assert (plain["unit"], plain["seed"], len(plain["outcomes"])) == ("ms", 0, 4)
-    row = plain["outcomes"][0]
+    assert (plain["unit"], plain["seed"], len(plain["rows"])) == ("ms", 0, 4)
+    row = plain["rows"][0]
     assert (row["run"], row["assumption"], row["measured"]) == ("a", "comonotonic", 1.1)
     assert row["bands"][2].keys() == {"level", "low", "high"}
     assert row["by_class"] == [
         {"name": "k", "share_of_time": 1.0, "first_order": 1.0, "total": pytest.approx(1.0)}
     ]
-    bounds = plain["outcomes"][1]
+    bounds = plain["rows"][1]
     assert bounds["mean"] is bounds["by_class"] is bounds["growth"] is None
 
 

@@ -88,7 +88,7 @@ def test_propagated_bands_say_whether_they_hold_the_measurement(
     outcome: Callable[..., Outcome], propagation: Callable[..., Propagation]
 ) -> None:
     pytest.importorskip("matplotlib")
-    inside = propagation(outcome()).view("table")
+    inside = propagation(outcome()).view()
     (verdict,) = inside.verdicts
     assert (verdict.head, verdict.tone) == ("70 … 130 ms", "good")
     assert "inside the band" in verdict.text
@@ -103,7 +103,7 @@ def test_validated_bands_are_too_narrow_only_where_the_interval_says_so(
     validation: Validation,
 ) -> None:
     pytest.importorskip("matplotlib")
-    made = validation.view("table")
+    made = validation.view()
     assert [(one.head, one.text.split()[1]) for one in made.verdicts] == [
         ("Not refuted", "estimated:"),
         ("Too narrow", "independent:"),

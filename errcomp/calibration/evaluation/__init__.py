@@ -7,8 +7,9 @@ without each held-out group, and predicts its runs without being given what they
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from dataclasses import field as field_
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from errcomp.calibration.design import TASKS, Design, Names, Task
 from errcomp.calibration.estimators import BASELINES
@@ -22,11 +23,14 @@ from errcomp.calibration.evaluation.held_out import (
     difference,
     held_out,
     judged_runs,
+    known_of,
     vendor_transfers,
 )
 from errcomp.calibration.evaluation.judging import BandRow, EvaluationRow, GroupRow, RunError, judge
-from errcomp.calibration.evaluation.splits import Split, check_split, split
+from errcomp.calibration.evaluation.splits import Split, SplitName, check_split, split
 from errcomp.calibration.preparing import runs_at
+from errcomp.codec import Count, Document, Field, Part, closed, key, shape_of
+from errcomp.codec import Names as Schemas
 from errcomp.errors import InputError
 from errcomp.report.shown import Shown
 from errcomp.system.processes import Progress, Steps
@@ -55,8 +59,50 @@ _RANDOM, _VENDOR, _DEVICE = "random", "leave-vendor-out", "leave-device-out"
 _FOLDS = 10
 
 
+class _Baselines(Part):
+    """All comparisons with baselines in one list; every row takes its own from there."""
+
+    def write(self, result: Evaluation) -> Mapping[str, Any]:
+        differences = [one.to_dict() for row in result.rows for one in row.against]
+        return {"against_baselines": differences}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        return {}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        return {"against_baselines": shape_of(tuple[Difference, ...]).schema(names)}
+
+
+class _Predictions(Part):
+    """In each split the predictions of the estimator with the lowest error."""
+
+    def write(self, result: Evaluation) -> Mapping[str, Any]:
+        best = [
+            {"split": split, "estimator": name, **result.held_out[split, name].to_dict()}
+            for split, name in result.best()
+            if (split, name) in result.held_out
+        ]
+        return {"held_out": best}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        split, name = shape_of(SplitName), shape_of(str)
+        return {
+            "held_out": {
+                (split.read(part.at("split")), name.read(part.at("estimator"))): (
+                    HeldOut.from_field(part)
+                )
+                for part in field.at("held_out").items()
+            }
+        }
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        runs = HeldOut.json_schema(names)["properties"]
+        split = {"split": shape_of(SplitName).schema(names), "estimator": {"type": "string"}}
+        return {"held_out": {"type": "array", "items": closed({**split, **runs})}}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluation(Shown):
+class Evaluation(Shown, Document):
     """Held-out results of several estimators under several splits.
 
     Attributes
@@ -67,7 +113,8 @@ class Evaluation(Shown):
     rows : tuple of EvaluationRow
         One per split and estimator.
     held_out : mapping of (split, estimator) to HeldOut
-        The predictions themselves, for figures.
+        The predictions themselves, for figures. A document has those of the estimator with the
+        lowest error in each split.
     flattery : tuple of Difference
         For each split of groups: its mean error less that of random splits, on the same runs. What
         a random split would have hidden. Empty unless ``random`` was among the splits.
@@ -81,7 +128,19 @@ class Evaluation(Shown):
         Splits without a row, with the reason: these runs do not allow it (there is one device
         only), or no estimator answered.
     seed : int
+    source : str
+        The table.
+    known : mapping of str to str
+        By run what its kernels show: too slow ones, many launches, more memory than there is.
     """
+
+    SCHEMA: ClassVar = "errcomp.calibration/1"
+    COMMAND: ClassVar = "calibrate evaluate"
+    KEYS: ClassVar = (
+        *("source", "known", "task", "unit", "rows", _Baselines(), "flattery"),
+        *(key("vendor_transfer", "transfer"), "refused", "not_judged", "not_done", "seed"),
+        _Predictions(),
+    )
 
     task: Task
     unit: str | None
@@ -92,13 +151,15 @@ class Evaluation(Shown):
     refused: tuple[Refused, ...]
     not_judged: tuple[str, ...]
     not_done: Mapping[str, str]
-    seed: int
+    seed: Count
+    source: str = ""
+    known: Mapping[str, str] = field_(default_factory=dict)
 
-    def view(self, source: str = "", reasons: Mapping[str, str] | None = None) -> Report:
-        """Return what people see of it; ``reasons`` say what is known of single runs."""
+    def view(self) -> Report:
+        """Return what people see of it."""
         from errcomp.calibration.view.evaluation import evaluation_view
 
-        return evaluation_view(self, source, reasons)
+        return evaluation_view(self)
 
     def row(self, split: str, estimator: str) -> EvaluationRow:
         """Return the row of a split and an estimator.
@@ -114,27 +175,7 @@ class Evaluation(Shown):
         listed = ", ".join(f"{row.split} {row.estimator}" for row in self.rows)
         raise InputError(f"no row for {split!r} and {estimator!r}. Rows: {listed}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: fractions, not percent."""
-        return {
-            "task": self.task,
-            "unit": self.unit,
-            "rows": [row.to_dict() for row in self.rows],
-            "against_baselines": [d.to_dict() for row in self.rows for d in row.against],
-            "flattery": [d.to_dict() for d in self.flattery],
-            "vendor_transfer": [t.to_dict() for t in self.transfer],
-            "refused": [asdict(r) for r in self.refused],
-            "not_judged": list(self.not_judged),
-            "not_done": dict(self.not_done),
-            "seed": self.seed,
-            "held_out": [
-                {"split": split, "estimator": best, "runs": self.held_out[split, best].to_dict()}
-                for split, best in self._best()
-                if (split, best) in self.held_out
-            ],
-        }
-
-    def _best(self) -> list[tuple[str, str]]:
+    def best(self) -> list[tuple[str, str]]:
         """Return each split with the estimator of the lowest mean error, the first of several."""
         best = []
         for name in dict.fromkeys(row.split for row in self.rows):
@@ -289,6 +330,8 @@ def evaluate(
         not_judged=not_judged,
         not_done=not_done,
         seed=seed,
+        source=kernels.source,
+        known=known_of(kernels, task),
     )
 
 

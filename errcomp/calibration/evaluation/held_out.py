@@ -5,25 +5,42 @@ Intervals of differences respect clusters: runs of one model, or device, err ali
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal, Self
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, Task
-from errcomp.calibration.evaluation.splits import Split
-from errcomp.calibration.features import names_per_run
+from errcomp.calibration.evaluation.splits import Split, SplitName
+from errcomp.calibration.features import KERNEL_LAUNCHES, names_per_run
+from errcomp.calibration.features import design as design_of
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import runs_at, usable_runs
+from errcomp.codec import (
+    Count,
+    Derived,
+    Document,
+    Field,
+    Part,
+    Positive,
+    Rows,
+    Undefined,
+    key,
+    plain_keys,
+    words,
+)
+from errcomp.codec import Names as Schemas
 from errcomp.errors import ErrcompError, InputError, describe_names
 from errcomp.metrics.intervals import estimate_of
 from errcomp.metrics.intervals._kinds import Request
 from errcomp.metrics.intervals._smooth import Cells, Single, spreads_of
 from errcomp.metrics.intervals.dependence import dependence
-from errcomp.results import Estimate
+from errcomp.results import Estimate, FlatEstimate
 from errcomp.system.processes import map_jobs
 from errcomp.tables import Kernels
 
@@ -33,8 +50,56 @@ Predict = Callable[[Kernels], Predictions]
 Make = Callable[[Kernels], Mapping[str, Predict]]
 
 
+#: Launches of this share of the kernels' time are worth a word: hidden or not, it is an error.
+_LAUNCHES_FROM = 0.05
+_PERCENT = {level: f"{100 * level:g}" for level in LEVELS}
+_LEVEL = 0.95
+_SPLIT = key("split", "split", SplitName)
+_RUNS = Rows(
+    "runs",
+    {
+        **{name: (name, str, words) for name in ("run", "group", "device", "model")},
+        **{name: (name, Positive, np.array) for name in ("measured", "total", "predicted")},
+        "calibrated": ("calibrated", bool, np.array),
+        **{
+            f"{end}_{percent}": (f"{end}_{percent}", Annotated[float, Undefined], np.array)
+            for percent in _PERCENT.values()
+            for end in ("low", "high")
+        },
+    },
+    fewest=1,
+)
+
+
+class _Runs(Part):
+    """A row for each run, without the quantiles; null where a band has no end."""
+
+    def write(self, held: HeldOut) -> Mapping[str, Any]:
+        ends = {
+            f"{end}_{percent}": getattr(held, end)[:, i]
+            for i, percent in enumerate(_PERCENT.values())
+            for end in ("low", "high")
+        }
+        arrays = {field.name: getattr(held, field.name) for field in fields(held)}
+        return _RUNS.write(SimpleNamespace(**arrays, **ends))
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        columns = dict(_RUNS.read(field))
+        low, high = (
+            np.array([columns.pop(f"{end}_{percent}") for percent in _PERCENT.values()]).T
+            for end in ("low", "high")
+        )
+        # A band that was refused has no ends; one that was not has at least the lower one.
+        high = np.where(np.isnan(high) & ~np.isnan(low), np.inf, high)
+        quantiles = np.full((len(low), len(QUANTILES)), np.nan)
+        return {**columns, "low": low, "high": high, "quantiles": quantiles}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        return _RUNS.schema(names)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
+class HeldOut(Document):
     """Held-out predictions of one estimator in one split; arrays of shape (n,).
 
     Attributes
@@ -49,6 +114,8 @@ class HeldOut:
     calibrated : ndarray of bool
         Whether the band was calibrated.
     """
+
+    KEYS: ClassVar = (_Runs(),)
 
     run: Names
     group: Names
@@ -82,17 +149,6 @@ class HeldOut:
         known = zip(self.run, self.device, self.model, strict=True)
         return np.array([f"{d} / {m}" if d or m else r for r, d, m in known], dtype=object)
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return one row per run for JSON, without the quantiles; None where a band has no end."""
-        plain = ("run", "group", "device", "model", "measured", "total", "predicted", "calibrated")
-        columns = {name: getattr(self, name).tolist() for name in plain}
-        for i, level in enumerate(LEVELS):
-            columns |= {
-                f"{end}_{100 * level:g}": [x if np.isfinite(x) else None for x in values[:, i]]
-                for end, values in (("low", self.low), ("high", self.high))
-            }
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
     def take(self, index: NDArray[Any]) -> Self:
         """Return the runs at these positions, or under this mask."""
         return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
@@ -108,7 +164,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Document):
     """Runs that an estimator did not answer, and why.
 
     Attributes
@@ -120,10 +176,12 @@ class Refused:
     reason : str
     """
 
+    KEYS: ClassVar = (_SPLIT, "estimator", "held_out", "n", "reason")
+
     split: str
     estimator: str
     held_out: str
-    n: int
+    n: Count
     reason: str
 
 
@@ -152,6 +210,26 @@ def judged_runs(kernels: Kernels, task: Task) -> tuple[Kernels, Design, tuple[st
         **keys,
     )
     return used, design, tuple(map(str, unused))
+
+
+def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
+    """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
+    runs = design_of(usable_runs(kernels, task)[0], task=task)
+    slow = runs.x[:, runs.names.index("slow_kernels")]
+    launches = runs.x[:, [runs.names.index(n) for n in KERNEL_LAUNCHES]].sum(axis=1)
+    memory = runs.x[:, runs.names.index("memory_share")]
+    known = {}
+    for i, run in enumerate(runs.run.tolist()):
+        words = []
+        if slow[i] < 0:
+            words.append(f"kernels {100 * math.expm1(-slow[i]):.0f} % slower than in other runs")
+        if launches[i] > _LAUNCHES_FROM:
+            words.append(f"launches: {100 * launches[i]:.1f} % of kernel time")
+        if memory[i] > 1:
+            words.append("outputs exceed device memory")
+        if words:
+            known[run] = "; ".join(words)
+    return known
 
 
 def hide_truth(kernels: Kernels, task: Task) -> Kernels:
@@ -286,7 +364,7 @@ _CLUSTERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Document):
     """Mean error of an estimator in a split less that of another estimator, or in another split.
 
     Attributes
@@ -302,10 +380,16 @@ class Difference:
         The former less the latter, a fraction: -0.01 is one point less.
     """
 
+    KEYS: ClassVar = (
+        *(_SPLIT, "estimator", "against", "n", "mean_ape", "mean_ape_against"),
+        FlatEstimate("difference", "mean_ape_difference", _LEVEL),
+        Derived("outcome", str, lambda difference: difference.outcome),
+    )
+
     split: str
     estimator: str
     against: str
-    n: int
+    n: Count
     mean_ape: float
     mean_ape_against: float
     difference: Estimate
@@ -319,23 +403,36 @@ class Difference:
             return "better"
         return "worse" if self.difference.low > 0 else "undecided"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "split": self.split,
-            "estimator": self.estimator,
-            "against": self.against,
-            "n": self.n,
-            "mean_ape": self.mean_ape,
-            "mean_ape_against": self.mean_ape_against,
-            **self.difference.to_row(),
-            "method": self.difference.method,
-            "outcome": self.outcome,
-        }
+
+class _Cost(Part):
+    """The effect of knowing no device of a vendor; the two errors that it is of are known."""
+
+    def write(self, transfer: VendorTransfer) -> Mapping[str, Any]:
+        return plain_keys(transfer.cost.difference.to_row("cost_mean_ape_difference"))
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        n, unseen = field.at("n_unseen").value, field.at("unseen").value
+        name = "mean_ape_difference"
+        known = {"figure": name, "level": _LEVEL, "method": "", "n": n}
+        effect = Estimate.from_row(field, f"cost_{name}", **known)
+        cost = Difference(
+            split="leave-vendor-out",
+            estimator=field.at("estimator").value,
+            against="leave-device-out",
+            n=n,
+            mean_ape=unseen,
+            mean_ape_against=unseen - effect.value,
+            difference=effect,
+        )
+        return {"cost": cost}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        number = {"type": ["number", "null"]}
+        return {f"cost_mean_ape_difference{end}": number for end in ("", "_low", "_high")}
 
 
 @dataclass(frozen=True, slots=True)
-class VendorTransfer:
+class VendorTransfer(Document):
     """What it costs to know no device of a vendor.
 
     Attributes
@@ -355,20 +452,19 @@ class VendorTransfer:
         their own device left out alone.
     """
 
+    KEYS: ClassVar = (
+        *("estimator", "vendor", "n_unseen", "n_seen", "unseen", "seen", "gap"),
+        _Cost(),
+    )
+
     estimator: str
     vendor: str
-    n_unseen: int
-    n_seen: int
+    n_unseen: Count
+    n_seen: Count
     unseen: float
     seen: float
     gap: float
     cost: Difference
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        plain = ("estimator", "vendor", "n_unseen", "n_seen", "unseen", "seen", "gap")
-        row = {name: getattr(self, name) for name in plain}
-        return {**row, **{f"cost_{k}": v for k, v in self.cost.difference.to_row().items()}}
 
 
 def clusters_of(split: str, held: HeldOut) -> dict[str, Names]:
@@ -429,7 +525,7 @@ def difference(
 def verdict(differences: Sequence[Difference]) -> str:
     """Say which baselines were beaten, which perhaps, and which not."""
     parts = []
-    for words, side, chosen in (
+    for phrase, side, chosen in (
         ("beats {}", "lower", [d for d in differences if d.outcome == "better"]),
         (
             "below {} by no more than chance may give",
@@ -446,7 +542,7 @@ def verdict(differences: Sequence[Difference]) -> str:
             f"{d.against} ({100 * abs(d.difference.value):.2f} points {side})" for d in chosen
         )
         if names:
-            parts.append(words.format(names))
+            parts.append(phrase.format(names))
     return "; ".join(parts)
 
 

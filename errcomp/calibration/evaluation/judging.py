@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -26,10 +27,29 @@ from errcomp.calibration.evaluation.scoring import (
     crps_from_quantiles,
     pit_from_quantiles,
 )
+from errcomp.calibration.evaluation.splits import SplitName
+from errcomp.codec import (
+    Count,
+    Derived,
+    Document,
+    Each,
+    Field,
+    Meta,
+    Part,
+    Positive,
+    Share,
+    Undefined,
+    closed,
+    key,
+    plain_keys,
+    shape_of,
+)
+from errcomp.codec import Names as Schemas
+from errcomp.metrics import figure
 
 # The same score and interval as `errcomp.propagation.validate`.
 from errcomp.metrics.bands import coverage_interval, interval_score
-from errcomp.results import Estimate
+from errcomp.results import VALUE, Estimate, FlatEstimate
 
 #: Row names of the figures, and their names in `errcomp.metrics`.
 _FIGURES = {
@@ -38,6 +58,22 @@ _FIGURES = {
     "p90_ape": "p90_ape",
     "max_ape": "max_ape",
     "bias": "bias",
+}
+PERCENT = {level: f"{100 * level:g}" for level in LEVELS}
+#: Of all intervals here.
+_LEVEL = 0.95
+_FIGURE_PARTS = tuple(FlatEstimate(name, name, _LEVEL, f"{name}_method") for name in _FIGURES)
+_SHARE = shape_of(Annotated[Share, Undefined])
+_NUMBERS = shape_of(Annotated[Floats, Each(float)])
+#: Keys of the bands of a level, the fields of `BandRow` and their types.
+_BAND: Mapping[str, tuple[str, Any]] = {
+    "coverage_{}": ("coverage", Annotated[Share, Undefined]),
+    "coverage_{}_low": ("coverage_low", Annotated[Share, Undefined]),
+    "coverage_{}_high": ("coverage_high", Annotated[Share, Undefined]),
+    "mean_width_{}": ("mean_width", Annotated[float, Undefined]),
+    "interval_score_{}": ("interval_score", Annotated[float, Undefined]),
+    "bands_{}": ("n", Count),
+    "unbounded_{}": ("unbounded", Count),
 }
 #: Of the runs, in the goal for abstention.
 _ANSWERED = 0.8
@@ -79,8 +115,41 @@ class BandRow:
     interval_score: float
 
 
+class _Coverage(Part):
+    """By level the share of a group's runs inside, with its interval."""
+
+    def write(self, group: GroupRow) -> Mapping[str, Any]:
+        columns: dict[str, Any] = {}
+        for level, share in group.coverage.items():
+            name = f"coverage_{PERCENT[level]}"
+            low, high = group.interval[level]
+            columns |= {name: share, f"{name}_low": low, f"{name}_high": high}
+        return plain_keys(columns)
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        def share(name: str) -> float:
+            value: float = _SHARE.read(field.at(name))
+            return value
+
+        names = {level: f"coverage_{percent}" for level, percent in PERCENT.items()}
+        return {
+            "coverage": {level: share(name) for level, name in names.items()},
+            "interval": {
+                level: (share(f"{name}_low"), share(f"{name}_high"))
+                for level, name in names.items()
+            },
+        }
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        return {
+            f"coverage_{percent}{end}": _SHARE.schema(names)
+            for percent in PERCENT.values()
+            for end in ("", "_low", "_high")
+        }
+
+
 @dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupRow(Document):
     """One held-out group.
 
     Attributes
@@ -95,39 +164,139 @@ class GroupRow:
         to 1 where the group is one such cell.
     """
 
+    KEYS: ClassVar = ("group", "n", "mean_ape", _Coverage())
+
     group: str
-    n: int
+    n: Count
     mean_ape: float
     coverage: Mapping[float, float]
     interval: Mapping[float, tuple[float, float]]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        row: dict[str, Any] = {"group": self.group, "n": self.n, "mean_ape": self.mean_ape}
-        for level, share in self.coverage.items():
-            name = f"coverage_{100 * level:g}"
-            low, high = map(_plain, self.interval[level])
-            row |= {name: _plain(share), f"{name}_low": low, f"{name}_high": high}
-        return row
-
 
 @dataclass(frozen=True, slots=True)
-class RunError:
+class RunError(Document):
     """A run with its measured and predicted time, and the error as a share of the former."""
 
     run: str
     group: str
-    measured: float
+    measured: Positive
     predicted: float
     ape: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
+
+class _Figures(Part):
+    """Each figure with its ends and its method."""
+
+    def write(self, row: EvaluationRow) -> Mapping[str, Any]:
+        columns: dict[str, Any] = {}
+        for part in _FIGURE_PARTS:
+            columns |= part.write(SimpleNamespace(**row.figures))
+        return columns
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        figures = {}
+        for part in _FIGURE_PARTS:
+            spec = figure(_FIGURES[part.name])
+            (estimate,) = part.read(field).values()
+            told = {"figure": spec.name, "unit": spec.unit, "definition": spec.definition}
+            figures[part.name] = replace(estimate, **told)
+        return {"figures": figures}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        return {key: s for part in _FIGURE_PARTS for key, s in part.schema(names).items()}
+
+
+class _Bands(Part):
+    """By level how the bands did."""
+
+    def write(self, row: EvaluationRow) -> Mapping[str, Any]:
+        return plain_keys(
+            {
+                key.format(PERCENT[band.level]): getattr(band, name)
+                for band in row.bands
+                for key, (name, _) in _BAND.items()
+            }
+        )
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        bands = []
+        for level, percent in PERCENT.items():
+            values = {
+                name: shape_of(type_).read(field.at(key.format(percent)))
+                for key, (name, type_) in _BAND.items()
+            }
+            # Of bands without an end the mean has none either; without bands there is no mean.
+            for name in ("mean_width", "interval_score"):
+                if math.isnan(values[name]) and values["unbounded"]:
+                    values[name] = math.inf
+            bands.append(BandRow(level, **values))
+        return {"bands": tuple(bands)}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        return {
+            key.format(percent): shape_of(type_).schema(names)
+            for percent in PERCENT.values()
+            for key, (_, type_) in _BAND.items()
+        }
+
+
+class _Abstention(Part):
+    """The error by the share answered: at some shares, at every one, and its area."""
+
+    def write(self, row: EvaluationRow) -> Mapping[str, Any]:
+        curve, n = row.abstention, row.answered.n
+        columns: dict[str, Any] = {
+            "answered_share": n / row.n,
+            **row.answered.to_row("answered_mean_ape"),
+            "abstention_area": None if curve is None else curve.area,
+            "abstention": [] if curve is None else _steps(curve),
+            "abstention_curve": [] if curve is None else curve.mean_error.tolist(),
+        }
+        return plain_keys(columns)
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        errors = _NUMBERS.read(field.at("abstention_curve"))
+        curve = None
+        if len(errors):
+            share = np.arange(1, len(errors) + 1) / len(errors)
+            area = shape_of(float).read(field.at("abstention_area"))
+            curve = Abstention(share, errors, area)
+        n = round(shape_of(Share).read(field.at("answered_share")) * field.at("n").value)
+        known = {"figure": "mape", "level": _LEVEL, "n": n}
+        answered = Estimate.from_row(field, "answered_mean_ape", **known)
+        return {"abstention": curve, "answered": answered}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        number = VALUE.schema(names)
+        step = closed({"share": {"type": "number"}, "mean_ape": {"type": "number"}})
+        ends = ("", "_low", "_high")
+        return {
+            "answered_share": shape_of(Share).schema(names),
+            **{f"answered_mean_ape{end}": number for end in ends},
+            "abstention_area": number,
+            "abstention": {"type": "array", "items": step},
+            "abstention_curve": _NUMBERS.schema(names),
+        }
+
+
+class _Against(Part):
+    """The comparisons of this row, which the document lists with those of the others."""
+
+    def write(self, row: EvaluationRow) -> Mapping[str, Any]:
+        return {}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        place = Field(field.document, "", field.document).at("against_baselines")
+        every = shape_of(tuple[Difference, ...]).read(place)
+        mine = (field.at("split").value, field.at("estimator").value)
+        return {"against": tuple(d for d in every if (d.split, d.estimator) == mine)}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        return {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EvaluationRow:
+class EvaluationRow(Document):
     """One estimator in one split.
 
     Attributes
@@ -161,15 +330,27 @@ class EvaluationRow:
         The five largest errors.
     """
 
+    KEYS: ClassVar = (
+        *(key("split", "split", SplitName), "estimator", "n", "refused", "uncalibrated"),
+        Derived("groups", Count, lambda row: len(row.groups)),
+        *(_Figures(), _Bands(), "crps"),
+        Derived("pit_histogram", tuple[Count, ...], lambda row: row.pit_histogram),
+        "pit",
+        Derived("beats_sum", bool | None, lambda row: row.beats_sum),
+        *("verdict", _Abstention(), key("by_group", "groups")),
+        Derived("weak_groups", tuple[str, ...], lambda row: [g.group for g in row.weak_groups]),
+        *("worst", _Against()),
+    )
+
     split: str
     estimator: str
-    n: int
-    refused: int
-    uncalibrated: int
+    n: Annotated[int, Meta(ge=1)]
+    refused: Count
+    uncalibrated: Count
     figures: Mapping[str, Estimate]
     bands: tuple[BandRow, ...]
-    crps: float
-    pit: Floats
+    crps: Annotated[float, Undefined]
+    pit: Annotated[Floats, Each(Annotated[Share, Undefined])]
     groups: tuple[GroupRow, ...]
     against: tuple[Difference, ...]
     verdict: str
@@ -201,49 +382,6 @@ class EvaluationRow:
     def band(self, level: float) -> BandRow:
         """Return the row of a level."""
         return self.bands[LEVELS.index(level)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return one row for JSON: fractions; None where there is no value."""
-        row: dict[str, Any] = {
-            "split": self.split,
-            "estimator": self.estimator,
-            "n": self.n,
-            "refused": self.refused,
-            "uncalibrated": self.uncalibrated,
-            "groups": len(self.groups),
-        }
-        for name, figure in self.figures.items():
-            row |= {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
-            row[f"{name}_method"] = figure.method
-        for band in self.bands:
-            percent = f"{100 * band.level:g}"
-            row[f"coverage_{percent}"] = _plain(band.coverage)
-            row[f"coverage_{percent}_low"] = _plain(band.coverage_low)
-            row[f"coverage_{percent}_high"] = _plain(band.coverage_high)
-            row[f"mean_width_{percent}"] = _plain(band.mean_width)
-            row[f"interval_score_{percent}"] = _plain(band.interval_score)
-            row[f"bands_{percent}"] = band.n
-            row[f"unbounded_{percent}"] = band.unbounded
-        row["crps"] = _plain(self.crps)
-        row["pit_histogram"] = list(self.pit_histogram)
-        row["pit"] = [_plain(value) for value in self.pit.tolist()]
-        row["beats_sum"], row["verdict"] = self.beats_sum, self.verdict
-        row["answered_share"] = self.answered.n / self.n
-        row["answered_mean_ape"] = _plain(self.answered.value)
-        row["answered_mean_ape_low"] = self.answered.low
-        row["answered_mean_ape_high"] = self.answered.high
-        row["abstention_area"] = None if self.abstention is None else self.abstention.area
-        row["abstention"] = [] if self.abstention is None else _steps(self.abstention)
-        curve = [] if self.abstention is None else self.abstention.mean_error.tolist()
-        row["abstention_curve"] = curve
-        row["by_group"] = [group.to_dict() for group in self.groups]
-        row["weak_groups"] = [group.group for group in self.weak_groups]
-        row["worst"] = [run.to_dict() for run in self.worst]
-        return row
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _steps(curve: Abstention) -> list[dict[str, float]]:

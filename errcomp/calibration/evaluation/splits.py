@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,14 @@ __all__ = ["SPLITS", "Split", "check_split", "split", "vendor_of", "vendors_of"]
 Indices = NDArray[np.int64]
 
 #: Names of the splits, in code and on the command line.
-SPLITS = (
+SplitName: TypeAlias = Literal[
     "leave-model-out",
     "leave-device-out",
     "leave-model-and-device-out",
     "leave-vendor-out",
     "random",
-)
+]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
 #: Words in names of devices that are not in `errcomp.calibration.features`. Whole words only:
 #: A100 is not A1000, and the M1 of one maker no Tesla M of another.

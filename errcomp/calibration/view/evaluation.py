@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,11 +28,9 @@ from errcomp.results import format_fraction
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from errcomp.calibration.design import Task
     from errcomp.calibration.evaluation import Evaluation, EvaluationRow
-    from errcomp.tables import Kernels
 
-__all__ = ["FIGURES", "draw", "evaluation_view", "known_of"]
+__all__ = ["FIGURES", "draw", "evaluation_view"]
 
 #: What can be drawn of an evaluation; the last two need the held-out predictions themselves.
 FIGURES: Mapping[str, str] = {
@@ -52,8 +49,6 @@ _RANDOM = "random"
 _NAMED = 3
 #: A difference of fractions in percentage points.
 _POINTS = forms.interval(1, scale=100, signed=True, ends_signed=True)
-#: Launches of this share of the kernels' time are worth a word: hidden or not, it is an error.
-_LAUNCHES_FROM = 0.05
 _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
     "Width: of that band over the prediction. CRPS: over the sum of kernels, lower is better. "
@@ -69,43 +64,37 @@ _GROUPS = {
 }
 
 
-def evaluation_view(
-    found: Evaluation, source: str = "", reasons: Mapping[str, str] | None = None
-) -> Report:
+def evaluation_view(result: Evaluation) -> Report:
     """Return what people see of an evaluation.
 
     Parameters
     ----------
-    found : Evaluation
-    source : str
-        Name of the table.
-    reasons : mapping of str to str, optional
-        What is known to be wrong with a run.
+    result : Evaluation
 
     Returns
     -------
     Report
     """
     notes = []
-    if not found.held_out:
+    if not result.held_out:
         notes.append("Figures of single runs need the evaluation itself, not its document.")
     return Report(
-        title=f"What is a correction worth? {found.task} of {source or 'the table'}",
-        line=_line(found),
+        title=f"What is a correction worth? {result.task} of {result.source or 'the table'}",
+        line=_line(result),
         verdicts=[
-            _verdict([row for row in found.rows if row.split == split])
-            for split in dict.fromkeys(row.split for row in found.rows)
+            _verdict([row for row in result.rows if row.split == split])
+            for split in dict.fromkeys(row.split for row in result.rows)
         ],
         figures=[
-            Figure(f"{name}-{i}", f"{split}. {caption}", partial(draw, name, found, split))
-            for i, split in enumerate(dict.fromkeys(row.split for row in found.rows), 1)
+            Figure(f"{name}-{i}", f"{split}. {caption}", partial(draw, name, result, split))
+            for i, split in enumerate(dict.fromkeys(row.split for row in result.rows), 1)
             for name, caption in FIGURES.items()
-            if found.held_out or name not in _NEED_RUNS
+            if result.held_out or name not in _NEED_RUNS
         ],
-        tables=_tables(found, source, reasons or {}),
-        method=_method(found),
+        tables=_tables(result),
+        method=_method(result),
         notes=notes,
-        draw=partial(_draw_figure, found),
+        draw=partial(_draw_figure, result),
     )
 
 
@@ -178,11 +167,11 @@ def _verdict(rows: list[EvaluationRow]) -> Verdict:
     )
 
 
-def draw(name: str, found: Evaluation, split: str, ax: Axes | None = None) -> Axes:
+def draw(name: str, result: Evaluation, split: str, ax: Axes | None = None) -> Axes:
     """Draw one split: of single runs those that the estimator with the lowest error says."""
     from errcomp.calibration.view import figures
 
-    rows = [row for row in found.rows if row.split == split]
+    rows = [row for row in result.rows if row.split == split]
     if name == "coverage":
         points = {
             row.estimator: [
@@ -201,8 +190,8 @@ def draw(name: str, found: Evaluation, split: str, ax: Axes | None = None) -> Ax
         curves = {row.estimator: row.abstention for row in rows if row.abstention is not None}
         return figures.abstention(curves, note=split, ax=ax)
     best = best_of(rows).estimator
-    held = found.held_out[split, best]
-    note = f"{split}, {best} ({found.task})"
+    held = result.held_out[split, best]
+    note = f"{split}, {best} ({result.task})"
     if name == "residuals":
         error = held.predicted / held.measured - 1
         return figures.residuals(
@@ -215,7 +204,7 @@ def draw(name: str, found: Evaluation, split: str, ax: Axes | None = None) -> Ax
         predicted=held.predicted[bounded],
         low=held.low[bounded, at],
         high=held.high[bounded, at],
-        unit=found.unit,
+        unit=result.unit,
         note=note,
         ax=ax,
     )
@@ -232,28 +221,25 @@ def group_of(split: str) -> str:
     return _GROUPS[split]
 
 
-def _tables(result: Evaluation, source: str, reasons: Mapping[str, str]) -> list[Table]:
+def _tables(result: Evaluation) -> list[Table]:
     """Tables of each split: every estimator, then the runs that the best one errs most on.
 
     Parameters
     ----------
-    found : Evaluation
-    source : str
-    reasons : mapping of str to str
-        What is known to be wrong with a run.
+    result : Evaluation
     """
     tables: list[Table] = []
     for split in dict.fromkeys(row.split for row in result.rows):
         rows = [row for row in result.rows if row.split == split]
         best = best_of(rows)
         tables += [
-            _split(result, rows, best, source, legend=not tables),
-            _worst(best, reasons, result.unit),
+            _split(result, rows, best, legend=not tables),
+            _worst(best, result),
         ]
     if result.transfer:
         tables.append(_transfer(result))
     if not tables:
-        title = f"Nothing was judged: {result.task} of {source or 'the table'}"
+        title = f"Nothing was judged: {result.task} of {result.source or 'the table'}"
         return [Table(title, (), (), _not_done_notes(result))]
     last = tables[-1]
     tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_not_done_notes(result)])
@@ -269,7 +255,6 @@ def _split(
     result: Evaluation,
     rows: Sequence[EvaluationRow],
     best: EvaluationRow,
-    source: str,
     *,
     legend: bool,
 ) -> Table:
@@ -288,7 +273,7 @@ def _split(
     groups = max(len(row.groups) for row in rows)
     how = f"{groups} random folds" if best.split == _RANDOM else f"each {group} left out in turn"
     title = (
-        f"{best.split}: {result.task} of {source or 'the table'}, "
+        f"{best.split}: {result.task} of {result.source or 'the table'}, "
         f"{counted(max(row.n for row in rows), 'run')}, {how}"
     )
     notes: list[Note | str] = [
@@ -371,40 +356,17 @@ def _flattery(result: Evaluation, best: EvaluationRow) -> list[Note]:
     ]
 
 
-def _worst(row: EvaluationRow, reasons: Mapping[str, str], unit: str | None) -> Table:
-    of = f" ({unit})" if unit else ""
+def _worst(row: EvaluationRow, result: Evaluation) -> Table:
+    of = f" ({result.unit})" if result.unit else ""
     columns = [
         Column("Run", lambda run: run.run, key=True),
         Column(f"Measured{of}", lambda run: run.measured, forms.number),
         Column(f"Predicted{of}", lambda run: run.predicted, forms.number),
         Column("Error", lambda run: run.predicted / run.measured - 1, forms.change),
-        Column("Known of it", lambda run: reasons.get(run.run, "–")),
+        Column("Known of it", lambda run: result.known.get(run.run, "–")),
     ]
     title = f"{row.split}: runs that {row.estimator} errs most on"
     return Table(title, columns, row.worst)
-
-
-def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
-    """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
-    from errcomp.calibration.features import KERNEL_LAUNCHES, design
-    from errcomp.calibration.preparing import usable_runs
-
-    runs = design(usable_runs(kernels, task)[0], task=task)
-    slow = runs.x[:, runs.names.index("slow_kernels")]
-    launches = runs.x[:, [runs.names.index(n) for n in KERNEL_LAUNCHES]].sum(axis=1)
-    memory = runs.x[:, runs.names.index("memory_share")]
-    known = {}
-    for i, run in enumerate(runs.run.tolist()):
-        words = []
-        if slow[i] < 0:
-            words.append(f"kernels {100 * math.expm1(-slow[i]):.0f} % slower than in other runs")
-        if launches[i] > _LAUNCHES_FROM:
-            words.append(f"launches: {100 * launches[i]:.1f} % of kernel time")
-        if memory[i] > 1:
-            words.append("outputs exceed device memory")
-        if words:
-            known[run] = "; ".join(words)
-    return known
 
 
 def _transfer(result: Evaluation) -> Table:

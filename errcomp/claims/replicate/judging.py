@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from errcomp.claims.printed import Printed, parse_printed, written
+from errcomp.codec import Count, Document, Field, Meta, Names, Part, key, shape_of
 from errcomp.errors import InputError
 from errcomp.report.shown import Shown
 
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 Status = Literal["reproduced", "reproduced under another rule", "not reproduced", "no data"]
 Value = float | tuple[float, float]
 
+#: More digits a number has not.
+_MOST_DECIMALS = 20
+_COUNTS = shape_of(Mapping[str, Mapping[str, Count]])
 #: All statuses.
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Document):
     """One printed cell and what became of it.
 
     Attributes
@@ -66,7 +70,7 @@ class Cell:
     status: Status
     rule: str
     note: str
-    decimals: int = 0
+    decimals: Annotated[int, Meta(ge=0, le=_MOST_DECIMALS)] = 0
 
     @property
     def recomputed_text(self) -> str:
@@ -89,11 +93,6 @@ class Cell:
         text = f"{self.where}, {self.row}, {self.column}: {self.printed} printed{recomputed}: "
         return f"{text}{self.status}{rule}.{' ' if self.note else ''}{self.note}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: fractions, not percent; a range as a list of two."""
-        value = self.recomputed
-        return {**asdict(self), "recomputed": list(value) if isinstance(value, tuple) else value}
-
 
 def show(value: Value | None, unit: str, decimals: int) -> str:
     """Write a recomputed figure with one decimal more than was printed."""
@@ -104,23 +103,47 @@ def show(value: Value | None, unit: str, decimals: int) -> str:
     return written(value, unit, decimals).text
 
 
+class _Counts(Part):
+    """How many cells of each table, and of all, have each status."""
+
+    def write(self, result: Replication) -> Mapping[str, Any]:
+        return {"counts": {name: dict(count) for name, count in result.counts().items()}}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        return {"counted": {k: dict(v) for k, v in _COUNTS.read(field.at("counts")).items()}}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return {"counts": _COUNTS.schema(names)}
+
+
 @dataclass(frozen=True, slots=True)
-class Replication(Shown):
+class Replication(Shown, Document):
     """Every printed cell of the survey's tables with its status.
 
     Attributes
     ----------
     cells : tuple of Cell
         In the order of the survey.
+    counted : mapping, optional
+        How many cells of all tables have each status, where ``cells`` are those of some tables.
     """
 
-    cells: tuple[Cell, ...]
+    SCHEMA: ClassVar = "errcomp.replication/1"
+    COMMAND: ClassVar = "replicate"
+    KEYS: ClassVar = (key("rows", "cells"), _Counts())
 
-    def view(self, shown: Mapping[str, Sequence[Cell]] | None = None) -> Report:
-        """Return what people see of it: all tables, or those shown."""
+    cells: Annotated[tuple[Cell, ...], Meta(min_length=1)]
+    counted: Mapping[str, Mapping[Status, int]] | None = None
+
+    def view(self) -> Report:
+        """Return what people see of it."""
         from errcomp.claims.view.replication import replication_view
 
-        return replication_view(self, shown)
+        return replication_view(self)
+
+    def of_table(self, name: str) -> Replication:
+        """Return the cells of one table, with the counts of all."""
+        return Replication(self.tables()[name], self.counts())
 
     def tables(self) -> Mapping[str, tuple[Cell, ...]]:
         """Return the cells of each table, by the name of the table."""
@@ -136,6 +159,8 @@ class Replication(Shown):
         >>> replicate_survey().counts()["table6_neusight"]["not reproduced"]
         0
         """
+        if self.counted is not None:
+            return self.counted
         groups = {**self.tables(), "all": self.cells}
         return {
             name: {status: sum(c.status == status for c in cells) for status in STATUSES}
@@ -154,13 +179,6 @@ class Replication(Shown):
             if (cell.table, cell.row, cell.column) == (table, row, column):
                 return cell
         raise KeyError((table, row, column))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the cells as rows, and the counts."""
-        return {
-            "rows": [cell.to_dict() for cell in self.cells],
-            "counts": {name: dict(count) for name, count in self.counts().items()},
-        }
 
 
 _UNITS = {"%": "fraction", "x": "ratio", "": "text"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from dataclasses import field as field_
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +17,18 @@ from errcomp.claims.search.lattice import build_lattice
 from errcomp.claims.search.rules import Rule, contains, evaluate, rules_for
 from errcomp.claims.search.scan import Candidates, Table
 from errcomp.claims.search.scan import scan as scan_subsets
+from errcomp.codec import (
+    Count,
+    Derived,
+    Document,
+    Field,
+    Names,
+    Part,
+    Scalar,
+    closed,
+    plain_keys,
+    shape_of,
+)
 from errcomp.errors import InputError, describe_rows
 from errcomp.metrics.intervals import check_options
 from errcomp.report.shown import Shown
@@ -30,12 +43,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Match", "SearchResult", "search_claim"]
 
+_COUNT, _FLAG, _NUMBER = shape_of(Count), shape_of(bool), shape_of(float)
 #: Expected matches of an unrelated figure below which a coincidence no longer explains a match.
 RARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(Document):
     """A subset of the rows and a rule that reproduce the published figures.
 
     Attributes
@@ -67,18 +81,18 @@ class Match:
         simplest matches, which are kept.
     """
 
-    where: dict[str, list[Any]]
+    where: dict[str, list[Scalar]]
     aggregation: str
     denominator: str
     reading: str
-    n: int
+    n: Count
     values: dict[str, float]
     description: str
     complexity: float
     expected_by_chance: float
     standard_error: float
-    found: int
-    equivalents: int
+    found: Count
+    equivalents: Count
     also: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -87,13 +101,38 @@ class Match:
         )
         return f"{figures}: {self.description}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; fractions, not percent."""
-        return {**asdict(self), "also": list(self.also)}
+
+class _Published(Part):
+    """The published figures: as printed, and the numbers that would be printed so."""
+
+    def write(self, result: SearchResult) -> Mapping[str, Any]:
+        figures = {
+            name: {"text": f.text, "value": f.value, "low": f.low, "high": f.high}
+            for name, f in result.figures.items()
+        }
+        return plain_keys({"figures": figures})
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        figures = field.at("figures")
+        return {"figures": {name: self._figure(figures.at(name)) for name in figures.object()}}
+
+    def _figure(self, field: Field) -> Printed:
+        text = field.at("text")
+        try:
+            return parse_printed(shape_of(str).read(text))
+        except InputError as error:
+            raise InputError(f"{text.path}: {error}") from error
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        number = shape_of(float | None).schema(names)
+        figure = closed(
+            {"text": {"type": "string"}, **dict.fromkeys(("value", "low", "high"), number)}
+        )
+        return {"figures": {"type": "object", "additionalProperties": figure}}
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult(Shown):
+class SearchResult(Shown, Document):
     """What reproduces the published figures, simplest first, and what was searched.
 
     Attributes
@@ -110,17 +149,44 @@ class SearchResult(Shown):
         ``combinations`` of subset and rule; whether the search was ``complete``, else ``bounds``
         (key to the most values listed or left out, 0 where it was given up); ``by_complexity``
         (matches found and expected up to whole bits), and the ``null`` behind it with its ``seed``.
+    source : str
+        The table.
+    in_first_subset : mapping of str to int
+        Of each tool with rows that have no counterpart: its rows in the simplest match.
     """
+
+    SCHEMA: ClassVar = "errcomp.search/1"
+    COMMAND: ClassVar = "claims search"
+    KEYS: ClassVar = (
+        *("source", _Published(), "matches", "searched"),
+        Derived("conclusion", str, lambda result: result.conclusion),
+        "in_first_subset",
+    )
 
     figures: Mapping[str, Printed]
     matches: tuple[Match, ...]
     searched: Mapping[str, Any]
+    source: str = ""
+    in_first_subset: Mapping[str, Count] = field_(default_factory=dict)
 
-    def view(self, source: str = "", in_first: Mapping[str, int] | None = None) -> Report:
-        """Return what people see of it; ``in_first`` counts rows of the first subset by tool."""
+    def agree(self, field: Field) -> None:
+        """Refuse matches without a figure, and a search that does not say what it went through."""
+        for match, place in zip(self.matches, field.at("matches").items(), strict=True):
+            for tool in set(self.figures) - set(match.values):
+                place.at("values").at(tool)
+        searched = field.at("searched")
+        for name in ("subsets", "rules", "configurations"):
+            _COUNT.read(searched.at(name))
+        _FLAG.read(searched.at("complete"))
+        shape_of(Mapping[str, Count]).read(searched.at("left_out"))
+        for row in searched.at("by_complexity").items(fewest=1):
+            _NUMBER.read(row.at("expected"))
+
+    def view(self) -> Report:
+        """Return what people see of it."""
         from errcomp.claims.view.search import search_view
 
-        return search_view(self, source, in_first)
+        return search_view(self)
 
     @property
     def conclusion(self) -> str:
@@ -145,22 +211,6 @@ class SearchResult(Shown):
             f"{'match' if best.found == 1 else 'matches'}, where "
             f"{format_number(best.expected_by_chance, 2)} are expected by chance: {verdict}."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: ``figures``, ``matches`` (best first), ``searched``."""
-        return {
-            "figures": {
-                name: {"text": f.text, "value": f.value, "low": f.low, "high": _finite(f.high)}
-                for name, f in self.figures.items()
-            },
-            "matches": [match.to_dict() for match in self.matches],
-            "searched": dict(self.searched),
-            "conclusion": self.conclusion,
-        }
-
-
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None
 
 
 _KEEP = 10_000  # of those that pass the screen, to be computed again
@@ -276,7 +326,13 @@ def search_claim(
     searched["rules_left_out"] = sorted(map(_rule_words, set(rules) - set(sums.rules)))
     searched["dropped"] = [dropped.to_dict() for dropped in table.dropped]
     searched["by_complexity"] = _by_complexity(counts, chance, candidates.kept_up_to)
-    return SearchResult(printed, tuple(matches), searched)
+    # Rows without counterpart in another tool: how many of them are in the simplest match.
+    in_first = {
+        tool: table.where({tool_key: tool}).where(matches[0].where).n
+        for tool, n in searched["left_out"].items()
+        if n and matches
+    }
+    return SearchResult(printed, tuple(matches), searched, table.source, in_first)
 
 
 def _check_range(pairs: Pairs) -> None:

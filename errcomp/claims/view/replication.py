@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from errcomp.claims.replicate import Cell, Replication
     from errcomp.claims.replicate.judging import Status
 
-__all__ = ["cells", "levels", "replication_tables", "replication_view"]
+__all__ = ["cells", "counts_of", "levels", "replication_view"]
 
 _TABLE = "error_by_level"
 #: Characters of a name before it is continued below.
@@ -31,11 +31,9 @@ _NAME = 20
 _Range = tuple[float, float]
 
 
-def replication_view(
-    result: Replication, shown: Mapping[str, Sequence[Cell]] | None = None
-) -> Report:
-    """Return the tables shown (all by default), and the count of the cells of all tables."""
-    tables = replication_tables(result, result.tables() if shown is None else shown)
+def replication_view(result: Replication) -> Report:
+    """Return the tables, cell by cell, and the count of the cells of all tables."""
+    tables = [*(_table(name, cells) for name, cells in result.tables().items()), counts_of(result)]
     statuses = Counter(cell.status for cell in result.cells)
     draw = partial(cells, result)
     return Report(
@@ -45,11 +43,6 @@ def replication_view(
         figures=[Figure("figure", "How many printed cells of each table come out again.", draw)],
         draw=draw,
     )
-
-
-def replication_tables(result: Replication, shown: Mapping[str, Sequence[Cell]]) -> list[Table]:
-    """Return the tables shown, cell by cell, and the count of the cells of all tables."""
-    return [*(_table(name, cells) for name, cells in shown.items()), _counts(result)]
 
 
 def _table(name: str, cells: Sequence[Cell]) -> Table:
@@ -96,7 +89,8 @@ def _written(cell: Cell) -> TableCell:
 _RECOMPUTED = Form(_written, right=True)
 
 
-def _counts(result: Replication) -> Table:
+def counts_of(result: Replication) -> Table:
+    """Return how many cells of each table have each status."""
     counts = result.counts()
     columns = [
         Column("Table", lambda name: name),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.claims.replicate import STATUSES, TITLES
-from errcomp.claims.view.replication import replication_tables
 from errcomp.errors import MissingExtraError
 from errcomp.report.markdown import escaped
 from errcomp.report.writing import write
@@ -92,7 +91,7 @@ def write_folder(path: Path, result: Replication) -> tuple[int, str]:
 def _write_tables(folder: Path, result: Replication) -> Iterator[tuple[str, str]]:
     """Write each table in each format; yield its name and what it is."""
     parts = result.tables()
-    *tables, counts = replication_tables(result, parts)
+    tables = result.view().tables
     rows: dict[str, list[dict[str, Any]]] = {
         name: [cell.to_dict() for cell in cells] for name, cells in parts.items()
     }
@@ -101,7 +100,7 @@ def _write_tables(folder: Path, result: Replication) -> Iterator[tuple[str, str]
         for name, count in result.counts().items()
     ]
     titles = {**TITLES, _COUNTS: "How many cells of each table have which status"}
-    for (name, content), table in zip(rows.items(), [*tables, counts], strict=True):
+    for (name, content), table in zip(rows.items(), tables, strict=True):
         for suffix in _SUFFIXES:
             write(folder / f"{name}{suffix}", {"rows": content}, [table])
         yield name, titles[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,14 +26,9 @@ _RARE = 0.05
 _CHANCE = Form(lambda expected: Cell(format_chance(expected), expected), right=True)
 
 
-def search_view(
-    result: SearchResult, source: str = "", in_first: Mapping[str, int] | None = None
-) -> Report:
-    """Return the matches, the most likely first, and what was concluded from them.
-
-    ``in_first`` says how many rows of each tool, shared or not, are in the first subset.
-    """
-    table = _table(result, source, in_first or {})
+def search_view(result: SearchResult) -> Report:
+    """Return the matches, the most likely first, and what was concluded from them."""
+    table = _table(result)
     caption = "How many matches as simple as each an unrelated figure would have by chance."
     draw = partial(matches, result)
     first = [match.description for match in result.matches[:1]]
@@ -47,7 +41,7 @@ def search_view(
     )
 
 
-def _table(result: SearchResult, source: str, in_first: Mapping[str, int]) -> Table:
+def _table(result: SearchResult) -> Table:
     tools = list(result.figures)
     columns = [
         Column("Subset and rule", lambda r: r.description),
@@ -60,14 +54,17 @@ def _table(result: SearchResult, source: str, in_first: Mapping[str, int]) -> Ta
         result.conclusion,
         "By chance: how many matches as simple as this unrelated figures would have on average, "
         "drawn as near to those of the whole table as these.",
-        *_left_out(result, in_first),
+        *_left_out(result),
     ]
     return Table(
-        f"What reproduces {published} in {source or 'the table'}", columns, result.matches, notes
+        f"What reproduces {published} in {result.source or 'the table'}",
+        columns,
+        result.matches,
+        notes,
     )
 
 
-def _left_out(result: SearchResult, in_first: Mapping[str, int]) -> list[str]:
+def _left_out(result: SearchResult) -> list[str]:
     """Say which rows the search could not use, and what the best subset is with them."""
     left_out = {tool: n for tool, n in result.searched["left_out"].items() if n}
     if not left_out:
@@ -77,7 +74,7 @@ def _left_out(result: SearchResult, in_first: Mapping[str, int]) -> list[str]:
         f"Only the {result.searched['configurations']} configurations that all of them have were "
         f"searched; left out: {rows}."
     ]
-    for tool, n in in_first.items():
+    for tool, n in result.in_first_subset.items():
         shared = result.matches[0].n
         if n > shared:
             notes.append(

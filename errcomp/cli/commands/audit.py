@@ -131,8 +131,8 @@ def run(args: argparse.Namespace) -> None:
         finish(args, report)
     emit(
         args,
-        {"schema": "errcomp.audit/1", **result.to_dict()},
+        result,
         result.view(*pairs_at_hand(pairs)),
         inputs=[args.table],
-        flat=[row.to_dict() for row in (*(result.rows if result.by else ()), *result.overall)],
+        flat=(*(result.rows if result.by else ()), *result.overall),
     )

@@ -233,7 +233,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     from errcomp.calibration.composition import evaluate_composition
     from errcomp.calibration.evaluation.splits import check_split
     from errcomp.calibration.view.check import report_evaluation
-    from errcomp.calibration.view.evaluation import draw, known_of
+    from errcomp.calibration.view.evaluation import draw
 
     estimators = _estimators(args)
     splits = parse_keys(args.split)
@@ -254,18 +254,11 @@ def _evaluate(args: argparse.Namespace) -> None:
             n_jobs=args.jobs,
             progress=report,
         )
-    known = known_of(kernels, args.task)
-    document = {
-        "schema": "errcomp.calibration/1",
-        "source": kernels.source,
-        "known": known,
-        **evaluation.to_dict(),
-    }
     drawn = [draw(name, evaluation, evaluation.rows[0].split) for name, _ in figures]
     add_figures(args, drawn, figures)
     fail_on = args.fail_on or _CONDITIONS
     finish(args, report_evaluation(evaluation, estimators=estimators, fail_on=fail_on))
-    emit(args, document, evaluation.view(kernels.source, known), inputs=[args.table, args.runs])
+    emit(args, evaluation, evaluation.view(), inputs=[args.table, args.runs])
 
 
 def _show(args: argparse.Namespace) -> None:

@@ -170,11 +170,4 @@ def _search(args: argparse.Namespace) -> None:
             seed=args.seed,
             progress=report,
         )
-    document = {"schema": "errcomp.search/1", "source": pairs.source, **result.to_dict()}
-    in_first = {
-        tool: pairs.of_tool(tool).where(result.matches[0].where).n
-        for tool, n in result.searched["left_out"].items()
-        if n and result.matches
-    }
-    document["in_first_subset"] = in_first
-    emit(args, document, result.view(pairs.source, in_first), inputs=[args.table])
+    emit(args, result, result.view(), inputs=[args.table])

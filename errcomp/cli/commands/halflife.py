@@ -232,8 +232,7 @@ def _fit(args: argparse.Namespace) -> None:
         from errcomp.halflife.view.figures import draw
 
         add_figures(args, [draw(half_lives, name) for name, _ in figures], figures)
-    document = {"schema": "errcomp.half-lives/1", **half_lives.to_dict()}
-    emit(args, document, half_lives.view(), inputs=[args.history])
+    emit(args, half_lives, half_lives.view(), inputs=[args.history])
 
 
 def _forecast(args: argparse.Namespace) -> None:
@@ -252,8 +251,7 @@ def _forecast(args: argparse.Namespace) -> None:
             seed=args.seed,
             progress=report,
         )
-    document = {"schema": "errcomp.half-life-forecast/1", **forecast.to_dict()}
-    emit(args, document, forecast.view(), inputs=[args.history])
+    emit(args, forecast, forecast.view(), inputs=[args.history])
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -275,13 +273,7 @@ def _check(args: argparse.Namespace) -> None:
     add_checks(args, report_halflife(checked.result))
     # Set before anything is printed: the reader of the output may leave.
     args.exit_code = 1 if checked.result.outcome == "regression" else 0
-    document = {
-        "schema": "errcomp.half-life-check/1",
-        **checked.result.to_dict(),
-        "recalibration": None if checked.recalibration is None else checked.recalibration.to_dict(),
-        "notes": list(checked.notes),
-    }
-    emit(args, document, checked.view(), inputs=[args.history, args.new])
+    emit(args, checked, checked.view(), inputs=[args.history, args.new])
 
 
 def _show(args: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from errcomp.cli.input import (
@@ -21,8 +22,6 @@ from errcomp.report.model import Column, Table, report_of
 
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
-    from errcomp.tables import Pairs
-    from errcomp.tables.engine.pairs import PairRows
 
 #: Command to examples that its help ends with. One may read files that an earlier one wrote.
 EXAMPLES = {
@@ -105,24 +104,12 @@ def run(args: argparse.Namespace) -> None:
             seed=args.seed,
             n_jobs=args.jobs,
         )
-    unused = 0 if pairs is table else table.n - pairs.n
-    document = {
-        "schema": "errcomp.metrics/1",
-        "source": pairs.source,
-        "tool": pairs.tools[0] if len(pairs.tools) == 1 else None,
-        "not_used": unused,
-        **summary.to_dict(),
-    }
-    if len(pairs.tools) > 1:  # errors of all tools together describe no tool
-        document["pooled"] = document["macro"] = None
-    report = summary.view(
-        figures=figures,
-        level=args.level,
-        title=_title(pairs),
-        apart=len(pairs.tools) > 1,
-        unused=unused,
-    )
-    emit(args, document, report, inputs=[args.table])
+    if len(pairs.tools) == 1:
+        not_used = 0 if pairs is table else table.n - pairs.n
+        summary = replace(summary, tool=pairs.tools[0], not_used=not_used)
+    if len(pairs.tools) > 1:  # the errors of all tools together describe no tool
+        summary = replace(summary, pooled=None, macro=None)
+    emit(args, summary, summary.view(), inputs=[args.table])
 
 
 def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> None:
@@ -130,11 +117,6 @@ def _refuse(args: argparse.Namespace, names: tuple[str, ...], command: str) -> N
     given = [f"--{name}" for name in names if getattr(args, name) is not None]
     if given:
         raise InputError(f"{command} does not take {', '.join(given)}")
-
-
-def _title(pairs: Pairs | PairRows) -> str:
-    tools = f", tool {pairs.tools[0]}" if len(pairs.tools) == 1 else ""
-    return f"Error figures of {pairs.source or 'the table'}{tools}"
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -164,6 +146,4 @@ def run_drivers(args: argparse.Namespace) -> None:
     pairs = load_table(args)
     with progress("comparing", quiet=args.json):
         result = error_drivers(pairs, tool=args.tool, level=args.level, seed=args.seed)
-    document = {"schema": "errcomp.drivers/1", "source": pairs.source, **result.to_dict()}
-    document["rows"] = result.rows()
-    emit(args, document, result.view(), inputs=[args.table])
+    emit(args, result, result.view(), inputs=[args.table])

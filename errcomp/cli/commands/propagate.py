@@ -192,9 +192,6 @@ def run(args: argparse.Namespace) -> None:
             n_jobs=args.jobs,
             progress=report,
         )
-    document = result.to_dict()
-    document["rows"] = document.pop("outcomes")
-    document = {"schema": "errcomp.propagate/1", "source": kernels.source, **document}
     if figures:
         from errcomp.propagation.view import figures as draw
 
@@ -202,7 +199,7 @@ def run(args: argparse.Namespace) -> None:
             draw.bands(result) if n == "bands" else draw.budget(result.of()) for n, _ in figures
         ]
         add_figures(args, drawn, figures)
-    emit(args, document, result.view(kernels.source), inputs=inputs, flat=flat_outcomes(result))
+    emit(args, result, result.view(), inputs=inputs, flat=flat_outcomes(result))
 
 
 def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> None:
@@ -240,7 +237,6 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
             kind=args.kind,
             progress=report,
         )
-    document = {"schema": "errcomp.validation/1", "source": kernels.source, **validation.to_dict()}
     if figures:
         from errcomp.propagation.view import figures as draw
 
@@ -251,12 +247,8 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
         ]
         add_figures(args, drawn, figures)
     finish(args, report_validation(validation))
-    emit(
-        args,
-        document,
-        validation.view(kernels.source),
-        inputs=[args.test or args.rest or _EMBEDDED, args.train],
-    )
+    inputs = [args.test or args.rest or _EMBEDDED, args.train]
+    emit(args, validation, validation.view(), inputs=inputs)
 
 
 def _errors(args: argparse.Namespace) -> ErrorModel | None:

@@ -42,6 +42,8 @@ def build(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Replicate, print the tables and the count, or write all of it into a folder."""
     from errcomp.claims.replicate import replicate_survey
+    from errcomp.claims.view.replication import counts_of
+    from errcomp.report.model import report_of
 
     folder = args.output if args.output and _is_folder(args.output) else None
     if folder:
@@ -57,13 +59,10 @@ def run(args: argparse.Namespace) -> None:
             from errcomp.errors import InputError
 
             raise InputError(f"no table {args.table!r}. Tables: {', '.join(tables)}")
-        tables = {args.table: tables[args.table]}
-    cells = [cell for table in tables.values() for cell in table]
-    document = {"schema": "errcomp.replication/1", **result.to_dict()}
-    document["rows"] = [cell.to_dict() for cell in cells]
-    args.exit_code = 1 if any(c.status == args.fail_on for c in cells) else 0
+        result = result.of_table(args.table)
+    args.exit_code = 1 if any(c.status == args.fail_on for c in result.cells) else 0
     # Tables written to a folder are not printed as well; the counts say what to look for.
-    emit(args, document, result.view({} if folder else tables))
+    emit(args, result, report_of(counts_of(result)) if folder else result.view())
 
 
 def _is_folder(path: Path) -> bool:

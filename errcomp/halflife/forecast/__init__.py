@@ -36,11 +36,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,17 +58,19 @@ from errcomp.halflife.forecast.probabilities import (
     forecast_steps,
     forecast_survival,
 )
+from errcomp.halflife.forecast.results import (
+    AHEAD,
+    Answer,
+    GroupForecast,
+    HalfLifeForecast,
+    Method,
+)
 from errcomp.halflife.panel import Clock
 from errcomp.halflife.results import GroupHalfLife
-from errcomp.report.shown import Shown
-from errcomp.results import Dropped
 from errcomp.system.processes import Progress
 from errcomp.tables import History
 from errcomp.tables.backends import history_of
 from errcomp.tables.engine.history import HistoryRows
-
-if TYPE_CHECKING:
-    from errcomp.report.model import Report
 
 Floats = NDArray[np.float64]
 
@@ -89,11 +90,6 @@ __all__ = [
 ]
 
 
-#: Times from today at which probabilities are stated.
-AHEAD: dict[Clock, tuple[float, ...]] = {
-    "releases": (0.0, 1.0, 2.0, 5.0, 10.0),
-    "months": (0.0, 3.0, 6.0, 12.0, 24.0),
-}
 #: Times at which the probability is looked at beyond those, up to the end.
 _POINTS = 16
 _METHODS: tuple[Method, ...] = ("survival", "drift", "steps")
@@ -334,183 +330,3 @@ def _whole(time: float | None) -> float | None:
 
 def _refused(method: Method, clock: Clock, why: str) -> Answer:
     return Answer(method, clock, None, None, (None, None, None), why)
-
-
-# What a forecast says: by method, by group, in all.
-
-Method: TypeAlias = Literal["survival", "drift", "steps"]
-
-#: Whose answer counts, the first that there is.
-_FIRST: tuple[Method, ...] = ("drift", "steps", "survival")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """The forecast by one method on one clock, or why there is none.
-
-    Attributes
-    ----------
-    method : {"survival", "drift", "steps"}
-    unit : {"releases", "months"}
-    forecast : Forecast or None
-        At the times of `AHEAD`; None where refused.
-    drop : Drop or None
-        When it drops below the probability that was asked for; in whole releases.
-    dates : tuple of date or None
-        Of the drop, its low and its high, on the clock of months; None where there is none.
-    refused : str
-    """
-
-    method: Method
-    unit: Clock
-    forecast: Forecast | None
-    drop: Drop | None
-    dates: tuple[date | None, date | None, date | None]
-    refused: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        head: dict[str, Any] = {"method": self.method, "unit": self.unit}
-        if self.forecast is None or self.drop is None:
-            return {**head, "within": [], "drop": None, "refused": self.refused, "assumptions": []}
-        plain = self.forecast.to_dict()
-        columns = ("ahead", "probability", "low", "high")
-        values = zip(*(plain[name] for name in columns), strict=True)
-        when, first, last = (None if day is None else day.isoformat() for day in self.dates)
-        return {
-            **head,
-            "within": [dict(zip(columns, row, strict=True)) for row in values],
-            "drop": {
-                "time": self.drop.time,
-                "low": self.drop.low,
-                "high": self.drop.high,
-                "date": when,
-                "date_low": first,
-                "date_high": last,
-                "not_reached": self.drop.refused or None,
-                "endless": [
-                    name for name in ("time", "low", "high") if getattr(self.drop, name) == inf
-                ],
-            },
-            "refused": None,
-            "assumptions": plain["assumptions"],
-        }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupForecast:
-    """The forecast of a group of series.
-
-    Attributes
-    ----------
-    key : dict
-    n_series : int
-    promise : float or None
-        On the log scale: errors beyond it are out of the promise. None where it is not known.
-    calibrated_error : float
-        Standard deviation of the error at calibration, log scale.
-    calibrated, today : str
-        Version at which the model was calibrated, and the last one.
-    date : date or None
-        Of the last version.
-    answers : tuple of Answer
-    notes : tuple of str
-    """
-
-    key: dict[str, Any]
-    n_series: int
-    promise: float | None
-    calibrated_error: float
-    calibrated: str
-    today: str
-    date: date | None
-    answers: tuple[Answer, ...]
-    notes: tuple[str, ...]
-
-    def method(self, clock: Clock) -> Method | None:
-        """Return the method that answers what is asked; None where none can.
-
-        Drift and steps say how likely the error is within the promise then, and exclude each other.
-        Survival is for those that were within it when calibrated, and stands in where neither can.
-        """
-        answering = {
-            answer.method for answer in self.answers if answer.unit == clock and answer.forecast
-        }
-        return next((name for name in _FIRST if name in answering), None)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one mapping per method and clock."""
-        common = {
-            **self.key,
-            "n_units": self.n_series,
-            "promise": self.promise,
-            "calibrated_error": self.calibrated_error,
-            "calibrated": self.calibrated,
-            "today": self.today,
-            "date": None if self.date is None else self.date.isoformat(),
-        }
-        return [
-            {**common, **answer.to_dict(), "answers": answer.method == self.method(answer.unit)}
-            for answer in self.answers
-        ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HalfLifeForecast(Shown):
-    """The forecast of the groups of a history.
-
-    Attributes
-    ----------
-    groups : tuple of GroupForecast
-    by : tuple of str
-    clocks : tuple of {"releases", "months"}
-    error : float or None
-        The promised error as it was given; None: twice that at calibration.
-    age : int
-        Releases since calibration.
-    below : float
-        The probability whose undercutting is looked for.
-    versions : tuple of str
-    dropped : tuple of Dropped
-    notes : tuple of str
-    """
-
-    source: str
-    groups: tuple[GroupForecast, ...]
-    by: tuple[str, ...]
-    clocks: tuple[Clock, ...]
-    error: float | None
-    age: int
-    below: float
-    versions: tuple[str, ...]
-    dropped: tuple[Dropped, ...]
-    notes: tuple[str, ...]
-    level: float
-    seed: int
-
-    def view(self) -> Report:
-        """Return what people see of it."""
-        from errcomp.halflife.view.forecast import forecast_view
-
-        return forecast_view(self)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows of all groups."""
-        return [row for group in self.groups for row in group.rows()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "source": self.source,
-            "by": list(self.by),
-            "error": self.error,
-            "age": self.age,
-            "below": self.below,
-            "versions": list(self.versions),
-            "confidence": self.level,
-            "seed": self.seed,
-            "dropped": [dropped.to_dict() for dropped in self.dropped],
-            "notes": list(self.notes),
-            "groups": [{"key": group.key, "notes": list(group.notes)} for group in self.groups],
-            "rows": self.rows(),
-        }

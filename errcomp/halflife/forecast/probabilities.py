@@ -27,11 +27,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from errcomp.codec import Coverage, Document, Each, Share, Undefined
 from errcomp.errors import InputError, describe_rows
 from errcomp.halflife.forecast.compound_poisson import bounds_by_draws, normal_within, within_steps
 from errcomp.halflife.panel import DAYS_PER_MONTH, Clock, check_level
@@ -49,8 +50,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+_Shares: TypeAlias = Annotated[Floats, Each(Annotated[Share, Undefined])]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Forecast:
+class Forecast(Document):
     """Probability that a model is within its promised error, ahead of today.
 
     Attributes
@@ -71,29 +75,12 @@ class Forecast:
 
     method: Literal["survival", "drift", "steps"]
     unit: Clock
-    ahead: Floats
-    probability: Floats
-    low: Floats
-    high: Floats
-    level: float
+    ahead: Annotated[Floats, Each(float)]
+    probability: _Shares
+    low: _Shares
+    high: _Shares
+    level: Coverage
     assumptions: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; NaN becomes None."""
-
-        def plain(values: Floats) -> list[float | None]:
-            return [float(value) if np.isfinite(value) else None for value in values]
-
-        return {
-            "method": self.method,
-            "unit": self.unit,
-            "ahead": self.ahead.tolist(),
-            "probability": plain(self.probability),
-            "low": plain(self.low),
-            "high": plain(self.high),
-            "level": self.level,
-            "assumptions": list(self.assumptions),
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,30 @@ series  look        α/(k(k+1))  6α/(π²k²)           e-values
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from errcomp.codec import (
+    Count,
+    Derived,
+    Document,
+    Field,
+    Inline,
+    Log,
+    Meta,
+    Names,
+    Part,
+    Rows,
+    Share,
+    Undefined,
+    shape_of,
+    words,
+)
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.gate.shifts import (
     NOISE,
@@ -73,8 +90,58 @@ GREW, _WITHIN, _NO_LARGER, _AS_BEFORE, _UNKNOWN, _ABSENT = VERDICTS
 _ROUNDING = 1e-9
 
 
+_MAYBE_LOG, _MAYBE_SHARE = Annotated[Log, Undefined], Annotated[Share, Undefined]
+_MAYBE_NUMBER = Annotated[float, Undefined]
+_SERIES = Rows(
+    "series",
+    {
+        "series": ("names", str, tuple),
+        "group": ("groups", str, tuple),
+        "verdict": ("verdict", Literal[VERDICTS], words),
+        "why": ("why", str, words),
+        "moved_by": ("moved_by", str, words),
+        "last_version": ("last_version", str | None, list),
+        "noise": ("noise", str, words),
+        "n_baseline": ("n_baseline", Count, np.array),
+        **{
+            name: (name, type_, np.array)
+            for name, type_ in (
+                *((name, _MAYBE_LOG) for name in ("baseline", "new", "shift", "low", "high")),
+                *((name, _MAYBE_SHARE) for name in ("p", "p_adjusted")),
+                *((name, _MAYBE_NUMBER) for name in ("df", "detectable")),
+                *((name, _MAYBE_LOG) for name in ("reference", "predictor", "promised")),
+            )
+        },
+    },
+    fewest=1,
+)
+
+
+class _Series(Part):
+    """A row for each series; the version before the new one by its name."""
+
+    def write(self, result: GateResult) -> Mapping[str, Any]:
+        columns = {name: getattr(result, name) for name, *_ in _SERIES.columns.values()
+                   if name != "last_version"}  # fmt: skip
+        last = [result.versions[at] if at >= 0 else None for at in result.last]
+        return _SERIES.write(SimpleNamespace(**columns, last_version=last))
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        versions = shape_of(tuple[str, ...]).read(field.at("versions"))
+        columns = dict(_SERIES.read(field))
+        last = columns.pop("last_version")
+        for version, place in zip(last, field.at("series").items(), strict=True):
+            if version is not None and version not in versions:
+                place.at("last_version").refuse(f"one of {', '.join(versions)}")
+        positions = [-1 if version is None else versions.index(version) for version in last]
+        return {**columns, "last": np.array(positions)}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return _SERIES.schema(names)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class GateResult:
+class GateResult(Document):
     """What a gate found; arrays have one value a series, on the log scale where they are errors.
 
     Attributes
@@ -122,8 +189,17 @@ class GateResult:
         Law of comparisons under no change.
     """
 
+    KEYS: ClassVar = (
+        *("version", "versions"),
+        Derived("outcome", str, lambda result: result.outcome),
+        Derived("passed", bool, lambda result: result.passed),
+        *("look", "alpha", "level", "margin", Inline("law", Law)),
+        Derived("counts", Mapping[str, Count], lambda result: result.counts()),
+        _Series(),
+    )
+
     version: str
-    versions: tuple[str, ...]
+    versions: Annotated[tuple[str, ...], Meta(min_length=1)]
     names: tuple[str, ...]
     groups: tuple[str, ...]
     verdict: NDArray[Any]
@@ -144,10 +220,10 @@ class GateResult:
     predictor: Floats
     moved_by: NDArray[Any]
     promised: Floats
-    look: int
-    alpha: float
-    level: float
-    margin: float
+    look: Count
+    alpha: Share
+    level: Share
+    margin: Log
     law: Law
 
     @property
@@ -175,42 +251,6 @@ class GateResult:
         """Say between which versions a series moved, e.g. ``"1.29 to 1.30"``."""
         before = int(self.last[series])
         return f"{self.versions[before]} to {self.version}" if before >= 0 else self.version
-
-    def row(self, series: int) -> dict[str, Any]:
-        """Return what is known of a series as plain values for JSON; NaN and inf are None."""
-        figures = ("baseline", "new", "shift", "low", "high", "p", "p_adjusted", "df", "detectable",
-                   "reference", "predictor", "promised")  # fmt: skip
-        values = {name: float(getattr(self, name)[series]) for name in figures}
-        before = int(self.last[series])
-        return {
-            "series": self.names[series],
-            "group": self.groups[series],
-            "verdict": str(self.verdict[series]),
-            "why": str(self.why[series]),
-            "moved_by": str(self.moved_by[series]),
-            "last_version": self.versions[before] if before >= 0 else None,
-            "noise": str(self.noise[series]),
-            "n_baseline": int(self.n_baseline[series]),
-            **{name: value if np.isfinite(value) else None for name, value in values.items()},
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; one row a series."""
-        return {
-            "version": self.version,
-            "versions": list(self.versions),
-            "outcome": self.outcome,
-            "passed": self.passed,
-            "look": self.look,
-            "alpha": self.alpha,
-            "level": self.level,
-            "margin": self.margin,
-            "noise_scale": self.law.scale,
-            "noise_df": self.law.df if np.isfinite(self.law.df) else None,
-            "noise_n": self.law.n,
-            "counts": self.counts(),
-            "series": [self.row(i) for i in range(len(self.names))],
-        }
 
 
 def as_position(panel: Panel, version: str | None) -> int:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log1p
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from errcomp.codec import (
+    Count,
+    Coverage,
+    Document,
+    Field,
+    Inline,
+    Log,
+    Names,
+    Part,
+    Rows,
+    Undefined,
+    words,
+)
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.gate import GateResult, as_labels, as_since, check, since_last_step
 from errcomp.halflife.panel import Panel, check_level, moved, panel_of
@@ -28,8 +41,41 @@ Floats = NDArray[np.float64]
 _JUDGED = ("not judged", "other series", "other versions")
 
 
+_GROUPS = Rows(
+    "groups",
+    {
+        "group": ("groups", str, tuple),
+        "judged_by": ("judged_by", str, words),
+        "helps": ("helps", bool, np.array),
+        "n_series": ("n_series", Count, np.array),
+        "n_rows": ("n_rows", Count, np.array),
+        **{
+            name: (name, Annotated[float, Undefined], np.array)
+            for name in ("factor", "low", "high")
+        },
+        **{
+            name: (name, Annotated[Log, Undefined], np.array)
+            for name in ("old_error", "new_error", "old_bias")
+        },
+    },
+)
+
+
+class _Groups(Part):
+    """A row for each group; whether its factor helps follows from its errors."""
+
+    def write(self, result: Recalibration) -> Mapping[str, Any]:
+        return _GROUPS.write(result)
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        return {name: column for name, column in _GROUPS.read(field).items() if name != "helps"}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        return _GROUPS.schema(names)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Recalibration:
+class Recalibration(Document):
     """New factors of groups, and errors with the old and the new ones; shape (g,) each.
 
     Attributes
@@ -52,48 +98,26 @@ class Recalibration:
         Root mean square over all series of groups that were judged; NaN where none was.
     """
 
+    KEYS: ClassVar = ("level", "old_total", "new_total", _Groups())
+
     groups: tuple[str, ...]
     factor: Floats
     low: Floats
     high: Floats
-    level: float
+    level: Coverage
     old_error: Floats
     new_error: Floats
     old_bias: Floats
     judged_by: NDArray[Any]
     n_series: NDArray[np.int64]
     n_rows: NDArray[np.int64]
-    old_total: float
-    new_total: float
+    old_total: Annotated[Log, Undefined]
+    new_total: Annotated[Log, Undefined]
 
     @property
     def helps(self) -> NDArray[np.bool_]:
         """Whether the new factor makes the error of a group smaller; False where not judged."""
         return self.new_error < self.old_error
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; NaN becomes None."""
-
-        def plain(value: float) -> float | None:
-            return float(value) if np.isfinite(value) else None
-
-        figures = ("factor", "low", "high", "old_error", "new_error", "old_bias")
-        return {
-            "level": self.level,
-            "old_total": plain(self.old_total),
-            "new_total": plain(self.new_total),
-            "groups": [
-                {
-                    "group": name,
-                    "judged_by": str(self.judged_by[g]),
-                    "helps": bool(self.helps[g]),
-                    "n_series": int(self.n_series[g]),
-                    "n_rows": int(self.n_rows[g]),
-                    **{figure: plain(getattr(self, figure)[g]) for figure in figures},
-                }
-                for g, name in enumerate(self.groups)
-            ],
-        }
 
 
 def recalibrate(
@@ -213,7 +237,7 @@ def recalibrate(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValidationCheck(Shown):
+class ValidationCheck(Shown, Document):
     """What a gate says of a new version.
 
     Attributes
@@ -224,6 +248,10 @@ class ValidationCheck(Shown):
     notes : tuple of str
         What a reader should know of the tables.
     """
+
+    SCHEMA: ClassVar = "errcomp.half-life-check/1"
+    COMMAND: ClassVar = "halflife check"
+    KEYS: ClassVar = (Inline("result", GateResult), "recalibration", "notes")
 
     result: GateResult
     recalibration: Recalibration | None

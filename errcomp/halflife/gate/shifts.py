@@ -10,12 +10,13 @@ widened to fit them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from errcomp.codec import Document, Endless, Positive, key
 from errcomp.halflife.noise import moderated_variances
 from errcomp.halflife.panel import Panel
 from errcomp.stats.significance import holm
@@ -42,7 +43,7 @@ _ROWS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class Law(Document):
     """Law of comparisons under no change: a normal one, or a Student t that was fitted.
 
     Attributes
@@ -55,8 +56,10 @@ class Law:
         Independent residuals that it was judged by.
     """
 
-    scale: float = 1.0
-    df: float = np.inf
+    KEYS: ClassVar = (key("noise_scale", "scale"), key("noise_df", "df"), key("noise_n", "n"))
+
+    scale: Positive = 1.0
+    df: Annotated[Positive, Endless] = np.inf
     n: float = 0.0
 
 

@@ -8,7 +8,7 @@ version in the table: machine, settings, drivers, the script that measures.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from errcomp.codec import Count, Document
 from errcomp.errors import InputError, describe_rows
 from errcomp.halflife.steps import steps_in, vector
 from errcomp.halflife.steps.summary import Step, Steps
@@ -216,7 +217,7 @@ _MOST, _FEW, _ENOUGH = 0.5, 0.1, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Document):
     """A step over the dates of validation of one series, and what it is put down to.
 
     Attributes
@@ -249,17 +250,9 @@ class Attribution:
     moved: float | None
     moved_low: float | None
     moved_high: float | None
-    n_versions: int
-    n_elsewhere: int
-    n_elsewhere_moved: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            **asdict(self),
-            "versions": list(self.versions),
-            "step": self.step.to_dict(),
-        }
+    n_versions: Count
+    n_elsewhere: Count
+    n_elsewhere_moved: Count
 
 
 def attribute_steps(

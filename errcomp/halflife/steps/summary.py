@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from errcomp.codec import Count, Derived, Document, Log
 from errcomp.halflife.steps.scan import (
     Batch,
     Cuts,
@@ -28,7 +29,7 @@ from errcomp.stats.mixtures import StudentMixtures, central_intervals
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Document):
     """A step of the mean between two versions.
 
     Attributes
@@ -50,17 +51,25 @@ class Step:
         series, times the length of the series over that of the part.
     """
 
-    at: int
-    at_low: int
-    at_high: int
+    KEYS: ClassVar = (
+        *("at", "at_low", "at_high", "versions", "earliest", "latest", "size", "size_low"),
+        *("size_high", "before", "after", "p"),
+        Derived("change", float, lambda step: step.change[0]),
+        Derived("change_low", float, lambda step: step.change[1]),
+        Derived("change_high", float, lambda step: step.change[2]),
+    )
+
+    at: Count
+    at_low: Count
+    at_high: Count
     versions: tuple[str, str]
     earliest: str
     latest: str
-    size: float
-    size_low: float
-    size_high: float
-    before: float
-    after: float
+    size: Log
+    size_low: Log
+    size_high: Log
+    before: Log
+    after: Log
     p: float
 
     @property
@@ -69,15 +78,9 @@ class Step:
         low, value, high = np.expm1([self.size_low, self.size, self.size_high])
         return float(value), float(low), float(high)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        change, low, high = self.change
-        more = {"change": change, "change_low": low, "change_high": high}
-        return {**asdict(self), "versions": list(self.versions), **more}
-
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Document):
     """The steps of one series, or that there are none that it can show.
 
     Attributes
@@ -119,13 +122,6 @@ class Steps:
     unseen: int
     refused: str = ""
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; endless degrees of freedom become None."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        plain["steps"] = [step.to_dict() for step in self.steps]
-        plain["df"] = None if math.isinf(self.df) else self.df
-        return {**plain, "notes": list(self.notes)}
 
 
 Floats = NDArray[Any]

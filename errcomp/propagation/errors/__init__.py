@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
+from errcomp.codec import Count, Document, Undefined
 from errcomp.errors import InputError, describe_names
 from errcomp.propagation.errors.components import Components, Correlation
 from errcomp.propagation.errors.residuals import NOT_MODELLED, all_predicted, prepare
@@ -27,7 +28,7 @@ _NOTHING = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class ClassError:
+class ClassError(Document):
     """Error of one kernel class.
 
     Attributes
@@ -44,13 +45,13 @@ class ClassError:
 
     bias: float
     spread: float
-    n: int = 0
-    n_clusters: int = 0
-    size: float = math.nan
+    n: Count = 0
+    n_clusters: Count = 0
+    size: Annotated[float, Undefined] = math.nan
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorModel:
+class ErrorModel(Document):
     r"""Errors of a predictor by kernel class, fitted (`fit_errors`) or given.
 
     Attributes
@@ -90,6 +91,11 @@ class ErrorModel:
     0.1
     """
 
+    KEYS: ClassVar = (
+        *("kind", "floor", "size_exponent", "n_runs", "devices", "unit", "tails", "components"),
+        *("classes", "other"),
+    )
+
     classes: Mapping[str, ClassError]
     kind: Kind = "log-ratio"
     other: ClassError | None = None
@@ -97,7 +103,7 @@ class ErrorModel:
     size_exponent: float = 0.0
     components: Components | None = None
     tails: Tails = NORMAL_TAILS
-    n_runs: int = 0
+    n_runs: Count = 0
     devices: tuple[str, ...] = ()
     unit: str | None = None
 
@@ -198,21 +204,6 @@ class ErrorModel:
             return ClassError(0.0, 0.0)
         return self.error(name)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the model as plain numbers and texts."""
-        return {
-            "kind": self.kind,
-            "floor": self.floor,
-            "size_exponent": self.size_exponent,
-            "n_runs": self.n_runs,
-            "devices": list(self.devices),
-            "unit": self.unit,
-            "tails": self.tails.to_dict(),
-            "components": None if self.components is None else self.components.to_dict(),
-            "classes": {name: _plain(error) for name, error in self.classes.items()},
-            "other": None if self.other is None else _plain(self.other),
-        }
-
 
 def _check(name: str, error: ClassError, kind: Kind) -> None:
     """Refuse numbers that are no error of a class."""
@@ -232,10 +223,6 @@ def _check(name: str, error: ClassError, kind: Kind) -> None:
         )
     if not math.isnan(error.size) and not 0 < error.size < math.inf:
         raise InputError(f"size of {name} must be a positive time, got {error.size!r}")
-
-
-def _plain(error: ClassError) -> dict[str, float | int | None]:
-    return asdict(error) | {"size": None if math.isnan(error.size) else error.size}
 
 
 #: Stands for every class that is not named.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import optimize, stats
 
+from errcomp.codec import Count, Coverage, Document, Field, Names, Part, Undefined, Within, key
 from errcomp.errors import InputError, offer
 from errcomp.propagation.errors.residuals import LEVELS, Residuals, combine, same_kernel
 from errcomp.propagation.terms import EVERYTHING, Floats, Integers, Level, is_number
@@ -28,21 +29,43 @@ _NOTHING = 1e-12  # of the largest sum of weights: no pairs, but for rounding
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Document):
     """A correlation with its interval; NaN where no pair of kernels shows it."""
 
-    value: float
-    low: float = math.nan
-    high: float = math.nan
+    KEYS: ClassVar = (key("correlation", "value"), "low", "high")
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Return plain values for JSON; None for NaN."""
-        values = {"correlation": self.value, "low": self.low, "high": self.high}
-        return {name: None if math.isnan(value) else value for name, value in values.items()}
+    value: Annotated[float, Undefined]
+    low: Annotated[float, Undefined] = math.nan
+    high: Annotated[float, Undefined] = math.nan
+
+
+class _Levels(Part):
+    """The correlation at each of the `LEVELS`, by name, and the share of the variance there."""
+
+    def write(self, components: Components) -> Mapping[str, Any]:
+        levels = zip(LEVELS, components.levels, strict=True)
+        shares = components.shares
+        return {
+            "levels": [
+                {"level": name, **interval.to_dict(), "share": shares[name]}
+                for name, interval in levels
+            ]
+        }
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        rows = list(field.at("levels").items())
+        if tuple(row.at("level").value for row in rows) != LEVELS:
+            field.at("levels").refuse(f"the levels {', '.join(LEVELS)}")
+        return {"levels": tuple(Interval.from_field(row) for row in rows)}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        row = Interval.json_schema(names)
+        row["properties"] |= {"level": {"enum": list(LEVELS)}, "share": {"type": "number"}}
+        return {"levels": {"type": "array", "items": row}}
 
 
 @dataclass(frozen=True, slots=True)
-class Components:
+class Components(Document):
     r"""Correlation of the errors of two kernels by what they have in common.
 
     Attributes
@@ -65,13 +88,21 @@ class Components:
         What the clusters are.
     """
 
+    KEYS: ClassVar = (
+        *("cluster", "n_clusters", "n", "scale", "confidence", _Levels()),
+        Within(
+            "across_runs_of_a_device",
+            (key("other_class", "device", Interval), key("same_class", "device_class", Interval)),
+        ),
+    )
+
     levels: tuple[Interval, ...]
     device: Interval
     device_class: Interval
     scale: float
-    confidence: float | None
-    n: int
-    n_clusters: int
+    confidence: Coverage | None
+    n: Count
+    n_clusters: Count
     cluster: str
 
     @property
@@ -84,24 +115,6 @@ class Components:
         """Share of the variance that arises at each level; they sum to 1."""
         steps = np.diff(np.concatenate([[0.0], self.correlation]))
         return {name: float(max(step, 0.0)) for name, step in zip(LEVELS, steps, strict=True)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; None where there is no interval."""
-        return {
-            "cluster": self.cluster,
-            "n_clusters": self.n_clusters,
-            "n": self.n,
-            "scale": self.scale,
-            "confidence": self.confidence,
-            "levels": [
-                {"level": name, **level.to_dict(), "share": self.shares[name]}
-                for name, level in zip(LEVELS, self.levels, strict=True)
-            ],
-            "across_runs_of_a_device": {
-                "other_class": self.device.to_dict(),
-                "same_class": self.device_class.to_dict(),
-            },
-        }
 
 
 def estimate_components(

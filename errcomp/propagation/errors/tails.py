@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
+from errcomp.codec import Count, Document, Endless, Positive
 from errcomp.errors import InputError
 from errcomp.propagation.terms import Floats, Integers
 
@@ -41,7 +42,7 @@ def tail_scale(df: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Document):
     r"""Sizes of errors of totals, each judged by the other devices, as a distribution.
 
     .. math:: B(q) = \frac{n}{n + 1} \, \frac1D \sum_d \frac{1}{n_d}
@@ -73,7 +74,7 @@ class Observed:
     sizes: tuple[float, ...]
     below: tuple[float, ...]
     number: float
-    n_clusters: int
+    n_clusters: Count
 
     def __post_init__(self) -> None:
         for what in ("sizes", "below"):
@@ -107,15 +108,6 @@ class Observed:
         """Weight beside the Student t, which counts for four devices."""
         return self.n_clusters / (self.n_clusters + _PRIOR)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and lists."""
-        return {
-            "sizes": list(self.sizes),
-            "below": list(self.below),
-            "number": self.number,
-            "n_clusters": self.n_clusters,
-        }
-
     def share(self, size: Floats) -> Floats:
         """Return B up to the largest size, the probability of an error of at most this size."""
         shares = np.concatenate([[0.0], self.below]) * (1 - self.beyond)
@@ -123,7 +115,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Tails:
+class Tails(Document):
     r"""Law of the error of a total, in units of its propagated standard deviation.
 
     Without observed errors a Student t of standard deviation 1 with ν degrees of freedom; those
@@ -169,8 +161,8 @@ class Tails:
     2.35
     """
 
-    df: float = math.inf
-    variance_df: float = math.inf
+    df: Annotated[Positive, Endless] = math.inf
+    variance_df: Annotated[Positive, Endless] = math.inf
     observed: Observed | None = None
 
     @property
@@ -234,14 +226,6 @@ class Tails:
             inside = self._beyond(middle, observed) > 1 - inner
             low, high = np.where(inside, middle, low), np.where(inside, high, middle)
         return np.where(1 - inner < rest, far, high)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers; None for infinity, and for errors that were not observed."""
-        return {
-            "df": None if math.isinf(self.df) else self.df,
-            "variance_df": None if math.isinf(self.variance_df) else self.variance_df,
-            "observed": None if self.observed is None else self.observed.to_dict(),
-        }
 
 
 #: Normal tails of a variance that is known.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from errcomp.codec import Document, Rows
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.propagation.sums.laws import Law, Mixture, Moments, log_normal_parameters, mixture
 from errcomp.propagation.sums.variance import (
@@ -180,7 +182,7 @@ def _moments(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Budget:
+class Budget(Document):
     """Where the error of a total comes from; largest first-order contribution first.
 
     Attributes
@@ -199,18 +201,25 @@ class Budget:
         is what a perfect predictor of the row would buy.
     """
 
+    KEYS: ClassVar = (
+        "by",
+        Rows(
+            "rows",
+            {
+                "name": ("names", str, partial(np.array, dtype=np.str_)),
+                "share_of_time": ("share_of_time", float, np.array),
+                "first_order": ("first_order", float, np.array),
+                "total": ("total", float, np.array),
+            },
+            fewest=1,
+        ),
+    )
+
     by: Literal["class", "term"]
     names: NDArray[np.str_]
     share_of_time: Floats
     first_order: Floats
     total: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        keys = ("name", "share_of_time", "first_order", "total")
-        columns = (self.names, self.share_of_time, self.first_order, self.total)
-        values = zip(*(column.tolist() for column in columns), strict=True)
-        return {"by": self.by, "rows": [dict(zip(keys, row, strict=True)) for row in values]}
 
 
 def error_budget(terms: Terms, *, by: Literal["class", "term"] = "class") -> Budget:

@@ -53,14 +53,12 @@ _FLAT = (
 _DRAWN = 6
 
 
-def propagation_view(found: Propagation, source: str = "") -> Report:
+def propagation_view(result: Propagation) -> Report:
     """Return what people see of kernel errors in whole runs.
 
     Parameters
     ----------
-    found : Propagation
-    source : str
-        Name of the table.
+    result : Propagation
 
     Returns
     -------
@@ -68,44 +66,44 @@ def propagation_view(found: Propagation, source: str = "") -> Report:
     """
     from errcomp.propagation.view import figures as drawing
 
-    first = found.of()
+    first = result.of()
     figures = [
         Figure(
             f"bands-{i}",
             "Bands under each assumption, with what was predicted (line) and measured (diamond).",
-            partial(drawing.bands, found, run),
+            partial(drawing.bands, result, run),
         )
-        for i, run in enumerate(found.runs[:_DRAWN], 1)
+        for i, run in enumerate(result.runs[:_DRAWN], 1)
     ]
     if first.by_class is not None:
         caption = f"Where the error of {first.run} comes from."
         figures.append(Figure("budget", caption, partial(drawing.budget, first)))
     notes = []
-    if len(found.runs) > _DRAWN:
-        notes.append(f"Drawn are the first {_DRAWN} of {len(found.runs)} runs; the table has all.")
-    caveats = {(c.code, c.message): c for c in found.caveats}
-    for outcome in found.outcomes:
+    if len(result.runs) > _DRAWN:
+        notes.append(f"Drawn are the first {_DRAWN} of {len(result.runs)} runs; the table has all.")
+    caveats = {(c.code, c.message): c for c in result.caveats}
+    for outcome in result.outcomes:
         for caveat in outcome.caveats:
             caveats.setdefault((caveat.code, caveat.message), caveat)
     return Report(
-        title=f"How wrong is the whole run? {source or 'The table given'}",
-        line=_line(found),
-        verdicts=[_of_run(found.of(run), found.unit) for run in found.runs[:_DRAWN]],
+        title=f"How wrong is the whole run? {result.source or 'The table given'}",
+        line=_line(result),
+        verdicts=[_of_run(result.of(run), result.unit) for run in result.runs[:_DRAWN]],
         advice=[advice_of(caveat) for caveat in caveats.values()],
         figures=figures,
-        tables=_tables(found, source),
+        tables=_tables(result),
         method=[
             *(
                 (f"Bands under {outcome.assumption}", outcome.method)
-                for outcome in found.outcomes
+                for outcome in result.outcomes
                 if outcome.run == first.run
             ),
-            ("Errors", f"{found.model.kind}, fitted to {found.model.n_runs} runs"),
-            ("Unit of times", found.unit or "not stated"),
-            ("Seed", str(found.seed)),
+            ("Errors", f"{result.model.kind}, fitted to {result.model.n_runs} runs"),
+            ("Unit of times", result.unit or "not stated"),
+            ("Seed", str(result.seed)),
         ],
         notes=notes,
-        draw=partial(drawing.bands, found),
+        draw=partial(drawing.bands, result),
     )
 
 
@@ -145,12 +143,12 @@ def advice_of(caveat: Caveat) -> Advice:
     return Advice(name, f"{caveat.message[:1].upper()}{caveat.message[1:].rstrip('.')}.")
 
 
-def _tables(result: Propagation, source: str) -> list[Table]:
+def _tables(result: Propagation) -> list[Table]:
     """One run in detail, several runs one line each."""
     first = result.of()
     # Only sums have budgets; without one it may be the time of a graph.
     sums = any(outcome.by_class is not None for outcome in result.outcomes)
-    total, of = "Sum of kernel times" if sums else "Total time", source or "the table"
+    total, of = "Sum of kernel times" if sums else "Total time", result.source or "the table"
     if len(result.runs) > 1:
         return [_runs(result, f"{total} of {len(result.runs)} runs of {of}")]
     # A table without runs is one run without a name.
@@ -408,15 +406,15 @@ def _caveats(result: Propagation, *, without: str = "") -> list[Note]:
     return notes
 
 
-def flat_outcomes(found: Propagation) -> list[dict[str, Any]]:
+def flat_outcomes(result: Propagation) -> list[dict[str, Any]]:
     """Return one row of plain values for each run and assumption; bands as columns."""
     rows = []
-    for outcome in found.outcomes:
+    for outcome in result.outcomes:
         plain = outcome.to_dict()
         row = {name: plain[name] for name in _FLAT}
         for band in plain["bands"]:
             percent = f"{100 * band['level']:g}"
             row |= {f"low_{percent}": band["low"], f"high_{percent}": band["high"]}
-        caveats = "; ".join(caveat.code for caveat in (*found.caveats, *outcome.caveats))
-        rows.append({**row, "unit": found.unit, "method": outcome.method, "caveats": caveats})
+        caveats = "; ".join(caveat.code for caveat in (*result.caveats, *outcome.caveats))
+        rows.append({**row, "unit": result.unit, "method": outcome.method, "caveats": caveats})
     return rows

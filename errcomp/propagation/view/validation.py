@@ -28,14 +28,12 @@ _SHOWN = 0.9
 _NAMED = 2
 
 
-def validation_view(found: Validation, source: str = "") -> Report:
+def validation_view(result: Validation) -> Report:
     """Return what people see of bands held against measured totals.
 
     Parameters
     ----------
-    found : Validation
-    source : str
-        Name of the table.
+    result : Validation
 
     Returns
     -------
@@ -47,33 +45,33 @@ def validation_view(found: Validation, source: str = "") -> Report:
         Figure(
             "coverage",
             "On the line a band holds as often as it says; below it, less often.",
-            partial(drawing.calibration, found),
+            partial(drawing.calibration, result),
         ),
         *(
             Figure(
                 f"pit-{i}",
                 "Where the totals stand in their distributions: level if those are right. The grey "
                 "band takes totals as independent.",
-                partial(drawing.pit, found, name),
+                partial(drawing.pit, result, name),
             )
-            for i, name in enumerate(found.pit, 1)
+            for i, name in enumerate(result.pit, 1)
         ),
     ]
-    shown = [row for row in found.rows if row.level == _SHOWN] or list(found.rows)
+    shown = [row for row in result.rows if row.level == _SHOWN] or list(result.rows)
     return Report(
-        title=f"Do the bands hold? {source or 'The table given'}",
-        line=_line(found),
+        title=f"Do the bands hold? {result.source or 'The table given'}",
+        line=_line(result),
         verdicts=[_of_assumption(row) for row in shown],
-        advice=[advice_of(caveat) for caveat in found.caveats],
+        advice=[advice_of(caveat) for caveat in result.caveats],
         figures=figures,
-        tables=[_table(found, source)],
+        tables=[_table(result)],
         method=[
-            ("Totals", found.total),
-            ("Left out", f"each {found.left_out} in turn" if found.left_out else "another table"),
+            ("Totals", result.total),
+            ("Left out", f"each {result.left_out} in turn" if result.left_out else "another table"),
             ("Coverage", "Share of the totals inside the band."),
-            ("Intervals", f"95 %, with totals of one {found.cluster} taken as alike."),
+            ("Intervals", f"95 %, with totals of one {result.cluster} taken as alike."),
         ],
-        draw=partial(drawing.calibration, found),
+        draw=partial(drawing.calibration, result),
     )
 
 
@@ -94,7 +92,7 @@ def _of_assumption(row: ValidationRow) -> Verdict:
     return Verdict("Not refuted", text, "good")
 
 
-def _table(result: Validation, source: str) -> Table:
+def _table(result: Validation) -> Table:
     """Coverage per assumption, with what it costs in width."""
     assumptions = list(dict.fromkeys(row.assumption for row in result.rows))
     levels = list(dict.fromkeys(row.level for row in result.rows))
@@ -123,7 +121,7 @@ def _table(result: Validation, source: str) -> Table:
         "is better.",
         *(item(f"{caveat.message}.", on="text") for caveat in result.caveats),
     ]
-    title = f"Do the bands hold? {source or 'the table'}, {how}"
+    title = f"Do the bands hold? {result.source or 'the table'}, {how}"
     return Table(title, columns, assumptions, notes)
 
 

@@ -68,7 +68,7 @@ def test_the_surest_runs_err_in_the_table_as_in_the_figure(found: Evaluation) ->
 
 
 def test_brackets_say_of_which_others_they_speak(found: Evaluation) -> None:
-    method = dict(found.view("table").method)
+    method = dict(found.view().method)
     assert "groups (models, devices, …) like those left out" in method["[low, high]"]
     how = method["Groups, and how the interval of the MAPE was made"]
     assert how == f"{SPLIT}: 6 devices ({found.rows[0].figures['mean_ape'].method})"

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 import errcomp as ec
-from errcomp.documents._fields import Field
-from errcomp.documents.half_lives import read_half_lives
+from errcomp.documents import load
 from errcomp.halflife.forecast import HalfLifeForecast, forecast_half_life
 from errcomp.halflife.results import GroupHalfLife, HalfLives
 from errcomp.halflife.view.fit import written
 from errcomp.report.model import Verdict
-from errcomp.report.writing import plain
 
 
 def histories(shapes: int = 8) -> dict[str, list[Any]]:
@@ -100,7 +98,7 @@ def test_a_single_series_answers_for_itself() -> None:
 
 
 def test_the_page_of_a_document_says_the_same_but_for_the_release(half_lives: HalfLives) -> None:
-    read = read_half_lives(Field(plain(half_lives.to_dict()), ""))
+    read = load(half_lives.to_dict())
     for live, reread in zip(half_lives.view().verdicts, read.view().verdicts, strict=True):
         assert reread.head == live.head
         assert reread.text == live.text.replace(", at 1.8 (calibrated at 1.0)", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ Run = Callable[..., Any]
 
 def texts(found: Any, source: str = "kernels.csv") -> list[str]:
     """Return the tables as they are printed."""
-    return [render(table) for table in found.view(source).tables_for("text")]
+    return [render(table) for table in replace(found, source=source).view().tables_for("text")]
 
 
 def flowing(text: str) -> str:
@@ -289,7 +290,7 @@ def test_a_validation_fits_and_says_what_it_counts() -> None:
         status=["ok"] * 6 + ["failed", "ok"],
     )
     found = validate(table, errors=given_errors(0.1))
-    (text,) = [render(t) for t in found.view("kernels.csv").tables_for("text")]
+    (text,) = [render(t) for t in replace(found, source="kernels.csv").view().tables_for("text")]
     assert text.splitlines()[0] == "Do the bands hold? kernels.csv, errors from another table"
     assert max(map(len, text.splitlines())) <= WIDTH
     said = flowing(text)
@@ -300,9 +301,12 @@ def test_a_validation_fits_and_says_what_it_counts() -> None:
 
 def test_headers_of_a_validation_are_even() -> None:
     found = validate(datasets.load_kernels("neusight-kernels"), assume=["independent"])
-    (table,) = found.view("").tables_for("text")
+    (table,) = found.view().tables_for("text")
     text = render(table)
-    assert text.splitlines()[0] == "Do the bands hold? the table, leaving each device out"
+    assert (
+        text.splitlines()[0]
+        == "Do the bands hold? dataset neusight-kernels, leaving each device out"
+    )
     assert header(text)[-1].split("  ")[0] == "Assumption"
     assert header(text)[-1].count("% band") == 4
     assert "Not judged" not in text
@@ -312,7 +316,7 @@ def test_headers_of_a_validation_are_even() -> None:
 def test_many_runs_that_are_not_judged_are_counted() -> None:
     table = kernels(6, measured=[1.0, 1.0, *[None] * 10])
     found = validate(table, errors=given_errors(0.1), assume="independent", leave_out="run")
-    (table_shown,) = found.view("").tables_for("text")
+    (table_shown,) = found.view().tables_for("text")
     said = flowing(render(table_shown))
     assert "Not judged: 5 runs without measured and predicted total (run1, run2, …)." in said
     assert "one run as alike (1 run)" in said
@@ -321,7 +325,7 @@ def test_many_runs_that_are_not_judged_are_counted() -> None:
 def test_caveats_of_the_error_model_are_said() -> None:
     table = kernels(2, device=["x", "x", "y", "y"], measured=[1.0, 1.5, 1.5, 2.0])
     found = validate(table, errors=fit_errors(table), assume=["estimated"])
-    (shown,) = found.view("").tables_for("text")
+    (shown,) = found.view().tables_for("text")
     assert "estimated from 2 devices only" in flowing(render(shown))
 
 

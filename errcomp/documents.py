@@ -1,61 +1,53 @@
 """Documents that commands wrote with ``--json`` or ``-o FILE.json``, turned back into results.
 
-``docs/json.md`` says what each holds. A document is read strictly: every key that a result is made
-of must be there and of its type, and what follows from other values must agree with them, so that
-a page never shows what a command did not find.
+``docs/json.md`` says what each holds, and the site has a JSON Schema of each.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from errcomp.documents._common import within
-from errcomp.documents._fields import Field
-from errcomp.documents._file import check_values, looks_like_document, parse, read_text
-from errcomp.documents._tables import KINDS
+from errcomp.codec import DIALECT, Document, decode, schema_of
+from errcomp.codec.text import check_values, looks_like_document, parse, read_text
 from errcomp.errors import InputError
 from errcomp.report.forms import figure
 from errcomp.report.model import Cell, Column, Form, Report, Table
-from errcomp.report.writing import plain
 from errcomp.results import Written
 
-__all__ = ["is_document", "load", "read", "view", "view_of_file", "view_of_rows"]
+__all__ = [
+    "is_document",
+    "json_schema",
+    "load",
+    "read",
+    "read_result",
+    "result_class",
+    "view_of_file",
+    "view_of_rows",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """How a kind of document is made into a result, and by which command it is written anew."""
-
-    module: str
-    read: str
-    command: str
-    #: Function that makes the document again, where that is more than the result's `to_dict`.
-    again: str = ""
-
-
-_KINDS: Mapping[str, _Kind] = {
-    "audit": _Kind("audit", "read_audit", "audit"),
-    "propagate": _Kind("propagation", "read_propagation", "propagate", "propagation_again"),
-    "validation": _Kind("propagation", "read_validation", "propagate validate"),
-    "calibration": _Kind("calibration", "read_evaluation", "calibrate evaluate"),
-    "half-lives": _Kind("half_lives", "read_half_lives", "halflife fit"),
-    "half-life-forecast": _Kind("forecast", "read_forecast", "halflife forecast"),
-    "half-life-check": _Kind("check", "read_check", "halflife check", "check_again"),
-    "search": _Kind("claims", "read_search", "claims search"),
-    "metrics": _Kind("figures", "read_summary", "metrics", "summary_again"),
-    "drivers": _Kind("figures", "read_drivers", "metrics drivers", "drivers_again"),
-    "replication": _Kind("claims", "read_replication", "replicate"),
+#: Where the class of each kind of document is; it is imported when one is read.
+CLASSES = {
+    "audit": "errcomp.claims.auditing.Audit",
+    "propagate": "errcomp.propagation.outcome.Propagation",
+    "validation": "errcomp.propagation.validation.Validation",
+    "calibration": "errcomp.calibration.evaluation.Evaluation",
+    "half-lives": "errcomp.halflife.results.HalfLives",
+    "half-life-forecast": "errcomp.halflife.forecast.results.HalfLifeForecast",
+    "half-life-check": "errcomp.halflife.gate.checking.ValidationCheck",
+    "search": "errcomp.claims.search.SearchResult",
+    "metrics": "errcomp.summary.Summary",
+    "drivers": "errcomp.drivers.results.DriversResult",
+    "replication": "errcomp.claims.replicate.judging.Replication",
 }
 #: Documents of which there is no result to make: their rows say all, or need the model.
-_ROWS_ONLY = (
+ROWS_ONLY = (
     *("claims", "dataset", "datasets", "figures", "readers", "histories", "history-add"),
-    *("model", "calibrate-fit", "predictions", "half-life-study"),
+    *("model", "calibrate-fit", "predictions", "half-life-study", "doctor"),
 )
 _VERSION = 1
 _SCHEMA = re.compile(r"errcomp\.([a-z-]{1,40})/([1-9][0-9]{0,5})")
@@ -105,13 +97,46 @@ def read(path: str | Path) -> tuple[str, Mapping[str, Any], Any]:
     """
     try:
         document = parse(read_text(Path(path)))
-        name = _name(document)
-        if name in _KINDS:
+        if _name(document) in CLASSES:
             return document["schema"], document, load(document)
         check_values(document)
         return document["schema"], document, None
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def read_result(path: str | Path) -> Any:
+    """Read a result from the file that a command wrote with ``-o FILE.json`` or ``--json``.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    object
+        As of `load`: what the command found, to print, draw and look at.
+
+    Raises
+    ------
+    InputError
+        As of `read`; or the document is one of rows only, which holds no result.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import errcomp as ec
+    >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "audit.json")
+    ...     _ = path.write_text(audit.to_json())
+    ...     ec.read_result(path).to_json() == audit.to_json()
+    True
+    """
+    schema, _, result = read(path)
+    if result is None:
+        raise InputError(f"{path}: {_rows_only(schema)}")
+    return result
 
 
 def load(document: Mapping[str, Any]) -> Any:
@@ -120,17 +145,17 @@ def load(document: Mapping[str, Any]) -> Any:
     Parameters
     ----------
     document : mapping
-        What ``json.loads`` makes of it.
+        What ``json.loads`` makes of it, or ``result.to_dict()``.
 
     Returns
     -------
     object
-        ``audit``: `Audit`; ``propagate``: `Propagation` and the name of its table; ``validation``:
-        `Validation`; ``calibration``: `Evaluation`; ``half-lives``: `HalfLives`;
-        ``half-life-forecast``: `HalfLifeForecast`; ``half-life-check``: `ValidationCheck`;
-        ``search``: `SearchResult`; ``metrics``: `Summary`; ``drivers``: `DriversResult`;
-        ``replication``: `Replication`. What a document does not hold (the errors of single series
-        of a history) raises InputError when it is asked for.
+        ``audit``: `Audit`; ``propagate``: `Propagation`; ``validation``: `Validation`;
+        ``calibration``: `Evaluation`; ``half-lives``: `HalfLives`; ``half-life-forecast``:
+        `HalfLifeForecast`; ``half-life-check``: `ValidationCheck`; ``search``: `SearchResult`;
+        ``metrics``: `Summary`; ``drivers``: `DriversResult`; ``replication``: `Replication`. What a
+        document does not hold (the errors of single series of a history) raises InputError when it
+        is asked for.
 
     Raises
     ------
@@ -142,58 +167,48 @@ def load(document: Mapping[str, Any]) -> Any:
     --------
     >>> import errcomp as ec
     >>> pairs = {"predicted": [11.0, 90.0], "measured": [10.0, 100.0]}
-    >>> found = load(plain({"schema": "errcomp.audit/1", **ec.audit(pairs).to_dict()}))
-    >>> round(found.overall[0].figures["mape"].value, 3)
+    >>> audit = load(ec.audit(pairs).to_dict())
+    >>> round(audit.overall[0].figures["mape"].value, 3)
     0.1
     """
     name = _name(document)
-    if name not in _KINDS:
-        raise InputError(f"of {document['schema']} there is no result to make: it holds rows only.")
-    kind = _KINDS[name]
-    try:
-        check_values(document)
-        module = import_module(f"errcomp.documents.{kind.module}")
-        make: Callable[[Field], Any] = getattr(module, kind.read)
-        result = make(Field(document))
-        again = getattr(module, kind.again)(result) if kind.again else result.to_dict()
-        within(document, plain(again))
-        KINDS[name](result, Field(document))
-    except InputError as error:
-        said = str(error).rstrip(".")
-        raise InputError(
-            f"{document['schema']}: {said}. Write the document again with this errcomp: errcomp "
-            f"{kind.command} … -o FILE.json"
-        ) from error
-    return result
+    if name not in CLASSES:
+        raise InputError(_rows_only(document["schema"]))
+    return decode(result_class(name), document)
 
 
-def view(document: Mapping[str, Any], result: Any) -> Report:
-    """Return what people see of a result, as the command that wrote its document shows it.
+def result_class(name: str) -> type[Document]:
+    """Return the class of results whose documents have this name, e.g. ``audit``."""
+    module, _, cls = CLASSES[name].rpartition(".")
+    found: type[Document] = getattr(import_module(module), cls)
+    return found
 
-    Parameters
-    ----------
-    document : mapping
-    result : object
-        What `load` made of it.
 
-    Returns
-    -------
-    Report
+def json_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of the documents with this name, e.g. ``audit``.
 
-    Raises
-    ------
-    InputError
-        A key that only the view needs is of another type.
+    Of documents that hold rows only it says no more than that.
 
     Examples
     --------
-    >>> import errcomp as ec
-    >>> pairs = {"predicted": [11.0, 90.0], "measured": [10.0, 100.0]}
-    >>> document = plain({"schema": "errcomp.audit/1", **ec.audit(pairs).to_dict()})
-    >>> view(document, load(document)).tables[0].title
-    'Claimed and recomputed accuracy: the table given'
+    >>> json_schema("audit")["properties"]["level"]["exclusiveMaximum"]
+    1.0
     """
-    return KINDS[_name(document)](result, Field(document))
+    if name in CLASSES:
+        return schema_of(result_class(name))
+    schema = f"errcomp.{name}/{_VERSION}"
+    rows = {"type": "array", "items": {"type": "object"}}
+    return {
+        "$schema": DIALECT,
+        "title": schema,
+        "type": "object",
+        "properties": {"schema": {"const": schema}, "rows": rows},
+        "required": ["schema"],
+    }
+
+
+def _rows_only(schema: str) -> str:
+    return f"of {schema} there is no result to make: it holds rows only."
 
 
 def view_of_file(name: str) -> Report:
@@ -205,7 +220,10 @@ def view_of_file(name: str) -> Report:
         It is no such document, or a damaged one.
     """
     _, document, result = read(name)
-    return view_of_rows(document, name) if result is None else view(document, result)
+    if result is None:
+        return view_of_rows(document, name)
+    report: Report = result.view()
+    return report
 
 
 def view_of_rows(document: Mapping[str, Any], name: str) -> Report:
@@ -273,10 +291,10 @@ def _name(document: Any) -> str:
             "command of errcomp wrote with -o FILE.json."
         )
     name, version = found[1], int(found[2])
-    if version > _VERSION or name not in (*_KINDS, *_ROWS_ONLY):
+    if version > _VERSION or name not in (*CLASSES, *ROWS_ONLY):
         raise InputError(
             f"its key 'schema' is {schema!r}: written by a newer errcomp. This one reads "
-            f"errcomp.NAME/{_VERSION} with the names {', '.join(sorted((*_KINDS, *_ROWS_ONLY)))}. "
+            f"errcomp.NAME/{_VERSION} with the names {', '.join(sorted((*CLASSES, *ROWS_ONLY)))}. "
             "Upgrade errcomp, or write the document again with this one."
         )
     return name
