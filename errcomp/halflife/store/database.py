@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -227,11 +228,27 @@ def _connect(path: Path, mode: str, *orders: str) -> sqlite3.Connection:
     connection = sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None)
     try:
         for order in (f"PRAGMA cache_size = -{_CACHE}", *orders):
-            connection.execute(order)
+            _patiently(connection, order)
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _patiently(connection: sqlite3.Connection, order: str) -> None:
+    """Execute an order, again while another process is busy with the file.
+
+    SQLite itself does not wait where two processes switch a new file to the write-ahead log.
+    """
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            connection.execute(order)
+            return
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _errors(path: Path | None) -> tuple[type[Exception], ...]:
