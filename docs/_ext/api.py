@@ -36,6 +36,8 @@ numpy.typing.ArrayLike = _ARRAY_LIKE
 _FOREIGN = "BaseException, tuple, dict, str, BaseEstimator, RegressorMixin, Protocol, Generic"
 #: What scikit-learn adds to an estimator, for its own pipelines.
 _ROUTING = "get_metadata_routing, set_fit_request, set_predict_request, set_score_request"
+#: How documents are written and read: of the codec, for those who add a result.
+_CODEC = "KEYS, SCHEMA, COMMAND, agree, from_field, json_schema, keys"
 #: What a short name may mean; a lone `unit` is a parameter, not somebody's attribute.
 _KINDS = ("class", "exception", "function", "data")
 _OF_CLASSES = ("class", "exception", "method", "property", "attribute")
@@ -102,7 +104,7 @@ class Public(SphinxDirective):
 def _entry(full: str, thing: Any) -> list[str]:
     if inspect.isclass(thing):
         options = ["   :members:", f"   :inherited-members: {_FOREIGN}"]
-        options.append(f"   :exclude-members: {_ROUTING}")
+        options.append(f"   :exclude-members: {_ROUTING}, {_CODEC}")
         if issubclass(thing, BaseException):
             options.append("   :show-inheritance:")
         return [f".. autoclass:: {full}", *options, ""]
@@ -162,11 +164,36 @@ def resolve(
     return make_refnode(app.builder, node["refdoc"], there.docname, there.node_id, contnode, found)
 
 
+def _shown(node: nodes.Element) -> str:
+    """Return the text of a node; names of types stand in it twice, in short and in full."""
+    for full in list(node.findall(addnodes.pending_xref_condition)):
+        if full["condition"] == "*":
+            full.parent.remove(full)
+    return node.astext()
+
+
+def _unbounded(text: str) -> str:
+    """Return a type without its bounds: ``float`` of ``Annotated[float, …]``."""
+    while (start := text.find("Annotated[")) >= 0:
+        depth, comma, at = 0, 0, start + len("Annotated[")
+        first = at
+        while depth or text[at] != "]":
+            depth += (text[at] in "[(") - (text[at] in "])")
+            comma = comma or (at if text[at] == "," and not depth else 0)
+            at += 1
+        text = text[:start] + text[first:comma] + text[at + 1 :]
+    return text
+
+
 def plain_words(app: Sphinx, doctree: nodes.document) -> None:
     """Leave the words of types ("array_like, shape (n,)") as text; write dashes as dashes."""
     for text_node in list(doctree.findall(nodes.Text)):
         if text_node.startswith(" -- "):  # Sphinx leaves this dash to smartquotes, which are off
             text_node.parent.replace(text_node, nodes.Text(f" – {text_node[4:]}"))
+    for kind in (addnodes.desc_annotation, addnodes.desc_parameter):
+        for typed in list(doctree.findall(kind)):
+            if "Annotated[" in typed.astext():  # bounds are for documents, not for readers
+                typed.children = [nodes.Text(_unbounded(_shown(typed)))]
     for node in list(doctree.findall(addnodes.pending_xref)):
         if node["reftype"] != "class" or "refspecific" not in node:
             continue

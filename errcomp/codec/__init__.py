@@ -91,10 +91,10 @@ __all__ = [
 ]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-D = TypeVar("D", bound=Document)
+T = TypeVar("T", bound=Document)
 
 
-def decode(cls: type[D], document: Mapping[str, Any]) -> D:
+def decode(cls: type[T], document: Mapping[str, Any]) -> T:
     """Make a result of its document.
 
     Raises
