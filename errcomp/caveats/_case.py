@@ -30,10 +30,11 @@ from errcomp.metrics.sums import ROUNDING as ROUNDING_OF_SUMS
 from errcomp.metrics.sums import TERMS, quantiles, values
 from errcomp.results import Caveat, format_fraction
 from errcomp.tables import RESERVED_KEYS, Pairs
+from errcomp.tables.configurations import VARIANT_KEYS
 from errcomp.tables.sums import Sum
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,13 +58,6 @@ SIMULATED = 500
 
 #: Degrees of freedom of the heaviest usual shape of errors.
 STUDENT = 5
-
-#: Keys whose values are ways of running one workload rather than other workloads.
-VARIANT_KEYS = ("devices", "variant", "mode", "precision", "dtype", "compiler", "backend", "phase")
-
-#: Keys that say what was run and on what: rows that differ in one of these are never the same
-#: configuration, even where a tool has one value only.
-RUN_KEYS = ("device", "model", "mode", "batch", "seq_len", "kernel_class", *VARIANT_KEYS)
 
 #: The four averages of the absolute percentage errors, in the words a reader knows.
 AVERAGES = {
@@ -324,24 +318,6 @@ class Case:
         """Absolute errors of Student's t of one scale, as `laplace_errors`."""
         rng = np.random.default_rng([self.seed, 3])
         return np.abs(rng.standard_t(STUDENT, size=(RESAMPLES, self.n)))
-
-
-def cannot_match(name: str, values_of_tools: Sequence[Iterable[Any]]) -> bool:
-    """Say whether a column names the tool rather than a configuration: a trace, a file, a version.
-
-    That is one with a single value within each tool, not the same for all. It can match no rows of
-    two tools, and what was run is not told by it. Keys in `RUN_KEYS` do tell: tools with one
-    device each have no configuration in common.
-
-    Examples
-    --------
-    >>> cannot_match("trace", [["sim.csv"] * 3, ["hw.csv"] * 3])
-    True
-    >>> cannot_match("device", [["H100"] * 3, ["L4"] * 3]), cannot_match("batch_id", [[1, 2], [3]])
-    (False, False)
-    """
-    every = [set(values) for values in values_of_tools]
-    return name not in RUN_KEYS and len(set.union(*every)) > 1 and all(len(v) == 1 for v in every)
 
 
 def configuration(case: Case, without: Collection[str] = ()) -> tuple[str, ...]:

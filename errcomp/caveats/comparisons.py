@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from errcomp.caveats._case import MATERIAL, NOTHING, VARIANT_KEYS, Finding, percent, plural, signed
+from errcomp.caveats._case import MATERIAL, NOTHING, Finding, percent, plural, signed
 from errcomp.caveats._registry import caveat
 from errcomp.caveats._statistics import Moments, simulated_p
 from errcomp.results import Caveat
 from errcomp.stats.significance import holm, rank_sum_p, signed_rank_p, student_ppf, student_sf
+from errcomp.tables.configurations import VARIANT_KEYS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

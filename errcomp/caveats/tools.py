@@ -15,7 +15,6 @@ from errcomp.caveats._case import (
     NOTHING,
     Case,
     Finding,
-    cannot_match,
     configuration,
     percent,
     signed,
@@ -27,6 +26,7 @@ from errcomp.caveats.comparisons import GROUP_KEYS
 from errcomp.errors import InputError
 from errcomp.results import Caveat
 from errcomp.stats.significance import holm
+from errcomp.tables.configurations import cannot_match
 
 if TYPE_CHECKING:
     from errcomp.caveats._case import Floats, Ints

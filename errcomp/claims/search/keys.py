@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.caveats._case import cannot_match
 from errcomp.errors import InputError, describe_rows, offer
 from errcomp.tables import RESERVED_KEYS, Pairs
+from errcomp.tables.configurations import cannot_match
 from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
