@@ -29,13 +29,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         from errcomp.cli.running import run
 
         return run(argv)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ImportError) as error:
+        if not _is_interrupt(error):
+            raise
         from errcomp.cli.streams import complain
 
         complain("interrupted")
         return 130
     finally:
         sys.unraisablehook = before
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Say whether an interrupt is behind an error: libraries turn one that comes as they load."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _interrupt_again(

@@ -105,6 +105,25 @@ def test_an_interrupt_that_python_drops_is_heard() -> None:
     assert done.stderr == "errcomp: interrupted\n"
 
 
+@pytest.mark.parametrize(("cause", "code"), [("KeyboardInterrupt()", 130), ("ValueError()", 1)])
+def test_an_interrupt_that_a_library_turns_into_another_error_is_one(cause: str, code: int) -> None:
+    """As compiled ones do where it comes while they are loaded."""
+    program = (
+        "import sys\n"
+        "from errcomp.cli import main\n"
+        "class Break:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'errcomp.cli.commands.propagate':\n"
+        f"            raise ImportError('initialization failed') from {cause}\n"
+        "sys.meta_path.insert(0, Break())\n"
+        "sys.exit(main(['propagate', 'validate', '--json']))\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert (done.stderr == "errcomp: interrupted\n") is (code == 130)
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.4])
 def test_an_interrupt_is_one_line_whenever_it_comes(delay: float) -> None:
     """From where errcomp is entered; before that the interpreter answers."""
