@@ -58,7 +58,7 @@ class Row(Document):
     """
 
     KEYS: ClassVar = (
-        *(GroupKeys(), "n", Ends(), "value", "time", "day", Inline("inner", Inner)),
+        *(GroupKeys(), "n", Ends(), "value", "time", "day", "span", Inline("inner", Inner)),
         Derived("double", int, lambda row: 2 * row.n),
         Within("box", (key("of", "name", str),)),
     )
@@ -70,6 +70,7 @@ class Row(Document):
     value: Annotated[float, Undefined]
     time: Annotated[float, Endless]
     day: date | None
+    span: tuple[str, int]
     inner: Inner
     name: str
 
@@ -102,7 +103,8 @@ class Whole(Document):
 def row(**changes: Any) -> Row:
     given = {
         "key": {"gpu": "A"}, "n": 2, "low": 0.1, "high": math.inf, "value": math.nan,
-        "time": math.inf, "day": date(2026, 1, 31), "inner": Inner("yes"), "name": "x",
+        "time": math.inf, "day": date(2026, 1, 31), "span": ("a", 1), "inner": Inner("yes"),
+        "name": "x",
     }  # fmt: skip
     return Row(**{**given, **changes})
 
@@ -118,7 +120,7 @@ WRITTEN = {
     "rows": [
         {
             "gpu": "A", "n": 2, "low": 0.1, "high": None, "value": None, "time": None,
-            "day": "2026-01-31", "word": "yes", "double": 4, "box": {"of": "x"},
+            "day": "2026-01-31", "span": ["a", 1], "word": "yes", "double": 4, "box": {"of": "x"},
         }
     ],
     "shares": [None],
@@ -159,6 +161,7 @@ def test_what_is_read_is_what_was_written() -> None:
         (("rows", 0, "high"), 0.0, r"rows\[0\]\.high must be at least the lower end, 0\.1, got"),
         (("rows", 0, "day"), "today", r"rows\[0\]\.day must be a date such as 2026-01-31, got"),
         (("rows", 0, "day"), 5, r"rows\[0\]\.day must be a date such as 2026-01-31, got 5"),
+        (("rows", 0, "span"), ["a"], r"rows\[0\]\.span must be a list of 2, got a list of 1"),
         (("rows", 0, "word"), "maybe", r"rows\[0\]\.word must be one of yes, no, got 'maybe'"),
         (("rows", 0, "double"), 5, r"rows\[0\]\.double is 5, but 4 follows from the rest"),
         (("rows", 0, "gpu"), [], r"rows\[0\]\.gpu must be text or a number, got a list of 0"),
@@ -183,6 +186,13 @@ def test_what_is_wrong_is_said_with_its_place(
     with pytest.raises(InputError, match=message) as raised:
         decode(Whole, document)
     assert str(raised.value).endswith("with this errcomp: errcomp whole … -o FILE.json")
+
+
+def test_a_truth_value_is_no_number() -> None:
+    document: Any = copy.deepcopy(WRITTEN)
+    document["rows"][0] |= {"n": 0, "double": False}
+    with pytest.raises(InputError, match=r"rows\[0\]\.double is False, but 0 follows"):
+        decode(Whole, document)
 
 
 def test_the_schema_says_types_bounds_and_meanings() -> None:

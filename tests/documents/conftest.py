@@ -78,10 +78,11 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "half-lives": ("halflife", "fit", "history.csv", "--error", "10%"),
     "half-lives by group": ("halflife", "fit", "history.csv", "--by", "op", "--error", "10%"),
     "half-life-forecast": ("halflife", "forecast", "history.csv", "--by", "op", "--error", "10%"),
-    "search": ("claims", "search", "pairs.csv", "--figure", "9.0%"),
+    "search": ("claims", "search", "pairs.csv", "--figure", "7.0%"),
     "metrics": ("metrics", "pairs.csv", "--by", "device", "--figures", "mape,pearson,max_ape"),
     "metrics of two tools": ("metrics", "tools.csv", "--tool", "all"),
     "drivers": ("metrics", "drivers", "pairs.csv"),
+    "replication": ("replicate", "survey", "--table", "table6_neusight"),
 }  # fmt: skip
 
 

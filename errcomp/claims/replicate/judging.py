@@ -26,7 +26,6 @@ Value = float | tuple[float, float]
 
 #: More digits a number has not.
 _MOST_DECIMALS = 20
-_COUNTS = shape_of(Mapping[str, Mapping[str, Count]])
 #: All statuses.
 STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -110,10 +109,18 @@ class _Counts(Part):
         return {"counts": {name: dict(count) for name, count in result.counts().items()}}
 
     def read(self, field: Field) -> Mapping[str, Any]:
-        return {"counted": {k: dict(v) for k, v in _COUNTS.read(field.at("counts")).items()}}
+        counts, count = field.at("counts"), shape_of(Count)
+        counts.at("all")
+        return {
+            "counted": {
+                name: {status: count.read(counts.at(name).at(status)) for status in STATUSES}
+                for name in counts.object()
+            }
+        }
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        return {"counts": _COUNTS.schema(names)}
+        counts = shape_of(Mapping[str, Mapping[str, Count]])
+        return {"counts": counts.schema(names)}
 
 
 @dataclass(frozen=True, slots=True)

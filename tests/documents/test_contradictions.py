@@ -1,0 +1,101 @@
+"""Values that only the class of a result can hold against each other, and what null stands for."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp.documents import load
+from errcomp.errors import InputError
+
+_BY_GROUP, _FORECAST = "half-lives by group", "half-life-forecast"
+
+
+def _drop(*path: Any) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        del document[path[-1]]
+
+    return change
+
+
+def _set(*path: Any) -> Callable[[Any], None]:
+    """Set the value that the last argument is, at the place of the others."""
+
+    def change(document: Any) -> None:
+        *keys, last, value = path
+        for key in keys:
+            document = document[key]
+        document[last] = value(document[last]) if callable(value) else value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("audit", _drop("rows", 0, "device"), r"rows\[0\] has no key 'device'"),
+        ("audit", _set("n", lambda n: n + 1), r"n is \d+, but \d+ follows from the rest"),
+        ("audit", _set("not_looked_for", ["strange"]), r"not_looked_for\[0\] must be one of "),
+        ("audit", _set("rows", 0, "caveats", [{"code": "x", "message": "", "evidence": {}}]),
+         r"rows\[0\]\.caveats\[0\]\.code must be one of "),
+        ("audit of a claim", _set("claims", 0, "claim", None),
+         r"claims\[0\]\.(claim must be the claim that was judged|verdict must be a word)"),
+        ("metrics", _drop("rows", 0, "device"), r"rows\[0\] has no key 'device'"),
+        ("metrics", _set("macro", {"mape": 0.1}), "macro must be a mean of each figure in units"),
+        ("metrics", _set("units", {"strange": "fraction"}), r"units\.strange must be one of mape"),
+        ("search", _set("matches", 0, "values", {}), r"matches\[0\]\.values has no key ''"),
+        ("search", _drop("searched", "complete"), r"searched has no key 'complete'"),
+        ("propagate", _drop("rows", 0), "rows must be one row for each run and assumption"),
+        ("validation", _set("pit", "independent", lambda places: places[:-1]),
+         r"pit\.independent must be one place for each of the 12 runs"),
+        ("validation", _drop("rows", 0), "rows must be rows of every assumption at the same level"),
+        ("half-life-check", _set("series", 0, "last_version", "9.9"),
+         r"series\[0\]\.last_version must be one of 1\.0, "),
+        (_BY_GROUP, _set("groups", 0, "not_searched", {"noise": 99}),
+         r"groups\[0\]\.not_searched must be of at most all series"),
+        (_BY_GROUP, _set("groups", 0, "expired", "releases", {"n": 1, "surely": [1, 2]}),
+         r"expired\.releases\.surely must be at most the 1 series"),
+        (_BY_GROUP, _drop("groups", 0, "key", "op"), r"groups\[0\]\.key has no key 'op'"),
+        (_BY_GROUP, _drop("rows", 0, "op"), r"rows\[0\] has no key 'op'"),
+        (_FORECAST, _drop("rows", 0, "within", 1), r"within must be the times ahead 1 to"),
+        (_FORECAST, _drop("groups", 0, "key", "op"), r"groups\[0\]\.key has no key 'op'"),
+        ("replication", _set("counts", {}), "counts has no key 'all'"),
+        ("replication", _drop("counts", "all", "no data"), r"counts\.all has no key 'no data'"),
+        ("replication", _set("rows", 0, "decimals", 21), r"decimals must be .* at most 20, got 21"),
+    ],
+)  # fmt: skip
+def test_contradictions_are_refused_with_their_place(
+    written: Any, kind: str, change: Callable[[Any], None], message: str
+) -> None:
+    document = copy.deepcopy(dict(written(kind).document))
+    change(document)
+    with pytest.raises(InputError, match=message):
+        load(document)
+
+
+def test_a_figure_without_an_interval_has_no_level(written: Any) -> None:
+    figures = load(written("metrics").document).rows[0].figures
+    assert figures["max_ape"].low is figures["max_ape"].level is None
+    assert figures["mape"].level == (None if figures["mape"].low is None else 0.95)
+
+
+def test_a_band_without_an_upper_end_is_endless_again(written: Any) -> None:
+    document = copy.deepcopy(dict(written("calibration").document))
+    row = document["rows"][0]
+    row["unbounded_90"], row["mean_width_90"], row["interval_score_90"] = 1, None, None
+    run = document["held_out"][0]["runs"][0]
+    run["high_95"] = None
+    found = load(document)
+    assert found.rows[0].band(0.9).mean_width == math.inf
+    held = next(iter(found.held_out.values()))
+    assert held.high[0, -1] == np.inf
+    run["low_95"] = None
+    held = next(iter(load(document).held_out.values()))
+    assert np.isnan(held.high[0, -1])
