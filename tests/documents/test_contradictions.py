@@ -99,3 +99,17 @@ def test_a_band_without_an_upper_end_is_endless_again(written: Any) -> None:
     run["low_95"] = None
     held = next(iter(load(document).held_out.values()))
     assert np.isnan(held.high[0, -1])
+
+
+def test_what_a_vendor_costs_comes_back(written: Any) -> None:
+    document = copy.deepcopy(dict(written("calibration").document))
+    cost = {f"cost_mean_ape_difference{end}": 0.04 for end in ("", "_low", "_high")}
+    document["vendor_transfer"] = [
+        {"estimator": "device", "vendor": "V0", "n_unseen": 6, "n_seen": 6}
+        | {"unseen": 0.1, "seen": 0.05, "gap": 0.05}
+        | cost
+    ]
+    (transfer,) = load(document).transfer
+    assert transfer.cost.mean_ape_against == pytest.approx(0.06)
+    assert (transfer.cost.n, transfer.cost.difference.value) == (6, 0.04)
+    assert transfer.to_dict() == document["vendor_transfer"][0]
