@@ -63,6 +63,7 @@ _WITHIN = Rows(
     },
 )
 _DAY, _TEXTS = shape_of(date | None), shape_of(tuple[str, ...])
+_OPEN = shape_of(Coverage)
 _END_NAMES = shape_of(tuple[Literal["time", "low", "high"], ...])
 
 
@@ -124,9 +125,6 @@ class _Probabilities(Part):
             "refused": text,
             "assumptions": _TEXTS.schema(names),
         }
-
-
-_OPEN = shape_of(Coverage)
 
 
 def _root(field: Field, name: str) -> Field:
