@@ -28,7 +28,7 @@ VARIANTS = ("all", "disable")
 
 
 def write_models(folder: Path, protocol: Protocol) -> dict[str, dict[str, Any]]:
-    """Write the models to a folder and return, by name, what is known of them."""
+    """Write the models to a folder and return their descriptions by name."""
     found = {}
     for built in ort_models.all_models(smallest=protocol.smallest_only):
         path = built.save(folder)

@@ -51,7 +51,7 @@ def describe(folder: Path, protocol: Protocol) -> dict[str, Any]:
 
 
 def models(protocol: Protocol) -> dict[str, dict[str, Any]]:
-    """Return what is known of the models, by name."""
+    """Return the descriptions of the models by name."""
     found = {}
     for model, (make, shapes) in torch_models.MODELS.items():
         for shape in shapes[: 1 if protocol.smallest_only else None]:

@@ -1,10 +1,10 @@
-"""Measure in fresh processes, piece by piece: what the collectors of run times share.
+"""Measure in fresh processes, piece by piece: common parts of the collectors of run times.
 
-A collector says what it measures (`describe` of each) and names a script that measures it (see
-`slices`). A piece of about a minute is one fresh process with some of the models, drawn anew in
-each round. It is stored when it is complete; calling again does those that are missing. A piece is
-left out if other processes use more than 1.2 cores before or during it, unless --anyway, or if
-they left too little of it. When all are there, the folder gets
+A collector describes its measurement (`describe`) and names a script that measures (see `slices`).
+A piece of about a minute is one fresh process with some of the models, drawn again in each round.
+Complete pieces are stored; another call measures the missing ones. A piece is left out if other
+processes use more than 1.2 cores before or during it, unless --anyway, or if too few undisturbed
+runs remain. When all pieces are complete, the folder gets
 
 * kernels.csv: a table of kernels, times in ms; operators of a run whose type and shapes agree are
   one row.
@@ -21,6 +21,7 @@ import io
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -89,7 +90,7 @@ class Load:
 
 
 class Bar:
-    """A line on stderr with what is done; where that is no terminal, what was said alone."""
+    """A line of progress on stderr; without a terminal, messages only."""
 
     def __init__(self, total: int) -> None:
         self.total, self.begun = total, time.monotonic()
@@ -106,6 +107,15 @@ class Bar:
     def say(self, text: str) -> None:
         """Print a text above the line."""
         print(("\r\x1b[K" if self.terminal else "") + text, file=sys.stderr, flush=True)
+
+
+def version_of(release: str) -> str:
+    """Return the version number of a system's release, without the name of its build.
+
+    The name says who built the kernel, not what ran on it.
+    """
+    found = re.match(r"\d+(\.\d+)*", release)
+    return found.group() if found else ""
 
 
 def machine() -> dict[str, Any]:
@@ -130,7 +140,7 @@ def machine() -> dict[str, Any]:
         "virtual": "hypervisor" in flags,
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {version_of(platform.release())}".strip(),
     }
 
 
@@ -140,10 +150,10 @@ class Collection:
     Parameters
     ----------
     about : mapping
-        What must be the same in all pieces: "device", "version", "protocol" with the variants,
-        "models" by name ("model", "mode", "input", "batch"), and what else describes it.
+        Must be equal in all pieces: "device", "version", "protocol" with the variants, "models" by
+        name ("model", "mode", "input", "batch"), and any further description.
     script : str
-        Measures a piece, in a process of its own: see `slices`.
+        Measures a piece in its own process: see `slices`.
     """
 
     def __init__(
@@ -229,8 +239,8 @@ class Collection:
         command = [sys.executable, str(Path(__file__).with_name(self.script)), str(file)]
         date, load, begun = datetime.now(UTC), Load(), time.monotonic()
         done = len(self.pieces) - len(self.missing)
-        # Memory that is handed back after every run is fetched anew in every run, and more of it
-        # beside a profiler: page faults are neither the operators' nor the network's.
+        # Memory that is freed after every run is allocated again in every run, and more so under a
+        # profiler. Keep it: page faults belong neither to the operators nor to the network.
         kept = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "4294967295"}
         said = models / "stderr.txt"
         with said.open("w") as stderr:

@@ -3,14 +3,15 @@
 Run: python benchmarks/freeze_ort.py FOLDER (the folder that `longitudinal_ort.py` filled). Writes
 FOLDER/history.csv, a history of validations for `errcomp halflife`, at five levels:
 
-* kernel: an operator takes what it took at the first release, by type and shapes. Those of 30 µs
-  and more: the profiler's own time is in them, 1 to 3 µs at first and 5 to 7 µs from 1.28 on.
-* operators: so do the operators of a network together, those of later releases included.
-* run: a network takes, un-profiled, what it took at the first release.
-* composition: a network takes its operators at the release in question times a factor that was
-  fitted at the first release (`errcomp.Composition`, estimator linear) to the other networks, so
-  that its error there is that of networks the model has not seen.
-* model: operators of the first release times that factor.
+* kernel: an operator takes its time at the first release, by type and shapes. Only operators of
+  30 µs and more: their times include the profiler's overhead, 1 to 3 µs at first and 5 to 7 µs
+  since 1.28.
+* operators: the same for all operators of a network together, including those of later releases.
+* run: a network takes, un-profiled, its time at the first release.
+* composition: a network takes the time of its operators at that release times a factor. The factor
+  was fitted at the first release (`errcomp.Composition`, estimator linear) to the other networks,
+  so that its error is that of held-out networks.
+* model: the time of the operators at the first release times that factor.
 
 At the first release the measured side is that of pairs in which both are the first release.
 
@@ -35,13 +36,13 @@ from collecting import as_csv, in_ms
 import errcomp as ec
 
 NETWORK = ["model", "input"]
-#: Operators shorter than this (ms) say more of the profiler than of themselves.
+#: Times of shorter operators (ms) are mostly the profiler's overhead.
 LEAST_TIME = 0.03
 PER_PIECE = ["version", "piece", "anchor_first", *NETWORK]
 
 
 def in_order(rows: pl.DataFrame, of: list[str]) -> pl.DataFrame:
-    """Take out of log_ratio what comes of the order in which the two processes were started.
+    """Remove from log_ratio the effect of the order in which the two processes were started.
 
     Least squares with an effect of every release and one of the order, for each network or
     operator: y = release + order · (1/2 where the anchor came first, else -1/2).

@@ -136,6 +136,29 @@ def test_list_and_info_say_where_it_came_from() -> None:
     }
 
 
+@pytest.mark.parametrize("name", datasets.names())
+def test_a_dataset_carries_the_notice_that_its_licence_asks_for(name: str) -> None:
+    folder, licence = datasets.folder(name), datasets.info(name).licence
+    owners = re.findall(r"MIT, (Copyright \(c\) \d{4} [^;,]+)", licence)
+    # What takes nothing from a licensed source would need no notice; there is no such table.
+    assert owners, f"{name}: of no licence that this test knows: {licence}"
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    notice = " ".join((folder / "LICENSE").read_text(encoding="utf-8").split())
+    for owner in owners:
+        assert f"MIT, {owner}; its notice is in `LICENSE`" in readme
+        assert owner in notice
+    for part in ("Permission is hereby granted", "this permission notice shall be", '"AS IS"'):
+        assert part in notice
+
+
+def test_no_protocol_names_the_build_of_a_system() -> None:
+    protocols = sorted(datasets.folder("ort-cpu").parent.glob("*/protocol.json"))
+    assert len(protocols) == 3
+    for path in protocols:
+        system = json.loads(path.read_text(encoding="utf-8"))["machine"]["system"]
+        assert re.fullmatch(r"Linux \d+(\.\d+)*", system), path
+
+
 @pytest.mark.parametrize("name", OF_THE_ARTIFACT)
 def test_the_readme_tells_the_same_as_the_code(name: str) -> None:
     info = datasets.info(name)
@@ -162,7 +185,7 @@ def test_a_file_is_utf8_with_lf_and_exact_numbers(name: str, numbers: tuple[int,
 
 
 def test_the_kernels_are_a_table_of_kernels() -> None:
-    kernels = datasets.load_kernels("neusight-kernels")
+    kernels = datasets.load("neusight-kernels")
     assert (kernels.n, kernels.n_runs, kernels.unit) == (3197, 87, "ms")
     assert kernels.source == "dataset neusight-kernels"
     assert (kernels.dropped, kernels.incomplete, kernels.unmeasured) == ((), (), ())
@@ -178,7 +201,7 @@ def test_the_kernels_are_a_table_of_kernels() -> None:
 
 
 def test_the_kernels_add_up_to_the_pairs() -> None:
-    totals = datasets.load_kernels("neusight-kernels").totals()
+    totals = datasets.load("neusight-kernels").totals()
     pairs = datasets.tables("neusight")["neusight"]
     pairs = pairs.filter((pl.col("tool") == "neusight") & (pl.col("variant") == "base"))
     pairs = pairs.drop_nulls("measured_operator_sum_ms")
@@ -195,19 +218,20 @@ def test_the_kernels_add_up_to_the_pairs() -> None:
     assert totals.instances.sum() == 199_355 - 13_130
 
 
-def test_pairs_and_kernels_each_have_their_function() -> None:
+def test_each_dataset_loads_as_the_table_that_it_holds() -> None:
     assert datasets.kernel_tables() == ("neusight-kernels", "ort-cpu", "torch-cpu")
+    names = [name for name in datasets.names() if name != "survey"]
+    assert {name: type(datasets.load(name)).__name__ for name in names} == {
+        "neusight": "Pairs",
+        **dict.fromkeys(datasets.kernel_tables(), "Kernels"),
+        **dict.fromkeys(datasets.histories(), "History"),
+    }
     with pytest.raises(
-        InputError,
-        match=r"is a table of kernels, not of pairs. Use `errcomp propagate neusight-kernels`, or "
-        r"errcomp.datasets.load_kernels\('neusight-kernels'\)",
+        InputError, match=r"holds several tables. Use errcomp.datasets.tables\('survey'"
     ):
-        datasets.load("neusight-kernels")
-    for name in ("neusight", "survey"):
-        with pytest.raises(InputError, match=r"not a table of kernels. Those are: neusight-kern"):
-            datasets.load_kernels(name)
+        datasets.load("survey")
     with pytest.raises(InputError, match="there is no dataset 'mnist'"):
-        datasets.load_kernels("mnist")
+        datasets.load("mnist")
 
 
 def test_commands_for_pairs_say_what_the_kernels_are_for(
@@ -243,7 +267,7 @@ def test_a_modified_table_is_refused(copy: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"habitat", b"habitaT", 1))
     for use in (datasets.load, datasets.info, datasets.tables):
         with pytest.raises(
-            InputError, match=r"neusight.csv: its SHA-256 \(\w{12}…\) is not the one"
+            InputError, match=r"neusight.csv: its SHA-256 \(\w{12}…\) differs from "
         ):
             use("neusight")
 
@@ -274,9 +298,11 @@ def test_several_tables_are_not_pairs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert found["one"].to_dicts() == [{"a": "x", "b": 1}]
     assert found["two"].to_dicts() == [{"a": "y", "b": None}]
     assert datasets.info("pair_of_tables").rows == 2
-    with pytest.raises(InputError, match=r"holds tables, not pairs. Use errcomp.datasets.tables"):
+    with pytest.raises(InputError, match=r"holds several tables. Use errcomp.datasets.tables"):
         datasets.load("pair_of_tables")
-    with pytest.raises(InputError, match=r"has 2 tables, one file cannot hold them. Give a folder"):
+    with pytest.raises(
+        InputError, match=r"has 2 tables, which one file cannot hold. Give a folder"
+    ):
         datasets.export("pair_of_tables", tmp_path / "out.csv")
     datasets.export("pair_of_tables", tmp_path / "out")
     assert (tmp_path / "out" / "two.csv").read_bytes() == b"a,b\ny,\n"
@@ -296,7 +322,7 @@ def test_an_export_reads_back_as_the_same_pairs(tmp_path: Path, suffix: str) -> 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
 def test_an_export_reads_back_as_the_same_kernels(tmp_path: Path, suffix: str) -> None:
     path = datasets.export("neusight-kernels", tmp_path / f"out.{suffix}")
-    back, kernels = kernels_reader.read(path, unit="ms"), datasets.load_kernels("neusight-kernels")
+    back, kernels = kernels_reader.read(path, unit="ms"), datasets.load("neusight-kernels")
     assert (back.keys, back.runs) == (kernels.keys, kernels.runs)
     for name in ("count", "predicted", "measured", "run_measured", "kernel"):
         assert getattr(back, name).tolist() == getattr(kernels, name).tolist()
@@ -380,6 +406,22 @@ def test_a_source_that_does_not_check_out_builds_nothing(tmp_path: Path) -> None
     for folder in ("label/Tesla_T4", "results/prediction/Tesla_T4/neusight"):
         (tmp_path / "in" / folder).mkdir(parents=True)
         (tmp_path / "in" / folder / "gpt2-inf-8-1.json").write_text(json.dumps(total))
-    with pytest.raises(InputError, match=r"2 checks failed, no table is derived from it: label/T"):
+    with pytest.raises(InputError, match=r"2 checks failed, so no table is built: label/T"):
         datasets.build("neusight", tmp_path / "in", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "name"), [("load_kernels", "ort-cpu"), ("load_history", "ort-releases")]
+)
+def test_the_old_loaders_warn(old: str, name: str) -> None:
+    with pytest.warns(
+        DeprecationWarning, match=f"errcomp.datasets.{old} is now errcomp.datasets.load"
+    ):
+        table = getattr(datasets, old)(name)
+    assert table.source == f"dataset {name}"
+    with (
+        pytest.warns(DeprecationWarning, match="is now"),
+        pytest.raises(InputError, match=f"'neusight' holds no .* Datasets that do: .*{name}"),
+    ):
+        getattr(datasets, old)("neusight")

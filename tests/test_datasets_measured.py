@@ -28,7 +28,7 @@ def protocol_of(name: str) -> dict[str, object]:
 
 
 def test_it_is_a_table_of_measured_runs(name: str) -> None:
-    kernels = datasets.load_kernels(name)
+    kernels = datasets.load(name)
     assert (kernels.unit, kernels.source) == ("ms", f"dataset {name}")
     assert (kernels.dropped, kernels.unmeasured) == ((), ())
     assert np.isnan(kernels.predicted).all()
@@ -45,7 +45,7 @@ def test_it_is_a_table_of_measured_runs(name: str) -> None:
 
 
 def test_the_protocol_covers_what_was_measured(name: str) -> None:
-    protocol, kernels = protocol_of(name), datasets.load_kernels(name)
+    protocol, kernels = protocol_of(name), datasets.load(name)
     models, pieces = protocol["models"], protocol["pieces"]
     assert isinstance(models, dict)
     assert isinstance(pieces, list)
@@ -87,11 +87,14 @@ def test_it_is_what_the_collector_wrote(tmp_path: Path, name: str) -> None:
     [
         ({}, r"kernels\.csv: cannot be read \(No such file.*Give the folder of a collector"),
         ({"kernels.csv": "run\n"}, r"protocol\.json: cannot be read"),
-        ({"kernels.csv": "run,time\n", "protocol.json": "{}"}, r"are not those .* got 'run, time'"),
-        ({"kernels.csv": "", "protocol.json": "{}"}, r"its columns are not those"),
-        ({"kernels.csv": "COLUMNS", "protocol.json": "{}"}, r"pieces of the measurement are miss"),
-        ({"kernels.csv": "COLUMNS", "protocol.json": "{"}, r"protocol\.json: is no JSON"),
-        ({"kernels.csv": "\xff", "protocol.json": "{}"}, r"kernels\.csv: is no text in UTF-8"),
+        (
+            {"kernels.csv": "run,time\n", "protocol.json": "{}"},
+            r"wrong columns for .* got 'run, time'",
+        ),
+        ({"kernels.csv": "", "protocol.json": "{}"}, r"wrong columns for"),
+        ({"kernels.csv": "COLUMNS", "protocol.json": "{}"}, r"parts of the measurement are miss"),
+        ({"kernels.csv": "COLUMNS", "protocol.json": "{"}, r"protocol.json: not valid JSON"),
+        ({"kernels.csv": "\xff", "protocol.json": "{}"}, r"kernels.csv: not valid UTF-8"),
     ],
 )
 def test_what_no_collector_wrote(tmp_path: Path, files: dict[str, str], expected: str) -> None:

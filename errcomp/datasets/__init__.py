@@ -1,8 +1,8 @@
 """The tables that come with errcomp: what they are, where they came from, how to rebuild them.
 
 Each dataset is a folder of CSV files with a README and a ``SHA256SUMS``, and a module here that
-says what the columns mean and builds the files from the original. To add one, declare it in the
-``SPECS`` of such a module and name that in ``_MODULES``.
+describes the columns and builds the files from the original. To add a dataset, declare it in the
+``SPECS`` of such a module, and name that module in ``_MODULES``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
 from errcomp.errors import InputError, offer
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-#: Dataset name to the module that has it in its ``SPECS``.
+#: Dataset name → the module with its ``SPECS``.
 _MODULES = {
     "neusight": "errcomp.datasets.neusight",
     "neusight-kernels": "errcomp.datasets.neusight",
@@ -64,7 +65,7 @@ def names() -> tuple[str, ...]:
 
 
 def kernel_tables() -> tuple[str, ...]:
-    """Return the names that ``load_kernels`` accepts.
+    """Return the names of the datasets that hold kernels.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def kernel_tables() -> tuple[str, ...]:
 
 
 def histories() -> tuple[str, ...]:
-    """Return the names that ``load_history`` accepts.
+    """Return the names of the datasets that hold a history.
 
     Examples
     --------
@@ -85,8 +86,14 @@ def histories() -> tuple[str, ...]:
     return tuple(name for name in names() if _spec(name).holds == "history")
 
 
-def list() -> tuple[DatasetInfo, ...]:  # noqa: A001 - the name the design gives it
-    """Return what is known about every embedded dataset."""
+def list() -> tuple[DatasetInfo, ...]:  # noqa: A001 - read as `datasets.list()`
+    """Return the facts about every embedded dataset, as `info` does for one.
+
+    Examples
+    --------
+    >>> [(dataset.name, dataset.rows) for dataset in list()][:2]
+    [('neusight', 386), ('neusight-kernels', 3197)]
+    """
     return tuple(info(name) for name in names())
 
 
@@ -105,7 +112,7 @@ def info(name: str) -> DatasetInfo:
     Raises
     ------
     InputError
-        There is no such dataset, or its files are missing or were modified.
+        There is no such dataset, or its files are missing or modified.
 
     Examples
     --------
@@ -130,117 +137,109 @@ def info(name: str) -> DatasetInfo:
     )
 
 
-def load(name: str) -> Pairs:
-    """Load an embedded dataset of predictions and measurements.
+@overload
+def load(name: Literal["neusight"]) -> Pairs: ...
+
+
+@overload
+def load(name: Literal["neusight-kernels", "ort-cpu", "torch-cpu"]) -> Kernels: ...
+
+
+@overload
+def load(name: Literal["ort-releases"]) -> History: ...
+
+
+@overload
+def load(name: str) -> Any: ...
+
+
+def load(name: str) -> Pairs | Kernels | History:
+    """Load the table of an embedded dataset: pairs, kernels or a history.
 
     Parameters
     ----------
     name : str
-        ``"neusight"``: the ASPLOS'25 artifact of NeuSight, 146 configurations, four predictors.
+        ============================  ==========================================================
+        ``"neusight"``                `errcomp.Pairs`: the ASPLOS'25 artifact of NeuSight, 146
+                                      configurations, four predictors
+        ``"neusight-kernels"``        `errcomp.Kernels`: the operators of 87 runs on 8 devices of
+                                      that artifact, each predicted and measured
+        ``"ort-cpu"``,                `errcomp.Kernels`: small networks on one CPU core,
+        ``"torch-cpu"``               measured operators and runs; no predictions
+        ``"ort-releases"``            `errcomp.History`: small networks in 35 releases of ONNX
+                                      Runtime on one CPU core, and a model frozen at the first
+        ============================  ==========================================================
 
     Returns
     -------
-    Pairs
-        Unit and subject are set; ``source`` names the dataset.
+    Pairs, Kernels or History
+        The table with its unit; ``source`` names the dataset.
 
     Raises
     ------
     InputError
-        There is no such dataset, it holds no pairs, or its file was modified (SHA-256 differs).
+        There is no such dataset, it holds several tables (see `tables`), or its file is modified
+        (SHA-256 differs).
 
     Examples
     --------
     >>> pairs = load("neusight")
     >>> pairs.n, pairs.unit, pairs.where({"tool": "neusight"}).n
     (386, 'ms', 146)
+    >>> load("neusight-kernels").n_runs
+    87
+    >>> load("ort-releases").versions[-1]
+    '1.31.1'
     """
     spec = _spec(name)
+    if spec.holds == "pairs":
+        return Pairs(**_table(name, spec), subject=spec.subject)
     if spec.holds == "kernels":
-        raise InputError(
-            f"dataset {name!r} is a table of kernels, not of pairs. Use `errcomp propagate "
-            f"{name}`, or errcomp.datasets.load_kernels({name!r})."
-        )
+        return Kernels(**_table(name, spec))
     if spec.holds == "history":
-        raise InputError(
-            f"dataset {name!r} is a history of validations, not a table of pairs. Use `errcomp "
-            f"halflife fit {name}`, or errcomp.datasets.load_history({name!r})."
-        )
-    if spec.holds != "pairs":
-        raise InputError(
-            f"dataset {name!r} holds tables, not pairs. Use errcomp.datasets.tables({name!r})."
-        )
-    return Pairs(**_table(name, spec), subject=spec.subject)
+        return History(**_table(name, spec))
+    raise InputError(
+        f"dataset {name!r} holds several tables. Use errcomp.datasets.tables({name!r})."
+    )
 
 
 def load_kernels(name: str) -> Kernels:
-    """Load an embedded table of kernels, for ``errcomp.propagation`` and ``errcomp.calibration``.
-
-    Parameters
-    ----------
-    name : str
-        ``"neusight-kernels"``: the operators of 87 runs on 8 devices of the ASPLOS'25 artifact of
-        NeuSight, predicted and measured one by one. ``"ort-cpu"`` and ``"torch-cpu"``: small
-        networks on one CPU core, operators and runs measured by errcomp; no predictions.
-
-    Returns
-    -------
-    Kernels
-        Unit is set; ``source`` names the dataset.
-
-    Raises
-    ------
-    InputError
-        There is no such dataset, it holds no kernels, or its file was modified (SHA-256 differs).
+    """Load a table of kernels: the old name of `load`.
 
     Examples
     --------
-    >>> kernels = load_kernels("neusight-kernels")
-    >>> kernels.n_runs, kernels.unit, len(set(kernels.device))
-    (87, 'ms', 8)
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     load_kernels("ort-cpu").unit
+    'ms'
     """
-    spec = _spec(name)
-    if spec.holds != "kernels":
-        raise InputError(
-            f"dataset {name!r} is not a table of kernels. Those are: {', '.join(kernel_tables())}"
-        )
-    return Kernels(**_table(name, spec))
+    table: Kernels = _loaded(name, "load_kernels", "kernels", kernel_tables())
+    return table
 
 
 def load_history(name: str) -> History:
-    """Load an embedded history of validations, for ``errcomp.halflife``.
-
-    Parameters
-    ----------
-    name : str
-        ``"ort-releases"``: small networks in 35 releases of ONNX Runtime on one CPU core, against
-        a model frozen at the first; measured by errcomp.
-
-    Returns
-    -------
-    History
-        Unit is set; ``source`` names the dataset.
-
-    Raises
-    ------
-    InputError
-        There is no such dataset, it holds no history, or its file was modified (SHA-256 differs).
+    """Load a history of validations: the old name of `load`.
 
     Examples
     --------
-    >>> history = load_history("ort-releases")
-    >>> history.versions[0], history.versions[-1], history.unit
-    ('1.15.0', '1.31.1', 'ms')
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     load_history("ort-releases").unit
+    'ms'
     """
-    spec = _spec(name)
-    if spec.holds != "history":
-        raise InputError(
-            f"dataset {name!r} is not a history of validations. Those are: {', '.join(histories())}"
-        )
-    return History(**_table(name, spec))
+    table: History = _loaded(name, "load_history", "history", histories())
+    return table
+
+
+def _loaded(name: str, old: str, holds: str, known: tuple[str, ...]) -> Any:
+    warnings.warn(f"errcomp.datasets.{old} is now errcomp.datasets.load", DeprecationWarning, 3)
+    if _spec(name).holds != holds:
+        raise InputError(f"dataset {name!r} holds no {holds}. Datasets that do: {', '.join(known)}")
+    return load(name)
 
 
 def tables(name: str) -> dict[str, pl.DataFrame]:
-    """Load every table of a dataset as it is in its file.
+    """Load every table of a dataset, with the columns of its file.
 
     Parameters
     ----------
@@ -250,12 +249,12 @@ def tables(name: str) -> dict[str, pl.DataFrame]:
     Returns
     -------
     dict of str to polars.DataFrame
-        File name without suffix to its table; missing values are null.
+        File name without suffix → table; missing values are null.
 
     Raises
     ------
     InputError
-        There is no such dataset, or a file was modified (SHA-256 differs).
+        There is no such dataset, or a file is modified (SHA-256 differs).
 
     Examples
     --------
@@ -278,7 +277,7 @@ def build(
     source : path
         The original, e.g. the root of the NeuSight artifact.
     out_dir : path
-        Made if missing. Gets the CSV files and their ``SHA256SUMS``, each complete or not at all.
+        Created if missing. Receives the CSV files and their ``SHA256SUMS``.
 
     Returns
     -------
@@ -288,11 +287,20 @@ def build(
     Raises
     ------
     InputError
-        There is no such dataset, the source cannot be read as one, or the folder is not writable.
+        There is no such dataset, the source is not its original, or the folder is not writable.
+
+    Examples
+    --------
+    >>> import shutil, tempfile
+    >>> original = Path(tempfile.mkdtemp())
+    >>> _ = shutil.copy(folder("ort-cpu") / "ort-cpu.csv", original / "kernels.csv")
+    >>> _ = shutil.copy(folder("ort-cpu") / "protocol.json", original)
+    >>> [path.name for path in build("ort-cpu", original, original / "built")]
+    ['ort-cpu.csv', 'protocol.json', 'SHA256SUMS']
     """
     contents = dict(_spec(name).build(Path(source)))
     sums = "".join(f"{sha256(content)}  {file}\n" for file, content in contents.items())
-    # The checksums come last: a build that was interrupted does not verify.
+    # Write the checksums last: an interrupted build then does not verify.
     contents[_SUMS] = sums.encode()
     for file, content in contents.items():
         write(Path(out_dir) / file, content)
@@ -300,13 +308,13 @@ def build(
 
 
 def export(name: str, path: str | os.PathLike[str]) -> Path:
-    """Write a dataset to a file of the user's: ``.csv``, ``.parquet``, ``.json`` or ``.jsonl``.
+    """Write a dataset to a file: ``.csv``, ``.parquet``, ``.json`` or ``.jsonl``.
 
     Parameters
     ----------
     name : str
-        One of ``names()``. A dataset of several tables goes to a folder (a path without suffix),
-        one CSV file for each.
+        One of ``names()``. A dataset of several tables needs a folder (a path without suffix) and
+        gets one CSV file per table.
     path : path
         Replaced if it exists.
 
@@ -318,7 +326,13 @@ def export(name: str, path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     InputError
-        There is no such dataset, the suffix is unknown or the place is not writable.
+        There is no such dataset, the suffix is unknown, or the path is not writable.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> export("neusight", Path(tempfile.mkdtemp()) / "pairs.parquet").name
+    'pairs.parquet'
     """
     spec, target = _spec(name), Path(path)
     if target.suffix == "":
@@ -327,8 +341,8 @@ def export(name: str, path: str | os.PathLike[str]) -> Path:
         return target
     if len(spec.tables) > 1:
         raise InputError(
-            f"{target}: dataset {name!r} has {len(spec.tables)} tables, one file cannot hold them. "
-            "Give a folder (a path without suffix)."
+            f"{target}: dataset {name!r} has {len(spec.tables)} tables, which one file cannot "
+            "hold. Give a folder (a path without suffix)."
         )
     (file,) = spec.tables
     if target.suffix == ".csv":
@@ -339,10 +353,16 @@ def export(name: str, path: str | os.PathLike[str]) -> Path:
 
 
 def folder(name: str) -> Path:
-    """Return the folder with the files of a dataset, its README and its checksums."""
+    """Return the folder with the files of a dataset, its README and its checksums.
+
+    Examples
+    --------
+    >>> (folder("neusight") / "neusight.csv").is_file()
+    True
+    """
     _spec(name)
     package = Path(__file__).resolve().parents[1]
-    # In a wheel the tables are inside the package; in a checkout they are beside it.
+    # In a wheel the tables are inside the package; in a checkout, next to it.
     inside = package / "_datasets"
     return (inside if inside.is_dir() else package.parent / "datasets") / name
 
@@ -356,7 +376,7 @@ def _spec(name: str) -> DatasetSpec:
 
 
 def _table(name: str, spec: DatasetSpec) -> dict[str, Any]:
-    """Return what a dataset of one table is as arguments of its kind of table."""
+    """Return the arguments that make the table of a dataset."""
     (file,) = spec.tables
     return {
         "data": _frame(name, file, spec.tables[file]),
@@ -381,8 +401,8 @@ def _verified(name: str, file: str) -> tuple[bytes, str]:
     digest = sha256(content)
     if f"{digest}  {file}" not in sums.splitlines():
         raise InputError(
-            f"{path}: its SHA-256 ({digest[:12]}…) is not the one in {_SUMS}: the table was "
-            f"modified. Reinstall errcomp, or rebuild it with: errcomp datasets build {name}"
+            f"{path}: its SHA-256 ({digest[:12]}…) differs from {_SUMS}: the table was modified. "
+            f"Reinstall errcomp, or rebuild the table with: errcomp datasets build {name}"
         )
     return content, digest
 
@@ -400,11 +420,11 @@ def _frame(name: str, file: str, columns: Mapping[str, Column]) -> pl.DataFrame:
     return pl.read_csv(content, schema={key: types[c.type] for key, c in columns.items()})
 
 
-# Files of a dataset written out: as the user wants them, whole or not at all.
+# Writing datasets to files, whole or not at all.
 
 
 def as_bytes(frame: pl.DataFrame, target: Path) -> bytes:
-    """Return a table in the format of a suffix."""
+    """Return a table in the format of the target's suffix."""
     buffer = io.BytesIO()
     if target.suffix == ".parquet":
         frame.write_parquet(buffer)
@@ -420,7 +440,7 @@ def as_bytes(frame: pl.DataFrame, target: Path) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file, complete or not at all, and the folder for it if there is none."""
+    """Write a file, complete or not at all; create its folder if needed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -430,5 +450,5 @@ def write(path: Path, content: bytes) -> None:
 
 
 def sha256(content: bytes) -> str:
-    """Return the checksum of a content as text."""
+    """Return the SHA-256 of some content, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""What is known about an embedded dataset besides its rows."""
+"""Facts about an embedded dataset, other than its rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-#: What a dataset is: one table for ``load``, ``load_kernels`` or ``load_history``, or tables of
-#: their own kind.
+#: Kind of a dataset: a table that ``load`` returns, or several other tables.
 Holds = Literal["pairs", "kernels", "history", "tables"]
 
 
@@ -21,7 +20,7 @@ class Column:
     type : {"text", "integer", "number", "boolean"}
         How the values are read. An empty field is a missing value in every type.
     meaning : str
-        One phrase for a reader.
+        Meaning, in a phrase.
     unit : str
         Unit of the values; empty for names and counts.
     """
@@ -33,22 +32,22 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """Where a dataset comes from and how it is made; one per module in ``errcomp.datasets``.
+    """Where a dataset comes from and how to build it, declared by modules of this package.
 
     Attributes
     ----------
     title, source, commit, licence, reference : str
-        For people: what it is, repository, commit, licence with its copyright line, publication.
+        Title, repository, commit, licence with its copyright line, and publication, as text.
     tables : mapping of str to mapping of str to Column
-        File name to its columns, in the order of the file.
+        File name → columns, in the order of the file.
     build : callable
-        ``build(source)`` returns the bytes of every file in ``tables``, made from the original.
+        ``build(source)`` returns the content of every file in ``tables``, built from the original.
     holds : {"pairs", "kernels", "history", "tables"}
-        What it is; all but tables are in one file.
+        Kind of the dataset; only ``"tables"`` has several files.
     columns : mapping of str to str
-        Column of the table of pairs or kernels to column of the file, where they differ.
+        Column of the table → column of the file, if they differ.
     unit, subject : str, optional
-        Unit of predicted and measured; the tool that an audit of this dataset is about.
+        Unit of predicted and measured; the tool that an audit of the dataset is about.
     """
 
     title: str
@@ -66,7 +65,7 @@ class DatasetSpec:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """One file of a dataset: its columns, how many rows it has and its SHA-256."""
+    """A file of a dataset: columns, number of rows and SHA-256."""
 
     file: str
     rows: int
@@ -76,7 +75,7 @@ class TableInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """What ``errcomp.datasets.info`` returns: the source of a dataset and its tables."""
+    """Result of ``errcomp.datasets.info``: the source of a dataset and its tables."""
 
     name: str
     holds: Holds
@@ -90,7 +89,7 @@ class DatasetInfo:
 
     @property
     def rows(self) -> int:
-        """Rows of all tables."""
+        """Number of rows of all tables."""
         return sum(table.rows for table in self.tables)
 
     def to_dict(self) -> dict[str, Any]:

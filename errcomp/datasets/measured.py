@@ -1,4 +1,4 @@
-"""Datasets that the project measured itself: tables of the collectors in ``benchmarks``."""
+"""Datasets measured by the project: tables of the collectors in ``benchmarks``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLUMNS: Mapping[str, Column] = {
 }
 
 
-#: What the release histories say of each validation.
+#: Columns of the release histories.
 HISTORY_COLUMNS: Mapping[str, Column] = {
     "level": Column("text", "kernel, operators (of a network together), run, composition, model"),
     "series": Column("text", "network/input, and the operator with its shapes"),
@@ -50,7 +50,7 @@ HISTORY_COLUMNS: Mapping[str, Column] = {
 def _spec(
     name: str, title: str, script: str, software: str, holds: Holds = "kernels"
 ) -> DatasetSpec:
-    """Return the dataset that a script of ``benchmarks`` collects, of software named so."""
+    """Return the dataset of a software that a script of ``benchmarks`` collects."""
     file = f"{name}.csv"
     collected, columns = {
         "kernels": ("kernels.csv", COLUMNS),
@@ -73,24 +73,24 @@ def _builder(
     file: str, collected: str, columns: Mapping[str, Column]
 ) -> Callable[[Path], Mapping[str, bytes]]:
     def build(source: Path) -> Mapping[str, bytes]:
-        """Take over what a collector wrote, complete and with the columns told here."""
+        """Check and return the files of a collector."""
         content, protocol = _read(source / collected), _read(source / _PROTOCOL)
         header = content.partition("\n")[0].split(",")
         if header != [*columns]:
             raise InputError(
-                f"{source / collected}: its columns are not those of a collector, got "
-                f"{', '.join(header)[:80]!r}. Collect it again with the script in benchmarks."
+                f"{source / collected}: wrong columns for a collector's file, got "
+                f"{', '.join(header)[:80]!r}. Rerun the script in benchmarks."
             )
         try:
             known = json.loads(protocol)
         except ValueError as error:
             raise InputError(
-                f"{source / _PROTOCOL}: is no JSON ({error}). Collect it again."
+                f"{source / _PROTOCOL}: not valid JSON ({error}). Rerun the script in benchmarks."
             ) from error
         if "pieces" not in known:
             raise InputError(
-                f"{source / _PROTOCOL}: pieces of the measurement are missing. Run the collector "
-                "again: it measures what is missing."
+                f"{source / _PROTOCOL}: parts of the measurement are missing. Rerun the script in "
+                "benchmarks: it measures only the missing parts."
             )
         return {file: content.encode(), _PROTOCOL: protocol.encode()}
 
@@ -106,7 +106,7 @@ def _read(path: Path) -> str:
             "benchmarks."
         ) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no text in UTF-8. Collect it again.") from error
+        raise InputError(f"{path}: not valid UTF-8. Rerun the script in benchmarks.") from error
 
 
 #: The datasets by name.

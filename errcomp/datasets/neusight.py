@@ -1,4 +1,4 @@
-"""The NeuSight artifact as a table of pairs, and its operators as a table of kernels."""
+"""The NeuSight artifact as a table of pairs and a table of kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFERENCE = (
 
 
 def read_artifact(source: Path, predictors: Sequence[str] | None = None) -> NeusightArtifact:
-    """Read the artifact, or those of its predictors; refuse one that does not check out.
+    """Read the artifact, for all or some predictors; raise if a check fails.
 
     Raises
     ------
@@ -38,14 +38,14 @@ def read_artifact(source: Path, predictors: Sequence[str] | None = None) -> Neus
     if failed:
         shown = "; ".join(f"{f.where}: {f.check} ({f.detail})" for f in failed[:3])
         raise InputError(
-            f"{source}: {len(failed)} checks failed, no table is derived from it: {shown}. "
-            "See `errcomp ingest neusight` for all of them."
+            f"{source}: {len(failed)} checks failed, so no table is built: {shown}. "
+            "See `errcomp ingest neusight` for all checks."
         )
     return artifact
 
 
 def csv_file(columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Return a CSV file: LF, missing values empty, numbers with all the digits they need."""
+    """Return a CSV file: LF, missing values empty, numbers with all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -60,7 +60,7 @@ def _field(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# A row per configuration and predictor.
+# One row per configuration and predictor.
 
 _PAIRS_FILE = "neusight.csv"
 _PAIRS_COLUMNS = {
@@ -121,7 +121,7 @@ def build_pairs(source: Path) -> Mapping[str, bytes]:
     return {_PAIRS_FILE: csv_file(_PAIRS_COLUMNS, rows)}
 
 
-# A row per operator of a run, predicted and measured.
+# One row per operator of a run, predicted and measured.
 
 _KERNELS_FILE = "neusight-kernels.csv"
 _KERNELS_COLUMNS = {
@@ -140,17 +140,17 @@ _KERNELS_COLUMNS = {
     "run_measured": Column("number", "measured end-to-end latency of the run", "ms"),
 }
 _RUN = ("device", "model", "mode", "seq_len", "batch")
-#: What the predictor knows of an operator, and what it says: rows that agree are one row.
+#: Input and output of the predictor: operators that agree in them are merged.
 _SAME = (*_RUN, "kernel_class", "shape", "predicted")
-#: Decimals of measured times in ms: 0.1 ns, finer than timers tick.
+#: Decimals of measured times in ms: 0.1 ns, finer than timers resolve.
 _DECIMALS = 7
 
 
 def build_kernels(source: Path) -> Mapping[str, bytes]:
     r"""Derive the table from the artifact.
 
-    Operators of a run that the predictor cannot tell apart (class, shape of the output and
-    predicted latency agree) are one row, with
+    Operators of a run that look the same to the predictor (equal class, output shape and
+    predicted latency) are merged into one row, with
 
     .. math:: c = \sum_i c_i, \qquad m = \sum_i c_i m_i / c
 
@@ -175,7 +175,7 @@ def build_kernels(source: Path) -> Mapping[str, bytes]:
     import polars as pl
 
     kernels = read_artifact(source, ["neusight"]).kernels_of("neusight").native
-    # Where operators were measured, all of them were; fused and spread runs have other ones.
+    # A run has all operators measured or none; fused and spread runs have other operators.
     kernels = kernels.filter((pl.col("variant") == "base") & pl.col("measured").is_not_null())
     if kernels.is_empty():
         raise InputError(
@@ -186,7 +186,7 @@ def build_kernels(source: Path) -> Mapping[str, bytes]:
         kernels.filter((pl.col("predicted") > 0) | (measured > 0))
         .group_by(_SAME, maintain_order=True)
         .agg(
-            # Named for the operator that takes most of the row's time.
+            # The row is named after the operator with most of its time.
             pl.col("kernel")
             .sort_by(count * measured, descending=True, maintain_order=True)
             .first(),
@@ -196,7 +196,7 @@ def build_kernels(source: Path) -> Mapping[str, bytes]:
         )
         .with_columns(
             run=pl.concat_str(*_RUN, separator="/"),
-            # (2, 2048) as 2x2048: no quotes in the file.
+            # (2, 2048) as 2x2048: avoids quotes in the file.
             shape=pl.col("shape").str.extract_all(r"\d+").list.join("x"),
         )
     )

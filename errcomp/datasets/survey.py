@@ -1,4 +1,4 @@
-"""The survey's tables, a row per printed cell, and figures derived from the runs behind them."""
+"""The survey's tables, one row per printed cell, and figures from the underlying runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPECS = {
         commit="sarchlab/ml-perf-survey ad7cdaacad6a2285f2032e9180fa8e4ff2749734, "
         "timeloop-accelergy-exercises 2d5510807128e9bd5f1cad0705cdf2ec4612fd4e",
         licence="figures only: the survey and its repository state no licence; "
-        "timeloop-accelergy-exercises is MIT",
+        "of timeloop-accelergy-exercises: MIT, Copyright (c) 2019 Joel Emer",
         reference="no published version; tables are numbered as in the second edition",
         tables={**{f"{stem}.csv": _CELLS for stem in LAYOUTS}, "runs.csv": _RUNS},
         build=build,
