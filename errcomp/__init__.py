@@ -9,12 +9,20 @@ from errcomp._moved import install
 
 if TYPE_CHECKING:
     from errcomp import calibration as calibration
+    from errcomp import caveats as caveats
     from errcomp import claims as claims
     from errcomp import datasets as datasets
+    from errcomp import documents as documents
+    from errcomp import drivers as drivers
+    from errcomp import errors as errors
     from errcomp import halflife as halflife
     from errcomp import metrics as metrics
     from errcomp import propagation as propagation
     from errcomp import readers as readers
+    from errcomp import report as report
+    from errcomp import results as results
+    from errcomp import summary as summary
+    from errcomp import tables as tables
     from errcomp.calibration.composition import Composition as Composition
     from errcomp.claims.auditing import audit as audit
     from errcomp.claims.replicate import replicate_survey as replicate_survey
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from errcomp.tables import Runs as Runs
     from errcomp.tables.engine.scanning import scan as scan
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 install()
 
@@ -57,9 +65,12 @@ _HOMES = {
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
 }
-_MODULES = ("calibration", "claims", "datasets", "halflife", "metrics", "propagation", "readers")
+_MODULES = (
+    *("calibration", "caveats", "claims", "datasets", "documents", "drivers", "errors", "halflife"),
+    *("metrics", "propagation", "readers", "report", "results", "summary", "tables"),
+)
 
-__all__ = [*_HOMES, *_MODULES]
+__all__ = [*_HOMES, *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -71,4 +82,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

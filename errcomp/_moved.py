@@ -49,7 +49,6 @@ _RENAMED = {
     "calibration.boosted": "calibration.estimators.boosted.residual",
     "calibration.forest": "calibration.estimators.boosted.trees",
     "calibration.hierarchical": "calibration.estimators.bayesian.hierarchical",
-    "calibration.devices": "calibration.features",
     "calibration.linear": "calibration.estimators.linear.baselines",
     "calibration.members": "calibration.estimators",
     "calibration.modelfile.arrays": "calibration.modelfile.container",

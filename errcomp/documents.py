@@ -1,6 +1,6 @@
-"""Documents that commands wrote with ``--json`` or ``-o FILE.json``, turned back into results.
+"""Read documents that commands wrote with ``--json`` or ``-o FILE.json``.
 
-``docs/json.md`` says what each holds, and the site has a JSON Schema of each.
+``docs/json.md`` describes each kind, and the site has a JSON Schema of each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "view_of_rows",
 ]
 
-#: Where the class of each kind of document is; it is imported when one is read.
+#: The class of each kind of document; it is imported when such a document is read.
 CLASSES = {
     "audit": "errcomp.claims.auditing.Audit",
     "propagate": "errcomp.propagation.outcome.Propagation",
@@ -44,7 +44,7 @@ CLASSES = {
     "drivers": "errcomp.drivers.results.DriversResult",
     "replication": "errcomp.claims.replicate.judging.Replication",
 }
-#: Documents of which there is no result to make: their rows say all, or need the model.
+#: Documents without a class of results: they hold only rows, or need the model.
 ROWS_ONLY = (
     *("claims", "dataset", "datasets", "figures", "readers", "histories", "history-add"),
     *("model", "calibrate-fit", "predictions", "half-life-study", "doctor"),
@@ -63,8 +63,8 @@ def is_document(path: str | Path) -> bool:
     Returns
     -------
     bool
-        True for a JSON object with a key ``schema`` that begins with ``errcomp.``, be it damaged
-        behind that; False for everything else, also for what is no file.
+        True for a JSON object with a key ``schema`` that begins with ``errcomp.``, even if the rest
+        is damaged; False for everything else, and if the file does not exist.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def is_document(path: str | Path) -> bool:
 
 
 def read(path: str | Path) -> tuple[str, Mapping[str, Any], Any]:
-    """Read a file that a command wrote with ``-o FILE.json``.
+    """Read a file that a command wrote with ``-o FILE.json``, and name its schema.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ def read(path: str | Path) -> tuple[str, Mapping[str, Any], Any]:
         E.g. ``"errcomp.audit/1"``.
     document : mapping
     result : object or None
-        As of `load`; None where the document is one of rows only.
+        As from `load`; None if the document holds only rows.
 
     Raises
     ------
     InputError
-        The file is no such document, is damaged, or was written by a newer errcomp. The message
-        names the file, the key with its path, the value seen and the remedy.
+        The file is not such a document, is damaged, or was written by a newer errcomp. The message
+        names the file, the key with its path, the value and the remedy.
     """
     try:
         document = parse(read_text(Path(path)))
@@ -115,12 +115,12 @@ def read_result(path: str | Path) -> Any:
     Returns
     -------
     object
-        As of `load`: what the command found, to print, draw and look at.
+        As from `load`: the result of the command.
 
     Raises
     ------
     InputError
-        As of `read`; or the document is one of rows only, which holds no result.
+        As for `read`; or the document holds only rows.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def load(document: Mapping[str, Any]) -> Any:
     Parameters
     ----------
     document : mapping
-        What ``json.loads`` makes of it, or ``result.to_dict()``.
+        From ``json.loads`` or ``result.to_dict()``.
 
     Returns
     -------
@@ -153,15 +153,15 @@ def load(document: Mapping[str, Any]) -> Any:
         ``audit``: `Audit`; ``propagate``: `Propagation`; ``validation``: `Validation`;
         ``calibration``: `Evaluation`; ``half-lives``: `HalfLives`; ``half-life-forecast``:
         `HalfLifeForecast`; ``half-life-check``: `ValidationCheck`; ``search``: `SearchResult`;
-        ``metrics``: `Summary`; ``drivers``: `DriversResult`; ``replication``: `Replication`. What a
-        document does not hold (the errors of single series of a history) raises InputError when it
-        is asked for.
+        ``metrics``: `Summary`; ``drivers``: `DriversResult`; ``replication``: `Replication`.
+        Attributes that documents do not hold (the errors of single series of a history) raise
+        InputError.
 
     Raises
     ------
     InputError
-        It is no document of errcomp, of another version, or one of rows only; a key is missing or
-        of another type; a value cannot be, or does not follow from the others.
+        It is not a document of errcomp, has another version, or holds only rows; a key is missing
+        or has another type; a value is impossible, or contradicts the others.
 
     Examples
     --------
@@ -178,7 +178,11 @@ def load(document: Mapping[str, Any]) -> Any:
 
 
 def result_class(name: str) -> type[Document]:
-    """Return the class of results whose documents have this name, e.g. ``audit``."""
+    """Return the class of results whose documents have this name, e.g. ``audit``.
+
+    >>> result_class("audit").__name__
+    'Audit'
+    """
     module, _, cls = CLASSES[name].rpartition(".")
     found: type[Document] = getattr(import_module(module), cls)
     return found
@@ -187,7 +191,7 @@ def result_class(name: str) -> type[Document]:
 def json_schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of the documents with this name, e.g. ``audit``.
 
-    Of documents that hold rows only it says no more than that.
+    For documents that hold only rows, it describes nothing else.
 
     Examples
     --------
@@ -208,16 +212,16 @@ def json_schema(name: str) -> dict[str, Any]:
 
 
 def _rows_only(schema: str) -> str:
-    return f"of {schema} there is no result to make: it holds rows only."
+    return f"{schema} cannot be read as a result: it holds only rows."
 
 
 def view_of_file(name: str) -> Report:
-    """Return what people see of a file that a command wrote with ``-o FILE.json``.
+    """Return the report of a file that a command wrote with ``-o FILE.json``.
 
     Raises
     ------
     InputError
-        It is no such document, or a damaged one.
+        It is not such a document, or is damaged.
     """
     _, document, result = read(name)
     if result is None:
@@ -227,7 +231,7 @@ def view_of_file(name: str) -> Report:
 
 
 def view_of_rows(document: Mapping[str, Any], name: str) -> Report:
-    """Return the rows of a document of which nothing more is known.
+    """Return the rows of a document as a report.
 
     Raises
     ------
@@ -236,7 +240,7 @@ def view_of_rows(document: Mapping[str, Any], name: str) -> Report:
     """
     rows = document.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise InputError(f"{name}: the document has no rows that a page could show")
+        raise InputError(f"{name}: the document has no rows to show")
     keys = list(dict.fromkeys(key for row in rows for key in row))
     kept = [key for key in keys if not any(isinstance(row.get(key), list | dict) for row in rows)]
     columns = [
@@ -244,7 +248,7 @@ def view_of_rows(document: Mapping[str, Any], name: str) -> Report:
         for key in kept
     ]
     left = [key for key in keys if key not in kept]
-    notes = [f"Not shown, as they are nested: {', '.join(left)}."] if left else []
+    notes = [f"Not shown, because they are nested: {', '.join(left)}."] if left else []
     schema = str(document.get("schema", "a document"))
     table = Table(f"{schema} of {name}", columns, rows, notes)
     return Report(table.title, tables=[table])
@@ -259,7 +263,7 @@ def _written(value: Any) -> Cell:
 
 
 def _written_number(value: float | None) -> Cell:
-    """Return the cell of a number with all its digits; a truth value is a word."""
+    """Return the cell of a number with all its digits; true and false are words."""
     cell = _written(value)
     if value is None or isinstance(value, bool):
         return cell
@@ -276,19 +280,19 @@ def _is_number(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
 
 
 def _name(document: Any) -> str:
-    """Return which document this is; refuse those of other tools and versions."""
+    """Return the kind of a document; refuse those of other tools and versions."""
     if not isinstance(document, Mapping) or "schema" not in document:
-        what = "it has no key 'schema'" if isinstance(document, Mapping) else "it is no object"
+        what = "it has no key 'schema'" if isinstance(document, Mapping) else "it is not an object"
         raise InputError(
-            f"is JSON, but no document of errcomp: {what}. Give what a command of errcomp wrote "
-            "with -o FILE.json."
+            f"is JSON, but not a document of errcomp: {what}. Give a file that a command of "
+            "errcomp wrote with -o FILE.json."
         )
     schema = document["schema"]
     found = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if found is None:
         raise InputError(
-            f"is JSON, but no document of errcomp: its key 'schema' is {schema!r:.60}. Give what a "
-            "command of errcomp wrote with -o FILE.json."
+            f"is JSON, but not a document of errcomp: its key 'schema' is {schema!r:.60}. Give a "
+            "file that a command of errcomp wrote with -o FILE.json."
         )
     name, version = found[1], int(found[2])
     if version > _VERSION or name not in (*CLASSES, *ROWS_ONLY):

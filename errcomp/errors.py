@@ -1,11 +1,14 @@
 """Exceptions and named warnings.
 
-Every message says what is wrong, where (the first three rows), the value seen and the remedy.
+Every message says what is wrong, where (the first three rows), the value found and the remedy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 __all__ = [
     "EngineError",
@@ -19,7 +22,11 @@ __all__ = [
     "did_you_mean",
     "nearest",
     "offer",
+    "renamed",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _NAMES_SHOWN = 12
 
@@ -29,19 +36,19 @@ class ErrcompError(Exception):
 
 
 class InputError(ErrcompError, ValueError):
-    """The data or the arguments given cannot be used as they are."""
+    """The data or the arguments cannot be used as given."""
 
 
 class NotDefinedError(InputError):
-    """The figure is not defined for these pairs, although nothing is wrong with them."""
+    """The metric is not defined for these pairs, although the pairs are valid."""
 
 
 class EngineError(ErrcompError, RuntimeError):
-    """The engine that holds the rows failed; the message has its own words."""
+    """The engine that holds the rows failed; the message quotes the engine's own error."""
 
 
 class MissingExtraError(ErrcompError, ImportError):
-    """An optional package is needed; the message says which extra installs it."""
+    """An optional package is missing; the message names the extra that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -51,7 +58,7 @@ class MissingExtraError(ErrcompError, ImportError):
 
 
 class SmallSampleWarning(UserWarning):
-    """The sample is smaller than the sizes at which the interval reaches its nominal coverage."""
+    """The sample is too small for the interval to reach its nominal coverage."""
 
 
 def describe_rows(rows: Sequence[int], *, word: str = "row") -> str:
@@ -81,14 +88,14 @@ def describe_rows(rows: Sequence[int], *, word: str = "row") -> str:
 
 
 def describe_names(names: Sequence[str], *, wanted: str = "") -> str:
-    """List names: all of a few; of many the nearest to what was wanted, the first, and a count.
+    """List up to twelve names; of more, list the nearest to the wanted one, the first, and a count.
 
     Parameters
     ----------
     names : sequence of str
-        What there is.
+        The names that exist.
     wanted : str
-        What was asked for and is not there.
+        The name that was asked for and does not exist.
 
     Returns
     -------
@@ -111,18 +118,18 @@ more)'
 
 
 def nearest(wanted: str, names: Iterable[str]) -> str | None:
-    """Return the name that was probably meant, or None where nothing is near.
+    """Return the name that the user most likely meant, or None if no name is near.
 
-    The same name in another case or with other separators comes first, then the shortest that
-    begins so (from three letters), then the one that differs by the fewest letters (the same
-    letters in another order first), then the only one that contains what was asked for.
+    In this order: the same name in another case or with other separators; the shortest name that
+    begins with the wanted one (three letters or more); the name that differs in the fewest letters
+    (the same letters in another order first); the only name that contains the wanted one.
 
     Parameters
     ----------
     wanted : str
-        What was asked for and is not there.
+        The name that was asked for and does not exist.
     names : iterable of str
-        What there is.
+        The names that exist.
 
     Returns
     -------
@@ -130,7 +137,7 @@ def nearest(wanted: str, names: Iterable[str]) -> str | None:
 
     Examples
     --------
-    >>> nearest("h100", ["A100", "H100"]), nearest("devcie", ["device", "model"])
+    >>> nearest("h100", ["A100", "H100"]), nearest("devicx", ["device", "model"])
     ('H100', 'device')
     >>> nearest("h100", ["NVIDIA A100 PCIe", "NVIDIA H100 PCIe"]), nearest("x", ["device"])
     ('NVIDIA H100 PCIe', None)
@@ -160,16 +167,16 @@ def _folded(name: str) -> str:
 
 
 def offer(what: str, names: Sequence[str], *, wanted: str) -> str:
-    """Say what was probably meant, and what there is.
+    """Suggest the nearest name, and list the existing ones.
 
     Parameters
     ----------
     what : str
-        What the names are names of, as the list begins: ``"Columns"``.
+        What the names refer to; the list begins with it: ``"Columns"``.
     names : sequence of str
-        What there is.
+        The names that exist.
     wanted : str
-        What was asked for and is not there.
+        The name that was asked for and does not exist.
 
     Returns
     -------
@@ -178,7 +185,7 @@ def offer(what: str, names: Sequence[str], *, wanted: str) -> str:
 
     Examples
     --------
-    >>> offer("Columns", ["device", "mode"], wanted="devcie")
+    >>> offer("Columns", ["device", "mode"], wanted="devicx")
     "Did you mean 'device'? Columns: device, mode"
     >>> offer("Values of device", ["A100", "H100"], wanted="h100")
     "Did you mean 'H100'? Upper and lower case count. Values of device: A100, H100"
@@ -189,14 +196,14 @@ def offer(what: str, names: Sequence[str], *, wanted: str) -> str:
 
 
 def did_you_mean(wanted: str, names: Iterable[str]) -> str:
-    """Ask for the nearest name, with a space behind it; nothing where none is near.
+    """Suggest the nearest name, followed by a space; return an empty text if no name is near.
 
     Parameters
     ----------
     wanted : str
-        What was asked for and is not there.
+        The name that was asked for and does not exist.
     names : iterable of str
-        What there is.
+        The names that exist.
 
     Returns
     -------
@@ -212,3 +219,38 @@ def did_you_mean(wanted: str, names: Iterable[str]) -> str:
         return ""
     case = "Upper and lower case count. " if near.casefold() == wanted.casefold() else ""
     return f"Did you mean {near!r}? {case}"
+
+
+def renamed(**today: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function take parameters by the names that they had before, with a warning.
+
+    Parameters
+    ----------
+    today
+        Old name to the name today.
+
+    Examples
+    --------
+    >>> @renamed(cores="n_jobs")
+    ... def fit(*, n_jobs=1):
+    ...     return n_jobs
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     fit(cores=3)
+    3
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in today.keys() & kwargs.keys():
+                name = function.__qualname__.removesuffix(".__init__")
+                if today[old] in kwargs:
+                    raise TypeError(f"{name}: {old} is the old name of {today[old]}; give one")
+                message = f"{name}: the parameter {old} is now {today[old]}"
+                warnings.warn(message, DeprecationWarning, stacklevel=2)
+                kwargs[today[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

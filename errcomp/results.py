@@ -1,4 +1,4 @@
-"""What comes out: frozen results that carry their n, their drops and their definition."""
+"""Frozen results, each with its sample size, its dropped rows and its definition."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ __all__ = [
     "written_fraction",
 ]
 
-#: From here on a number, or a percentage, is written with an exponent: nobody counts more digits.
+#: A number, or a percentage, of at least this size is written with an exponent: more digits are
+#: hard to count.
 _LARGE_NUMBER, _LARGE_PERCENT = 9_999_999.5, 99_999.5
-#: What an estimate can be in that is no unit to write behind a number.
+#: Values of `unit` that are not written after the number.
 _WITHOUT_UNIT = ("ratio", "log", "correlation", "count", "measured")
-#: A number below this is written with an exponent: nobody counts more zeros.
+#: A smaller number is written with an exponent: more zeros are hard to count.
 _SMALL_NUMBER = 1e-4
 
 
 class Written(NamedTuple):
-    """A number as people read it, in the parts that a paper aligns.
+    """A number as it is shown, split into the parts that a table aligns.
 
     Attributes
     ----------
     number : str
-        ``"8.74"``; ``"n/a"`` where there is none.
+        ``"8.74"``; ``"n/a"`` if there is no value.
     unit : str
         With the space before it: ``" %"``.
     low, high : str
-        Ends of its interval; empty where it has none.
+        Bounds of its interval; empty without an interval.
     """
 
     number: str
@@ -67,7 +68,7 @@ class Written(NamedTuple):
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """Write a number with significant digits, without exponent where people would not use one.
+    """Write a number with significant digits; only very large and small ones with an exponent.
 
     Examples
     --------
@@ -86,9 +87,9 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 def format_fraction(value: float) -> str:
-    """Write a fraction as percent: two decimals below 100 %, fewer above.
+    """Write a fraction in per cent: two decimals below 100 %, fewer above.
 
-    What is not nothing is not written as nothing, and what is nothing has no sign.
+    A value other than 0 is never written as ``0.00 %``, and 0 is written without a sign.
 
     Examples
     --------
@@ -101,14 +102,14 @@ def format_fraction(value: float) -> str:
 
 
 def written_fraction(value: float) -> Written:
-    """Return the parts of what `format_fraction` writes."""
+    """Return the text of `format_fraction` in its parts."""
     return Written(_percent(100 * value, 2), "" if math.isnan(value) else " %")
 
 
 def format_change(
     value: float, low: float | None = None, high: float | None = None, *, unit: str = " %"
 ) -> str:
-    """Write a signed fraction as percent with one decimal, and its interval where it has one.
+    """Write a signed fraction in per cent with one decimal, and its interval if it has one.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def format_change(
 def written_change(
     value: float, low: float | None = None, high: float | None = None, *, unit: str = " %"
 ) -> Written:
-    """Return the parts of what `format_change` writes."""
+    """Return the text of `format_change` in its parts."""
     text = _percent(100 * value, 1)
     if math.isnan(value):
         return Written(text)
@@ -132,7 +133,7 @@ def written_change(
 
 
 def _not_a_figure(value: float) -> str:
-    """Return what people read for a value without digits; nothing for others."""
+    """Return the text for a value that is not finite; empty for other values."""
     if math.isnan(value):
         return "n/a"
     return {math.inf: "∞", -math.inf: "-∞"}.get(value, "")
@@ -143,7 +144,7 @@ def _has_exponent(value: float) -> bool:
 
 
 def _percent(percent: float, most: int) -> str:
-    """Write percent with at most so many decimals; what is not nothing is not shown as nothing."""
+    """Write per cent with at most `most` decimals; a value other than 0 never becomes 0.00."""
     if not math.isfinite(percent):
         return _not_a_figure(percent)
     if abs(percent) >= _LARGE_PERCENT:
@@ -157,12 +158,12 @@ def _percent(percent: float, most: int) -> str:
 
 
 def _decimals(percent: float) -> int:
-    """Return decimals by the size that is shown: 99.996 is shown as 100.0."""
+    """Return the number of decimals for the rounded size: 99.996 is shown as 100.0."""
     return 2 if round(abs(percent), 2) < 100 else 1 if round(abs(percent), 1) < 1000 else 0
 
 
 def _percent_interval(value: float, low: float, high: float) -> tuple[str, str]:
-    """Write bounds with one decimal; with those of the value where one hides what they say."""
+    """Write bounds with one decimal, or with as many as the value if one would mislead."""
     if _LARGE_PERCENT <= abs(value) < math.inf:
         return _exponent(low, 2), _exponent(high, 2)
     most = _decimals(value) if math.isfinite(value) else 2
@@ -173,7 +174,7 @@ def _percent_interval(value: float, low: float, high: float) -> tuple[str, str]:
     if vanished or (low <= value <= high and shown != sorted(shown)):
         ends = [_percent(x, most) for x in (low, high)]
     beyond = [_beyond(x, _LARGE_PERCENT) for x in (low, high)]
-    # Beyond ten times the measurement a bound of a small error has no true digit.
+    # Beyond ten times the measurement, no digit of a small error's bound is reliable.
     if value < 100 and 1000 <= high < math.inf:
         beyond[1] = ">999"
     return beyond[0] or ends[0], beyond[1] or ends[1]
@@ -184,7 +185,7 @@ def _read(text: str) -> float:
 
 
 def _number_interval(value: float, low: float, high: float) -> tuple[str, str]:
-    """Write bounds in the form of the value: all three with an exponent, or none."""
+    """Write bounds like the value: all three numbers with an exponent, or none of them."""
     if _has_exponent(value):
         return _exponent(low, 3), _exponent(high, 3)
     texts = [_beyond(x, _LARGE_NUMBER, _SMALL_NUMBER) or format_number(x) for x in (low, high)]
@@ -196,7 +197,7 @@ def _exponent(value: float, decimals: int) -> str:
 
 
 def _beyond(value: float, largest: float, smallest: float = 0.0) -> str:
-    """Say of a bound that digits without an exponent cannot show where it lies; else nothing."""
+    """Write a bound beyond these sizes as ``>largest`` or ``<smallest``; empty for others."""
     if value == 0 or not math.isfinite(value) or smallest <= abs(value) < largest:
         return ""
     sign, above, below = ("", ">", "<") if value > 0 else ("-", "<", ">")
@@ -207,16 +208,16 @@ def _beyond(value: float, largest: float, smallest: float = 0.0) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dropped(Document):
-    """Rows that were left out of a result, and why.
+    """Rows that were left out of a result, with the reason.
 
     Attributes
     ----------
     reason : str
-        One phrase, e.g. ``"measured is zero"``.
+        A phrase, e.g. ``"measured is zero"``.
     n : int
-        How many rows.
+        Number of rows.
     rows : tuple of int
-        The first three, as the user counts them.
+        The first three row numbers, as the user counts them.
     """
 
     reason: str
@@ -226,16 +227,16 @@ class Dropped(Document):
 
 @dataclass(frozen=True, slots=True)
 class Caveat(Document):
-    """Something a reader must know before using a figure.
+    """Something a reader must know before using a metric.
 
     Attributes
     ----------
     code : str
         Stable name of the check that found it, e.g. ``"few-configurations"``.
     message : str
-        One sentence that a reader understands, with the numbers in it.
+        One plain sentence that contains the numbers.
     evidence : mapping
-        The numbers behind it; fractions, not percent.
+        The numbers as a mapping; fractions, not per cent.
     """
 
     code: str
@@ -243,20 +244,20 @@ class Caveat(Document):
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: The value of a figure, which may be undefined.
+#: The value of a metric, which may be undefined.
 VALUE = shape_of(Annotated[float, Undefined])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate(Document):
-    """A figure with everything needed to read it.
+    """A metric's value with everything needed to read it.
 
     Attributes
     ----------
     figure : str
-        Name of the figure, e.g. ``"mape"``.
+        Name of the metric, e.g. ``"mape"``.
     value : float
-        The point value. Fractions are fractions: 0.0587 is 5.87 %.
+        The point estimate; a fraction, not per cent: 0.0587 is 5.87 %.
     low, high : float or None
         Interval bounds; None where no tested interval exists.
     level : float or None
@@ -264,22 +265,22 @@ class Estimate(Document):
     method : str
         How the interval was made, or why there is none.
     n : int
-        Pairs behind the figure.
+        Number of pairs it was computed from.
     unit : str
         ``"fraction"``, ``"ratio"``, ``"log"``, ``"count"`` or a unit of time, energy, …
     definition : str
         Formula in words: denominator and aggregation.
     dropped : tuple of Dropped
-        Rows left out, with reasons.
+        Rows that were left out, with reasons.
     caveats : tuple of Caveat
-        What a reader must know.
+        What a reader must know before using it.
     seed : int or None
-        Seed behind the interval, where randomness was used.
+        Seed of the interval, if it was computed with random numbers.
 
     Notes
     -----
     Comparing two uncertain values with ``<`` or ``max()`` hides their intervals, so it raises
-    TypeError. Compare ``.value`` if that is what you mean.
+    TypeError. To compare the point estimates, use ``.value``.
 
     Examples
     --------
@@ -330,11 +331,11 @@ class Estimate(Document):
         return f"Estimate({self.figure} {self})"
 
     def format(self) -> str:
-        """Write the value and its interval as people do, without n."""
+        """Write the value and its interval, without n."""
         return self.written().text
 
     def written(self) -> Written:
-        """Return the parts of what `format` writes."""
+        """Return the text of `format` in its parts."""
         none = math.isnan(self.value)
         if self.unit == "fraction":
             number, unit = _percent(100 * self.value, 2), "" if none else " %"
@@ -358,9 +359,9 @@ class Estimate(Document):
 
     @classmethod
     def from_row(cls, field: Field, name: str, **known: Any) -> Estimate:
-        """Make an estimate of these columns of a row in a document, and of what else is known.
+        """Make an estimate from the columns of a row in a document and from the fields given.
 
-        ``level`` and ``seed`` are those of an interval: without one there are none.
+        ``level`` and ``seed`` belong to an interval; without an interval they are None.
         """
         value = VALUE.read(field.at(name))
         low, high = interval(field, f"{name}_low", f"{name}_high")
@@ -371,16 +372,16 @@ class Estimate(Document):
 
 @dataclass(frozen=True)
 class FlatEstimate(Part):
-    """An estimate whose value and ends stand among the keys of a row, with its method.
+    """An estimate whose value, bounds and method are keys of the row itself.
 
     Attributes
     ----------
     name : str
-        The field, and the figure.
+        The field of the result.
     level : float
-        Of its interval.
+        Nominal coverage of its interval.
     method : str
-        The key of its method.
+        The key that holds its method.
     """
 
     name: str
@@ -389,7 +390,7 @@ class FlatEstimate(Part):
     method: str = "method"
 
     def write(self, row: Any) -> Mapping[str, Any]:
-        """Return the columns of the estimate."""
+        """Return the estimate's keys and values."""
         estimate: Estimate = getattr(row, self.name)
         return plain_keys({**estimate.to_row(self.figure), self.method: estimate.method})
 
@@ -400,14 +401,14 @@ class FlatEstimate(Part):
         return {self.name: Estimate.from_row(field, self.figure, **known)}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        """Return those of the columns."""
+        """Return the schemas of the estimate's keys."""
         number = VALUE.schema(names)
         columns = dict.fromkeys((self.figure, f"{self.figure}_low", f"{self.figure}_high"), number)
         return {**columns, self.method: {"type": "string"}}
 
 
 def why_none(value: float, low: float | None, method: str) -> bool:
-    """Say whether a method tells why these pairs have no value, or no valid interval.
+    """Say whether ``method`` gives the reason why there is no value, or no valid interval.
 
     Examples
     --------

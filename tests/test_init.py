@@ -19,6 +19,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = errcomp.nothing
 
 
+@pytest.mark.core
 def test_importing_loads_nothing_heavy() -> None:
     code = (
         "import sys, errcomp; print([m for m in ('numpy', 'polars', 'scipy') if m in sys.modules])"

@@ -315,10 +315,10 @@ class Document:
         except InputError as error:
             place = f"{field.path}: " if field.path else ""
             raise InputError(f"{place}{error}") from error
-        result.agree(field)
+        result._agree(field)
         return result
 
-    def agree(self, field: Field) -> None:
+    def _agree(self, field: Field) -> None:
         """Refuse values of the document that contradict each other; say where they stand."""
 
     @classmethod

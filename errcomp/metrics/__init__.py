@@ -1,14 +1,13 @@
-"""Error figures from arrays. Knows no table, no tool and no file.
+"""Error metrics from arrays, without tables, tools or files.
 
 Errors of each pair: `ape`, `signed_percentage_error`, `log_accuracy_ratio`, `absolute_error`.
-Figures of all pairs: those of `FIGURES`, each also a function of its own; `pooled` and `macro` over
-groups. With intervals: `errcomp.metrics.intervals`.
+Metrics of all pairs: those of `FIGURES`, each also a function; `pooled` and `macro` over groups.
+With intervals: `errcomp.metrics.intervals`. For scikit-learn: `scorer`.
 
-All fractions are fractions, not percent. Results are within 1e-12 of the exact value of the
-floating-point numbers given, from 1e-300 to 1e300, as long as neither inputs nor result are
-subnormal (below 2.2e-308); for figures in which errors cancel (`bias`, `total_error`, `r2`,
-`pearson`, `spearman`), relative to what cancels. A result too large for a float raises; none is
-infinite.
+Fractions are fractions, not per cent. Results are within 1e-12 of the exact value for the given
+floating-point numbers from 1e-300 to 1e300, if neither inputs nor result are subnormal (below
+2.2e-308). For metrics in which errors cancel (`bias`, `total_error`, `r2`, `pearson`, `spearman`),
+that is relative to the cancelling terms. A result too large for a float raises an error.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from errcomp.metrics.ranked import (
     median_ape,
     share_within,
 )
+from errcomp.metrics.scoring import scorer
 from errcomp.tables import Zeros, as_pairs
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ __all__ = [
     "rmse",
     "rmsle",
     "rmspe",
+    "scorer",
     "share_within",
     "signed_percentage_error",
     "smape",
@@ -82,7 +83,7 @@ find(__name__, __path__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Macro:
-    """A macro average with what it was made of.
+    """A macro average and the metric of each group.
 
     Attributes
     ----------
@@ -91,7 +92,7 @@ class Macro:
     groups : tuple
         Labels of the groups, in order.
     values : ndarray, shape (len(groups),)
-        The figure of each group.
+        The metric of each group.
     sizes : ndarray of int, shape (len(groups),)
         Pairs used in each group.
     """
@@ -110,7 +111,7 @@ def pooled(
     groups: ArrayLike,
     zeros: Zeros = "raise",
 ) -> float:
-    r"""Compute a figure of all pairs together: every pair counts, so large groups weigh more.
+    r"""Compute a metric of all pairs together, so that large groups weigh more.
 
     .. math:: F\big(\{(p_i, m_i) : i = 1 \dots n\}\big)
 
@@ -121,24 +122,24 @@ def pooled(
     predicted, measured : array_like, shape (n,)
         Same unit, finite, measured > 0.
     groups : array_like, shape (n,)
-        Label of each pair's group. Checked as in ``macro``, so that both refuse the same input;
-        the pooled figure does not depend on it.
+        Label of each pair's group. Checked as in ``macro``, so that both refuse the same input. The
+        pooled metric does not depend on it.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
 
     Returns
     -------
     float
-        In the unit of the figure.
+        In the unit of the metric.
 
     Raises
     ------
     InputError
-        There is no such figure, it is not defined for these pairs, or a label is missing.
+        The metric does not exist or is not defined for these pairs, or a label is missing.
 
     Notes
     -----
-    Misleads where groups differ in size and in error: the figure is then mostly that of the largest
+    Misleads where groups differ in size and in error: the metric is then mostly that of the largest
     group. Compare with ``macro``.
 
     References
@@ -165,7 +166,7 @@ def macro(
     groups: ArrayLike,
     zeros: Zeros = "raise",
 ) -> Macro:
-    r"""Compute a figure in each group and average it over groups: every group counts the same.
+    r"""Compute a metric in each group and average it over groups; every group counts the same.
 
     .. math:: \frac1G \sum_{g=1}^{G} F\big(\{(p_i, m_i) : i \in g\}\big)
 
@@ -183,18 +184,18 @@ def macro(
     Returns
     -------
     Macro
-        The mean, and the figure and size of each group.
+        The mean, and the metric and size of each group.
 
     Raises
     ------
     InputError
-        There is no such figure, it is not defined in a group (names the group), or a label is
-        missing.
+        The metric does not exist or is not defined in a group (the message names the group), or a
+        label is missing.
 
     Notes
     -----
-    Misleads where groups are small: the figure of a group of one pair counts as much as that of a
-    group of a thousand. Compare with ``pooled``.
+    Misleads where groups are small: the metric of a single pair counts as much as that of a group
+    of a thousand. Compare with ``pooled``.
 
     References
     ----------
@@ -209,7 +210,8 @@ def macro(
     (0.275, ('A', 'B'), [0.15, 0.4])
     """
     function = figure(figure_name).function
-    as_pairs(predicted, measured, zeros=zeros)  # refuses with the rows of the whole, not of a group
+    # Checked here so that messages count the rows of the whole table, not of a group.
+    as_pairs(predicted=predicted, measured=measured, zeros=zeros)
     p, m = (np.asarray(x, dtype=np.float64) for x in (predicted, measured))
     labels, codes = _labels(groups, len(m))
     values = np.empty(len(labels))
@@ -233,8 +235,8 @@ def _labels(groups: ArrayLike, n: int) -> tuple[tuple[Any, ...], NDArray[np.int6
     missing = [i for i, label in enumerate(array.tolist(), 1) if label is None or label != label]
     if missing:
         raise InputError(
-            f"groups must not be missing, got none in {describe_rows(missing)}. "
-            "Give these pairs a label of their own or leave them out."
+            f"groups must not be missing, got no label in {describe_rows(missing)}. "
+            "Give these pairs a label or leave them out."
         )
     try:
         labels, codes = np.unique(array, return_inverse=True)

@@ -1,7 +1,7 @@
-"""Every scalar figure by name, each declared at the function that computes it.
+"""Every scalar metric by name, declared at the function that computes it.
 
-A module of this package whose name has no leading underscore is imported with the package. To add a
-figure, put one there with a function under `declare`, and nothing else.
+Modules of this package without a leading underscore are imported with the package. To add a metric,
+put a function under `declare` into such a module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FigureKind = Literal["mean", "smooth", "share", "quantile", "maximum", "rank"]
 
 
 class Means(NamedTuple):
-    """A figure as (shift + sum x / sum y)^root - shift, or as exp(mean x) if not ``log``.
+    """A metric as (shift + sum x / sum y)^root - shift, or as exp(mean x) if not ``log``.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class Means(NamedTuple):
     root : float
         See above.
     shift : float
-        1 for the means of signed errors, which are studentised as means of ratios: so they are
-        positive, and have a logarithm. Sums of errors lose no digits, sums of ratios would.
+        1 for the means of signed errors. They are studentised as means of ratios, which are
+        positive and have a logarithm. Sums of errors lose no digits, sums of ratios would.
     log : bool
-        Whether the interval is made for the logarithm of the mean; False for geometric means.
+        Whether the interval is computed for the logarithm of the mean; False for geometric means.
     largest : float
-        The figure cannot be larger.
+        Upper limit of the metric.
     """
 
     term: Callable[[Checked], NDArray[np.float64]]
@@ -58,27 +58,27 @@ class Means(NamedTuple):
 
     @property
     def offset(self) -> float:
-        """What is added to the mean of the terms: the figure is that less the shift."""
+        """Offset that is added to the mean of the terms: minus the shift."""
         return 0.0 - self.shift
 
 
 class NoSpreadError(Exception):
-    """The sample gives no standard error; the message says why, in words for the reader."""
+    """The sample gives no standard error; the message tells the user why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One scalar figure of predictions and measurements.
+    """One scalar metric of predictions and measurements.
 
     Attributes
     ----------
     name : str
         Name in code and on the command line.
     label : str
-        What people read.
+        Name in tables.
     unit : str
-        ``"fraction"`` (shown as percent), ``"ratio"``, ``"log"``, ``"correlation"`` (a plain number
-        of at most 1) or ``"measured"`` (the unit of the data).
+        ``"fraction"`` (shown in per cent), ``"ratio"``, ``"log"``, ``"correlation"`` (a plain
+        number of at most 1) or ``"measured"`` (the unit of the data).
     function : callable
         ``function(predicted=..., measured=..., zeros="raise")`` gives a float.
     definition : str
@@ -86,15 +86,15 @@ class Figure:
     misleads : str
         When not to trust it, in one sentence.
     kind : str
-        What it is in statistical terms, which decides how an interval can be made: ``"mean"`` of
-        one value per pair, ``"smooth"`` function of such means, ``"share"`` of pairs,
-        ``"quantile"``, ``"maximum"`` (these three of the absolute percentage errors), or
-        ``"rank"`` (of the order of the values only).
+        Statistical kind, which decides how its interval is computed: ``"mean"`` of one value per
+        pair, ``"smooth"`` function of such means, ``"share"`` of pairs, ``"quantile"``,
+        ``"maximum"`` (these three of the absolute percentage errors), or ``"rank"`` (of the order
+        of the values only).
     order : int
-        Its place among all figures.
+        Its place among all metrics.
     means : Means or None
-        How it follows from means: an engine computes it from these sums, and where coverage was
-        simulated (docs/intervals.md) there is an interval.
+        How it follows from means. An engine computes it from these sums; it has an interval if the
+        coverage was simulated (docs/intervals.md).
     """
 
     name: str
@@ -108,7 +108,7 @@ class Figure:
     means: Means | None = None
 
 
-#: All scalar figures by name.
+#: All scalar metrics by name.
 FIGURES: dict[str, Figure] = {}
 
 FigureFunction = TypeVar("FigureFunction", bound=Callable[..., float])
@@ -126,9 +126,9 @@ def declare(
     means: Means | None = None,
     **fixed: Any,
 ) -> Callable[[FigureFunction], FigureFunction]:
-    """Declare the function below as a figure; ``fixed`` are arguments that it is called with.
+    """Declare the function below as a metric; ``fixed`` are arguments that it is called with.
 
-    See `Figure` for what to say of it.
+    `Figure` explains the parameters.
     """
 
     def add(function: FigureFunction) -> FigureFunction:
@@ -142,7 +142,7 @@ def declare(
 
 
 def find(package: str, folders: Iterable[str]) -> None:
-    """Import all modules of the package, and put the figures that they declare in order."""
+    """Import all modules of the package, and sort the metrics that they declare."""
     for module in pkgutil.iter_modules(folders):
         if not (module.ispkg or module.name.startswith("_")):
             import_module(f"{package}.{module.name}")
@@ -152,7 +152,7 @@ def find(package: str, folders: Iterable[str]) -> None:
 
 
 def figure(name: str) -> Figure:
-    """Look up a figure by name.
+    """Look up a metric by name.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def figure(name: str) -> Figure:
     Raises
     ------
     InputError
-        There is no such figure; the message has the closest name and lists all.
+        The metric does not exist; the message has the closest name and lists all.
 
     Examples
     --------
@@ -176,4 +176,4 @@ def figure(name: str) -> Figure:
     if name in FIGURES:
         return FIGURES[name]
     hint = did_you_mean(str(name), FIGURES)
-    raise InputError(f"no figure {name!r}. {hint}Figures: {', '.join(FIGURES)}")
+    raise InputError(f"no metric {name!r}. {hint}Metrics: {', '.join(FIGURES)}")

@@ -1,4 +1,4 @@
-"""Do predictions move with measurements: correlations, R², the cost of choosing by prediction."""
+"""Agreement of predictions with measurements: correlations, R², regret of a choice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from errcomp.tables import Zeros
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-_INSTEAD = "Report an error figure (mape, bias) instead, or add pairs that differ."
+_INSTEAD = "Report an error metric (mape, bias) instead, or add pairs that differ."
 
 
 @declare(
@@ -48,8 +48,8 @@ def r2(
     .. math:: R^2 = 1 - \sum_i w_i\,(p_i - m_i)^2 \Big/ \sum_i w_i\,(m_i - \bar m)^2
 
     Definition: squared error as a share of the squared deviation of the measurements from their
-    (weighted) mean. 1 is perfect, 0 as good as predicting that mean, negative worse. Not the square
-    of ``pearson``, which forgives a wrong scale and offset.
+    (weighted) mean. 1 is perfect, 0 is as good as predicting that mean, and a negative value is
+    worse. It is not the square of ``pearson``, which ignores a wrong scale and offset.
     Misleads because it grows with the spread of the measurements: over several orders of magnitude
     it is near 1 even when small quantities are off by large factors.
 
@@ -115,7 +115,7 @@ def pearson(
     Definition: linear association; deviations from the (weighted) means. No denominator in the unit
     of the data: it does not change when all predictions are doubled.
     Misleads in place of an error: predictions ten times too high can correlate perfectly, and one
-    pair far from the others sets it.
+    pair far from the others can determine it.
 
     Parameters
     ----------
@@ -158,9 +158,9 @@ def pearson(
     unit="correlation",
     kind="rank",
     order=200,
-    definition="Pearson's correlation of the ranks of predictions and measurements, ties sharing "
+    definition="Pearson's correlation of the ranks of predictions and measurements; ties have "
     "their mean rank.",
-    misleads="Not an error: it sees the order only.",
+    misleads="Not an error: only the order counts.",
 )
 def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
     r"""Spearman's rank correlation of predictions and measurements.
@@ -168,8 +168,8 @@ def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise
     .. math:: \rho = r\big(\operatorname{rank}(p), \operatorname{rank}(m)\big)
 
     Definition: Pearson's correlation of the ranks; equal values share the mean of their ranks.
-    Misleads in place of an error: it sees the order only, and over quantities of very different
-    size the order is easy to get right.
+    Misleads in place of an error: only the order counts, which is easy to get right over quantities
+    of very different size.
 
     Parameters
     ----------
@@ -213,10 +213,10 @@ def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise
     order=210,
     definition="Pairs of pairs in the same order minus those in the opposite order, divided by "
     "the geometric mean of the numbers not tied in the predictions and in the measurements.",
-    misleads="Not an error: it sees the order only.",
+    misleads="Not an error: only the order counts.",
 )
 def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
-    r"""Kendall's rank correlation, tau-b: how often two pairs stand in the same order.
+    r"""Kendall's rank correlation, tau-b: how often two pairs are in the same order.
 
     .. math:: \tau_b = \frac{C - D}{\sqrt{(C + D + T_p)(C + D + T_m)}}
 
@@ -267,8 +267,7 @@ def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
     order=220,
     definition="Measurement of the candidate predicted lowest minus the lowest measurement, "
     "divided by the lowest measurement.",
-    misleads="Means something only where the rows are alternatives to choose from, and low is "
-    "good.",
+    misleads="Meaningful only if the rows are alternatives to choose from, and low is good.",
     k=1,
 )
 def top_k_regret(
@@ -279,24 +278,25 @@ def top_k_regret(
     best: Literal["lowest", "highest"] = "lowest",
     zeros: Zeros = "raise",
 ) -> float:
-    r"""Cost of choosing by prediction: how much worse the best of k top-predicted candidates is.
+    r"""Cost of choosing by prediction: regret of the best of the k top-predicted candidates.
 
     .. math:: \frac{\min_{i \in T_k} m_i - \min_i m_i}{\min_i m_i}, \qquad
         \frac{\max_i m_i - \max_{i \in T_k} m_i}{\max_i m_i}
 
-    Definition: T_k are the k candidates predicted best; the best measurement among them against the
-    best of all, as a share of the best of all (left for ``best="lowest"``, right for
-    ``"highest"``). Where equal predictions straddle the limit, those measured worst are taken,
-    because a predictor that cannot tell them apart does not earn a lucky choice.
+    Definition: T_k are the k candidates predicted best. The metric is the difference between the
+    best measurement among them and the best of all, as a share of the best of all (left for
+    ``best="lowest"``, right for ``"highest"``). Of equal predictions at the limit, those measured
+    worst are taken, because a predictor that cannot distinguish them should not profit from luck.
     Misleads where rows are not alternatives to each other (several models, several devices):
-    compute it within each set of candidates. It falls with k and with the number of good ones.
+    compute it within each set of candidates. It falls with k and with the number of good
+    candidates.
 
     Parameters
     ----------
     predicted, measured : array_like, shape (n,)
         One row per candidate. Finite, measured > 0.
     k : int
-        How many candidates would be measured, 1 to n.
+        Number of candidates that would be measured, 1 to n.
     best : {"lowest", "highest"}
         Whether low values are good (latency) or high ones (throughput).
     zeros : {"raise", "exclude"}
@@ -356,9 +356,9 @@ def _standardised(
 
 
 def _centred(x: NDArray[np.float64], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Subtract the mean, then the mean of what is left."""
+    """Subtract the mean, then the mean of the rest."""
     centred = x - mean(x, weights)
-    # The rounding of the mean is not small beside the deviations where x is nearly constant.
+    # If x is nearly constant, the rounding of the mean is not small beside the deviations.
     return centred - mean(centred, weights)
 
 

@@ -74,8 +74,8 @@ def mape(
 
     Definition: one denominator per pair, its measurement; arithmetic mean, every pair counts the
     same however small it is (w = 1 without weights).
-    Misleads where small quantities are off by large factors, where few pairs carry the mean, and in
-    the choice between predictors: it favours the one that predicts too low.
+    Misleads where small quantities are off by large factors, where few pairs dominate the mean, and
+    when predictors are compared: it favours predictions that are too low.
 
     Parameters
     ----------
@@ -122,8 +122,8 @@ def mape(
     kind="mean",
     order=90,
     definition="Arithmetic mean over pairs of the absolute error, in the unit of the data.",
-    misleads="Large quantities dominate; means nothing without the unit. A published MAE in "
-    "percent is a MAPE.",
+    misleads="Large quantities dominate; meaningless without the unit. A published MAE in per "
+    "cent is a MAPE.",
     means=Means(_size, ("error",)),
 )
 def mae(
@@ -139,8 +139,8 @@ def mae(
 
     Definition: no denominator but the number of pairs; arithmetic mean in the unit of the data
     (w = 1 without weights). Divided by the mean measurement it is the ``wape``.
-    Misleads because it has a unit: it does not compare between sets of other sizes, the largest
-    quantities dominate it, and one that is published in percent is a ``mape``.
+    Misleads because it has a unit: it is not comparable between sets of different sizes, and the
+    largest quantities dominate it. A published MAE in per cent is a ``mape``.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def mae(
     order=30,
     definition="Geometric mean over pairs of the absolute error, each as a share of its "
     "measurement; 0 if any prediction is exact.",
-    misleads="Never above the MAPE; a few predictions that happen to be nearly exact pull it down.",
+    misleads="Never above the MAPE; a few predictions that are exact by chance pull it down.",
     means=Means(_log_ape, ("log_ape",), log=False),
 )
 def gmape(
@@ -201,12 +201,12 @@ def gmape(
 
     Definition: one denominator per pair, its measurement; geometric mean.
 
-    Zero rule: an exact prediction has an APE of 0, so one of them makes the geometric mean 0.0,
-    whatever the others are. That is returned as it is: nothing is added to the errors and no pair
-    is left out. ``exact_predictions`` counts these pairs, so that a 0.0 can be explained.
+    Zero rule: an exact prediction has an APE of 0, so a single one makes the geometric mean 0.0,
+    whatever the others are. That 0.0 is returned: nothing is added to the errors and no pair is
+    left out. ``exact_predictions`` counts these pairs, to explain a 0.0.
 
-    Misleads because it is never above the MAPE and hides large errors: one lucky pair with a
-    hundredth of the typical error pulls it down as far as a hundred times that error pulls it up.
+    Misleads because it is never above the MAPE and hides large errors: a lucky pair with 1 % of the
+    typical error pulls it down as far as an error 100 times the typical one pulls it up.
 
     Parameters
     ----------
@@ -253,13 +253,13 @@ def exact_predictions(
     weights: ArrayLike | None = None,
     zeros: Zeros = "raise",
 ) -> int:
-    r"""Count the pairs whose prediction equals the measurement: those that make ``gmape`` zero.
+    r"""Count the pairs whose prediction equals the measurement, which make ``gmape`` zero.
 
     .. math:: \#\{i : p_i = m_i,\ w_i > 0\}
 
-    Definition: equality of the two numbers as given, without tolerance.
-    Misleads where numbers were rounded before they were written down: equal figures are then not
-    exact predictions.
+    Definition: equality of the two given numbers, without tolerance.
+    Misleads where numbers were rounded before they were stored: equal numbers are then not exact
+    predictions.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def exact_predictions(
     kind="smooth",
     order=40,
     definition="Geometric mean over pairs of the prediction divided by its measurement.",
-    misleads="A measure of bias, not of accuracy: too high and too low by the same factor cancel.",
+    misleads="It measures bias, not accuracy: too high and too low by the same factor cancel.",
     means=Means(log_ratio, ("log_ratio",), log=False),
 )
 def gm_ratio(
@@ -309,14 +309,14 @@ def gm_ratio(
     weights: ArrayLike | None = None,
     zeros: Zeros = "raise",
 ) -> float:
-    r"""Geometric mean of predicted / measured: the typical factor between the two.
+    r"""Geometric mean of predicted / measured: the average factor between the two.
 
     .. math:: \exp\Big(\sum_i w_i \ln (p_i / m_i) \Big/ \sum_i w_i\Big)
 
     Definition: one denominator per pair, its measurement; geometric mean. 1 is unbiased, 1.1 is
     10 % too high. Dividing all predictions by it removes the bias in the logarithm.
-    Misleads as a measure of accuracy: factors of 2 and 1/2 average to 1. It says how far the
-    predictions are off together, not each.
+    Misleads as a measure of accuracy: factors of 2 and 1/2 average to 1. It shows the common
+    error of the predictions, not the error of each.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def gm_ratio(
     kind="smooth",
     order=50,
     definition="Sum of all absolute errors divided by the sum of all measurements.",
-    misleads="Large quantities dominate; small ones hardly count, however wrong they are.",
+    misleads="Large quantities dominate; small quantities hardly count, however wrong they are.",
     means=Means(_size, ("error",), weighted=True),
 )
 def wape(
@@ -371,14 +371,14 @@ def wape(
     weights: ArrayLike | None = None,
     zeros: Zeros = "raise",
 ) -> float:
-    r"""Weighted absolute percentage error: the share of all measured time that was mispredicted.
+    r"""Weighted absolute percentage error: all absolute errors as a share of all measured time.
 
     .. math:: \mathrm{WAPE} = \sum_i w_i\,|p_i - m_i| \Big/ \sum_i w_i\,m_i
 
-    Definition: one denominator for all pairs, the total measurement; equal to a MAPE weighted by
-    the measurements. ``weights`` come on top of that (w = 1 without).
-    Misleads where small quantities matter: large ones dominate. It also bounds the error of the
-    total only from above, because errors of opposite sign cancel in a total.
+    Definition: one denominator for all pairs, the total measurement. It equals a MAPE weighted by
+    the measurements; ``weights`` multiply these (w = 1 without).
+    Misleads where small quantities matter, because large quantities dominate. It is only an upper
+    bound of the error of the total, in which errors of opposite sign cancel.
 
     Parameters
     ----------
@@ -421,8 +421,7 @@ def wape(
     order=80,
     definition="Arithmetic mean over pairs of the absolute error, each as a share of half the sum "
     "of the absolute prediction and measurement (0 to 200 %).",
-    misleads="Several definitions are in use that differ by a factor of two; it cannot exceed 200 "
-    "%.",
+    misleads="Its definitions in use differ by a factor of two; it cannot exceed 200 %.",
     means=Means(_symmetric, ("symmetric",), largest=2.0),
 )
 def smape(
@@ -436,9 +435,9 @@ def smape(
 
     .. math:: \mathrm{sMAPE} = \sum_i w_i\,\frac{|p_i - m_i|}{(|p_i| + |m_i|)/2} \Big/ \sum_i w_i
 
-    Definition: of the several in use, the one with half the sum of absolute values as denominator
-    of each pair; it lies between 0 and 2 (200 %). Others leave out the factor 1/2 (0 to 1) or the
-    absolute values. Arithmetic mean.
+    Definition: the denominator of each pair is half the sum of the absolute values; arithmetic
+    mean, between 0 and 2 (200 %). Other definitions leave out the factor 1/2 (0 to 1) or the
+    absolute values.
     Misleads because it is symmetric only in swapping the two values: the same absolute error counts
     more when the prediction is too low. Predictions of zero or below all count 200 %.
 

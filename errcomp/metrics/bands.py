@@ -1,9 +1,11 @@
-"""How good bands are: coverage with an interval that respects clusters, width, interval score."""
+"""Quality of bands: coverage with an interval that respects clusters, width, interval score."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from errcomp.errors import renamed
 
 __all__ = ["coverage_interval", "interval_score"]
 
@@ -11,18 +13,19 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-def interval_score(*, low: Floats, high: Floats, observed: Floats, level: float) -> Floats:
-    r"""Interval score of central prediction intervals: width plus what was missed, penalised.
+@renamed(observed="measured")
+def interval_score(*, low: Floats, high: Floats, measured: Floats, level: float) -> Floats:
+    r"""Interval score of central prediction intervals: width plus a penalty for misses.
 
     .. math:: S_\alpha(l, u; y) = (u - l) + \tfrac{2}{\alpha} \left[ (l - y)^+ + (y - u)^+ \right],
               \qquad \alpha = 1 - \text{level}
 
-    Proper: the smallest expected score is that of the true quantiles. Lower is better.
+    It is proper: the true quantiles have the smallest expected score. Lower is better.
 
     Parameters
     ----------
-    low, high, observed : ndarray, shape (n,)
-        Ends of the intervals and what was observed, in one unit.
+    low, high, measured : ndarray, shape (n,)
+        Ends of the intervals and measured values, in one unit.
     level : float
         Nominal coverage, in (0, 1).
 
@@ -37,21 +40,22 @@ def interval_score(*, low: Floats, high: Floats, observed: Floats, level: float)
 
     Examples
     --------
-    >>> interval_score(low=np.array([9.0]), high=np.array([11.0]), observed=np.array([12.0]),
+    >>> interval_score(low=np.array([9.0]), high=np.array([11.0]), measured=np.array([12.0]),
     ...                level=0.9).round(6).tolist()
     [22.0]
     """
-    missed = np.maximum(low - observed, 0) + np.maximum(observed - high, 0)
+    missed = np.maximum(low - measured, 0) + np.maximum(measured - high, 0)
     return high - low + 2 / (1 - level) * missed
 
 
+@renamed(cluster="clusters", confidence="level")
 def coverage_interval(
     inside: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    cluster: Integers,
+    clusters: Integers,
     *,
-    confidence: float = 0.95,
+    level: float = 0.95,
 ) -> tuple[float, float, float]:
-    r"""Return the share inside and its interval, outcomes of one cluster being alike.
+    r"""Return the share inside and its interval, with correlated outcomes within clusters.
 
     The exact binomial (Clopper-Pearson) interval for the effective number
 
@@ -59,23 +63,22 @@ def coverage_interval(
               \frac{t_{n-1}}{t_{D-1}} \right)^2 \quad\text{capped at } n
 
     of independent outcomes, with the variance :math:`\hat V` of the share between the D clusters
-    (linearised ratio). D is the number of clusters of one size that say as much,
-    :math:`n^2 / \sum n_c^2`. Where all are inside, or none, there is no variance to see, and each
-    cluster counts as one outcome.
+    (linearised ratio). D is the effective number of clusters, :math:`n^2 / \sum n_c^2`. Where all
+    totals are inside, or none, the variance is unknown, and each cluster counts as one outcome.
 
     Parameters
     ----------
     inside : ndarray of bool, shape (n,)
         Whether each total is inside its band.
-    cluster : ndarray of int, shape (n,)
+    clusters : ndarray of int, shape (n,)
         Device (or model) of each.
-    confidence : float
-        Confidence of the interval.
+    level : float
+        Nominal coverage of the interval.
 
     Returns
     -------
     share, low, high : float
-        With one cluster low and high are 0 and 1: nothing is known of other clusters.
+        With one cluster, low and high are 0 and 1: nothing is known about other clusters.
 
     References
     ----------
@@ -90,13 +93,13 @@ def coverage_interval(
     """
     n = len(inside)
     share = float(inside.mean())
-    sums, sizes = np.bincount(cluster, inside), np.bincount(cluster)
+    sums, sizes = np.bincount(clusters, inside), np.bincount(clusters)
     sums, sizes = sums[sizes > 0], sizes[sizes > 0]
     d = len(sizes)
     if d < 2:
         return share, 0.0, 1.0
     variance = float(((sums - share * sizes) ** 2).sum()) * d / (d - 1) / n**2
-    tail = (1 + confidence) / 2
+    tail = (1 + level) / 2
     equal = n**2 / float((sizes**2).sum())
     from scipy import stats
 

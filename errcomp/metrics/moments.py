@@ -1,4 +1,4 @@
-"""Errors with their sign, of each pair on average and of the total; and root mean squares."""
+"""Signed errors, averaged over pairs and of the total; and root mean squares."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _ratio(data: Checked) -> NDArray[np.float64]:
 
 
 def _square(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return squares, as shares of the largest one: those of large values would overflow."""
+    """Return squares as shares of the largest: squares of large values would overflow."""
     largest = float(np.abs(values).max())
     return (values / largest) ** 2 if largest > 0 else values
 
@@ -41,7 +41,7 @@ def _square(values: NDArray[np.float64]) -> NDArray[np.float64]:
     order=70,
     definition="Arithmetic mean over pairs of predicted minus measured, each as a share of its "
     "measurement.",
-    misleads="A measure of direction, not of accuracy: errors of opposite sign cancel.",
+    misleads="It measures direction, not accuracy: errors of opposite sign cancel.",
     means=Means(_ratio, ("signed_ape",), shift=1.0),
 )
 def bias(
@@ -72,8 +72,8 @@ def bias(
     Returns
     -------
     float
-        A fraction: -0.1 is 10 % too low. Rounding is about 1e-15 of the mean absolute error; where
-        errors cancel almost completely, the last digits of what remains are rounding.
+        A fraction: -0.1 is 10 % too low. Rounding is about 1e-15 of the mean absolute error; if
+        errors cancel almost completely, the last digits of the result are rounding.
 
     Raises
     ------
@@ -102,8 +102,8 @@ def bias(
     order=60,
     definition="Sum of all predictions minus the sum of all measurements, divided by the sum of "
     "all measurements; the relative difference of the two means.",
-    misleads="Errors of opposite sign cancel: small for a sum says nothing of a single pair, nor "
-    "of another mix of pairs.",
+    misleads="Errors of opposite sign cancel: a small error of the sum says nothing about single "
+    "pairs, or about another mix of pairs.",
     means=Means(lambda data: data.predicted, ("signed",), weighted=True, shift=1.0),
 )
 def total_error(
@@ -113,7 +113,7 @@ def total_error(
     weights: ArrayLike | None = None,
     zeros: Zeros = "raise",
 ) -> float:
-    r"""Error of the total: how far the sum of all predictions is from the sum of all measurements.
+    r"""Error of the total: relative difference of the sums of predictions and measurements.
 
     .. math:: \sum_i w_i\,(p_i - m_i) \Big/ \sum_i w_i\,m_i
 
@@ -163,7 +163,7 @@ def total_error(
     kind="smooth",
     order=100,
     definition="Square root of the mean over pairs of the squared error, in the unit of the data.",
-    misleads="The largest quantities dominate by their square; means nothing without the unit.",
+    misleads="The largest quantities dominate by their square; meaningless without the unit.",
     means=Means(lambda data: _square(difference(data)), ("error", "error"), root=0.5),
 )
 def rmse(
@@ -179,7 +179,7 @@ def rmse(
 
     Definition: no denominator; root of the mean of the squares over n pairs, not n minus a number
     of parameters. The unit is that of the data.
-    Misleads where quantities of different size are pooled: the largest dominate, by their square.
+    Misleads where quantities of different size are pooled: the largest dominate by their square.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def rmse(
     order=110,
     definition="Square root of the mean over pairs of the squared error, each error as a share of "
     "its measurement.",
-    misleads="One pair that is far off sets it.",
+    misleads="A single large error dominates it.",
     means=Means(lambda data: _square(relative_error(data)), ("ape", "ape"), root=0.5),
 )
 def rmspe(
@@ -239,8 +239,8 @@ def rmspe(
 
     Definition: one denominator per pair, its measurement; root of the mean of the squares. A
     fraction; never below the MAPE.
-    Misleads because one pair that is far off sets it. ``statsmodels.tools.eval_measures.rmspe``
-    multiplies the mean of the squares by 100 before the root: its figure is 10 times this one.
+    Misleads because a single large error dominates it. ``statsmodels.tools.eval_measures.rmspe``
+    multiplies the mean of the squares by 100 before the root: its result is 10 times this one.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def rmspe(
     order=120,
     definition="Square root of the mean over pairs of the squared natural logarithm of "
     "predicted/measured (nothing added to either).",
-    misleads="Not a percentage, and not the figure of the same name with 1 added to both values.",
+    misleads="Not a percentage, and not the metric of the same name with 1 added to both values.",
     means=Means(lambda data: _square(log_ratio(data)), ("log_ratio", "log_ratio"), root=0.5),
 )
 def rmsle(
@@ -297,12 +297,12 @@ def rmsle(
 
     .. math:: \mathrm{RMSLE} = \sqrt{\sum_i w_i\,\ln^2 (p_i / m_i) \Big/ \sum_i w_i}
 
-    Definition: natural logarithm of the ratio; root of the mean of the squares. Without the "+ 1"
-    of Kaggle and scikit-learn, ln((1 + p)/(1 + m)): that one admits zeros, but it depends on the
-    unit (seconds or milliseconds give different figures) and for values far below 1 it measures
-    absolute errors.
-    Misleads readers who take it for a percentage (0.5 is a factor of 1.65), and one pair that is
-    far off sets it.
+    Definition: natural logarithm of the ratio; root of the mean of the squares. It does not add 1
+    like Kaggle and scikit-learn, ln((1 + p)/(1 + m)). Their version allows zeros, but depends on
+    the unit (seconds and milliseconds give different results), and for values far below 1 it
+    measures absolute errors.
+    Misleads if taken as a percentage (0.5 is a factor of 1.65), and a single large error dominates
+    it.
 
     Parameters
     ----------

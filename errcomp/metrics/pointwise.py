@@ -1,8 +1,8 @@
 """One error per pair: absolute, percentage (with and without sign) and logarithmic.
 
-Below stands what figures share: checked input, and sums that do not overflow. They run over values
-scaled by a power of two, which is exact, so that 1e308 + 1e308 is no problem and squares of 1e200
-or 1e-200 are none either. NumPy adds pairwise: its rounding stays near 1e-15.
+The second part is shared by all metrics: checked input, and sums that do not overflow. They sum
+values scaled by a power of two, which is exact, so 1e308 + 1e308 and squares of 1e200 or 1e-200 are
+possible. NumPy adds pairwise, so its rounding stays near 1e-15.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 def ape(
     *, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
 ) -> NDArray[np.float64]:
-    r"""Absolute percentage error of each pair: how far off, as a fraction of the measurement.
+    r"""Absolute percentage error of each pair: the error as a fraction of the measurement.
 
     .. math:: \mathrm{APE}_i = |p_i - m_i| \,/\, m_i
 
     Definition: the denominator is the measurement of the same pair.
-    Misleads because it treats the two directions unequally: a positive prediction that is too low
-    errs by less than 100 %, one that is too high by any amount. ``log_accuracy_ratio`` does not.
+    Misleads because it treats the two directions unequally: the error of a positive prediction is
+    below 100 % if it is too low, but has no limit if it is too high. ``log_accuracy_ratio`` treats
+    them equally.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def signed_percentage_error(
     ----------
     Hyndman and Koehler (2006), "Another look at measures of forecast accuracy", International
     Journal of Forecasting 22(4), 679-688, doi:10.1016/j.ijforecast.2006.03.001. They define the
-    percentage error as measured minus predicted; here the sign is that of the prediction's fault.
+    percentage error as measured minus predicted; here positive means predicted too high.
 
     Examples
     --------
@@ -107,13 +108,13 @@ def signed_percentage_error(
 def log_accuracy_ratio(
     *, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
 ) -> NDArray[np.float64]:
-    r"""Natural logarithm of predicted / measured: a factor too high counts like the same too low.
+    r"""Natural logarithm of predicted / measured: equal factors up and down count the same.
 
     .. math:: q_i = \ln (p_i \,/\, m_i)
 
     Definition: for small errors q is the signed percentage error (0.01 is about 1 %); a factor of
     two is +0.693 or -0.693. Swapping predicted and measured changes the sign and nothing else.
-    Misleads readers who take it for a percentage: 0.5 is +65 %, -0.5 is -39 %.
+    Misleads if taken as a percentage: 0.5 is +65 %, -0.5 is -39 %.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def absolute_error(
     .. math:: a_i = |p_i - m_i|
 
     Definition: no denominator. The unit is that of the data.
-    Misleads where quantities of different size are pooled: the largest ones dominate.
+    Misleads where quantities of different size are pooled: the largest dominate.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def absolute_error(
     return np.abs(difference(checked(predicted, measured, None, zeros)))
 
 
-# What figures share -------------------------------------------------------------------------------
+# Shared by all metrics ----------------------------------------------------------------------------
 
 _BEYOND = "is beyond the largest number a float64 can hold (1.8e308)"
 _UNITS = "Check that predicted and measured have the same unit."
@@ -205,8 +206,8 @@ class Checked(NamedTuple):
 def checked(
     predicted: ArrayLike, measured: ArrayLike, weights: ArrayLike | None, zeros: Zeros
 ) -> Checked:
-    """Check pairs and weights; rows excluded and rows of weight zero are left out."""
-    p, m = as_pairs(predicted, measured, zeros=zeros)
+    """Check pairs and weights; leave out excluded rows and rows of weight zero."""
+    p, m = as_pairs(predicted=predicted, measured=measured, zeros=zeros)
     used = np.asarray(measured, dtype=np.float64) > 0
     rows = np.flatnonzero(used) + 1
     if weights is None:
@@ -228,7 +229,7 @@ def _as_weights(weights: ArrayLike, n: int) -> Floats:
     if w.shape != (n,):
         raise InputError(
             f"weights must have one value per pair, shape ({n},), got shape {w.shape}. "
-            "Weights are given for all rows, those excluded as well."
+            "Give weights for all rows, also for excluded ones."
         )
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():
@@ -278,7 +279,7 @@ def require_positive_predictions(data: Checked) -> None:
         raise InputError(
             f"predicted must be positive for a logarithm, got {data.predicted[bad][0]} in "
             f"{describe_rows(data.rows[bad].tolist())}. If these predictions failed, remove the "
-            "rows (in a table: give them a status); otherwise use a figure without a logarithm, "
+            "rows (in a table: give them a status); otherwise use a metric without a logarithm, "
             "such as mape or wape."
         )
 
@@ -307,8 +308,8 @@ def geometric_mean_ratio(
 ) -> float:
     """Return the geometric mean of numerator / denominator, both positive.
 
-    Powers of two are averaged apart from the mantissas: in exp(mean(log)) a ratio of 1e300 would
-    cost three digits.
+    Powers of two are averaged separately from the mantissas: in exp(mean(log)), a ratio of 1e300
+    would lose three digits.
     """
     mantissa, exponent = (mean(x, weights) for x in _log_parts(numerator, denominator))
     whole = math.floor(exponent)

@@ -1,4 +1,4 @@
-"""Figures of the ordered percentage errors: median, quantiles, maximum, share within a limit."""
+"""Metrics of the ordered percentage errors: median, quantiles, maximum, share within a limit."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def median_ape(
     weights: ArrayLike | None = None,
     zeros: Zeros = "raise",
 ) -> float:
-    r"""Median absolute percentage error: half of the pairs err by no more.
+    r"""Median absolute percentage error: half of the pairs have at most this error.
 
     .. math:: \operatorname{median}_i \big(|p_i - m_i| / m_i\big)
 
-    Definition: one denominator per pair, its measurement; with an even number of pairs the mean of
-    the middle two. Weighted: the error up to which half of the weight lies, and the mean of the two
-    neighbours where exactly half lies.
-    Misleads because it says nothing about the other half of the pairs, however large their errors.
+    Definition: one denominator per pair, its measurement; with an even number of pairs, the mean of
+    the middle two. Weighted: the error that splits the weight in half, or the mean of the two
+    neighbours of an exact split.
+    Misleads because it says nothing about the size of the errors in the larger half.
 
     Parameters
     ----------
@@ -109,15 +109,15 @@ def ape_quantile(
     weights: ArrayLike | None = None,
     zeros: Zeros = "raise",
 ) -> float:
-    r"""Quantile of the absolute percentage errors: a share q of the pairs errs by no more.
+    r"""Quantile of the absolute percentage errors: a share q of the pairs has at most this error.
 
     .. math:: Q_q\big(|p_i - m_i| / m_i\big)
 
-    Definition: one denominator per pair, its measurement; the quantile by the rule given (the names
-    of ``numpy.quantile``). ``"linear"`` interpolates between the two nearest errors, and
+    Definition: one denominator per pair, its measurement; the quantile by the given rule (a name of
+    ``numpy.quantile``). ``"linear"`` interpolates between the two nearest errors;
     ``"inverted_cdf"`` is the smallest error that a share of at least q does not exceed.
-    Misleads with few pairs: the 0.99 quantile of fewer than 100 is in effect the maximum, and the
-    rules then differ by as much as the largest two errors do.
+    Misleads with few pairs: the 0.99 quantile of fewer than 100 is practically the maximum, and the
+    rules then differ as much as the largest two errors.
 
     Parameters
     ----------
@@ -182,16 +182,16 @@ def _check_quantile(q: float) -> None:
 def approximate_ape_quantile(
     *, predicted: ArrayLike, measured: ArrayLike, q: float, zeros: Zeros = "raise"
 ) -> float:
-    r"""Quantile of the absolute percentage errors to within half a per cent of itself.
+    r"""Quantile of the absolute percentage errors, within 0.5 % of its exact value.
 
     .. math:: Q_q(b(|p_i - m_i| / m_i)), \quad
               b(x) = 1.01^{\lfloor \log_{1.01} x \rfloor + 1/2}, \quad b(0) = 0
 
-    Definition: the quantile (NumPy's default rule, ``"linear"``) of errors that are each put into
-    the geometric middle of a bucket 1 % wide. Counts of buckets add up over the parts of a table,
-    so that an engine can make this figure of rows that fit in no memory, where an exact quantile
-    would need all of them in one place.
-    Misleads as an exact figure would, and where two figures closer than 1 % are compared.
+    Definition: the quantile (NumPy's default rule, ``"linear"``) of errors that are each replaced
+    by the geometric middle of a bucket 1 % wide. Counts of buckets can be added over the parts of a
+    table, so an engine can compute it for rows that do not fit in memory. An exact quantile would
+    need all rows in one place.
+    Misleads like the exact quantile, and where two values closer than 1 % are compared.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def approximate_ape_quantile(
 
 
 def _middle(error: float) -> float:
-    """Return the middle of the bucket that an error is in."""
+    """Return the middle of the bucket of each error."""
     return math.exp((math.floor(math.log(error) / BUCKET) + 0.5) * BUCKET) if error > 0 else 0.0
 
 
@@ -243,8 +243,8 @@ def _middle(error: float) -> float:
     kind="maximum",
     order=130,
     definition="Largest absolute error of all pairs, each as a share of its measurement.",
-    misleads="Grows with the number of pairs, so that it does not compare between samples of "
-    "different size and bounds no future error.",
+    misleads="Grows with the number of pairs, so it is not comparable between samples of different "
+    "size, and does not bound future errors.",
 )
 def max_ape(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
     r"""Largest absolute percentage error of all pairs.
@@ -252,8 +252,8 @@ def max_ape(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
     .. math:: \max_i |p_i - m_i| / m_i
 
     Definition: one denominator per pair, its measurement; the maximum. Weights would not change it.
-    Misleads because it is a property of the sample: it grows with every pair added, so that
-    maxima over different numbers of pairs do not compare, and it bounds no future error.
+    Misleads because it is a property of the sample: it grows with the number of pairs, so maxima
+    over different numbers of pairs are not comparable, and it does not bound future errors.
 
     Parameters
     ----------
@@ -298,11 +298,10 @@ def share_within(
     .. math:: \sum_i w_i\,[\,|p_i - m_i| / m_i \le t\,] \Big/ \sum_i w_i
 
     Definition: one denominator per pair, its measurement; a pair on the threshold counts as within.
-    Decimal numbers are rounded when they become floats, so that 1.05 against 1.00 is off by
-    0.05000000000000004: an excess no larger than this rounding, 4 (1 + t) machine epsilons, counts
-    as none.
-    Misleads because it says nothing about how far off the rest is, and a threshold can be chosen
-    after the fact.
+    Decimal numbers are rounded when they become floats: the error of 1.05 against 1.00 is
+    0.05000000000000004. An excess of at most 4 (1 + t) machine epsilons is therefore ignored.
+    Misleads because it says nothing about the size of the other errors, and because the threshold
+    can be chosen after the fact.
 
     Parameters
     ----------
@@ -351,8 +350,8 @@ def _weighted_neighbours(
 ) -> tuple[float, float]:
     """Return the smallest values at which the cumulative weight reaches, and exceeds, the share q.
 
-    The two differ only where the cumulative weight is q of the total. Sums of weights such as 0.1
-    carry rounding, so that "is" means: up to the rounding of the sum.
+    The two differ only if the cumulative weight equals q of the total, up to the rounding of the
+    sum.
     """
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weights[order])
@@ -374,8 +373,8 @@ for _percent in (90, 95, 99):
         order=140 + _percent % 10,
         definition=f"The {_percent}th percentile of the absolute errors, each as a share of its "
         "measurement, with linear interpolation between neighbours.",
-        misleads=f"With fewer than {1000 // (100 - _percent)} pairs fewer than ten errors lie "
-        "above it; with few it is an interpolation between the largest two.",
+        misleads=f"With fewer than {1000 // (100 - _percent)} pairs, fewer than ten errors are "
+        "above it; with few pairs it is an interpolation between the largest two.",
         q=_percent / 100,
     )(ape_quantile)
 
@@ -387,9 +386,9 @@ for _percent in (50, 90, 95, 99):
         kind="quantile",
         order=150 + _percent % 10 + (_percent > 50),
         definition=f"The {'median' if _percent == 50 else f'{_percent}th percentile'} of the "
-        "absolute errors, each as a share of its measurement, to within half a per cent of "
-        "itself: from counts in buckets 1 % wide, which engines can add up.",
-        misleads="Two of them that differ by less than 1 % may be equal.",
+        "absolute errors, each as a share of its measurement, within 0.5 % of the exact value: "
+        "from counts in buckets 1 % wide, which engines can add.",
+        misleads="Two values that differ by less than 1 % may be equal.",
         q=_percent / 100,
     )(approximate_ape_quantile)
 
@@ -402,6 +401,6 @@ for _percent in (5, 10, 20):
         order=170 + _percent // 5,
         definition=f"Share of the pairs whose absolute error is at most {_percent} % of their "
         "measurement.",
-        misleads="Says nothing about how far off the other pairs are.",
+        misleads="Says nothing about the size of the other errors.",
         threshold=_percent / 100,
     )(share_within)

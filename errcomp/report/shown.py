@@ -18,6 +18,11 @@ class Shown:
 
     __slots__ = ()
 
+    if TYPE_CHECKING:
+
+        def to_dict(self) -> dict[str, Any]:
+            """Return the document of the class that mixes this in."""
+
     def view(self) -> Report:
         """Return all that people see of this result, as values with formats."""
         raise NotImplementedError
@@ -63,6 +68,25 @@ class Shown:
                 f"Options: {describe_names(known) or 'none'}"
             )
         return draw(ax=ax, **options)
+
+    def to_frame(self) -> Any:
+        """Return the rows of this result as a Polars frame: what ``-o FILE.csv`` writes.
+
+        Returns
+        -------
+        polars.DataFrame
+            Fractions with all their digits, one column for each key of the document's rows.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> ec.audit(ec.datasets.load("neusight")).to_frame().select("device", "mode", "n").row(0)
+        ('A100-80G', 'inference', 23)
+        """
+        from errcomp.report.writing import flat_columns
+        from errcomp.tables.frames import frame_from_columns
+
+        return frame_from_columns(flat_columns(self.to_dict()))
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Keep the short line: a dataclass writes all its fields unless its class has one."""

@@ -94,7 +94,7 @@ class Whole(Document):
     newer: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 
-    def agree(self, field: Field) -> None:
+    def _agree(self, field: Field) -> None:
         """Refuse as many shares as rows are not."""
         if len(self.shares) != len(self.parts):
             field.at("shares").contradicts("one for each row")

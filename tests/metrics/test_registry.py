@@ -71,13 +71,13 @@ def test_top_1_regret_is_that_of_the_lowest_prediction() -> None:
 )
 def test_unknown_name_suggests_the_closest(wrong: str, right: str) -> None:
     with pytest.raises(
-        InputError, match=f"no figure '{wrong}'. Did you mean '{right}'. .*Figures: mape, "
+        InputError, match=f"no metric '{wrong}'. Did you mean '{right}'. .*Metrics: mape, "
     ):
         metrics.figure(wrong)
 
 
 def test_name_like_no_other_gets_no_suggestion() -> None:
-    with pytest.raises(InputError, match=r"^no figure 'zzz'\. Figures: mape, .*top_1_regret$"):
+    with pytest.raises(InputError, match=r"^no metric 'zzz'\. Metrics: mape, .*top_1_regret$"):
         metrics.figure("zzz")
 
 
@@ -87,6 +87,7 @@ def test_a_figure_cannot_be_changed() -> None:
         figure.unit = "ratio"
 
 
+@pytest.mark.core
 def test_public_names_exist_and_importing_them_loads_only_numpy() -> None:
     assert all(hasattr(metrics, name) for name in metrics.__all__)
     heavy = ("scipy", "polars", "pandas", "narwhals", "statsmodels")
@@ -133,6 +134,7 @@ print(json.dumps({"names": list(FIGURES), "rows": [row.to_dict() for row in rows
 """
 
 
+@pytest.mark.core
 def test_a_figure_is_added_by_one_file(run_with_file: Callable[..., str], tmp_path: Path) -> None:
     run = partial(run_with_file, "metrics/points.py", DUMMY)
     found = json.loads(run("-c", USED))

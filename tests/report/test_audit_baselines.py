@@ -1,4 +1,4 @@
-"""Figures of an audit against images of them: ``pytest --mpl`` compares, without it they are drawn.
+"""Figures of an audit against images of them.
 
 Run ``pytest --mpl-generate-path=tests/report/baseline`` on this file, and look at each image, after
 a change that is meant.

@@ -1,8 +1,8 @@
 """Figures look as they did: one picture each, on data that are always the same.
 
-Pictures are compared where pytest is called with ``--mpl``, else only drawn. After a change that is
-meant: ``pytest tests/report/test_baselines.py --mpl-generate-path=tests/report/baseline``, and look
-at each picture that changed.
+After a change that is meant, run
+``pytest tests/report/test_baselines.py --mpl-generate-path=tests/report/baseline``, and look at
+each picture that changed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def pairs():
 @pytest.fixture(scope="module")
 def drifted():
     """Small networks in twelve releases, the whole model, one group."""
-    history = datasets.load_history("ort-releases")
+    history = datasets.load("ort-releases")
     some = {"level": "model", "version": history.versions[:12]}
     return find_half_life(history.where(some), cluster="model")
 
@@ -136,7 +136,7 @@ def test_coverage(readable):
                            ("global", 0.3))
     }  # fmt: skip
     return readable(
-        calibration_figures.coverage(found, n=87, clusters="8 devices", note="leave-device-out")
+        calibration_figures.coverage(found, n=87, drawn="8 devices", note="leave-device-out")
     )
 
 

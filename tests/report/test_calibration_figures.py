@@ -71,7 +71,7 @@ ALL = {
     "residuals": lambda ax=None: draw.residuals(**points(8, 5), note="a note", ax=ax),
     "40 devices": lambda ax=None: draw.residuals(**points(40, 20), ax=ax),
     "coverage": lambda ax=None: draw.coverage(
-        COVERAGE, n=87, clusters="8 devices", note="a note", ax=ax
+        COVERAGE, n=87, drawn="8 devices", note="a note", ax=ax
     ),
     "other names": lambda ax=None: draw.coverage({LONG: COVERAGE["sum"]}, n=1, ax=ax),
     "abstention": lambda ax=None: draw.abstention(curves(), note="a note", ax=ax),
@@ -173,7 +173,7 @@ def test_many_models_share_a_mark():
 def test_coverage_against_promise():
     stack = [(0.9, 0.92, 0.8, 1.0), (0.5, 0.55, 0.45, 0.6)]
     found = {"sum": [(0.5, 0.3, 0.2, 0.4)], "stack": stack, "global": []}
-    ax = draw.coverage(found, n=87, clusters="8 devices")
+    ax = draw.coverage(found, n=87, drawn="8 devices")
     np.testing.assert_allclose(line(ax, "stack").get_ydata(), [55, 92])
     np.testing.assert_allclose(line(ax, "stack").get_xdata(), [50, 90], atol=2)
     np.testing.assert_allclose(line(ax, "sum").get_ydata(), [30])
@@ -283,7 +283,7 @@ def test_posterior_against_the_runs():
         (lambda: draw.residuals(error=[[0.1]], device=["a"], model=["x"]), "one value per run"),
         (lambda: draw.overhead({"a": {"all": []}}), "draws of 'a' must be finite numbers and at"),
         (lambda: draw.overhead({"a": {"all": [1.0, np.inf]}}), "draws of 'a' must be finite"),
-        (lambda: draw.posterior([], [[]]), "observed must be finite"),
+        (lambda: draw.posterior([], [[]]), "measured must be finite"),
         (lambda: draw.posterior([0.1], [0.1, 0.2]), r"shape \(tables, 1\), got \(2,\)"),
         (lambda: draw.posterior([0.1], [[np.nan]]), "draws must be finite"),
     ],

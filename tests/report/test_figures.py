@@ -193,7 +193,7 @@ def test_figures_of_real_runs(shared_data, tmp_path):
     waterfall = figures.budget(result.of(), by="kernel")
     last = waterfall.containers[0].patches[-1]
     assert last.get_x() + last.get_width() == pytest.approx(100)
-    judged = validate(found, assume=assume)
+    judged = validate(found, correlation=assume)
     counts = [bar.get_height() for bar in figures.pit(judged, "independent").patches]
     assert sum(counts) == len(judged.runs)
     assert counts[0] + counts[-1] > 0.5 * sum(counts)  # bands that are far too narrow

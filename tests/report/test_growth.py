@@ -66,7 +66,7 @@ def test_outcomes_go_from_kernel_to_total(outcome, bounds):
     ax = growth([outcome(), outcome("independent", relative_sd=0.02), bounds(1.0, 2.0)])
     assert lines(ax) == [([0, 1], [0.4, 0.1]), ([0, 1], [0.4, 0.02])]
     assert {"×0.25", "×0.050"} <= set(texts(ax))
-    assert "not shown, as without standard deviation: unknown" in texts(ax)
+    assert "not shown, without a standard deviation: unknown" in texts(ax)
     two_runs = growth([outcome(), outcome(run="other")])
     assert any(text.startswith("estimated, other") for text in texts(two_runs))
 
@@ -117,7 +117,7 @@ def test_an_interval_holds_its_value(ends):
                 "a": [("k", 0.1, None, None), ("m", 0.1, None, None)],
                 "b": [("m", 0.1, None, None), ("k", 0.1, None, None)],
             },
-            r"the levels of 'b' \(m, k\) are in another order than those of other lines \(k, m\)",
+            r"the levels of 'b' \(m, k\) are not in the order of other lines \(k, m\).",
         ),
     ],
 )

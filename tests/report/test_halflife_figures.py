@@ -102,7 +102,7 @@ def groups():
 
 
 def without_threshold(group):
-    refused = replace(group.threshold, error=0.0, value=None, refused="no error can be told.")
+    refused = replace(group.threshold, error=0.0, value=None, refused="all errors are 0.")
     return replace(group, threshold=refused, expiry={}, estimates=())
 
 
@@ -212,7 +212,7 @@ def test_errors_with_their_levels_and_steps(few):
     assert "most at 1.6: predicted / measured +48 %" in notes
     marked = line(ax, "half-life").get_xydata()
     np.testing.assert_allclose(marked, [[6, doubled], [6, doubled]])
-    assert any("has doubled: 6 releases [6,\N{NO-BREAK SPACE}6]" in text for text in texts(ax))
+    assert any("error doubled): 6 releases [6,\N{NO-BREAK SPACE}6]" in text for text in texts(ax))
     assert ax.get_xlabel() == "version; below: months since 1.0"
     labels = [label.get_text() for label in ax.get_xticklabels()]
     assert labels[0] == "1.0\n0"
@@ -262,7 +262,7 @@ def test_series_calibrated_at_different_releases(mixed):
     assert not [artist for artist in ax.lines if artist.get_label() == "half-life"]
     notes = " ".join(texts(ax))
     assert "since each" in notes
-    assert "14 to 40 series a version" in notes
+    assert "14 to 40 series per version" in notes
     wide = collection(ax, "80 % of the series").get_paths()[0].vertices
     tenth = 100 * np.expm1(np.quantile(np.abs(panel.error[at]), 0.9))
     assert wide[wide[:, 0] == 7][:, 1].max() == pytest.approx(tenth)
@@ -273,7 +273,7 @@ def test_series_calibrated_at_different_releases(mixed):
 def test_errors_without_a_threshold(few):
     ax = draw.draw_error_by_release(without_threshold(few.groups[0]))
     assert not [artist for artist in ax.lines if artist.get_label() in ("doubled", "half-life")]
-    assert any("half-life cannot be told: no error can be told." in text for text in texts(ax))
+    assert any("half-life cannot be determined: all errors are 0." in text for text in texts(ax))
 
 
 def test_errors_that_are_all_zero():
@@ -313,10 +313,10 @@ def test_survival_is_that_of_turnbull(few):
     np.testing.assert_allclose(line(ax, "last seen, not doubled (3)").get_xydata(), [[11, 25]])
     # What is counted beside the curve is what the curve shows, and apart from it what is sure.
     sure = round(len(expiry.right) * (1 - expiry.censored_share))
-    note = f"of 12 series {curve.n_events} at face value, {sure} surely (95 %, noise allowed for)"
+    note = f"{curve.n_events} of 12 series as measured, {sure} by more than noise explains (95 %)"
     assert note in " ".join(reversed(texts(ax)))
     assert line(ax, "half-life").get_xdata()[0] == 6
-    assert any("has doubled: 6 releases [6," in text for text in texts(ax))
+    assert any("series doubled): 6 releases [6," in text for text in texts(ax))
     labels = [label.get_text() for label in ax.get_xticklabels()]
     assert labels[0] == "0\n12"
     assert labels[-1].split("\n")[1] == "3"
@@ -353,8 +353,8 @@ def test_the_law_that_scores_best_is_drawn():
     }
     best = max(scores, key=scores.get)
     ax = draw.draw_survival(group)
-    assert f"{best} law (best score)" in legend(ax)
-    x, y = line(ax, f"{best} law (best score)").get_xydata().T
+    assert f"{best} distribution (best)" in legend(ax)
+    x, y = line(ax, f"{best} distribution (best)").get_xydata().T
     from errcomp.halflife.estimators.parametric import fit_law
 
     fit = fit_law(*group.expiry["releases"].intervals("face"), best)
@@ -367,7 +367,7 @@ def test_the_law_that_scores_best_is_drawn():
         before_guess=group.expiry["releases"].last_seen,
     )
     bare = draw.draw_survival(replace(group, estimates=(scored,), expiry={"releases": nobody}))
-    assert not any("law" in text for text in legend(bare))
+    assert not any("distribution" in text for text in legend(bare))
 
 
 def test_many_times_are_thinned_in_the_band():
@@ -455,7 +455,7 @@ def test_variogram_below_noise_and_beyond_every_scale(few):
 def test_variogram_where_nothing_was_measured_twice(mixed):
     ax = draw.draw_variogram(mixed.groups[0])
     assert "drift, with noise" in legend(ax)
-    assert any("the noise is not known" in text for text in texts(ax))
+    assert any("the noise is unknown" in text for text in texts(ax))
     assert not [artist for artist in ax.lines if artist.get_label() == "noise"]
     assert not any("noise: of the difference" in text for text in texts(ax))
 
@@ -463,7 +463,7 @@ def test_variogram_where_nothing_was_measured_twice(mixed):
 def test_variogram_without_a_threshold(few):
     ax = draw.draw_variogram(without_threshold(few.groups[0]))
     assert not [artist for artist in ax.lines if artist.get_label() in ("doubles", "half-life")]
-    assert any("half-life cannot be told: no error can be told." in text for text in texts(ax))
+    assert any("half-life cannot be determined: all errors are 0." in text for text in texts(ax))
 
 
 def test_a_variogram_of_one_lag():
@@ -491,7 +491,7 @@ def test_heat_is_the_median_change_by_group_and_release(groups):
     assert ax.get_ylabel() == "op"
     dots = [c for c in ax.collections if isinstance(c, matplotlib.collections.PathCollection)]
     assert {6.0} <= {float(x) for dot in dots for x in dot.get_offsets()[:, 0]}
-    assert "all series stepped there" in legend(ax)
+    assert "step in all series" in legend(ax)
     assert len(ax.figure.axes) == 2
     assert ax.get_title(loc="left").startswith("Change of predicted / measured")
     assert ax.figure.axes[1].get_ylabel() == "median change since the first version"
@@ -541,7 +541,9 @@ def test_figures_by_name(few, groups):
     half_lives = replace(few, source="history.csv")
     for name in ("errors", "survival", "variogram"):
         assert "history.csv" in texts(draw.FIGURES[name](half_lives))
-        with pytest.raises(InputError, match=rf"{name} shows one group, and there are 3: op0, op1"):
+        with pytest.raises(
+            InputError, match=rf"'{name}' shows one group, and there are 3: op0, op1"
+        ):
             draw.FIGURES[name](groups)
     assert "history.csv" in texts(draw.FIGURES["heat"](replace(groups, source="history.csv")))
 
@@ -549,14 +551,14 @@ def test_figures_by_name(few, groups):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda f: draw.draw_releases_heat(f("few")), "two groups or more, got 1. Group the"),
+        (lambda f: draw.draw_releases_heat(f("few")), "two or more groups, got 1. Group the"),
         (lambda f: draw.draw_survival(without_threshold(f("few").groups[0])),
-         r"no error can be told\). Give the promised error"),
-        (lambda f: draw.draw_survival(f("single").groups[0]), "two series or more .* got 1 of 1"),
+         r"all errors are 0\). Give the promised error"),
+        (lambda f: draw.draw_survival(f("single").groups[0]), "two or more series .* got 1 of 1"),
         (lambda f: draw.draw_survival(f("mixed").groups[0], "months"), "versions have no dates"),
         (lambda f: draw.draw_survival(f("few").groups[0], "days"), "'releases' or 'months', got"),
         (lambda f: draw.draw_variogram(replace(f("few").groups[0], variogram=None)),
-         "no error moved from one version to another"),
+         "no error changed between versions"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_named(call, message, request):
@@ -582,12 +584,12 @@ def test_a_half_life_is_told_with_its_unit(few):
     text = tell(replace(half_life, half_life=250.4, low=9.7, high=700.0))
     assert text == "250 releases [9.7,\N{NO-BREAK SPACE}700]"
     assert tell(replace(half_life, half_life=np.inf, low=3.0)) == (
-        "longer than was seen, at least 3 releases"
+        "longer than the record, at least 3 releases"
     )
     assert tell(replace(half_life, half_life=np.inf, low=0.0)) == (
-        "longer than was seen, without a lower bound"
+        "longer than the record, without a lower bound"
     )
-    assert tell(replace(half_life, half_life=None, refused="why")) == "cannot be told: why"
+    assert tell(replace(half_life, half_life=None, refused="why")) == "cannot be determined: why"
 
 
 def test_an_interval_that_leaves_the_axes_ends_in_arrows(few):

@@ -60,7 +60,7 @@ def test_bands_are_shown_of_one_run(
     )
     two = propagation(outcome(), outcome("independent"), outcome(run="other"))
     assert repr(two) == "Propagation(estimated, independent, n=2 runs)"
-    assert repr(validation) == "Validation(estimated: 90 % band holds 90 %, n=40)"
+    assert repr(validation) == "Validation(estimated: 90 % band contains 90 %, n=40)"
 
 
 def test_a_subclass_of_a_result_is_shown_as_the_result() -> None:

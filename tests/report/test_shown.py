@@ -41,6 +41,7 @@ def test_a_result_prints_as_on_the_command_line(
     )
 
 
+@pytest.mark.core
 def test_results_do_not_reach_for_the_report_when_they_are_imported() -> None:
     import subprocess
     import sys

@@ -60,7 +60,7 @@ def test_verdicts_of_groups_are_told_with_what_holds_of_all_together() -> None:
         alone = row.verdict.jointly not in (None, row.verdict.word)
         (told,) = [one for one in made.verdicts if f" {row.key['device']} (2 % claimed" in one.text]
         assert told.head.lower().startswith(row.verdict.word)
-        assert ("not so if judged together" in told.head) == alone
+        assert ("not significant" in told.head) == alone
         assert "of 2 groups with a claim" in told.text
 
 
@@ -133,7 +133,7 @@ def test_rows_of_a_document_are_shown_and_nested_ones_named() -> None:
     document = {"schema": "errcomp.x/1", "rows": [{"a": 1.5, "b": None, "c": [1]}]}
     made = view_of_rows(document, "x.json")
     assert cells(made) == [["1.5", "–"]]
-    assert made.tables[0].remarks() == [Note("Not shown, as they are nested: c.")]
+    assert made.tables[0].remarks() == [Note("Not shown, because they are nested: c.")]
     assert "1.5" in page([made], title="x", made_by="y")
     with pytest.raises(InputError, match=r"x\.json: the document has no rows"):
         view_of_rows({"rows": 3}, "x.json")

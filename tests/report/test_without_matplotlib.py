@@ -11,11 +11,13 @@ from errcomp.errors import MissingExtraError
 from errcomp.propagation.view import figures
 
 
+@pytest.mark.core
 def test_importing_the_figures_does_not_import_matplotlib():
     code = "import sys, errcomp.propagation.view.figures; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.core
 def test_a_missing_matplotlib_is_asked_for(
     monkeypatch, tmp_path, outcome, propagation, budget_of, validation
 ):

@@ -93,6 +93,7 @@ def test_text_of_users_is_no_formula_in_a_spreadsheet(tmp_path: Path, name: str)
     assert pl.read_parquet(tmp_path / "t.parquet").rows() == [("a", name, f"{name}; b")]
 
 
+@pytest.mark.extras
 def test_numbers_and_other_names_are_what_pandas_reads_again() -> None:
     row = {
         "a": -0.5,

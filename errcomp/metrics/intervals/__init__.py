@@ -1,4 +1,4 @@
-"""Confidence intervals of error figures. What each method covers: docs/intervals.md."""
+"""Confidence intervals of error metrics. Coverage of each method: docs/intervals.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
     "tolerance_share",
 ]
 
-#: Names of methods; ``"default"`` is the tested choice for each figure.
+#: Names of methods; ``"default"`` is the tested choice for each metric.
 METHODS = ("default", "log-t", *BOOTSTRAPS, *SHARES, "order-statistics")
 
 _OF_MEANS = ("log-t", *BOOTSTRAPS)
@@ -55,23 +55,28 @@ def estimate(
     seed: int = 0,
     zeros: Zeros = "raise",
 ) -> Estimate:
-    r"""Compute a figure with a confidence interval whose coverage was simulated.
+    r"""Compute a metric with a confidence interval whose coverage was simulated.
 
     .. math:: P(\mathrm{low} \le \theta \le \mathrm{high}) \approx \mathrm{level}
 
-    Definition: θ is the figure of the population that the pairs were drawn from, independently of
-    each other; with ``clusters``, that the clusters were drawn from.
+    Definition: θ is the metric of the population from which the pairs (with ``clusters``, the
+    clusters) were drawn independently.
 
-    ``"default"`` is, for means and smooth functions of means, Student's interval of the logarithm
-    of the figure with an allowance for skewness (``"log-t"``); for shares, Wilson's interval; for
-    quantiles, order statistics; for a maximum, no interval but a tolerance statement in ``method``;
-    for Pearson's correlation, Kendall's tau-b and R², a jackknife of Fisher's z; for Spearman's
-    correlation and regret, none, since none that was tested covers. With clusters the standard
-    error is cluster-robust (two-way where two keys cross), and never below that of single pairs.
+    ``"default"`` depends on the metric:
 
-    Misleads where pairs are not independent (configurations of one model on one device share
-    their error: give ``clusters``), and where they are all the configurations there are: nothing
-    was drawn, so that the figure has no sampling error.
+    * means and smooth functions of means: Student's interval of the logarithm of the metric, with
+      an allowance for skewness (``"log-t"``);
+    * shares: Wilson's interval; quantiles: order statistics;
+    * a maximum: no interval, but a tolerance statement in ``method``;
+    * Pearson's correlation, Kendall's tau-b and R²: a jackknife of Fisher's z;
+    * Spearman's correlation and regret: none, because no tested interval covers well enough.
+
+    With clusters the standard error is cluster-robust (two-way where two keys cross), and never
+    below that of single pairs.
+
+    Misleads where pairs are not independent: configurations of one model on one device share their
+    error, so give ``clusters``. Also misleads where the pairs are all existing configurations: the
+    metric then has no sampling error.
 
     Parameters
     ----------
@@ -84,10 +89,11 @@ def estimate(
     method : str
         One of ``METHODS``: ``"default"``; for means ``"log-t"``, ``"bootstrap-t"``,
         ``"percentile"``, ``"bca"``; for shares ``"wilson"``, ``"clopper-pearson"``; for quantiles
-        ``"order-statistics"``. One that does not apply gives no interval and says so.
+        ``"order-statistics"``. If it does not apply, ``method`` of the result says why there is no
+        interval.
     clusters : array_like, shape (n,), or list of two, optional
-        Labels; whole clusters are drawn instead of pairs. Two arrays may cross; where the clusters
-        of one lie in those of the other, the coarser count.
+        Labels; whole clusters are resampled instead of pairs. Two arrays may cross; if they are
+        nested, the coarser clusters count.
     resamples : int
         Of the bootstrap methods.
     seed : int
@@ -100,17 +106,17 @@ def estimate(
     -------
     Estimate
         ``low`` and ``high`` contain the value, or are None and ``method`` says why. ``seed`` is
-        set where randomness was used. ``caveats`` has ``"few-configurations"`` or
-        ``"few-clusters"`` where the method did not reach its nominal coverage in simulations of
+        set if random numbers were used. ``caveats`` has ``"few-configurations"`` or
+        ``"few-clusters"`` if the method did not reach its nominal coverage in simulations of
         samples of this size.
 
     Raises
     ------
     InputError
-        The figure or the method does not exist, the arrays cannot be used (see the figure), or
+        The metric or the method does not exist, the arrays cannot be used (see the metric), or
         level, resamples or seed are out of range.
     NotDefinedError
-        The figure has no value for these pairs (a correlation of one pair).
+        The metric has no value for these pairs (a correlation of one pair).
 
     References
     ----------
@@ -127,7 +133,7 @@ def estimate(
     >>> print(estimate("within_20", predicted=predicted, measured=measured))
     62.50 % [30.6, 86.3], n=8
     >>> estimate("p90_ape", predicted=predicted, measured=measured).method
-    'no interval: 95 % confidence needs 36 pairs, there are 8'
+    'no interval: 95 % confidence needs 36 pairs, got 8'
     """
     check_options(level=level, method=method, resamples=resamples, seed=seed)
     data = checked(predicted, measured, None, zeros)
@@ -146,13 +152,13 @@ def estimate(
 def estimate_of(
     figure: str, *, predicted: ArrayLike, measured: ArrayLike, ask: Request, zeros: Zeros = "raise"
 ) -> Estimate:
-    """Compute a figure with the interval that was asked for; see `estimate`."""
+    """Compute a metric with the requested interval; see `estimate`."""
     spec = look_up(figure)
     data = checked(predicted, measured, None, zeros)
     try:
         value = spec.function(predicted=predicted, measured=measured, zeros=zeros)
         bounds = interval(spec, value, data, ask)
-    except InputError as error:  # pairs and options were fine: the figure is what they lack
+    except InputError as error:  # pairs and options are valid, so the metric is not defined
         raise NotDefinedError(str(error)) from error
     n = len(data.predicted)
     return Estimate(
@@ -179,19 +185,19 @@ def check_options(
     resamples: int = 9999,
     seed: int = 0,
 ) -> None:
-    """Raise if no interval can be made with these options, whatever the pairs.
+    """Raise if these options give no interval, whatever the pairs.
 
     Parameters
     ----------
     figures : sequence of str
-        What the method is for; it must make an interval of at least one of them.
+        The method must give an interval for at least one of these metrics.
     level, method, resamples, seed
         As in `estimate`.
 
     Raises
     ------
     InputError
-        A figure or the method does not exist, the method is for none of the figures, or level,
+        A metric or the method does not exist, the method applies to none of the metrics, or level,
         resamples or seed are out of range.
 
     Examples
@@ -199,7 +205,7 @@ def check_options(
     >>> check_options(["mape"], method="wilson")
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: method 'wilson' makes no interval of mape. Use one of: \
+    errcomp.errors.InputError: method 'wilson' gives no interval for mape. Use one of: \
 default, log-t, bootstrap-t, percentile, bca
     """
     if method not in METHODS:
@@ -210,7 +216,7 @@ default, log-t, bootstrap-t, percentile, bca
     if able and method != "default" and not any(method in methods for methods in able):
         known = dict.fromkeys(["default", *(m for methods in able for m in methods)])
         raise InputError(
-            f"method {method!r} makes no interval of {' or '.join(figures)}. "
+            f"method {method!r} gives no interval for {' or '.join(figures)}. "
             f"Use one of: {', '.join(known)}"
         )
     if not isinstance(level, Real):
@@ -223,14 +229,14 @@ default, log-t, bootstrap-t, percentile, bca
     if resamples < fewest:
         raise InputError(
             f"resamples must be at least {fewest} for level={level:.9g}, got {resamples}. "
-            f"{max(9999, fewest)} is a good number."
+            f"{max(9999, fewest)} is usual."
         )
     if seed < 0:
         raise InputError(f"seed must not be negative, got {seed}")
 
 
 def fewest_resamples(level: float) -> int:
-    """Return how many resamples the bounds of a level need: one in each tail.
+    """Return the number of resamples that the bounds of a level need: one in each tail.
 
     Examples
     --------

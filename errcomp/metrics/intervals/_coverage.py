@@ -1,4 +1,4 @@
-"""How often intervals covered in simulations, and what follows: which are offered, which warned of.
+"""Simulated coverage of intervals: which are offered, and which get a caveat.
 
 All numbers are the lowest simulated coverage of nominal 95 % intervals under the log-normal laws of
 docs/intervals.md; ``benchmarks/coverage_table.py`` prints its tables and these constants.
@@ -15,8 +15,8 @@ from errcomp.results import Caveat
 SIZES = (3, 4, 5, 8, 10, 15, 20, 50, 100, 200, 1000)
 CLUSTER_SIZES = (3, 4, 5, 6, 8, 10, 20, 40)
 
-#: A nominal 95 % interval is as good as its word from 93 % on, and not offered below 90 %, each
-#: less two standard errors of a simulated coverage.
+#: A nominal 95 % interval is valid if it covers 93 % or more, and not offered below 90 %, each less
+#: two standard errors of a simulated coverage.
 NOMINAL, OFFERED = 0.93, 0.90
 _NOISE = 0.01
 
@@ -90,7 +90,7 @@ IN_CLUSTERS: dict[str, tuple[float, ...]] = {
     "median_ape": (0.983, 0.991, 0.962, 0.952, 0.935, 0.947, 0.944, 0.954),
     "p90_ape": (0.000, 0.250, 0.586, 0.627, 0.768, 0.848, 0.898, 0.921),
 }
-#: Of log-t under laws of rare or very heavy errors, which few pairs seldom show.
+#: Coverage of log-t under laws of rare or very heavy errors, which few pairs seldom show.
 RARE: dict[str, tuple[float, ...]] = {
     "MAPE": (0.000, 0.714, 0.783, 0.828, 0.849, 0.915, 0.924, 0.923, 0.906, 0.941),
 }
@@ -99,23 +99,23 @@ WILSON = (0.828, 0.875, 0.892, 0.894, 0.894, 0.914, 0.917, 0.931, 0.927, 0.935)
 
 
 class Sample(NamedTuple):
-    """What an interval was made from: outermost clusters, or pairs."""
+    """The units of an interval: outermost clusters, or pairs."""
 
     units: int
     clustered: bool
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return the sample sizes that were simulated."""
+        """Return the simulated sample sizes."""
         return CLUSTER_SIZES if self.clustered else SIZES
 
     @property
     def word(self) -> str:
-        """Return what is counted."""
+        """Return the word for the units."""
         return "clusters" if self.clustered else "pairs"
 
 
-#: Means of squares, which rare errors decide: where a few are ten times the others, or of Student t
+#: Means of squares, which rare errors dominate: if a few are ten times the others, or of Student t
 #: with two degrees of freedom, intervals of RMSPE cover 43 to 57 % at 50 pairs, 55 to 79 % at 200.
 NEVER = ("rmse", "rmspe")
 
@@ -129,14 +129,14 @@ def is_offered(name: str, row: tuple[float, ...], sample: Sample) -> bool:
 
 
 def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Caveat, ...]:
-    """Return the caveat of an interval from fewer units than it needs to reach its nominal level.
+    """Return the caveat of an interval from too few units for its nominal level.
 
     Parameters
     ----------
     label : str
-        Name of the figure for people.
+        Name of the metric in tables.
     row : tuple of float
-        Coverage of its interval at the sizes simulated; empty where it is exact.
+        Coverage of its interval at the simulated sizes; empty if it is exact.
     sample : Sample
 
     Returns
@@ -153,21 +153,21 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
     if rare and (start is None or sample.units < start):
         at, share = _lowest_from(rare, sample)
         evidence["rare_coverage"] = share
-        rest = "" if start is None else f"; from {start} pairs on in about 90 % or more"
+        rest = "" if start is None else f" With {start} pairs or more they cover in about 90 %."
         evidence["message"] += (
-            " Where one run in five fails, or a few errors are ten times the others, they cover "
-            f"in as few as {100 * share:.0f} % of samples of {at} pairs or more, as few pairs "
-            f"seldom show such errors{rest}."
+            " If one run in five fails, or a few errors are ten times the others, they cover in as "
+            f"few as {100 * share:.0f} % of samples of {at} pairs or more, because few pairs "
+            f"seldom show such errors.{rest}"
         )
     if not evidence["message"]:
         return ()
-    message = f"The interval rests on {sample.units:,} {sample.word}.{evidence.pop('message')}"
+    message = f"The interval is from {sample.units:,} {sample.word}.{evidence.pop('message')}"
     code = "few-clusters" if sample.clustered else "few-configurations"
     return (Caveat(code, message, evidence),)
 
 
 def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[str, Any]:
-    """Say what the interval covers under log-normal laws, if that is less than nominal."""
+    """Give the coverage of the interval under log-normal laws, if it is less than nominal."""
     start = _size_reaching(row, sample.sizes, NOMINAL)
     at, share = _lowest_from(row, sample)
     evidence: dict[str, Any] = {"message": "", "n": sample.units, "simulated_n": at}
@@ -175,26 +175,26 @@ def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[s
     if start is not None and sample.units >= start:
         return evidence
     rest = (
-        f"no number tested, up to {sample.sizes[: len(row)][-1]:,}, reaches {100 * NOMINAL:.0f} %"
+        f"no tested number, up to {sample.sizes[: len(row)][-1]:,}, reaches {100 * NOMINAL:.0f} %"
         if start is None
-        else f"from {start} {sample.word} on in about {100 * NOMINAL:.0f} % or more"
+        else f"with {start} {sample.word} or more, in about {100 * NOMINAL:.0f} %"
     )
     evidence["message"] = (
-        f" Intervals of {label} that say 95 % cover the truth in as few as {100 * share:.0f} % of "
+        f" Nominal 95 % intervals of {label} cover the truth in as few as {100 * share:.0f} % of "
         f"samples of {at} {sample.word} or more; {rest}."
     )
     return evidence
 
 
 def _lowest_from(row: tuple[float, ...], sample: Sample) -> tuple[int, float]:
-    """Return the largest simulated size up to this one, and the lowest coverage from it on."""
+    """Return the largest simulated size up to this one, and the lowest coverage from there."""
     sizes = sample.sizes[: len(row)]
     at = max(bisect_right(sizes, sample.units) - 1, 0)
     return sizes[at], min(row[at:])
 
 
 def _size_reaching(row: tuple[float, ...], sizes: tuple[int, ...], target: float) -> int | None:
-    """Return the smallest size from which on the coverage stays at the target, if any."""
+    """Return the smallest size from which the coverage stays at the target, if any."""
     start = None
     for size, coverage in zip(sizes, row, strict=False):
         if coverage < target - _NOISE:

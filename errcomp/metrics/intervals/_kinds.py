@@ -1,4 +1,4 @@
-"""The interval of each kind of figure, with the words for it or the reason why there is none."""
+"""The interval of each kind of metric, with its method or the reason why it does not exist."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ BOOTSTRAPS = {
 }
 SHARES = {"wilson": direct.wilson, "clopper-pearson": direct.clopper_pearson}
 
-#: No method is offered for fewer pairs, or different pairs.
+#: Fewest different pairs for any method.
 FEWEST_PAIRS = 4
 
 
 class Interval(NamedTuple):
-    """Bounds with the words for them, or no bounds with the reason.
+    """Bounds with their method, or no bounds with the reason.
 
     Attributes
     ----------
     method : str
-        How they were made, or why there are none.
+        How they were computed, or why they do not exist.
     low, high : float or None
     seed : int or None
-        Set where randomness was used.
+        Set if random numbers were used.
     coverage : tuple of float
-        What was simulated of it (see `errcomp.metrics.intervals._coverage`); empty where exact.
+        Its simulated coverage (see `errcomp.metrics.intervals._coverage`); empty if exact.
     """
 
     method: str
@@ -54,7 +54,7 @@ class Interval(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What was asked for, checked, and what is drawn as a unit."""
+    """The checked options of an interval, and its independent units."""
 
     method: str
     level: float
@@ -64,17 +64,17 @@ class Request(NamedTuple):
 
     @property
     def percent(self) -> str:
-        """Return the level as people write it."""
+        """Return the level in per cent."""
         return f"{100 * self.level:.6g} %"
 
 
 def sample_of(n: int, drawn: Dependence) -> Sample:
-    """Count what is drawn: clusters of the key that has the fewest, or different pairs."""
+    """Count the independent units: clusters of the key with the fewest, or different pairs."""
     return Sample(drawn.units or n, bool(drawn.names))
 
 
 def interval(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
-    """Make the interval of one figure."""
+    """Compute the interval of one metric."""
     if (refusal := refused(figure, ask)) is not None:
         return refusal
     n = len(data.predicted)
@@ -91,7 +91,7 @@ def interval(figure: Figure, value: float, data: Checked, ask: Request) -> Inter
 
 
 def refused(figure: Figure, ask: Request) -> Interval | None:
-    """Say that a method is not for a figure of this kind, or that no interval is valid."""
+    """Say that a method is not for a metric of this kind, or that no interval is valid."""
     if figure.name in SMOOTH:
         kind, use = "a mean", ("default", "log-t", *BOOTSTRAPS)
     elif figure.kind == "share":
@@ -111,7 +111,7 @@ def refused(figure: Figure, ask: Request) -> Interval | None:
 
 
 def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smooth]) -> Interval:
-    """Make the interval of a mean or a smooth function of means, which ``prepare`` prepares."""
+    """Compute the interval of a mean or a smooth function of means, prepared by ``prepare``."""
     sample = sample_of(n, ask.drawn)
     if sample.units < FEWEST_PAIRS and not sample.clustered:
         return too_few(sample, FEWEST_PAIRS)
@@ -128,7 +128,7 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
     if method not in BOOTSTRAPS:
         bounds, words = _smooth.log_t(figure, ask.level), method
     elif len(figure.r) == 0:
-        return Interval(f"no interval: {method} draws by one key, and {ask.drawn.words} cross")
+        return Interval(f"no interval: {method} resamples one key, and {ask.drawn.words} cross")
     else:
         bounds, words = _resampled(figure, ask), f"{method}, {ask.resamples} resamples"
     words += f", {ask.drawn.words}" if ask.drawn.words else ""
@@ -137,7 +137,7 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
         return Interval(
             f"no interval: too few {sample.word} differ ({words} gives no finite bound)"
         )
-    # At one level, so that what holds at it is not lost at the level of several claims together.
+    # At a fixed level, so that intervals for several claims together exist if this one does.
     too_wide = _smooth.too_wide(np.asarray(_smooth.log_t(figure, 0.95)[1]), figure.root)
     if method not in BOOTSTRAPS and too_wide:
         return Interval(unusable(sample, ask.drawn))
@@ -146,31 +146,29 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
 
 
 def undecided(figure: _smooth.Smooth, n: int, drawn: Dependence) -> str:
-    """Say that one or two measurements, or one cluster, decide; nothing if they do not."""
+    """Say if one or two measurements, or one cluster, dominate; else nothing."""
     if figure.effective < _smooth.FEWEST_EFFECTIVE:
         return few_weigh(n, figure.effective)
     freedom = min(spread.freedom for spread in figure.spreads)
     if freedom < _smooth.FEWEST_FREEDOM:
         units = drawn.words or f"{n:,} pairs"
-        return (
-            f"no interval: of {units} one holds nearly all pairs, which says too little of others"
-        )
+        return f"no interval: one of {units} holds nearly all pairs, too little about others"
     return ""
 
 
 def few_weigh(n: int, effective: float) -> str:
-    """Say that a few large measurements decide a weighted figure."""
+    """Say that a few large measurements dominate a weighted metric."""
     return (
-        f"no interval: the largest measurements decide; weighted by size, {n:,} pairs count as "
+        f"no interval: the largest measurements dominate; weighted by size, {n:,} pairs count as "
         f"{effective:.2g}, and at least {_smooth.FEWEST_EFFECTIVE:.0f} are needed"
     )
 
 
 def unusable(sample: Sample, drawn: Dependence) -> str:
-    """Say that bounds would be too wide for any use."""
+    """Say that bounds would be too wide to be useful."""
     return (
         f"no interval: {drawn.words or f'{sample.units:,} pairs'} differ so much that a bound "
-        f"would be more than {_smooth.USABLE:.0f} times the figure"
+        f"would be more than {_smooth.USABLE:.0f} times the metric"
     )
 
 
@@ -192,14 +190,14 @@ def _of_share(figure: Figure, value: float, data: Checked, ask: Request) -> Inte
 def share_interval(
     inside: float, n: int, by_key: Sequence[tuple[Floats, Floats]], ask: Request
 ) -> Interval:
-    """Make the interval of a share.
+    """Compute the interval of a share.
 
     Parameters
     ----------
     inside, n : float, int
         Pairs inside, and all pairs.
     by_key : sequence of (ndarray, ndarray)
-        For each key whose values are drawn whole, the pairs inside and all pairs of each cluster.
+        For each cluster key, the pairs inside and all pairs of each cluster.
     ask : Request
     """
     method = "wilson" if ask.method == "default" else ask.method
@@ -234,7 +232,7 @@ def _of_quantile(figure: Figure, value: float, data: Checked, ask: Request) -> I
     if limits is None:
         needed = direct.quantile_needs(q, ask.level)
         return Interval(
-            f"no interval: {ask.percent} confidence needs {needed} pairs, there are {len(errors)}"
+            f"no interval: {ask.percent} confidence needs {needed} pairs, got {len(errors)}"
         )
     return Interval("order statistics", min(limits[0], value), max(limits[1], value))
 
@@ -246,7 +244,7 @@ def quantile_interval(
     ask: Request,
     bounds_of: Callable[[], Iterable[tuple[float, float] | None]],
 ) -> Interval:
-    """Make the interval of a quantile where whole clusters are drawn: the widest over the keys."""
+    """Compute the interval of a quantile from whole clusters: the widest over the keys."""
     sample, row = sample_of(n, ask.drawn), IN_CLUSTERS.get(name, ())
     if sample.units < FEWEST_PAIRS and not sample.clustered:
         return too_few(sample, FEWEST_PAIRS)
@@ -264,17 +262,17 @@ def quantile_interval(
 
 
 def maximum(sample: Sample, level: float) -> Interval:
-    """Say what there is instead of an interval of a maximum."""
+    """Give the tolerance statement that replaces the interval of a maximum."""
     noun = "clusters" if sample.clustered else "configurations"
     share = direct.tolerance_share(sample.units, level)
     return Interval(
         f"no interval for a maximum; with {100 * level:.6g} % confidence at least "
-        f"{100 * share:.1f} % of {noun} like these stay below it"
+        f"{100 * share:.1f} % of {noun} like these are below it"
     )
 
 
 def _of_correlation(figure: Figure, value: float, data: Checked, ask: Request) -> Interval:
-    """Make the interval of a correlation: of two keys that cross, the wider one."""
+    """Compute the interval of a correlation; of two crossing keys, the wider interval."""
     lows, highs = [value], [value]
     for cluster in ask.drawn.drawn or (None,):
         bounds = correlation_bounds(figure.name, data.predicted, data.measured, cluster, ask.level)
@@ -293,15 +291,15 @@ def _by_cluster(inside: Floats, cluster: NDArray[np.int64]) -> tuple[Floats, Flo
 
 
 def too_few(sample: Sample, fewest: int) -> Interval:
-    """Say that there are too few for any interval."""
+    """Say that there are too few units for any interval."""
     word = sample.word if sample.units > 1 else sample.word.removesuffix("s")
     return Interval(f"no interval from {sample.units} {word}: at least {fewest} are needed")
 
 
 def not_offered(sample: Sample) -> Interval:
-    """Say that no interval covers well enough with so few."""
+    """Say that no interval covers well enough with this few units."""
     return Interval(
-        f"no interval: none that was tested covers in even 90 % of samples of {sample.units} "
+        f"no interval: every tested method covers in less than 90 % of samples of {sample.units} "
         f"{sample.word}"
     )
 

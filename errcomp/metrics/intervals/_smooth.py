@@ -1,6 +1,6 @@
-"""Intervals of figures that are smooth functions of means, from the residuals of pairs or clusters.
+"""Intervals of smooth functions of means, from the residuals of pairs or clusters.
 
-A figure is point = scale · R^root + offset with R = sum(x) / sum(y) (MAPE: y = 1), or
+A metric is point = scale · R^root + offset with R = sum(x) / sum(y) (MAPE: y = 1), or
 point = exp(R) (geometric means). An interval is a pair of deviations (low, high) of log R (of R
 for geometric means), with low <= 0 <= high; `Smooth.value` turns one into a value of the figure.
 """
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Sums = tuple[Floats, Floats, Floats, Floats, Floats]
 
-#: A standard error this small against the deviation is what rounding leaves of zero.
+#: A standard error this small against the deviation is rounding.
 _ROUNDING = 1e-7
 
 #: exp of more than this overflows.
 _LARGEST = 700.0
 
-#: How much more skewed than gamma distributed terms the terms may be: see `allowance`.
+#: How much more skewed than gamma-distributed terms the terms may be: see `allowance`.
 _SKEWEST = 16.0
 #: The allowance for skewness is at most this share of Student's deviation.
 _MOST = 0.6
-#: A bound this many times the figure says nothing that anybody could use.
+#: A bound this many times the metric is not useful.
 USABLE = 12.0
-#: Of a variance with fewer degrees of freedom one cluster makes nearly all.
+#: With fewer degrees of freedom, one cluster dominates the variance.
 FEWEST_FREEDOM = 1.5
-#: Weights that count as fewer pairs (Kish) let one or two measurements decide.
+#: With fewer effective pairs (Kish), one or two measurements dominate.
 FEWEST_EFFECTIVE = 3.0
 
 Bounds = tuple[float, float]
 
-#: What `deviations` returns: D and its standard error.
+#: The result of `deviations`: D and its standard error.
 Draws = tuple["Floats", "Floats"]
 
 
 class Spread(NamedTuple):
-    """The standard error of log R (of R for geometric means) under one way of drawing.
+    """The standard error of log R (of R for geometric means) from pairs or clusters.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Spread(NamedTuple):
     freedom : float
         Degrees of freedom of Student's t.
     clustered : bool
-        Whether whole clusters are drawn.
+        Whether whole clusters are resampled.
     """
 
     error: float
@@ -68,21 +68,21 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Smooth:
-    """A figure ready for intervals.
+    """A metric prepared for intervals.
 
     Attributes
     ----------
     point, offset, root : float
         See the head of this module.
     log : bool
-        Whether the interval is made for log R; False for geometric means (R is a mean log).
+        Whether the interval is computed for log R; False for geometric means (R is a mean log).
     spreads : tuple of Spread
-        Of single pairs first, then of the clusters, if whole clusters are drawn.
+        Of single pairs first, then of the clusters, if whole clusters are resampled.
     effective : float
         Kish's effective number of pairs: smaller where their weights are unequal.
     r : ndarray, shape (units,)
         Residuals (x - R y) / mean(x) of the units that a bootstrap draws, relative to R if ``log``;
-        they sum to zero. Empty where two keys cross, which no bootstrap here draws.
+        they sum to zero. Empty where two keys cross, because no bootstrap here supports that.
     y : ndarray, shape (units,), or None
         Sizes of the units, scaled to mean 1; None where all are equal.
     """
@@ -97,7 +97,7 @@ class Smooth:
     y: Floats | None
 
     def value(self, deviation: float) -> float:
-        """Return the figure that lies this far from the point; infinite if it overflows."""
+        """Return the metric at this deviation from the point; infinite if it overflows."""
         if self.root * deviation > _LARGEST:
             return math.inf
         return (self.point - self.offset) * math.exp(self.root * deviation) + self.offset
@@ -153,7 +153,7 @@ def of_clusters(r: Floats, y: Floats, squares: Floats) -> Spread:
     h, w = y / total, squares / squares.sum()
     a2 = 1 / np.maximum(1 - h, 1e-12)
     error = math.sqrt(float((a2 * r * r).sum())) / float(total)
-    # M = A (I - h 1') W (I - 1 h') A: a diagonal and two vectors, so that no matrix is made.
+    # M = A (I - h 1') W (I - 1 h') A: a diagonal and two vectors, so no matrix is needed.
     p, q, s = (float((a2 * u).sum()) for u in (h * h, h * w, w * w))
     trace = float((a2 * (w - 2 * h * w + h * h)).sum())
     square = float((a2 * a2 * (w * w + 2 * w * (h * h - 2 * h * w))).sum())
@@ -190,19 +190,18 @@ def crossed(first: Spread, second: Spread, squares: float) -> Spread:
 def allowance(
     s: Floats, t: Floats, freedom: Floats, *, clustered: bool, tail: float = 1.0
 ) -> Floats:
-    r"""Return by how much the upper bound is moved up for the skewness of the terms.
+    r"""Return the increase of the upper bound for the skewness of the terms.
 
     .. math:: \min\big(\kappa \, s^2 (t^2 + 2) / 6, \; \min(\nu/5, \; 0.6) \, t \, s\big)
 
     For a mean of terms with skewness :math:`\gamma` and coefficient of variation c, the studentised
     log mean has skewness :math:`(3c - 2\gamma)/\sqrt n`: the first term of Cornish and Fisher with
-    :math:`\kappa = 2\gamma/c - 3`. It is 1 for gamma distributed terms (squared normal errors,
-    exponential ones) and 3 for log-normal ones. A sample seldom shows how skewed its population is:
-    with a rare kind of error that it has missed, :math:`\kappa` would have to be larger the more
-    pairs there are, up to the number that shows such errors. At 95 % it is
-    :math:`1 + (n - 4)/5` for pairs, from 1 to 16; for clusters, whose means hardly vary around what
-    they have in common, 16. At lower levels :math:`\kappa - 1` is less by ``tail``, the square of
-    the ratio of the normal quantiles.
+    :math:`\kappa = 2\gamma/c - 3`. It is 1 for gamma-distributed terms (squared normal errors,
+    exponential ones) and 3 for log-normal ones. A sample seldom shows how skewed its population is.
+    If it has missed a rare kind of error, :math:`\kappa` must grow with the number of pairs, up to
+    the number that shows such errors. At 95 % it is :math:`1 + (n - 4)/5` for pairs, from 1 to 16;
+    for clusters, whose means vary little around their common part, it is 16. At lower levels
+    :math:`\kappa - 1` is smaller by ``tail``, the square of the ratio of the normal quantiles.
 
     References
     ----------
@@ -218,13 +217,13 @@ def allowance(
 
 
 def log_t(figure: Smooth, level: float) -> Bounds:
-    r"""Student t for log R, its upper bound moved up by the `allowance` for skewness.
+    r"""Student t for log R, with the upper bound raised by the `allowance` for skewness.
 
     .. math:: \log R - t\,s \;\ldots\; \log R + t\,s + \text{allowance}
 
-    The lowest and highest of these over single pairs and clusters: few clusters that happen to
-    agree do not make an interval narrower than that of independent pairs. The lower bound is left
-    uncorrected: that is right for :math:`\gamma = 1.5 c`. For geometric means (plain means of
+    The bounds are the lowest and highest over single pairs and clusters: a few clusters that agree
+    by chance do not make the interval narrower than that of independent pairs. The lower bound is
+    not corrected, which is right for :math:`\gamma = 1.5 c`. For geometric means (plain means of
     logarithms) both are Student's.
     """
     low = high = 0.0
@@ -238,9 +237,9 @@ def log_t(figure: Smooth, level: float) -> Bounds:
 def upper(
     s: Floats, freedom: Floats, level: float, log: bool, clustered: bool
 ) -> tuple[Floats, Floats]:
-    """Return Student's quantile and the upper deviation of `log_t`, for any number of figures."""
+    """Return Student's quantile and the upper deviation of `log_t`, for any number of metrics."""
     t: Floats = np.asarray(special.stdtrit(freedom, (1 + level) / 2), dtype=np.float64)
-    # What a sample has missed lies in the tail: it matters less to bounds that are nearer.
+    # Missed errors are in the tail, so they matter less for bounds at lower levels.
     z = special.ndtri((1 + level) / 2) / special.ndtri(0.975)
     tail = min(1.0, float(z) ** 2)
     if not log:
@@ -250,7 +249,7 @@ def upper(
 
 
 def too_wide(high: Floats, root: float) -> NDArray[np.bool_]:
-    """Say whether the upper bound at 95 % lies so far up that nobody could use it."""
+    """Say whether the upper bound at 95 % is too high to be useful."""
     return np.asarray(root * high > math.log(USABLE))
 
 
@@ -265,7 +264,7 @@ def bootstrap_t(figure: Smooth, level: float, draws: Draws) -> Bounds:
     """
     d, se = draws
     scale = np.maximum(1 + d, 0) if figure.log else np.ones_like(d)
-    # A resample without spread (but for rounding) is unlimited evidence against the point.
+    # A resample without spread (up to rounding) is unlimited evidence against the point.
     usable = (se > _ROUNDING * np.abs(d)) & (scale > 0)
     t = np.where(d == 0, 0.0, np.copysign(np.inf, d))
     change = np.log1p(d[usable]) if figure.log else d[usable]
@@ -276,12 +275,12 @@ def bootstrap_t(figure: Smooth, level: float, draws: Draws) -> Bounds:
 
 
 def percentile(figure: Smooth, level: float, draws: Draws) -> Bounds:
-    """Quantiles of the resampled figure. Too narrow for small samples; on request only."""
+    """Quantiles of the resampled metric. Too narrow for small samples; on request only."""
     return _quantiles(figure, draws[0], (1 - level) / 2, (1 + level) / 2)
 
 
 def bca(figure: Smooth, level: float, draws: Draws) -> Bounds:
-    """Bias-corrected and accelerated percentiles; the acceleration is that of the figure itself.
+    """Bias-corrected and accelerated percentiles; the acceleration is that of the metric itself.
 
     References
     ----------
@@ -296,7 +295,7 @@ def bca(figure: Smooth, level: float, draws: Draws) -> Bounds:
     left_out = -r / (y.sum() - y)
     values = np.maximum(1 + left_out, 0) ** figure.root if figure.log else np.exp(left_out)
     change = values.mean() - values
-    # The acceleration has no scale; that of the data may be one whose cube overflows.
+    # The acceleration has no scale; cubes of unscaled data may overflow.
     change = change / (np.abs(change).max() or 1.0)
     a = float((change**3).sum() / (6 * (change**2).sum() ** 1.5))
     z = z0 + special.ndtri(np.asarray([(1 - level) / 2, (1 + level) / 2]))
@@ -319,7 +318,7 @@ def _order_statistics(t: Floats, level: float) -> Bounds:
     return float(parts[k - 1]), float(parts[len(t) - k])
 
 
-# From pairs or clusters to what an interval is made of.
+# From pairs or clusters to the inputs of an interval.
 
 #: Figures of which the coverage of an interval was simulated, each with the scale on which it is
 #: studentised. Bias is 1 less than a mean of positive ratios, the error of the total 1 less than a
@@ -335,12 +334,12 @@ _EQUAL = 1e-12
 
 
 def smooth(form: Means, point: float, data: Checked, drawn: Dependence) -> Smooth:
-    """Prepare a figure for intervals.
+    """Prepare a metric for intervals.
 
     Raises
     ------
     NoSpreadError
-        The terms are all equal, all zero, or exactly zero where a logarithm is needed.
+        The terms are all equal, all zero, or zero where a logarithm is needed.
     """
     x, y = form.term(data), np.ones(len(data.predicted))
     if form.log and x.any():
@@ -356,7 +355,7 @@ def smooth(form: Means, point: float, data: Checked, drawn: Dependence) -> Smoot
 
 
 class Single(NamedTuple):
-    """What is known of single pairs: their squared residuals, number and effective number."""
+    """Single pairs: their squared residuals, number and effective number."""
 
     squares: float
     n: int
@@ -380,9 +379,9 @@ class Cells(NamedTuple):
 
 
 def of_units(form: Means, point: float, cells: Cells, drawn: Dependence) -> Smooth:
-    """Prepare a figure from residuals of pairs, or of cells that share all clusters."""
+    """Prepare a metric from residuals of pairs, or of cells that share all clusters."""
     if len(drawn.drawn) == 2:
-        r, y = np.empty(0), np.ones(1)  # which no bootstrap here draws
+        r, y = np.empty(0), np.ones(1)  # no bootstrap here draws crossing clusters
     else:
         r, y, _ = _sums_by(drawn.drawn[0], cells) if drawn.drawn else cells[:3]
     sizes = None if np.ptp(y) == 0 else y / y.mean()
@@ -399,7 +398,7 @@ def of_units(form: Means, point: float, cells: Cells, drawn: Dependence) -> Smoo
 
 
 def spreads_of(cells: Cells, drawn: Dependence) -> tuple[Spread, ...]:
-    """Return the standard errors of single pairs, and of whole clusters where these are drawn."""
+    """Return the standard errors of single pairs, and of whole clusters if there are any."""
     single, total = cells.single, float(cells.y.sum())
     alone = of_pairs(single.squares / total**2, single.n, single.effective)
     spreads = [of_clusters(*_sums_by(code, cells)) for code in drawn.drawn]
@@ -414,7 +413,7 @@ def spreads_of(cells: Cells, drawn: Dependence) -> tuple[Spread, ...]:
 
 
 def mean_of(form: Means, x: float, y: float, *, exact: bool) -> float:
-    """Return R, of which the logarithm must exist where one is taken.
+    """Return R; its logarithm must exist if it is needed.
 
     Raises
     ------
@@ -439,15 +438,15 @@ def _sums_by(code: NDArray[np.int64], cells: Cells) -> tuple[Floats, Floats, Flo
 
 # Bootstrap of a ratio of sums: of pairs, or of whole clusters.
 #
-# It works on residuals r (they sum to zero) and sizes y of the units that are drawn. The deviation
-# of a resample from the data is D = sum(r) / sum(y); its standard error is that of a ratio
-# estimator, recomputed in every resample from the five sums of r, y, r², ry and y².
+# It uses residuals r (they sum to zero) and sizes y of the resampled units. The deviation of a
+# resample from the data is D = sum(r) / sum(y). Its standard error is that of a ratio estimator,
+# recomputed in every resample from the five sums of r, y, r², ry and y².
 
 #: Draws held in memory at a time. Memory does not depend on n or on the number of resamples; the
-#: buffers of one block stay in the cache. Part of the result: another value gives other bytes.
+#: buffers of one block stay in the cache. Another value changes the results.
 BLOCK = 1 << 16
-#: Up to so many units are drawn with sixteen bits, which are fewer to draw but are rejected the
-#: more often the larger n is. Part of the result as well.
+#: Up to this many units, draws use 16 bits: fewer to generate, but rejected more often the larger n
+#: is. Another value changes the results, too.
 _FEW_BITS = 5_000
 
 
@@ -516,7 +515,7 @@ def _draw_units(
     buffer = np.empty(rows * columns), np.empty(rows * columns)
 
     def take(values: Floats, index: NDArray[Any], out: Floats) -> Floats:
-        # Indices are in range; "clip" only tells NumPy that it need not check before it writes.
+        # Indices are in range; with "clip" NumPy skips its check before it writes.
         shape = out[: index.size].reshape(index.shape)
         return np.take(values, index, out=shape, mode="clip")
 

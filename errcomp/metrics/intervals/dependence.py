@@ -1,10 +1,10 @@
-"""How pairs depend on each other: the one place that decides what is drawn as a unit.
+"""Dependence between pairs: this module alone decides which units are independent.
 
-Pairs of one model, or on one device, share part of their error, so that what is drawn from the
-population are models and devices. A key counts wherever it could carry such a dependence: no test
-decides it, since with few models a test finds nothing and an interval of single pairs is then far
-too narrow (docs/intervals.md). Two keys that cross count both; of two keys of which one lies in
-the other the coarser counts; exact copies of a pair count once.
+Pairs of one model, or on one device, share part of their error, so the independent units are models
+and devices. Every key that could carry such a dependence counts. No test decides it: with few
+models a test finds nothing, and an interval of single pairs is then far too narrow
+(docs/intervals.md). Two crossing keys both count; of two nested keys the coarser counts; exact
+copies of a pair count once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-#: Keys by which pairs may err alike, unless the reader names others.
+#: Keys whose values may have correlated errors, unless the user names others.
 CLUSTER_KEYS = ("model", "device")
-#: What a reader says to take all pairs as independent.
+#: The value of ``cluster`` for independent pairs.
 NO_CLUSTERS = "none"
-#: Fewer clusters say too little: Student's t with one degree of freedom is 12.7.
+#: Fewest clusters for an interval: Student's t with one degree of freedom is 12.7.
 FEWEST_CLUSTERS = 3
 #: Columns that may differ between copies of one measurement.
 _NOT_THE_PAIR = ("repeat", "date")
@@ -36,18 +36,18 @@ _NOT_THE_PAIR = ("repeat", "date")
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """What is drawn as a unit.
+    """The independent units of a sample.
 
     Attributes
     ----------
     names : tuple of str
-        The keys whose values are drawn whole: none, one, or two that cross.
+        The keys whose values are resampled whole: none, one, or two that cross.
     codes : tuple of ndarray of int, shape (pairs,)
         For each of them the number of each pair's cluster, from 0.
     copies : ndarray of int, shape (pairs,), or None
         The number of each different pair; None where no pair is a copy of another.
     reason : str
-        Why no interval is valid; empty where one is.
+        Why no interval is valid; empty otherwise.
     """
 
     names: tuple[str, ...] = ()
@@ -57,18 +57,18 @@ class Dependence:
 
     @property
     def units(self) -> int | None:
-        """The fewest clusters of a key, else the different pairs; None where every pair is one."""
+        """Smallest number of clusters of a key, else of different pairs; None if all differ."""
         drawn = self.drawn
         return min(int(code.max()) + 1 for code in drawn) if drawn else None
 
     @property
     def drawn(self) -> tuple[Ints, ...]:
-        """The clusterings: by key, else by copies, else none."""
+        """The clusterings: by key, else by copies, else empty."""
         return self.codes or (() if self.copies is None else (self.copies,))
 
     @property
     def words(self) -> str:
-        """What is drawn, as the method of an interval names it.
+        """The units, in words for the method of an interval.
 
         Examples
         --------
@@ -83,7 +83,7 @@ class Dependence:
 
 
 def cluster_keys(cluster: str | Sequence[str] | None, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys that count: those named, else those of `CLUSTER_KEYS` that a table has.
+    """Return the cluster keys: the named ones, else those of `CLUSTER_KEYS` that a table has.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def cluster_keys(cluster: str | Sequence[str] | None, keys: Sequence[str]) -> tu
         raise InputError(f"cluster names {twice[0]!r} twice. Name each key once.")
     if len(named) > 2:
         raise InputError(
-            f"cluster takes at most two keys, got {', '.join(named)}. Name the two that share most."
+            f"cluster takes at most two keys, got {', '.join(named)}. Name the two most important."
         )
     return named
 
@@ -117,7 +117,7 @@ def dependence(
     given: bool = False,
     counts: Ints | None = None,
 ) -> Dependence:
-    """Decide what is drawn as a unit.
+    """Decide which units are independent.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ def dependence(
     copies : ndarray of int, shape (rows,), optional
         See `copies_of`.
     given : bool
-        Whether the reader named the keys: one that says nothing is then told, not passed over.
+        Whether the user named the keys: a key without effect is then an error, not ignored.
     counts : ndarray of int, shape (rows,), optional
-        How many pairs each row stands for; by default one.
+        Number of pairs that each row stands for; by default one.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def dependence(
     --------
     >>> dependence({"model": ["a", "a", "b", "b"], "device": ["x", "y", "x", "y"]}).reason
     'no interval: 2 models say too little about others; at least 3 are needed \
-(if only these matter: --cluster device)'
+(if you need only these: --cluster device)'
     """
     codes: dict[str, Ints] = {}
     for name, values in labels.items():
@@ -158,7 +158,7 @@ def dependence(
         if int(code.max(initial=0)) == 0 and total > 1:
             if given:
                 return Dependence(
-                    reason=f"no interval: all {total:,} pairs are of one {name}, which says "
+                    reason=f"no interval: all {total:,} pairs are of one {name}, so they say "
                     f"nothing about other {name}s"
                 )
         elif largest > 1:
@@ -168,7 +168,7 @@ def dependence(
         k = int(code.max()) + 1
         if k < FEWEST_CLUSTERS:
             rest = ",".join(other for other in codes if other != name) or NO_CLUSTERS
-            fixed = "" if given else f" (if only these matter: --cluster {rest})"
+            fixed = "" if given else f" (if you need only these: --cluster {rest})"
             return Dependence(
                 reason=f"no interval: {_several(k, name)} say too little about others; at least "
                 f"{FEWEST_CLUSTERS} are needed{fixed}"
@@ -181,7 +181,7 @@ def copies_of(
     names: Sequence[str],
     column: Callable[[str], NDArray[Any]],
 ) -> Ints | None:
-    """Give each different pair a number: it differs in a value or a key; None if all do.
+    """Return a number for each different pair (by value or key); None if all differ.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def copies_of(
     names : sequence of str
         The keys. A repetition and a date may differ between copies.
     column : callable
-        Returns the values of a key; asked for only as long as pairs are alike.
+        Returns the values of a key; called only as long as pairs are equal so far.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def copies_of(
 
 
 def _numbered(values: Sequence[Any] | NDArray[Any]) -> tuple[Ints, list[int]]:
-    """Return numbers in the order of the labels, not of the rows; and the rows without one."""
+    """Return numbers of the labels in their own order, not that of the rows; and missing rows."""
     plain: list[Hashable] = values.tolist() if isinstance(values, np.ndarray) else list(values)
     missing = [i for i, v in enumerate(plain) if v is None or v != v]
     plain = [None if v != v else v for v in plain] if missing else plain
@@ -217,7 +217,7 @@ def _numbered(values: Sequence[Any] | NDArray[Any]) -> tuple[Ints, list[int]]:
 
 
 def _coarsest(codes: Mapping[str, Ints]) -> dict[str, Ints]:
-    """Leave out a key whose clusters lie in those of another one, or are the same."""
+    """Leave out a key whose clusters are nested in those of another, or the same."""
     coarsest = dict(codes)
     for name, code in codes.items():
         for other, coarser in coarsest.items():

@@ -1,23 +1,23 @@
-r"""Intervals that need no resampling: of shares, quantiles and correlations; and a bound of maxima.
+r"""Intervals without resampling: of shares, quantiles and correlations; and a bound of maxima.
 
-Those of correlations are a jackknife of Fisher's z by pairs or whole clusters. Textbook intervals
-of correlations hold for normal data. Predictions are not: sizes span orders of magnitude and errors
-are shares of them, so that few pairs decide the correlation. The jackknife asks the pairs
-themselves how much each of them, or each cluster, matters:
+Intervals of correlations are a jackknife of Fisher's z by pairs or whole clusters. Textbook
+intervals of correlations hold for normal data. Predictions are not normal: sizes span orders of
+magnitude and errors are shares of them, so a few pairs dominate the correlation. The jackknife
+measures the influence of each pair, or each cluster:
 
 .. math:: z \pm t_\nu\, s, \qquad s^2 = \frac{k - 1}{k} \sum_c (z_{(c)} - \bar z)^2, \qquad
     \nu = \frac{2k}{\hat\kappa - 1}
 
 with :math:`z = \operatorname{artanh} r` (:math:`-\tfrac12 \ln(1 - R^2)` for R²), :math:`z_{(c)}`
-the same without unit c, and :math:`\hat\kappa` the kurtosis of the :math:`z_{(c)}`: where one unit
-decides, the standard error itself is known from few degrees of freedom (never more than k - 1).
+the same without unit c, and :math:`\hat\kappa` the kurtosis of the :math:`z_{(c)}`: if one unit
+dominates, the standard error has few degrees of freedom (never more than k - 1).
 
-The end towards 0 lies :math:`\sqrt{(t_\nu s)^2 + u^2}` away, where u is what z would lose if pairs
-of a kind that none of the k units showed erred `UNSEEN_ERROR` times as much as those seen: up to
-:math:`1 - (1 - level)^{1/k}` of the population may be such pairs, at the level of the interval.
+The end towards 0 is :math:`\sqrt{(t_\nu s)^2 + u^2}` away. Here u is the decrease of z if pairs of
+an unseen kind have `UNSEEN_ERROR` times the errors of the seen ones. At the level of the interval,
+up to :math:`1 - (1 - level)^{1/k}` of the population may be such pairs.
 
-Rarer and larger errors than that are not allowed for: where they are, intervals lie too high, which
-never makes a true claim look overstated (docs/intervals.md has how often).
+Rarer and larger errors are not allowed for: they make intervals too high, which never makes a true
+claim look overstated (docs/intervals.md says how often).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def wilson(successes: float, n: float, level: float) -> tuple[float, float]:
     share = successes / n
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = math.sqrt(z2 * (share * (1 - share) + z2 / (4 * n)) / n) / (1 + z2 / n)
-    # At 0 and n successes the bound is exactly 0 or 1; rounding would miss it.
+    # At 0 and n successes the bound is exactly 0 or 1; rounding would change it.
     low = 0.0 if successes == 0 else middle - half
     high = 1.0 if successes == n else middle + half
     return min(max(low, 0.0), share), max(min(high, 1.0), share)
@@ -109,13 +109,13 @@ def quantile_needs(q: float, level: float) -> int:
 
 
 def effective_n(inside: NDArray[np.float64], size: NDArray[np.float64], level: float) -> float:
-    """Return the number of independent pairs that know a share as precisely as these clusters do.
+    """Return the number of independent pairs that give a share as precisely as these clusters.
 
     ``inside`` and ``size`` are the pairs inside, and all pairs, of each cluster.
 
-    The share's variance between clusters against that of independent pairs, not above the number
-    of pairs, and reduced for the degrees of freedom that few clusters leave. Where all pairs are on
-    one side, which leaves no variance, a cluster counts as one pair.
+    It follows from the share's variance between clusters and that of independent pairs. It is at
+    most the number of pairs, and reduced for the degrees of freedom of few clusters. If all pairs
+    are on one side, so that the variance is zero, a cluster counts as one pair.
 
     References
     ----------
@@ -129,7 +129,7 @@ def effective_n(inside: NDArray[np.float64], size: NDArray[np.float64], level: f
     independent = share * (1 - share) / variance if variance > 0 else float(len(size))
     freedom = n - 1, n**2 / float((size**2).sum()) - 1
     wide = [float(special.stdtrit(df, (1 + level) / 2)) for df in freedom]
-    # One cluster that outweighs all others leaves no degrees of freedom: nothing is known then.
+    # One cluster that outweighs all others leaves no degrees of freedom.
     return max(min(independent, n) * (wide[0] / wide[1]) ** 2, 1e-6)
 
 
@@ -138,7 +138,7 @@ def quantile_in_clusters(
 ) -> tuple[float, float] | None:
     """Bound a quantile by the quantiles at the bounds of its share (Clopper-Pearson, effective n).
 
-    None if a bound would lie beyond the sample.
+    None if a bound is beyond the sample.
 
     References
     ----------
@@ -246,36 +246,36 @@ def tolerance_n(share: float, level: float = 0.95) -> int:
     (59, 299)
     """
     if not 0 < share < 1:
-        raise InputError(f"share must lie between 0 and 1, got {share}")
+        raise InputError(f"share must be between 0 and 1, got {share}")
     return _round_up(math.log(1 - check_level(level)) / math.log(share))
 
 
 def check_level(level: float) -> float:
     """Return the level, or raise InputError if it is not between 0 and 1."""
     if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level}. 95 % is level=0.95.")
+        raise InputError(f"level must be between 0 and 1, got {level}. 95 % is level=0.95.")
     return level
 
 
 def _round_up(n: float) -> int:
-    # A quotient of logarithms that should be whole is off by rounding, either way.
+    # Rounding may move a whole quotient of logarithms up or down.
     return max(math.ceil(n - 1e-9), 1)
 
 
-#: Pairs needed, and clusters where whole clusters are left out. R² needs more: a sample seldom has
-#: the largest measurements, which its denominator takes from the population.
+#: Fewest pairs, and fewest clusters if whole clusters are left out. R² needs more: a sample seldom
+#: has the largest measurements of the population, which determine the denominator.
 FEWEST_OF_ALL = {"pearson": (8, 3), "kendall": (10, 5), "r2": (50, 50)}
-#: No interval where z is less certain than this: 1 - r could be 150 times as much, or as little.
+#: No interval if z is less certain than this: 1 - r could be 150 times as large, or as small.
 WIDEST = 2.5
-#: What the pairs not seen may err, as a multiple of those seen.
+#: Error of unseen pairs that is allowed for, as a multiple of that of seen pairs.
 UNSEEN_ERROR = 5.0
 
 #: Kendall's tau compares every pair with every other.
 _MOST_FOR_KENDALL = 20_000
 _CHUNK = 512
-#: A correlation this close to 1 is exact but for rounding.
+#: A correlation this close to 1 is exact up to rounding.
 _ROUNDING = 1e-12
-#: Less variation than this share of the sums that it is the difference of is rounding.
+#: A difference of sums smaller than this share of them is rounding.
 _NOTHING = 1e-12
 
 
@@ -286,7 +286,7 @@ def correlation_bounds(
     cluster: Integers | None,
     level: float,
 ) -> tuple[float, float] | str:
-    r"""Return the interval of a correlation, or the reason why there is none.
+    r"""Return the interval of a correlation, or the reason why it does not exist.
 
     Parameters
     ----------
@@ -322,21 +322,23 @@ def correlation_bounds(
     if too_few := _too_few(name, n, None if cluster is None else units):
         return too_few
     if name == "kendall" and n > _MOST_FOR_KENDALL:
-        return f"no interval: Kendall's tau compares all pairs with all, too many from {n:,}"
+        return (
+            f"no interval: Kendall's tau compares all pairs with each other, and {n:,} are too many"
+        )
     word = "pair" if cluster is None else "cluster"
     unit = np.arange(n) if cluster is None else cluster
     whole, without = _JACKKNIFES[name](predicted, measured, unit, units)
     size = abs if name != "r2" else float  # R² may be far below -1
     if not size(whole) < 1 - _ROUNDING:
-        return "no interval: predictions and measurements agree in all pairs (but for a scale)"
+        return "no interval: predictions and measurements agree in all pairs (up to a scale)"
     if not all(size(value) < 1 - _ROUNDING for value in without.tolist()):
-        return f"no interval: one {word} decides it; without it the others agree, or do not vary"
+        return f"no interval: one {word} determines it; the others agree, or do not vary"
     z = float(_transformed(name, np.asarray(whole)))
     half = _half_width(_transformed(name, without), level)
     if half > WIDEST:
         return (
-            f"no interval: too few {word}s decide it; 1 minus the correlation could be more than "
-            f"{10 * round(math.exp(2 * WIDEST) / 10)} times as much, or as little"
+            f"no interval: too few {word}s determine it; 1 minus the correlation could be more "
+            f"than {10 * round(math.exp(2 * WIDEST) / 10)} times as large, or as small"
         )
     loss = _lost_to_unseen(name, z, units, level)
     below, above = math.hypot(half, loss), half
@@ -371,12 +373,12 @@ def _half_width(without: Floats, level: float) -> float:
 
 
 def _lost_to_unseen(name: str, z: float, units: int, level: float) -> float:
-    """Return by how much |z| would fall with pairs that no unit showed."""
+    """Return the decrease of |z| with unseen pairs."""
     unseen = 1 - (1 - level) ** (1 / units)
     grown = 1 + (UNSEEN_ERROR**2 - 1) * unseen  # the mean squared error
     if name == "r2":
         return math.log(grown) / 2
-    if name == "kendall":  # whose pairs out of order are at most so many more
+    if name == "kendall":  # an upper limit of the pairs that are then out of order
         return 0.0
     r = math.tanh(abs(z))
     if r == 0:
@@ -433,7 +435,7 @@ def _jackknife_kendall(
         for i, count in enumerate((x * y, np.abs(x), np.abs(y))):
             all_of[i, rows] = count.sum(axis=1)
             own[i, rows] = (count * same).sum(axis=1)
-    # What goes with a unit: its rows and columns, of which its own block was counted twice.
+    # Without a unit: minus its rows and columns, plus its own block, which these count twice.
     gone = [add_up(2 * a - o, unit, units) for a, o in zip(all_of, own, strict=True)]
 
     def tau(s: Floats, x: Floats, y: Floats) -> Floats:
@@ -457,7 +459,7 @@ def _left_out(
 
 
 def _less_mean(squares: Floats, mean: Floats) -> Floats:
-    """Return squares less their mean; nothing (NaN) where rounding is what is left of them."""
+    """Return squares minus their mean; NaN where the difference is only rounding."""
     rest = squares - mean
     return np.where(rest > _NOTHING * (squares + mean), rest, np.nan)
 

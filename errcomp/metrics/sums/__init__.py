@@ -1,4 +1,4 @@
-"""Figures, quantiles and intervals from sums over rows instead of the rows: nothing is fetched."""
+"""Metrics, quantiles and intervals from sums over rows, without fetching the rows."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: A relative variance below this is what rounding leaves of zero in a difference of sums.
+#: A smaller relative variance, as a difference of sums, is rounding.
 ROUNDING = 1e-13
 #: Relative errors that differ by less are equal, as in `errcomp.metrics.intervals._smooth`.
 _EQUAL = 1e-12
 
 
-#: Terms whose product is x of each figure (see `errcomp.tables.engine`); `MEANS` says which
-#: function of sums of x and y it is. The x of signed figures lack the offset: sums of errors lose
-#: no digits, sums of ratios would.
+#: Terms whose product is x of each metric (see `errcomp.tables.engine`); `MEANS` says which
+#: function of sums of x and y it is. The x of signed metrics do not include the offset, because
+#: sums of errors lose no digits, but sums of ratios would.
 MEANS = {spec.name: spec.means for spec in FIGURES.values() if spec.means}
 TERMS = {name: means.sums for name, means in MEANS.items()}
 
 
 def sums_for(figures: Iterable[str], *, intervals: bool) -> list[Sum]:
-    """Return the sums that these figures need, each once.
+    """Return the sums that these metrics need, each once.
 
     Raises
     ------
     InputError
-        A figure cannot be made from sums over rows; the message says what can be instead.
+        A metric cannot be computed from sums over rows; the message lists those that can.
     """
     return list(dict.fromkeys(total for name in figures for total in _sums_of(name, intervals)))
 
@@ -51,7 +51,7 @@ def sums_for(figures: Iterable[str], *, intervals: bool) -> list[Sum]:
 def within(name: str) -> Sum:
     """Return the sum that counts pairs within the limit of a share."""
     limit: float = getattr(figure(name).function, "keywords", {})["threshold"]
-    # What 10 % is in binary must not decide whether 10 % is within 10 %, as in `share_within`.
+    # The binary rounding of 10 % must not decide whether 10 % is within 10 %, as in `share_within`.
     return Sum(("ape",), "within", limit + 4 * np.finfo(np.float64).eps * (1 + limit))
 
 
@@ -66,18 +66,18 @@ def _sums_of(name: str, intervals: bool) -> list[Sum]:
     if name not in TERMS:
         if f"{name}_approx" in FIGURES:
             raise InputError(
-                f"{name} needs every pair in one place, and these rows stay in their engine. Ask "
-                f"for {name}_approx, which is within 0.5 % of it, or collect the table first."
+                f"{name} needs every pair in one place, but these rows stay in their engine. Use "
+                f"{name}_approx, which is within 0.5 % of it, or collect the table first."
             )
         able = [key for key in FIGURES if key in TERMS or FIGURES[key].kind in ("share", "maximum")]
         able += [key for key in FIGURES if key.endswith("_approx")]
         raise InputError(
-            f"{name} needs every pair in one place, and these rows stay in their engine. "
-            f"{offer('Figures from sums over rows', able, wanted=name)}. Or collect the rows first."
+            f"{name} needs every pair in one place, but these rows stay in their engine. "
+            f"{offer('Metrics from sums over rows', able, wanted=name)}. Or collect the rows first."
         )
     x, weighted = TERMS[name], MEANS[name].weighted
     sums = [Sum(x)]
-    if _is_log(name):  # which not every pair has
+    if _is_log(name):  # not every pair has a logarithm
         sums.append(Sum((x[0],), "count"))
     if intervals:
         sums.append(Sum((*x, *x)))
@@ -93,7 +93,7 @@ def _is_log(name: str) -> bool:
 
 
 class Bounds(NamedTuple):
-    """Bounds of each group, NaN where there are none, with what speaks against them.
+    """Bounds of each group, NaN where they do not exist, and the reasons.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Bounds(NamedTuple):
     few : ndarray
         The effective number of pairs where it is too small, else NaN.
     wide : ndarray of bool
-        Whether the upper bound would lie too far above the figure.
+        Whether the upper bound would be too far above the metric.
     """
 
     low: Floats
@@ -111,7 +111,7 @@ class Bounds(NamedTuple):
 
 
 def values(name: str, totals: Totals) -> Floats:
-    """Return a figure for each group; NaN where it is not defined."""
+    """Return a metric for each group; NaN where it is not defined."""
     kind, n = figure(name).kind, totals.n.astype(np.float64)
     if kind == "share":
         return totals.sums[within(name)] / n
@@ -122,31 +122,31 @@ def values(name: str, totals: Totals) -> Floats:
 
 
 def undefined(name: str, totals: Totals) -> NDArray[np.int64]:
-    """Count in each group the pairs whose logarithm a figure needs and which have none."""
+    """Count the pairs of each group without the logarithm that a metric needs."""
     if not _is_log(name):
         return np.zeros(len(totals), dtype=np.int64)
     return totals.n - totals.sums[Sum((TERMS[name][0],), "count")].astype(np.int64)
 
 
 def _mean(name: str, totals: Totals) -> Floats:
-    """Return sum x / sum y, and what an undefined logarithm makes of it."""
+    """Return sum x / sum y, with undefined logarithms taken into account."""
     x = totals.sums[Sum(TERMS[name])]
     if not _is_log(name):
         return x / (totals.sums[Sum(("m",))] if MEANS[name].weighted else totals.n)
-    # An exact prediction makes the geometric mean of APE zero; one that is not positive has none.
+    # An exact prediction makes the geometric mean of APE zero; for others the mean is undefined.
     nothing = -math.inf if TERMS[name][0] == "log_ape" else math.nan
     return np.where(undefined(name, totals) > 0, nothing, x / totals.n)
 
 
 class Residuals(NamedTuple):
-    """What the standard error of R = sum x / sum y is made of, for each group.
+    """Inputs of the standard error of R = sum x / sum y, for each group.
 
     Attributes
     ----------
     mean : ndarray
         R, with the offset of its form.
     scale : ndarray
-        What deviations are relative to: R itself where its logarithm is studentised, else 1.
+        Scale of deviations: R itself if its logarithm is studentised, else 1.
     squares, xx, y, yy : ndarray
         Sums of squared residuals, of squared x, of y and of squared y.
     """
@@ -160,7 +160,7 @@ class Residuals(NamedTuple):
 
 
 def residuals(name: str, totals: Totals) -> Residuals:
-    """Return what the standard error of a mean or smooth function of means is made of."""
+    """Return the inputs of the standard error of a mean or smooth function of means."""
     form, x, n = MEANS[name], TERMS[name], totals.n.astype(np.float64)
     mean = _mean(name, totals)
     xx = totals.sums[Sum((*x, *x))]
@@ -206,10 +206,10 @@ def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
 
 
 def _has_spread(name: str, totals: Totals, fit: Residuals) -> NDArray[np.bool_]:
-    """Say of each group whether it gives a standard error."""
+    """Say for each group whether it gives a standard error."""
     form = MEANS[name]
     with np.errstate(all="ignore"):
-        # Rounding of equal errors is no spread.
+        # Equal errors have no spread but rounding.
         spread = fit.squares > ROUNDING * fit.xx
         spread &= fit.squares > (_EQUAL * fit.scale) ** 2 * fit.yy
     spread &= np.isfinite(fit.xx) & (undefined(name, totals) == 0)
@@ -217,7 +217,7 @@ def _has_spread(name: str, totals: Totals, fit: Residuals) -> NDArray[np.bool_]:
 
 
 def no_spread(name: str, totals: Totals, i: int) -> str:
-    """Say why a group gives no standard error; nothing if it does."""
+    """Say why a group gives no standard error; empty if it does."""
     form, fit, missing = MEANS[name], residuals(name, totals), undefined(name, totals)[i]
     if _has_spread(name, totals, fit)[i]:
         return ""
@@ -227,7 +227,7 @@ def no_spread(name: str, totals: Totals, i: int) -> str:
             "makes the geometric mean zero whatever the other errors are"
         )
     if not np.isfinite(fit.xx[i]):
-        return "no interval: a sum of squares is beyond the largest number a float64 can hold"
+        return "no interval: a sum of squares is beyond the largest float64"
     if form.log and form.offset and fit.scale[i] <= 0:
         return "no interval: the mean ratio of predicted to measured is not positive"
     if form.log and fit.scale[i] == 0:
@@ -236,7 +236,7 @@ def no_spread(name: str, totals: Totals, i: int) -> str:
 
 
 def no_bounds(name: str, totals: Totals, bounds: Bounds, i: int) -> str:
-    """Say why `log_t_bounds` has none for a group."""
+    """Say why `log_t_bounds` gives no bounds for a group."""
     n = int(totals.n[i])
     if reason := no_spread(name, totals, i):
         return reason
@@ -251,14 +251,14 @@ def no_bounds(name: str, totals: Totals, bounds: Bounds, i: int) -> str:
 
 
 class Errors(NamedTuple):
-    """What quantiles are read off.
+    """Histograms of errors, from which quantiles are read.
 
     Attributes
     ----------
     whole : Histogram
         Of each group.
     by_cell : list of Histogram, optional
-        For each group, those of its cells: pairs that share all clusters.
+        For each group, the histograms of its cells: pairs that share all clusters.
     cell : ndarray of int, optional
         Number of the cell of each of these histograms, in the order of the groups.
     """
@@ -275,7 +275,7 @@ class Errors(NamedTuple):
         by: Sequence[str],
         clusters: Sequence[str],
     ) -> Errors:
-        """Fetch histograms of rows whose sums by these keys are known.
+        """Fetch histograms of rows with known sums by these keys.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class Errors(NamedTuple):
         fine : Totals
             Sums by group and cluster.
         by, clusters : sequence of str
-            Keys of the groups, and those that may carry a dependence: none for pairs by themselves.
+            Keys of the groups, and keys that may carry a dependence; empty for single pairs.
         """
         keys = list(dict.fromkeys((*by, *clusters)))
         if not clusters or not pairs.has_histogram(keys):
@@ -296,7 +296,7 @@ class Errors(NamedTuple):
         return cls(by_keys.merged(cells.numbered(by)[0]), parts, cells.numbered(clusters)[0])
 
     def pooled(self) -> Errors:
-        """Return the errors of all groups together; a cell of several groups is one there."""
+        """Return the errors of all groups together; a cell in several groups becomes one."""
         if self.by_cell is None or self.cell is None:
             return Errors(self.whole.pooled())
         every = Histogram(
@@ -320,7 +320,7 @@ def quantiles(histogram: Histogram, q: float) -> Floats:
 
 
 def quantile_bounds(histogram: Histogram, q: float, level: float) -> tuple[Floats, Floats, int]:
-    """Return the bounds of each group, NaN where it is too small, and the pairs that are needed.
+    """Return the bounds of each group, NaN where it is too small, and the needed pairs.
 
     The ranks are those of `errcomp.metrics.intervals.direct.order_statistics`; the bounds are the
     outer edges of their buckets.

@@ -1,4 +1,4 @@
-"""Figures of all groups as columns, with intervals, from sums and histograms of their rows."""
+"""Metrics of all groups as columns, with intervals, from sums and histograms of their rows."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: Intervals that need no more than sums over pairs.
+#: Intervals that need only sums over pairs.
 METHODS = ("default", "log-t", *SHARES, "order-statistics")
 _LARGEST = "the largest number a float64 can hold (1.8e308)"
 
 
 class _Note(NamedTuple):
-    """What an estimate says of its interval."""
+    """Method, seed and caveats of an interval."""
 
     method: str
     caveats: tuple[Caveat, ...] = ()
@@ -65,16 +65,16 @@ class _Note(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FigureColumn:
-    """One figure of all groups.
+    """One metric of all groups.
 
     Attributes
     ----------
     name : str
     value, low, high : ndarray, shape (groups,)
-        NaN where there is none.
+        NaN where it does not exist.
     level : float or None
     say : callable
-        The words for the interval of one group, which are made when they are looked at.
+        Returns the method of the interval of one group, only when it is needed.
     """
 
     name: str
@@ -85,7 +85,7 @@ class FigureColumn:
     say: Callable[[int], _Note]
 
     def estimate(self, i: int, n: int, unit: str | None) -> Estimate:
-        """Return the figure of one group of n pairs."""
+        """Return the metric of one group of n pairs."""
         spec, note = figure(self.name), self.say(i)
         has = not np.isnan(self.low[i])
         return Estimate(
@@ -113,7 +113,7 @@ def columns_by(
     errors: Errors | None,
     given: bool,
 ) -> tuple[Totals, list[FigureColumn]]:
-    """Return the groups by these keys, and their figures.
+    """Return the groups by these keys, and their metrics.
 
     Parameters
     ----------
@@ -121,18 +121,18 @@ def columns_by(
     fine : Totals
         Sums by these keys and all clusters.
     figures, clusters : sequence of str
-        Figures, and keys that may carry a dependence.
+        Metrics, and keys that may carry a dependence.
     ask : Request, optional
-        How intervals are made; None for none.
+        Options of the intervals; None for no intervals.
     errors : Errors, optional
-        What quantiles are read off.
+        Histograms, from which quantiles are read.
     given : bool
-        Whether the reader named the clusters.
+        Whether the user named the clusters.
     """
     totals = fine.merged(by) if clusters or not by else fine
     parts: list[Totals] = []
     if clusters:
-        # A cell that lies in several groups is one where groups are pooled.
+        # A cell in several groups becomes one cell when groups are pooled.
         cells = fine.merged(list(dict.fromkeys((*by, *clusters))))
         parts = [cells.select(index) for index in cells.parts(by)]
     drawn = [
@@ -157,7 +157,7 @@ def column(
     histogram: Histogram | None = None,
     by_cell: Sequence[Histogram] | None = None,
 ) -> FigureColumn:
-    """Compute one figure of all groups.
+    """Compute one metric of all groups.
 
     Parameters
     ----------
@@ -165,15 +165,15 @@ def column(
     totals : Totals
         Sums of each group.
     ask : Request, optional
-        How the interval is made; None for none.
+        Options of the interval; None for no interval.
     parts : sequence of Totals
         Sums over the cells of each group that share all clusters, if there are cluster keys.
     drawn : sequence of Dependence
-        What is drawn as a unit in each group, by the cells of ``parts``.
+        The independent units of each group, by the cells of ``parts``.
     histogram : Histogram, optional
         Of the errors of each group, for quantiles.
     by_cell : sequence of Histogram, optional
-        For each group those of its cells.
+        For each group, the histograms of its cells.
     """
     if ask is not None and (refusal := refused(figure(name), ask)) is not None:
         none, note = np.full(len(totals), np.nan), _Note(refusal.method)
@@ -228,7 +228,7 @@ def _no_values(groups: int) -> Floats:
 
 
 def _not_asked(_: int) -> _Note:
-    return _Note("no interval was asked for")
+    return _Note("no interval was requested")
 
 
 Bounds = tuple["Floats", "Floats", Callable[[int], _Note]]
@@ -243,7 +243,7 @@ class _Ends(NamedTuple):
 
 
 def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
-    """Make intervals of pairs that are independent."""
+    """Compute intervals from independent pairs."""
     label, kind = figure(name).label, figure(name).kind
     if kind == "share":
         method = "wilson" if ask.method == "default" else ask.method
@@ -264,7 +264,7 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
             lambda i: _Note(maximum(Sample(int(totals.n[i]), False), ask.level).method),
         )
     if ask.method in BOOTSTRAPS:
-        none, drawing = _no_values(len(totals)), "no interval: it would draw pairs of an engine"
+        none, drawing = _no_values(len(totals)), "no interval: it would resample pairs of an engine"
         return none, none, lambda i: _Note(drawing)
     row = COVERAGE["log-t"][name]
     bounds = log_t_bounds(name, totals, ask.level)
@@ -300,7 +300,7 @@ def _by_clusters(
     by_cell: Sequence[Histogram] | None,
     ask: Request,
 ) -> dict[int, _Ends]:
-    """Make the intervals of the groups of which whole clusters are drawn, or none is valid."""
+    """Compute the intervals of groups with clusters, or say that none is valid."""
     intervals = {}
     for i, draw in enumerate(drawn):
         if np.isnan(value[i]) or not (draw.names or draw.reason):
@@ -320,12 +320,12 @@ def _by_clusters(
 
 
 def _cluster_interval(name: str, value: float, part: Totals, ask: Request) -> Interval:
-    """Make the interval of a figure of one group.
+    """Compute the interval of a metric of one group.
 
     Parameters
     ----------
     name : str
-        The figure.
+        The metric.
     value : float
         Of the whole group.
     part : Totals
@@ -363,7 +363,7 @@ def _smooth_of(name: str, value: float, part: Totals, drawn: Dependence) -> Smoo
 
 
 def _replaced(pairs: Bounds, by_cluster: Mapping[int, _Ends]) -> Bounds:
-    """Put the intervals of some groups in the place of those of independent pairs."""
+    """Replace the intervals from independent pairs for some groups."""
     low, high, say = pairs
     low, high = low.copy(), high.copy()
     for i, interval in by_cluster.items():
@@ -374,7 +374,7 @@ def _replaced(pairs: Bounds, by_cluster: Mapping[int, _Ends]) -> Bounds:
 def _quantile(name: str, value: float, n: int, cells: Histogram | None, ask: Request) -> Interval:
     """Bound a quantile of one group from the histograms of its cells."""
     if cells is None:
-        return Interval("no interval: there are too many clusters for a histogram of each")
+        return Interval("no interval: too many clusters for a histogram of each")
 
     def bounds() -> Iterator[tuple[float, float] | None]:
         for code in ask.drawn.codes:
@@ -389,15 +389,14 @@ def _quantile_of(name: str) -> float:
 
 
 def _from_histogram(name: str, histogram: Histogram, ask: Request) -> Bounds:
-    """Take order statistics as bounds of a quantile, as far as buckets tell."""
+    """Take order statistics as bounds of a quantile, to the edges of buckets."""
     low, high, needed = quantile_bounds(histogram, _quantile_of(name), ask.level)
 
     def say(i: int) -> _Note:
         if not np.isnan(low[i]):
             return _Note("order statistics of a histogram")
         return _Note(
-            f"no interval: {ask.percent} confidence needs {needed} pairs, there are "
-            f"{histogram.n[i]}"
+            f"no interval: {ask.percent} confidence needs {needed} pairs, got {histogram.n[i]}"
         )
 
     return low, high, say

@@ -17,6 +17,7 @@ from xml.etree.ElementTree import Element
 
 from errcomp.report.html.svg import Picture, pictures
 from errcomp.report.model import ITEM, Advice, Cell, Column, Report, Table, Tone, clean
+from errcomp.report.terms import term_of, terms_in
 
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 #: Characters across an upright sheet of paper, at the size that tables are printed in.
@@ -143,7 +144,10 @@ def _part(report: Report, drawn: Sequence[Picture], name: str, *, titled: bool =
     tables = report.tables_for("page")
     parts += [_table(table, f"{name}-table-{i}", below) for i, table in enumerate(tables, 1)]
     if report.method:
-        parts.append(_method(report.method, below))
+        parts.append(_folded_list("How this was computed", report.method, below))
+    terms = [(term.name, term.text) for term in terms_in(tables)]
+    if terms:
+        parts.append(_folded_list("Terms in these tables", terms, below))
     labelled = f"{name}-title" if titled else "title"
     return el("section", *parts, id=name, aria_labelledby=labelled)
 
@@ -262,13 +266,15 @@ def _fold(cell: Cell, name: str) -> Element:
 
 def _head_cell(column: Column) -> Element:
     choice = column.choice or (column.key and not column.right)
+    term = term_of(column.header)
+    about = column.about or (term.text if term else "")
     return el(
         "th",
         column.header,
         scope="col",
         class_="figure" if column.right else None,
         data_choice="yes" if choice else None,
-        title=column.about or None,
+        title=about or None,
     )
 
 
@@ -312,14 +318,14 @@ def _class_of(cell: Cell, column: Column) -> str | None:
     return "long" if _longest(cell.text.split()) > _WORD else None
 
 
-def _method(method: Sequence[tuple[str, str]], heading: str) -> Element:
-    terms: list[Element] = []
-    for term, text in method:
-        terms += [el("dt", term), el("dd", text)]
+def _folded_list(title: str, pairs: Sequence[tuple[str, str]], heading: str) -> Element:
+    entries: list[Element] = []
+    for term, text in pairs:
+        entries += [el("dt", term), el("dd", *prose(text))]
     return el(
         "details",
-        el("summary", el(heading, "How this was computed", class_="below")),
-        el("dl", *terms),
+        el("summary", el(heading, title, class_="below")),
+        el("dl", *entries),
         class_="method",
     )
 

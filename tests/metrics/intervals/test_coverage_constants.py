@@ -79,8 +79,9 @@ class TestCaveat:
         (caveat,) = small_sample("MAPE", self.row, Sample(17, clustered=False))
         assert caveat.code == "few-configurations"
         assert caveat.message == (
-            "The interval rests on 17 pairs. Intervals of MAPE that say 95 % cover the truth in as "
-            "few as 91 % of samples of 15 pairs or more; from 50 pairs on in about 93 % or more."
+            "The interval is from 17 pairs. Nominal 95 % intervals of MAPE cover the truth in "
+            "as few as 91 % of samples of 15 pairs or more; with 50 pairs or more, in about 93 "
+            "%."
         )
         assert caveat.evidence == {
             "n": 17,
@@ -103,7 +104,7 @@ class TestCaveat:
         row = (0.80, 0.80, 0.80, 0.80, 0.80, 0.85, 0.85, 0.85)
         (caveat,) = small_sample("RMSE", row, Sample(3, clustered=True))
         assert caveat.code == "few-clusters"
-        assert caveat.message.endswith("no number tested, up to 40, reaches 93 %.")
+        assert caveat.message.endswith("no tested number, up to 40, reaches 93 %.")
 
     def test_estimates_carry_it(self):
         rng = np.random.default_rng(0)

@@ -39,7 +39,7 @@ class TestDependence:
         labels = {"device": ["A"] * 6, "model": [1, 1, 2, 2, 3, 3]}
         assert dependence(labels).names == ("model",)
         assert dependence(labels, given=True).reason == (
-            "no interval: all 6 pairs are of one device, which says nothing about other devices"
+            "no interval: all 6 pairs are of one device, so they say nothing about other devices"
         )
 
     def test_of_a_key_within_another_the_coarser_counts(self):
@@ -58,10 +58,10 @@ class TestDependence:
     def test_two_clusters_say_too_little(self):
         few = "no interval: 2 devices say too little about others; at least 3 are needed"
         device = {"device": ["A", "A", "A", "B", "B", "B"]}
-        assert dependence(device).reason == f"{few} (if only these matter: --cluster none)"
+        assert dependence(device).reason == f"{few} (if you need only these: --cluster none)"
         assert dependence(device, given=True).reason == few
         crossed = {**device, "model": [1, 2, 3, 1, 2, 3]}
-        assert dependence(crossed).reason == f"{few} (if only these matter: --cluster model)"
+        assert dependence(crossed).reason == f"{few} (if you need only these: --cluster model)"
 
     def test_missing_labels_are_told(self):
         labels = {"model": ["a", None, "b", "b", None, None, None]}

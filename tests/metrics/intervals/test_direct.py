@@ -40,15 +40,15 @@ class TestTolerance:
 
     @pytest.mark.parametrize("level", [0.0, 1.0, 95.0, float("nan")])
     def test_level_out_of_range(self, level):
-        with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        with pytest.raises(InputError, match="level must be between 0 and 1"):
             tolerance_share(10, level)
-        with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        with pytest.raises(InputError, match="level must be between 0 and 1"):
             tolerance_n(0.9, level)
 
     def test_other_arguments_out_of_range(self):
         with pytest.raises(InputError, match="n must be at least 1, got 0"):
             tolerance_share(0)
-        with pytest.raises(InputError, match="share must lie between 0 and 1, got 1"):
+        with pytest.raises(InputError, match="share must be between 0 and 1, got 1"):
             tolerance_n(1.0)
 
 

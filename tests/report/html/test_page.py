@@ -102,10 +102,10 @@ def test_the_policy_allows_the_script_of_the_page_and_nothing_else() -> None:
 
 def test_one_section_is_titled_by_the_page_and_several_have_their_own() -> None:
     alone = Reader(page([plain_report("A result")], title="A result", made_by="y"))
-    assert (alone.tags.count("h1"), alone.tags.count("h2"), alone.tags.count("h3")) == (1, 1, 0)
+    assert (alone.tags.count("h1"), alone.tags.count("h2"), alone.tags.count("h3")) == (1, 2, 0)
     assert "nav" not in alone.tags
     both = Reader(page([plain_report("One"), plain_report("Two")], title="All", made_by="y"))
-    assert (both.tags.count("h1"), both.tags.count("h2"), both.tags.count("h3")) == (1, 2, 2)
+    assert (both.tags.count("h1"), both.tags.count("h2"), both.tags.count("h3")) == (1, 2, 4)
     assert [v for n, v in both.attributes if n == "href"] == ["#main", "#result-1", "#result-2"]
 
 

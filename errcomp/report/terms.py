@@ -1,0 +1,579 @@
+"""The terms of art that tables, notes and help use, each in one plain sentence.
+
+The only source: `--explain` prints the sentences, pages show them in column heads and at their
+end, and `tools/glossary.py` writes them to `docs/glossary.md`. Those of metrics are the
+definitions in `errcomp.metrics`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+from errcomp.metrics import FIGURES
+from errcomp.report.model import ITEM, Note, Table, heading_of
+
+TABLES = "Tables and their rows"
+METRICS = "Metrics"
+UNCERTAINTY = "Uncertainty"
+RUNS = "From kernels to runs"
+BANDS = "Bands"
+TIME = "Time"
+#: Pages of the documentation, by the names that links have.
+AUDIT = "tutorials/audit-a-claim.md"
+SUM = "tutorials/how-wrong-is-the-sum.md"
+CORRECTION = "tutorials/calibrate-and-predict.md"
+EXPIRY = "tutorials/when-does-it-expire.md"
+METRIC = "choosing-a-metric.md"
+CAVEATS = "caveats.md"
+INTERVALS = "intervals.md"
+PROPAGATION = "propagation.md"
+CALIBRATION = "calibration.md"
+HALF_LIFE = "half-life.md"
+
+
+class Term(NamedTuple):
+    """A term, what it means, and where the documentation uses it."""
+
+    name: str
+    text: str
+    section: str
+    page: str
+    """Page of the documentation, with the heading that explains more."""
+    pattern: str = ""
+    """How tables write it, as a regular expression; its name by default."""
+
+    def is_in(self, text: str) -> bool:
+        """Say whether a text uses the term."""
+        pattern = self.pattern or rf"\b{re.escape(self.name)}s?\b"
+        # A capital letter counts where a pattern has one: a heading "Level" is not the level of a
+        # test.
+        flags = re.NOFLAG if self.pattern != self.pattern.lower() else re.I
+        return re.search(pattern, text, flags) is not None
+
+
+_CONCEPTS = (
+    Term("Pair", "A prediction and the measurement of the same quantity.", TABLES, AUDIT),
+    Term(
+        "Claim",
+        "A published accuracy with what its source states: metric, aggregation, level, reference "
+        "and the runs it covers.",
+        TABLES,
+        AUDIT,
+    ),
+    Term(
+        "Verdict",
+        "Consistent, overstated, understated or not verifiable, depending on whether the interval "
+        "of the recomputed metric contains the claim.",
+        TABLES,
+        AUDIT,
+        r"\b(?:verdict|overstated|understated|not verifiable)",
+    ),
+    Term(
+        "Aggregation",
+        "How many errors become one number: mean, median, geometric mean, weighted mean, or error "
+        "of the total.",
+        TABLES,
+        f"{METRIC}#all-figures",
+    ),
+    Term(
+        "Level",
+        "What is predicted: a kernel, a model (one forward pass or one iteration), a collective, "
+        "a request or a system.",
+        TABLES,
+        f"{CAVEATS}#level-mismatch",
+        r"\bLevel$",
+    ),
+    Term(
+        "Reference",
+        "What the measured values come from: hardware, an RTL simulation, another simulator or an "
+        "estimate.",
+        TABLES,
+        f"{CAVEATS}#reference-mismatch",
+    ),
+    Term(
+        "Configuration",
+        "One combination of keys (device, model, batch, …) that has a prediction.",
+        TABLES,
+        f"{CAVEATS}#duplicated-configurations",
+    ),
+    Term(
+        "Variant",
+        "Another way of running the same workload: fused, distributed, another precision.",
+        TABLES,
+        f"{CAVEATS}#pooled-variants",
+    ),
+    Term(
+        "Kernel",
+        "One operation on a device, or one operator of a framework.",
+        TABLES,
+        PROPAGATION,
+    ),
+    Term(
+        "Kernel class",
+        "Kernels of one kind, such as matrix products, whose errors are similar.",
+        TABLES,
+        PROPAGATION,
+        r"\bkernel class(?:es)?\b",
+    ),
+    Term("Run", "One end-to-end execution, made of kernels.", TABLES, CALIBRATION),
+    Term(
+        "Validation",
+        "One prediction compared with one measurement under one software version.",
+        TABLES,
+        HALF_LIFE,
+    ),
+    Term(
+        "History",
+        "Validations of one predictor under several software versions.",
+        TABLES,
+        HALF_LIFE,
+        r"\bhistor(?:y|ies)\b",
+    ),
+    Term(
+        "Caveat",
+        "A sentence beside a result that says what the result hides, with a stable code to look "
+        "it up.",
+        TABLES,
+        CAVEATS,
+    ),
+    Term(
+        "Driver",
+        "A factor (variant, batch, mode) that changes the error, measured on configurations that "
+        "differ in nothing else.",
+        TABLES,
+        f"{CAVEATS}#caveats-that-other-results-carry",
+    ),
+    Term(
+        "APE",
+        "Absolute percentage error of one pair: |predicted − measured| / measured.",
+        METRICS,
+        METRIC,
+    ),
+    Term(
+        "Log-ratio",
+        "ln(predicted / measured), also called log accuracy ratio: half and twice the measured "
+        "value are equally wrong.",
+        METRICS,
+        f"{METRIC}#two-predictors",
+        r"\blog-ratio|\bpredicted / measured\b",
+    ),
+    Term(
+        "Pooled",
+        "Computed over all pairs together, so that large groups count more than small ones.",
+        METRICS,
+        f"{CAVEATS}#unbalanced-groups",
+    ),
+    Term(
+        "Macro",
+        "Mean of the metrics of the groups, so that every group counts the same.",
+        METRICS,
+        f"{CAVEATS}#unbalanced-groups",
+        r"\bmacro\b",
+    ),
+    Term(
+        "Skill",
+        "One minus the metric over the same metric of a baseline; 0 is no better than the "
+        "baseline.",
+        METRICS,
+        f"{METRIC}#against-a-baseline",
+    ),
+    Term(
+        "Noise floor",
+        "The error that a perfect predictor would still show, because the measurements vary.",
+        METRICS,
+        HALF_LIFE,
+        r"\bnoise floor\b|\bnoise of one\b",
+    ),
+    Term(
+        "Interval",
+        "Range of values that the metric may have for other configurations drawn like these, "
+        "written `8.74 % [3.2, 44.0]`; `>999` is an end too high for its digits to mean anything, "
+        "`∞` means that there is no end.",
+        UNCERTAINTY,
+        INTERVALS,
+        r"\bintervals?\b|\[\d+ %\]",
+    ),
+    Term(
+        "Coverage",
+        "Share of cases in which an interval or band contains the true value; the nominal "
+        "coverage is the promised share.",
+        UNCERTAINTY,
+        f"{INTERVALS}#coverage-in-simulations",
+        r"\bcoverage\b|\bcovers?\b",
+    ),
+    Term(
+        "Bootstrap",
+        "Drawing the pairs again with replacement, many times, to see how much a metric varies; "
+        "bootstrap-t also divides by the standard error of each draw.",
+        UNCERTAINTY,
+        f"{INTERVALS}#which-interval-a-figure-gets",
+    ),
+    Term(
+        "Jackknife",
+        "Leaving out one pair or group after another to see how much a metric varies.",
+        UNCERTAINTY,
+        INTERVALS,
+    ),
+    Term(
+        "Tolerance statement",
+        "With 95 % confidence, a stated share of further cases stays below the largest error "
+        "seen, whatever the distribution.",
+        UNCERTAINTY,
+        f"{CAVEATS}#tail",
+        r"\btolerance\b",
+    ),
+    Term(
+        "Cluster",
+        "Pairs with correlated errors, because they share a model, a device or a release; the "
+        "number of clusters limits how certain a result can be.",
+        UNCERTAINTY,
+        f"{CAVEATS}#clustered",
+        r"\bcluster(?:s|ed)?\b",
+    ),
+    Term(
+        "Effective number",
+        "The number of independent pairs that would be as informative, or of independent kernels "
+        "whose errors would cancel as much (Kish).",
+        UNCERTAINTY,
+        f"{CAVEATS}#clustered",
+    ),
+    Term(
+        "ICC",
+        "Intraclass correlation: how similar the errors within a group are, from 0 (independent) "
+        "to 1 (equal).",
+        UNCERTAINTY,
+        f"{CAVEATS}#clustered",
+        r"\bintraclass\b|\bicc\b",
+    ),
+    Term(
+        "CR2",
+        "Standard error of clustered data that is corrected for having few clusters; Bell and "
+        "McCaffrey's degrees of freedom go with it.",
+        UNCERTAINTY,
+        INTERVALS,
+        r"\bcr2\b|\bmccaffrey\b",
+    ),
+    Term(
+        "Degrees of freedom",
+        "How much data an estimated spread rests on: few make intervals wide.",
+        UNCERTAINTY,
+        INTERVALS,
+    ),
+    Term(
+        "Student t",
+        "A distribution with more extreme values than the normal one; the fewer its degrees of "
+        "freedom, the more.",
+        UNCERTAINTY,
+        PROPAGATION,
+    ),
+    Term(
+        "Holm correction",
+        "Stricter limits for several tests, so that the probability of even one false alarm among "
+        "them stays at the nominal one; Bonferroni's is simpler and stricter.",
+        UNCERTAINTY,
+        CAVEATS,
+        r"\bholm\b|\bbonferroni\b",
+    ),
+    Term(
+        "Benjamini-Hochberg",
+        "Stricter limits for several tests, so that false alarms stay a small share of all alarms.",
+        UNCERTAINTY,
+        CAVEATS,
+        r"\bbenjamini\b",
+    ),
+    Term(
+        "Permutation test",
+        "Compares a result with those after shuffling the labels at random.",
+        UNCERTAINTY,
+        CAVEATS,
+        r"\bpermutation",
+    ),
+    Term(
+        "Censored",
+        "Known only to lie beyond what was observed, such as the life of a model that is still "
+        "valid.",
+        UNCERTAINTY,
+        HALF_LIFE,
+    ),
+    Term(
+        "Propagation",
+        "Computing the error of a sum, a maximum or a queue from the errors of its parts.",
+        RUNS,
+        SUM,
+        r"\bpropagat(?:ion|ed|e)\b",
+    ),
+    Term(
+        "Assumption",
+        "What the errors of the kernels of a run have in common; it decides how much of them "
+        "cancels.",
+        RUNS,
+        PROPAGATION,
+    ),
+    Term(
+        "Independent",
+        "Assumption that the errors of kernels have nothing in common, so that most of them "
+        "cancels.",
+        RUNS,
+        PROPAGATION,
+        r"^Independent$",
+    ),
+    Term(
+        "Repeats",
+        "Assumption that the same kernel with the same shape always has the same error.",
+        RUNS,
+        PROPAGATION,
+        r"^Repeats$",
+    ),
+    Term(
+        "Classes",
+        "Assumption that all kernels of one class have the same error.",
+        RUNS,
+        PROPAGATION,
+        r"^Classes$",
+    ),
+    Term(
+        "Estimated",
+        "Correlation of the errors of kernels as measured runs show it.",
+        RUNS,
+        PROPAGATION,
+        r"^Estimated$",
+    ),
+    Term(
+        "Comonotonic",
+        "Assumption that all errors go in the same direction together, so that nothing cancels: "
+        "the largest standard deviation that a sum can have.",
+        RUNS,
+        PROPAGATION,
+    ),
+    Term(
+        "Unknown",
+        "No assumption on what errors have in common: the bands are bounds that hold in any case.",
+        RUNS,
+        PROPAGATION,
+        r"^Unknown$",
+    ),
+    Term(
+        "Growth",
+        "Growth factor: relative error of the run over that of its kernels; 1 means that nothing "
+        "cancels.",
+        RUNS,
+        SUM,
+    ),
+    Term(
+        "Composition gap",
+        "Measured time of a run minus the sum of its kernels: launches, synchronisation, overlap; "
+        "it may be negative.",
+        RUNS,
+        CALIBRATION,
+    ),
+    Term(
+        "Calibration",
+        "Fitting the composition gap, or a correction of kernels, to measured runs.",
+        RUNS,
+        CORRECTION,
+        r"\bcalibrat(?:ion|ed|e)\b",
+    ),
+    Term(
+        "Partial pooling",
+        "Estimating a group from its own data and from all groups; the fewer its data, the more "
+        "from all.",
+        RUNS,
+        CALIBRATION,
+    ),
+    Term(
+        "Leave-model-out",
+        "Each model (leave-device-out: each device) is kept out of the whole fit once, and then "
+        "predicted.",
+        RUNS,
+        f"{CALIBRATION}#evaluate",
+        r"\bleave-\w+(?:-and-\w+)?-out\b|\bheld[- ]out\b|\bleft out in turn\b",
+    ),
+    Term(
+        "Band",
+        "Range for a single run, as an interval is a range for a metric over runs.",
+        BANDS,
+        CORRECTION,
+    ),
+    Term(
+        "Conformal",
+        "A band whose width is taken from the errors on held-out cases; it covers as often as "
+        "promised if these and the new case are exchangeable.",
+        BANDS,
+        CALIBRATION,
+    ),
+    Term(
+        "Exchangeable",
+        "The new case might as well have been any of the old ones; a new device is not "
+        "exchangeable with runs on known devices.",
+        BANDS,
+        CALIBRATION,
+        r"\bexchangeab",
+    ),
+    Term(
+        "PIT",
+        "Probability integral transform: the share of the predicted distribution below the "
+        "measured value; evenly spread between 0 and 1 if the distributions are right.",
+        BANDS,
+        PROPAGATION,
+    ),
+    Term(
+        "Score",
+        "Interval score: width of a band plus a penalty for each measurement outside it; lower "
+        "is better (Gneiting and Raftery 2007).",
+        BANDS,
+        PROPAGATION,
+        r"\bScore\b|\binterval score\b",
+    ),
+    Term(
+        "Pinball loss",
+        "Score of a predicted quantile: too low costs in proportion to the quantile, too high to "
+        "the rest; lower is better.",
+        BANDS,
+        CALIBRATION,
+        r"\bpinball\b",
+    ),
+    Term(
+        "CRPS",
+        "Continuous ranked probability score: distance of a whole predicted distribution from "
+        "the measured value; for a single number it is the absolute error.",
+        BANDS,
+        f"{CALIBRATION}#evaluate",
+    ),
+    Term(
+        "Log score",
+        "Logarithm of the probability that a model gave to what happened; higher is better.",
+        BANDS,
+        HALF_LIFE,
+    ),
+    Term(
+        "Most confident 80 %",
+        "The 80 % of the runs with the narrowest bands; a model that knows where it is right has "
+        "smaller errors there.",
+        BANDS,
+        f"{CALIBRATION}#evaluate",
+        r"\bmost confident\b",
+    ),
+    Term(
+        "Half-life",
+        "Time, or number of releases, after which the error of a calibrated model has doubled.",
+        TIME,
+        EXPIRY,
+        r"\bhalf-li(?:fe|ves)\b",
+    ),
+    Term(
+        "Median survival",
+        "Time, or number of releases, after which half of the series have expired.",
+        TIME,
+        HALF_LIFE,
+    ),
+    Term(
+        "Expired",
+        "A series expires at the first release at which its error exceeds its limit by more than "
+        "noise explains.",
+        TIME,
+        HALF_LIFE,
+        r"\bexpir(?:ed|es|y)\b",
+    ),
+    Term(
+        "Possibly still valid",
+        "Series that no release has shown to be beyond their limit by more than noise explains.",
+        TIME,
+        HALF_LIFE,
+    ),
+    Term(
+        "Series",
+        "What is validated under each version: one kernel, or one input of one network.",
+        TIME,
+        HALF_LIFE,
+        r"\bSeries\b",
+    ),
+    Term(
+        "Step",
+        "A lasting change of predicted / measured at one release.",
+        TIME,
+        HALF_LIFE,
+    ),
+    Term(
+        "Drift",
+        "Many small changes that add up, as in a random walk; a variogram shows how far errors "
+        "drift apart with the number of releases between them.",
+        TIME,
+        HALF_LIFE,
+        r"\bdrifts?\b|\bvariogram\b",
+    ),
+    Term(
+        "Promise",
+        "The largest error that a model is allowed; twice the error at calibration unless it is "
+        "given.",
+        TIME,
+        HALF_LIFE,
+        r"\bpromised?\b",
+    ),
+    Term(
+        "Look",
+        "One check of a history by the gate; the limit on false alarms holds for all looks "
+        "together.",
+        TIME,
+        HALF_LIFE,
+        r"\blook \d|\blooks\b",
+    ),
+    Term(
+        "At face value",
+        "Without allowing for noise in the measurements.",
+        TIME,
+        HALF_LIFE,
+    ),
+)
+
+
+@cache
+def terms() -> tuple[Term, ...]:
+    """Return all terms: those of this module, and every metric with its definition."""
+    metrics = (
+        Term(
+            heading_of(figure.label),
+            f"{figure.definition[0].upper()}{figure.definition[1:]}",
+            METRICS,
+            f"{METRIC}#all-figures",
+            rf"(?<![\w-]){re.escape(figure.label.lower())}(?!\w)",
+        )
+        for figure in FIGURES.values()
+    )
+    # A number that an engine approximates is the metric of the same name.
+    exact = [term for term in metrics if "±" not in term.name]
+    names = list(dict.fromkeys(term.section for term in _CONCEPTS))
+    return tuple(sorted([*_CONCEPTS, *exact], key=lambda term: names.index(term.section)))
+
+
+def term_of(header: str) -> Term | None:
+    """Return the term that the head of a column names, if it is one.
+
+    Examples
+    --------
+    >>> term_of("Growth").name, term_of("MAPE [95 %]").name, term_of("Device")
+    ('Growth', 'MAPE', None)
+    """
+    name = re.sub(r" \[.*\]$", "", header)
+    return next((term for term in terms() if term.name.lower() == name.lower()), None)
+
+
+def terms_in(tables: Iterable[Table]) -> list[Term]:
+    """Return the terms in titles, column heads, key columns and notes, sorted by name."""
+    said = set()
+    for table in tables:
+        said.add(table.title)
+        said.update(note.text for note in table.remarks())
+        said.update(column.header for column in table.columns)
+        keys = [column for column in table.columns if column.key and not column.right]
+        said.update(heading_of(key.cell(row).text) for key in keys for row in table.rows)
+    found = [term for term in terms() if any(term.is_in(text) for text in said)]
+    return sorted(found, key=lambda term: term.name.lower())
+
+
+def explained(tables: Iterable[Table]) -> Table:
+    """Return a table whose notes explain the terms that other tables use."""
+    notes = [Note(f"{term.name}: {term.text}", ITEM) for term in terms_in(tables)]
+    return Table("Terms in these tables", (), (), notes)

@@ -1,0 +1,223 @@
+"""What a parameter is called, in every public signature: docs/api-conventions.md."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import errcomp
+from errcomp.errors import InputError, renamed
+from errcomp.metrics import mape
+from errcomp.readers.joining import join
+from errcomp.report.writing import flat_columns
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    {
+        name
+        for page in (ROOT / "docs/reference/api").glob("*.rst")
+        for name in re.findall(r"\.\. public:: (\S+)", page.read_text(encoding="utf-8"))
+    }
+)
+#: Name that other projects, or this one before, use → name here.
+OTHER_NAMES = {
+    "confidence": "level",
+    "confidence_level": "level",
+    "coverage_level": "level",
+    "rng": "seed",
+    "random_state": "seed",
+    "generator": "seed",
+    "cores": "n_jobs",
+    "workers": "n_jobs",
+    "processes": "n_jobs",
+    "observed": "measured",
+    "actual": "measured",
+    "y_true": "measured",
+    "y_pred": "predicted",
+    "groupby": "by",
+    "n_boot": "resamples",
+    "n_resamples": "resamples",
+    "n_draws": "draws",
+    "assume": "correlation",
+    "filename": "path",
+    "file_name": "path",
+}
+
+
+def functions_of(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield public functions and methods, and how users make classes that are no results."""
+    imported = importlib.import_module(module)
+    for name in imported.__all__:
+        value = getattr(imported, name)
+        if inspect.isfunction(value):
+            yield f"{module}.{name}", value
+        if not inspect.isclass(value) or not value.__module__.startswith("errcomp"):
+            continue
+        if "__init__" in vars(value) and not is_dataclass(value):
+            yield f"{module}.{name}", value.__init__
+        for key in dir(value):
+            member = inspect.getattr_static(value, key)
+            member = getattr(member, "__func__", member)
+            if (
+                not key.startswith("_")
+                and inspect.isfunction(member)
+                and (member.__module__ or "").startswith("errcomp")
+            ):
+                yield f"{module}.{name}.{key}", member
+
+
+FUNCTIONS = {name: function for module in MODULES for name, function in functions_of(module)}
+PARAMETERS = [
+    (name, parameter)
+    for name, function in FUNCTIONS.items()
+    for parameter in inspect.signature(function).parameters.values()
+]
+
+
+def test_there_are_signatures_to_look_at() -> None:
+    assert len(MODULES) > 50
+    assert len(FUNCTIONS) > 400
+
+
+def test_one_name_for_each_meaning() -> None:
+    wrong = {
+        f"{name}({parameter.name}): {OTHER_NAMES[parameter.name]}"
+        for name, parameter in PARAMETERS
+        if parameter.name in OTHER_NAMES
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "annotation", "default"),
+    [
+        ("seed", r"int( \| Sequence\[int\])?", 0),
+        ("n_jobs", r"int \| None", (None, 2)),
+        ("alpha", r"float", 0.05),
+        ("resamples", r"int", 9999),
+        ("progress", r".* \| None", None),
+        ("level", r"float( \| (None|Sequence\[float\]))?|Layer", (0.95, 0.9)),
+        ("levels", r"Sequence\[float\]|tuple\[float, \.\.\.\]", None),
+        ("by", r"str( \| Sequence\[str\])?|Sequence\[str\]|Literal.*", None),
+        ("clusters", r"(?!.*str).*", None),
+    ],
+)
+def test_a_name_has_one_type_and_one_default(name: str, annotation: str, default: Any) -> None:
+    defaults = default if isinstance(default, tuple) else (default,)
+    asked = [(where, p) for where, p in PARAMETERS if p.name == name]
+    assert asked
+    wrong = [
+        f"{where}({p})"
+        for where, p in asked
+        if not re.fullmatch(annotation, str(p.annotation))
+        or (p.default is not p.empty and defaults != (None,) and p.default not in defaults)
+    ]
+    assert wrong == []
+
+
+def test_no_groups_is_written_in_one_way() -> None:
+    assert [where for where, p in PARAMETERS if p.name == "by" and p.default is None] == []
+
+
+@pytest.mark.parametrize("name", ["predicted", "measured"])
+def test_predicted_and_measured_are_given_by_name(name: str) -> None:
+    both = {where for where, p in PARAMETERS if p.name == "predicted"}
+    wrong = [
+        where
+        for where, p in PARAMETERS
+        if p.name == name and where in both and p.kind is not p.KEYWORD_ONLY
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in errcomp.__all__ if inspect.isfunction(getattr(errcomp, n))]
+)
+def test_options_are_given_by_name(name: str) -> None:
+    parameters = inspect.signature(getattr(errcomp, name)).parameters.values()
+    options = {p.name for p in parameters if p.default is not p.empty}
+    assert {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} == options
+
+
+def test_the_page_names_each_name_that_is_held_here() -> None:
+    page = (ROOT / "docs/api-conventions.md").read_text(encoding="utf-8")
+    assert {name for name in OTHER_NAMES.values() if f"`{name}`" not in page} == {"correlation"}
+
+
+def test_names_of_before_warn() -> None:
+    @renamed(cores="n_jobs")
+    def fit(*, n_jobs: int = 1) -> int:
+        return n_jobs
+
+    with pytest.warns(DeprecationWarning, match="fit: the parameter cores is now n_jobs"):
+        assert fit(cores=3) == 3  # type: ignore[call-arg]
+    with warnings.catch_warnings(action="error"):
+        assert fit(n_jobs=2) == 2
+    with pytest.raises(TypeError, match="cores is the old name of n_jobs"):
+        fit(cores=3, n_jobs=2)  # type: ignore[call-arg]
+    assert "cores" not in inspect.signature(join).parameters
+
+
+DOCUMENTS = sorted((ROOT / "tests/data/documents-v1").glob("*.json"))
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_every_result_shows_and_writes_itself(path: Path) -> None:
+    result: Any = errcomp.read_result(path)
+    line = repr(result)
+    assert "\n" not in line
+    assert line.startswith(type(result).__name__.removeprefix("_") + "(")
+    assert len(line) < 120
+    assert str(result).count("\n") > 2
+    assert json.loads(result.to_json()) == result.to_dict()
+    frame = result.to_frame()
+    assert frame.height > 0
+    assert frame.columns == list(flat_columns(result.to_dict()))
+    assert result._repr_html_().startswith("<")
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_every_result_draws_itself(path: Path) -> None:
+    axes = pytest.importorskip("matplotlib.axes")
+    result: Any = errcomp.read_result(path)
+    if path.stem == "half-lives-by-group":
+        with pytest.raises(InputError, match="does not hold the errors of single series.* Draw it"):
+            result.plot()
+        result = errcomp.half_life(errcomp.datasets.load("ort-releases"))
+    assert isinstance(result.plot(), axes.Axes)
+
+
+@pytest.mark.parametrize("name", ["neusight", "neusight-kernels", "ort-releases"])
+def test_every_table_shows_and_returns_its_frame(name: str) -> None:
+    table = errcomp.datasets.load(name)
+    assert re.fullmatch(r"(Pairs|Kernels|History)\(.*\)", repr(table))
+    assert table.to_frame().height == len(table)
+
+
+def test_a_composition_shows_its_parameters_and_writes_its_fit() -> None:
+    model = errcomp.Composition(estimators=("device",), seed=3)
+    assert repr(model) == "Composition(estimators=('device',), seed=3)"
+    kernels = errcomp.datasets.load("ort-cpu")
+    model.fit(kernels)
+    assert re.fullmatch(r"CompositionModel\(linear, \d+ runs\)", repr(model.model_))
+    assert json.loads(model.to_json())["schema"] == "errcomp.model/1"
+    assert model.to_frame()["estimator"].unique().sort().to_list() == [
+        *("device", "global", "linear", "sum")
+    ]
+    predictions = model.predict(kernels)
+    assert re.fullmatch(r"Predictions\(linear, n=\d+ runs\)", repr(predictions))
+    assert predictions.to_frame().height == len(predictions)
+    assert json.loads(predictions.to_json())["rows"][0]["run"] == predictions.run[0]
+    measured = kernels.totals().run_measured
+    assert model.score(kernels) == -mape(predicted=predictions.predicted, measured=measured)
