@@ -119,3 +119,16 @@ def test_a_folder_holds_one_measurement(modules: Any, tmp_path: Path) -> None:
         collecting.Collection(
             tmp_path, collecting.QUICK, {**about, "version": "2"}, "ort_timing.py"
         )
+
+
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [("6.1.0-21-amd64", " 6.1.0"), ("5.15.167.4-some-standard", " 5.15.167.4"), ("odd", "")],
+)
+def test_a_protocol_names_the_version_of_the_system_alone(
+    modules: Any, monkeypatch: pytest.MonkeyPatch, release: str, version: str
+) -> None:
+    _, collecting = modules
+    monkeypatch.setattr(collecting.platform, "release", lambda: release)
+    monkeypatch.setattr(collecting.platform, "system", lambda: "Linux")
+    assert collecting.machine()["system"] == f"Linux{version}"

@@ -39,6 +39,7 @@ def environments(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return found
 
 
+@pytest.mark.core
 def test_a_peer_answers_as_often_as_it_is_asked(environments: ModuleType) -> None:
     peer = environments.Peer("made", "adding", a=1, b=2)
     peer.start()
@@ -50,6 +51,7 @@ def test_a_peer_answers_as_often_as_it_is_asked(environments: ModuleType) -> Non
     peer.stop()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
@@ -70,6 +72,7 @@ def test_a_peer_that_fails_says_why(environments: ModuleType, task: str, reason:
     peer.stop()
 
 
+@pytest.mark.core
 def test_a_peer_that_fails_is_kept_with_the_reason(
     script: Script, environments: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

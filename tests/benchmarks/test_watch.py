@@ -41,10 +41,12 @@ def test_the_reference_has_repeats_of_every_series(watch: Any) -> None:
         assert len({row["predicted"] for row in own}) == 1
 
 
+@pytest.mark.core
 def test_as_fast_as_before_or_faster_passes(watch: Any) -> None:
     assert watch.check(today(watch, {"grouped summary": 0.5})) == 0
 
 
+@pytest.mark.core
 def test_slower_is_found(watch: Any, capfd: pytest.CaptureFixture[str]) -> None:
     assert watch.check(today(watch, {"grouped summary": 2.0, "start-up": 0.5})) == 1
     (line,) = [x for x in capfd.readouterr().out.splitlines() if "error grew  " in x]
@@ -63,4 +65,4 @@ def test_what_raised_an_alarm_is_measured_once_more(
     )
     assert watch.compare() == 0
     assert calls[1] == 2 * calls[0]
-    assert "measured once more" in capfd.readouterr().out
+    assert "measured again" in capfd.readouterr().out

@@ -1,0 +1,146 @@
+"""How well do the default estimators do on models and devices left out?
+
+Makes the tables of docs/calibration.md from `errcomp calibrate evaluate … --json`, which takes ten
+minutes or more for each table on one core. A document that is in FOLDER already is read, not made
+again. Stored in docs/results/calibration.json.
+
+    python benchmarks/calibration_table.py FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import stored
+
+from errcomp.calibration import KernelCorrection
+from errcomp.datasets import load
+
+#: What is evaluated: name of the document, and the words behind `errcomp calibrate evaluate`.
+EVALUATED = {
+    "neusight-kernels": ["neusight-kernels"],
+    "prediction": ["neusight-kernels", "--task", "prediction"],
+    "ort-cpu": ["ort-cpu"],
+    "torch-cpu": ["torch-cpu"],
+}
+SHOWN = {"sum": "sum of kernels", "linear": "linear", "bayesian": "bayesian"}
+SHOWN |= {"boosted": "boosted", "stack": "stack"}
+SPLITS = {"leave-model-out": "models", "leave-device-out": "devices"}
+#: The group of `ort-cpu` whose operators take longer while they are profiled.
+ODD = "decoder_step"
+Rows = dict[tuple[str, str], dict[str, Any]]
+
+
+def documents(folder: Path) -> dict[str, Rows]:
+    """Return the rows of each evaluation by split and estimator; make those that are missing."""
+    found = {}
+    for name, words in EVALUATED.items():
+        path = folder / f"{name}.json"
+        if not path.exists():
+            command = [sys.executable, "-m", "errcomp", "calibrate", "evaluate", *words, "--json"]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            path.write_text(done.stdout, encoding="utf-8")
+        document = json.loads(path.read_text(encoding="utf-8"))
+        found[name] = {(row["split"], row["estimator"]): row for row in document["rows"]}
+    return found
+
+
+def by_split(rows: Rows) -> dict[str, Any]:
+    """Return the table of the estimators on models and on devices left out."""
+    head = ["Left out, estimator", "MAPE", "Median APE", "P90 APE", "90 % band covers"]
+    head += ["its width", "Score", "Most confident 80 %"]
+    cells = []
+    for split, left_out in SPLITS.items():
+        for estimator, name in SHOWN.items():
+            row = rows[split, estimator]
+            surest = next(o for o in row["abstention"] if round(o["share"], 2) == 0.8)
+            shares = [row["mean_ape"], row["median_ape"], row["p90_ape"]]
+            cells.append(
+                [f"{left_out}, {name}"]
+                + [f"{100 * share:.1f} %" for share in shares]
+                + [f"{100 * row[key]:.0f} %" for key in ("coverage_90", "mean_width_90")]
+                + [f"{row['interval_score_90']:.2f}", f"{100 * surest['mean_ape']:.1f} %"]
+            )
+    return {"name": "neusight-kernels", "head": head, "rows": cells}
+
+
+def own(documents: dict[str, Rows]) -> dict[str, Any]:
+    """Return the table of the two datasets that errcomp measured."""
+    head = ["Table", "sum of operators", *[name for name in SHOWN if name != "sum"]]
+    cells = []
+    for table in ("ort-cpu", "torch-cpu"):
+        rows = {name: documents[table]["leave-model-out", name] for name in SHOWN}
+        errors = [(row["mean_ape"], row["median_ape"]) for row in rows.values()]
+        band = rows["stack"]
+        cells.append(
+            [f"`{table}` ({band['n']} runs, {band['groups']} networks)"]
+            + [f"{100 * mean:.1f} / {100 * median:.1f} %" for mean, median in errors]
+            + [f"{100 * band[key]:.0f} %" for key in ("coverage_90", "mean_width_90")]
+        )
+    return {"name": "own", "head": [*head, "90 % band covers", "its width"], "rows": cells}
+
+
+def values(documents: dict[str, Rows]) -> dict[str, Any]:
+    """Return what the text says beside the tables."""
+    stack = documents["ort-cpu"]["leave-model-out", "stack"]
+    groups = {one["group"]: one for one in stack["by_group"]}
+    rest = [one for name, one in groups.items() if name != ODD]
+    weights = [one["n"] for one in rest]
+    return {
+        "prediction": {
+            left_out: {name: documents["prediction"][split, name]["mean_ape"] for name in SHOWN}
+            for split, left_out in SPLITS.items()
+        },
+        ODD: {
+            "n": groups[ODD]["n"],
+            "coverage_90": groups[ODD]["coverage_90"],
+            "without": float(np.average([one["mean_ape"] for one in rest], weights=weights)),
+        },
+        "one_factor": documents["torch-cpu"]["leave-model-out", "global"]["mean_ape"],
+        "corrected_sums": {
+            "before": errors_of_sums(None),
+            **{left_out: errors_of_sums(left_out[:-1]) for left_out in SPLITS.values()},
+        },
+    }
+
+
+def errors_of_sums(left_out: str | None) -> dict[str, float]:
+    """Return errors of predicted sums against measured ones, each group corrected by the others."""
+    kernels = load("neusight-kernels")
+    errors: list[float] = []
+    groups = kernels.column(left_out) if left_out else np.zeros(kernels.n)
+    for group in dict.fromkeys(groups.tolist()):
+        new = kernels.take(groups == group)
+        totals, times = new.totals(), new.predicted
+        if left_out:
+            times = KernelCorrection().fit(kernels.take(groups != group)).apply(new).predicted
+        found = np.bincount(new.codes("run"), new.count * times)
+        errors += np.abs(found / totals.measured - 1).tolist()
+    return {"mape": float(np.mean(errors)), "median_ape": float(np.median(errors))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    args = parser.parse_args()
+    found = documents(args.folder)
+    document = {
+        "command": "python benchmarks/calibration_table.py FOLDER",
+        "made": datetime.date.today().isoformat(),
+        "seed": 0,
+        "values": values(found),
+        "tables": [by_split(found["neusight-kernels"]), own(found)],
+    }
+    path = stored.RESULTS / "calibration.json"
+    path.write_text(stored.as_text(document), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
