@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import hypothesis
+import numpy as np
+import polars as pl
 import pytest
 from markdown_it import MarkdownIt
 
 from errcomp.cli import main
+from errcomp.errors import InputError, NotDefinedError
 
 # The same examples every time; `make simulations` tries more (--hypothesis-profile=thorough).
 for _profile, _examples in (("quick", 25), ("thorough", 60)):
@@ -48,14 +54,200 @@ class Ran:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder of third-party data beside the checkout: mandatory under CI, else skipped."""
+    """Folder of third-party data beside the checkout."""
     path = Path(__file__).resolve().parents[2] / "shared" / "data"
-    if path.is_dir():
-        return path
-    message = "the third-party data folder (../shared/data) is not beside this checkout"
-    if os.environ.get("CI"):
-        pytest.fail(message)
-    pytest.skip(message)
+    if not path.is_dir():
+        pytest.skip("the third-party data folder (../shared/data) is not beside this checkout")
+    return path
+
+
+STORED = Path(__file__).parent / "data" / "stored"
+
+
+@pytest.fixture
+def stored() -> Callable[[str, Any], None]:
+    """Compare a whole result with the one stored in tests/data/stored, numbers to six digits.
+
+    ``stored("readers/vidur", found)`` takes results, arrays, frames, and lists and mappings of
+    such. After a change that is meant to change results, ``STORE=1 pytest ...`` writes the files
+    anew; read their diff.
+    """
+
+    def check(name: str, found: object) -> None:
+        path = STORED / f"{name}.json"
+        found = _plain(found)
+        text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+        # Lists without lists in one line each: shorter, and easier to compare.
+        inner, ends = re.compile(r"\[\n +([^][{}]*?)\n +\]"), re.compile(r"\n +")
+        text = inner.sub(lambda some: f"[{ends.sub(' ', some[1])}]", text)
+        if os.environ.get("STORE"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        expected = json.loads(path.read_text(encoding="utf-8"))
+        differences = list(_differences(expected, found, ""))
+        assert not differences, f"other than stored in {path}:\n" + "\n".join(differences[:20])
+
+    return check
+
+
+#: Values of an array that are stored; of longer ones as many, and their sums.
+_MOST = 40
+
+
+def _plain(found: Any) -> Any:
+    """Return what JSON can hold of a result, eight digits of each number."""
+    if isinstance(found, Mapping):
+        return {str(_plain(name)): _plain(value) for name, value in found.items()}
+    if dataclasses.is_dataclass(found) and not isinstance(found, type):
+        names = [one.name for one in dataclasses.fields(found)]
+        return {name: _plain(getattr(found, name)) for name in names}
+    if hasattr(found, "_asdict"):
+        return _plain(found._asdict())
+    if isinstance(found, pl.DataFrame):
+        return _plain(found.to_dict(as_series=False))
+    if isinstance(found, np.ndarray):
+        return _plain(found.tolist()) if found.size <= _MOST else _sums(found)
+    if isinstance(found, list | tuple | set | frozenset):
+        items = sorted(found, key=str) if isinstance(found, set | frozenset) else found
+        return [_plain(value) for value in items]
+    if isinstance(found, bool | int | str) or found is None:
+        return found
+    if isinstance(found, float):
+        return float(f"{found:.8g}")
+    if isinstance(found, np.generic):
+        return _plain(found.item())
+    if isinstance(found, Path | date):
+        return str(found)
+    return type(found).__name__
+
+
+def _sums(found: np.ndarray) -> dict[str, Any]:
+    """Return some values of a long array, and sums in which every value counts."""
+    flat = found.ravel()
+    some = flat[:: -(-flat.size // _MOST)].tolist()
+    if flat.dtype.kind not in "biufc":
+        return {
+            "shape": found.shape,
+            "some": _plain(some),
+            "sum": zlib.crc32(str(flat.tolist()).encode()),
+        }
+    values = np.where(np.isfinite(flat), flat, 0).astype(float)
+    sums = [float(values.sum()), float(values @ np.sin(np.arange(flat.size)))]
+    return {"shape": list(found.shape), "some": _plain(some), "sums": _plain(sums)}
+
+
+def _differences(expected: Any, found: Any, place: str) -> Iterator[str]:
+    """Say where two documents differ."""
+    if isinstance(expected, dict) and isinstance(found, dict) and [*expected] == [*found]:
+        for name in expected:
+            yield from _differences(expected[name], found[name], f"{place}.{name}")
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for i, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield from _differences(one, other, f"{place}[{i}]")
+    elif isinstance(expected, float) and isinstance(found, float):
+        if found != pytest.approx(expected, rel=1e-6, abs=1e-12, nan_ok=True):
+            yield f"{place}: {found} instead of {expected}"
+    elif type(expected) is not type(found) or expected != found:
+        yield f"{place}: {found!r} instead of {expected!r}"
+
+
+@pytest.fixture
+def seen() -> Callable[[Any], dict[str, Any]]:
+    """Return all that people see of a result, on every medium, as `stored` takes it."""
+    return _seen
+
+
+@pytest.fixture
+def drawn() -> Callable[[Callable[[], Any]], Any]:
+    """Return what a figure is made of, as `stored` takes it."""
+    return _drawing
+
+
+def _seen(result: Any) -> dict[str, Any]:
+    report = result.view()
+    return {
+        "title": report.title,
+        "line": report.line,
+        "verdicts": [[one.tone, one.head, one.text] for one in report.verdicts],
+        "advice": [_advised(one) for one in report.advice],
+        "notes": report.notes,
+        "method": report.method,
+        "tables": [_table(one) for one in report.tables],
+        "figures": {one.name: [one.caption, _drawing(one.draw)] for one in report.figures},
+        "figure": _drawing(report.draw) if report.draw and not report.figures else None,
+    }
+
+
+def _advised(advice: Any) -> list[str]:
+    return [advice.title, advice.text, advice.remedy]
+
+
+def _table(table: Any) -> dict[str, Any]:
+    cells = [[column.cell(row) for column in table.columns] for row in table.rows]
+    return {
+        "title": [table.title, table.on],
+        "columns": [[one.header, one.key, one.choice, one.about, one.on] for one in table.columns],
+        "rows": [[[cell.text, cell.value, cell.tone] for cell in row] for row in cells],
+        "more": [
+            [_advised(one) for one in cell.more] for row in cells for cell in row if cell.more
+        ],
+        "notes": [[one.mark, one.text, one.below, one.apart, one.on] for one in table.remarks()],
+    }
+
+
+def _drawing(draw: Callable[[], Any]) -> Any:
+    """Return what a figure is made of, or why there is none: places, texts, colours, order."""
+    from matplotlib import pyplot
+
+    try:
+        figure = draw().figure
+    except (InputError, NotDefinedError) as error:
+        return str(error)
+    figure.canvas.draw()
+    pyplot.close(figure)
+    return [figure.get_size_inches().tolist(), *(_axes(ax) for ax in figure.axes)]
+
+
+def _axes(ax: Any) -> dict[str, Any]:
+    from matplotlib.axis import Axis
+
+    children = [child for child in ax.get_children() if not isinstance(child, Axis)]
+    there = [part for child in children for part in child.findobj(lambda one: one.get_visible())]
+    shapes = [(part, _shape(part)) for part in there if part is not ax.patch]
+    return {
+        "limits": [ax.get_xlim(), ax.get_ylim(), ax.get_xscale(), ax.get_yscale()],
+        "axis": [
+            [axis.get_label_text(), [[*one.get_position(), one.get_text()] for one in labels]]
+            for axis, labels in ((ax.xaxis, ax.get_xticklabels()), (ax.yaxis, ax.get_yticklabels()))
+        ],
+        "parts": [
+            [type(part).__name__, part.get_zorder(), part.get_alpha(), *shape]
+            for part, shape in shapes
+            if shape
+        ],
+    }
+
+
+def _shape(part: Any) -> list[Any]:
+    """Return where a line, a text, a patch or a collection is and how it looks."""
+    from matplotlib.collections import Collection
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.text import Text
+
+    if isinstance(part, Text) and part.get_text():
+        look = [part.get_rotation(), part.get_ha(), part.get_va(), part.get_fontsize()]
+        return [part.get_text(), str(part.get_color()), [*part.get_position()], *look]
+    if isinstance(part, Line2D):
+        looks = [part.get_color(), part.get_marker(), part.get_linestyle(), part.get_linewidth()]
+        return [np.asarray(part.get_xydata()), *map(str, looks)]
+    if isinstance(part, Patch):
+        place = part.get_path().transformed(part.get_patch_transform()).vertices
+        return [place, str(part.get_facecolor()), str(part.get_edgecolor())]
+    if isinstance(part, Collection):
+        places = [np.zeros((0, 2)), *(path.vertices for path in part.get_paths())]
+        return [np.concatenate(places), np.asarray(part.get_offsets()), part.get_facecolor()]
+    return []
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def hierarchical(x, y, **known):
     from errcomp.calibration.estimators.bayesian.residual import BayesianResidual
 
     short = {"draws": 60, "tune": 300, "chains": 2, "check": "ignore"}
-    return BayesianResidual(launch=(0,), offset=1, seed=1, cores=1, **short).fit(x, y, **known)
+    return BayesianResidual(launch=(0,), offset=1, seed=1, n_jobs=1, **short).fit(x, y, **known)
 
 
 #: One model of each kind, no larger than it has to be.

@@ -1,0 +1,180 @@
+"""What holds for every test and for every example in a docstring.
+
+* Under CI (where the variable CI is set) a test that is skipped fails, but for `ALLOWED_SKIPS`.
+* Images are compared wherever they are drawn.
+* A slow test may take longer than others before it counts as hanging.
+* `make core` runs the tests that may end differently without the extras: those marked ``core``. A
+  test that asks for an extra has that mark, or ``extras`` if it cannot do without.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+#: What a test may say when it is skipped under CI, the option of pytest that allows it, and why.
+#: Elsewhere a skip remains a skip.
+ALLOWED_SKIPS = (
+    (
+        r"could not import '|pip install 'errcomp\[",
+        "--without-extras",
+        "the environment of `make core` lacks every package beyond the core dependencies",
+    ),
+)
+#: Seconds that a slow test may take; what any other may take stands in pyproject.toml.
+SLOW_LIMIT = 900
+#: What the extras install, as it is imported.
+EXTRAS = frozenset(
+    [
+        *("arviz", "dask", "distributed", "duckdb", "joblib", "matplotlib", "nutpie", "pandas"),
+        *("psycopg", "pyarrow", "pymc", "pyspark", "sklearn", "statsmodels", "xgboost"),
+    ]
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that allow skips."""
+    for _, option, why in ALLOWED_SKIPS:
+        parser.addoption(option, action="store_true", help=f"allow skips because {why}")
+
+
+# Before pytest-mpl looks at its option.
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Compare images, and watch what tests ask for."""
+    # Without the option a test of an image draws it and asserts nothing.
+    if hasattr(config.option, "mpl") and config.option.mpl_generate_path is None:
+        config.option.mpl = True
+    if not config.getoption("--without-extras"):
+        config.pluginmanager.register(Asking())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give slow tests more time, unless they say themselves how much."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Let a test that is skipped fail under CI."""
+    return _fail_if_skipped((yield), item.config)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Any:
+    """Let a file that is skipped as a whole fail under CI."""
+    return _fail_if_skipped((yield), collector.config)
+
+
+def _fail_if_skipped(report: Any, config: pytest.Config) -> Any:
+    # A test that is expected to fail is reported as skipped, too.
+    if not (os.environ.get("CI") and report.skipped) or hasattr(report, "wasxfail"):
+        return report
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    allowed = [reason for reason, option, _ in ALLOWED_SKIPS if config.getoption(option)]
+    if not any(re.search(reason, said) for reason in allowed):
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{said}. Under CI no test is skipped: install what it needs in .ci/run, or add the "
+            "skip to ALLOWED_SKIPS in conftest.py with the reason"
+        )
+    return report
+
+
+class Asking:
+    """Notes what a test asks for that an environment without extras lacks, and looks for its mark.
+
+    A test can end differently there only if it imports an extra, looks whether it is there, or
+    starts another Python, which may.
+    """
+
+    def __init__(self) -> None:
+        self.asked: set[str] | None = None
+        # By the fixtures that several tests share, whichever of them is first.
+        self.shared: dict[Any, set[str]] = {}
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(builtins, "__import__", self.noting(builtins.__import__))
+        self.patch.setattr(importlib, "import_module", self.noting(importlib.import_module))
+        self.patch.setattr(importlib.util, "find_spec", self.noting(importlib.util.find_spec))
+        start = subprocess.Popen.__init__
+
+        def started(process: Any, args: Any, *more: Any, **options: Any) -> None:
+            if self.asked is not None and sys.executable in str(args):
+                self.asked.add("starts another Python")
+            start(process, args, *more, **options)
+
+        self.patch.setattr(subprocess.Popen, "__init__", started)
+
+    def noting(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, which notes the extras among the names that it is given."""
+
+        def noted(name: str, *more: Any, **options: Any) -> Any:
+            if self.asked is not None:
+                package = name.partition(".")[0]
+                if package in EXTRAS and _by_a_function(sys._getframe(1)):
+                    self.asked.add(f"asks for {package}")
+            return real(name, *more, **options)
+
+        return noted
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Any:
+        self.asked = set()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Any:
+        before = self.asked
+        if fixturedef.scope != "function":
+            self.asked = self.shared[fixturedef] = set()
+        try:
+            return (yield)
+        finally:
+            self.asked = before
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Any:
+        result = yield
+        marked = item.get_closest_marker("extras") or item.get_closest_marker("core")
+        if not isinstance(item, pytest.Function) or marked or self.asked is None:
+            return result
+        fixtures = item._fixtureinfo.name2fixturedefs.values()
+        shared = (self.shared.get(one, set()) for group in fixtures for one in group)
+        asked, self.asked = sorted(self.asked.union(*shared)), None
+        if asked:
+            pytest.fail(
+                f"this test {', '.join(asked)}, so it may end differently without extras. "
+                "Mark it `core` if it passes without them, or `extras` if it needs one",
+                pytrace=False,
+            )
+        return result
+
+    def pytest_runtest_teardown(self) -> None:
+        self.asked = None
+
+    def pytest_unconfigure(self) -> None:
+        self.patch.undo()
+
+
+def _by_a_function(frame: FrameType | None) -> bool:
+    """Tell whether a test asks, not a module that is loaded once, by whichever test is first."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if name.startswith("_pytest."):
+            return True
+        if frame.f_code.co_name == "<module>":
+            return name.startswith("tests.")
+        frame = frame.f_back
+    return True

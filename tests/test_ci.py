@@ -1,0 +1,81 @@
+"""What CI runs, in which order, and what it says at its end."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[1] / ".ci" / "run"
+#: Programs in the place of those that take long, or that a machine may lack.
+PROGRAMS = {
+    "make": 'echo "make $*" >> calls; [ "$1" != "$FAILS" ]',
+    "apt-get": 'echo "apt-get $*" >> calls',
+    "python3.12": "",
+    "python3.13": "exit 1",
+    "pyenv": "exit 1",
+    **dict.fromkeys(("chromium", "pdftotext", "java", "zsh"), ""),
+}
+POSTGRES = 'echo "postgres $1" >> calls; if [ "$1" = start ]; then mkdir "$2"; echo url; fi'
+
+Run = Callable[..., tuple[int, list[str], dict[str, str]]]
+
+
+@pytest.fixture
+def ci(tmp_path: Path) -> Run:
+    """Run the script; return its exit code, what it called, and the table at its end."""
+    for name, text in PROGRAMS.items():
+        program(tmp_path / "bin" / name, text)
+    program(tmp_path / "tests" / "halflife" / "postgres.sh", POSTGRES)
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(SCRIPT, tmp_path / ".ci")
+
+    def call(fails: str = "") -> tuple[int, list[str], dict[str, str]]:
+        path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+        done = subprocess.run(
+            [tmp_path / ".ci" / "run"],
+            env={**os.environ, "PATH": path, "FAILS": fails},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        table = done.stdout.partition("\nMinutes of each part:\n")[2]
+        rows = re.findall(r"^  (\S.*?) +(\d+:\d\d) *(.*)$", table, re.M)
+        calls = (tmp_path / "calls").read_text().splitlines()
+        return done.returncode, calls, {name: said for name, _, said in rows}
+
+    return call
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_all_parts_run_in_order_and_are_timed(ci: Run) -> None:
+    code, calls, table = ci()
+    assert code == 0
+    made = [call.split(" PYTHON")[0] for call in calls if call.startswith("make")]
+    assert made == [
+        *("make test", "make lint", "make types", "make docs", "make spark", "make watch"),
+        *("make simulations", "make core", "make core"),
+    ]
+    assert calls[-1] == "postgres stop"
+    assert list(table)[:3] == ["packages", "make test, with coverage", "make lint"]
+    assert table["make core, Python 3.12"] == ""
+    assert table["make core, Python 3.13"] == "not run: there is no python3.13"
+    assert list(table)[-1] == "all"
+
+
+def test_what_fails_ends_it_and_the_times_are_printed(ci: Run) -> None:
+    code, calls, table = ci(fails="types")
+    assert code == 1
+    assert calls[-2:] == ["make types", "postgres stop"]
+    assert [(name, said) for name, said in table.items() if said] == [("make types", "failed")]
+    assert list(table)[-2:] == ["make types", "all"]

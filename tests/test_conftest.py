@@ -1,0 +1,233 @@
+"""What the conftest of the checkout promises of every test."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
+Ends = Callable[..., dict[str, set[str]]]
+SKIPS = {
+    "tests/test_some.py": """
+import pytest
+
+def test_passes():
+    pass
+
+def test_stops():
+    pytest.skip("there is no Java")
+
+def test_needs_a_package():
+    pytest.importorskip("no_such_package")
+
+def test_needs_an_extra():
+    pytest.skip("this needs x. Install it with: pip install 'errcomp[figures]'")
+
+@pytest.mark.skip(reason="as marked")
+def test_marked():
+    pass
+
+@pytest.mark.parametrize("nothing", [])
+def test_of_nothing(nothing):
+    pass
+
+@pytest.mark.xfail(reason="known")
+def test_expected_to_fail():
+    assert False
+
+@pytest.fixture
+def server():
+    pytest.skip("there is no server")
+
+def test_with_a_fixture(server):
+    pass
+""",
+    "tests/test_whole.py": """
+import pytest
+
+pytest.importorskip("another_package")
+""",
+    "examples.py": '"""Say.\n\n>>> 1 + 1  # doctest: +SKIP\n3\n"""\n',
+}
+#: Why a test of these fails.
+WHY = "Under CI no test is skipped|Timeout|Image file not found|end differently without extras"
+LACK = {"test_needs_a_package", "test_needs_an_extra", "tests.test_whole"}
+OTHER = {"test_stops", "test_marked", "test_of_nothing[NOTSET]", "test_with_a_fixture", "examples"}
+
+
+@pytest.fixture
+def ends(tmp_path: Path) -> Ends:
+    """Return what runs files under the conftest of these tests and says how each test ended."""
+    (tmp_path / "tests").mkdir()
+    shutil.copy(CONFTEST, tmp_path)
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    def call(files: dict[str, str], *options: str, ci: str = "") -> dict[str, set[str]]:
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-p", "xdist", "-p", "pytest_timeout"),
+                *("-p", "no:cacheprovider", "--doctest-modules", "--junitxml=out.xml"),
+                "--continue-on-collection-errors",
+                *files,
+                *options,
+            ],
+            env={**os.environ, "CI": ci, **alone},
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        )
+        found: dict[str, set[str]] = {"passed": set(), "skipped": set(), "failed": set()}
+        for case in ET.parse(tmp_path / "out.xml").iter("testcase"):
+            for how in case:
+                if how.get("type") == "pytest.xfail":
+                    continue
+                assert how.tag == "skipped" or re.search(WHY, str(how.text))
+                found["skipped" if how.tag == "skipped" else "failed"].add(str(case.get("name")))
+            if not len(case):
+                found["passed"].add(str(case.get("name")))
+        return found
+
+    return call
+
+
+@pytest.mark.core
+def test_a_skip_is_a_skip_on_a_machine_of_ones_own(ends: Ends) -> None:
+    found = ends(SKIPS, "-n", "0")
+    assert found == {"passed": {"test_passes"}, "skipped": OTHER | LACK, "failed": set()}
+
+
+@pytest.mark.core
+def test_a_skip_fails_under_ci(ends: Ends) -> None:
+    # In a worker, as `make test` runs them.
+    found = ends(SKIPS, "-n", "1", ci="true")
+    assert found == {"passed": {"test_passes"}, "skipped": set(), "failed": OTHER | LACK}
+
+
+@pytest.mark.core
+def test_a_missing_package_may_skip_where_the_extras_are_left_out(ends: Ends) -> None:
+    found = ends(SKIPS, "-n", "0", "--without-extras", ci="true")
+    assert found == {"passed": {"test_passes"}, "skipped": LACK, "failed": OTHER}
+
+
+HANG = """
+import time
+import pytest
+
+def test_hangs():
+    time.sleep(30)
+
+@pytest.mark.slow
+def test_takes_long():
+    time.sleep(1.5)
+"""
+
+
+@pytest.mark.core
+def test_what_hangs_fails_and_slow_tests_may_take_longer(ends: Ends) -> None:
+    found = ends({"tests/test_hang.py": HANG}, "-n", "0", "-o", "timeout=1")
+    assert found == {"passed": {"test_takes_long"}, "skipped": set(), "failed": {"test_hangs"}}
+
+
+def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:
+    assert 0 < float(pytestconfig.getini("timeout")) < 900
+    # The thread of the other method ends the whole process.
+    assert pytestconfig.getini("timeout_method") == "signal"
+
+
+@pytest.mark.extras
+def test_an_image_without_a_baseline_fails(ends: Ends) -> None:
+    pytest.importorskip("pytest_mpl")
+    text = """
+import pytest
+
+@pytest.mark.mpl_image_compare
+def test_image():
+    from matplotlib.figure import Figure
+    return Figure()
+"""
+    found = ends({"tests/test_image.py": text}, "-p", "pytest_mpl.plugin")
+    assert found == {"passed": set(), "skipped": set(), "failed": {"test_image"}}
+
+
+ASKING = """
+import importlib
+import importlib.util
+import subprocess
+import sys
+import pytest
+
+def test_imports():
+    with pytest.raises(ImportError):
+        import psycopg.nothing
+
+def test_imports_by_name():
+    with pytest.raises(ImportError):
+        importlib.import_module("psycopg.nothing")
+
+def test_looks():
+    importlib.util.find_spec("psycopg")
+
+@pytest.fixture(scope="module")
+def shared():
+    importlib.util.find_spec("psycopg")
+
+def test_uses_what_is_shared(shared):
+    pass
+
+def test_uses_it_again(shared):
+    pass
+
+def test_starts():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+@pytest.mark.core
+def test_core():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+@pytest.mark.extras
+def test_extras():
+    importlib.util.find_spec("psycopg")
+
+def test_starts_something_else():
+    subprocess.run(["true"], check=True)
+
+def test_imports_something_else():
+    import json
+"""
+
+
+@pytest.mark.core
+def test_what_asks_for_an_extra_is_marked(ends: Ends) -> None:
+    found = ends({"tests/test_asking.py": ASKING}, "-n", "0")
+    unmarked = {"test_imports", "test_imports_by_name", "test_looks", "test_starts"}
+    unmarked |= {"test_uses_what_is_shared", "test_uses_it_again"}
+    marked = {"test_core", "test_extras"}
+    other = {"test_starts_something_else", "test_imports_something_else"}
+    assert found == {"passed": marked | other, "skipped": set(), "failed": unmarked}
+
+
+def test_all_extras_are_watched() -> None:
+    text = (CONFTEST.parent / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    names = {"scikit-learn": "sklearn", "xgboost-cpu": "xgboost"}
+    needed = {
+        re.split(r"[\[<>=]", need)[0]
+        for extra, needs in extras.items()
+        # Tools for the documentation and for work on errcomp: it imports none of them.
+        if extra not in ("docs", "dev")
+        for need in needs
+    } - {"errcomp"}
+    conftest = runpy.run_path(str(CONFTEST))
+    assert {names.get(need, need) for need in needed} <= conftest["EXTRAS"]
