@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
-from errcomp.readers.core.source import files_readable
-from errcomp.tables import Pairs, Zeros
+from errcomp.readers.rows import is_output
 
 if TYPE_CHECKING:
     from errcomp.readers.core.output import Output
-    from errcomp.readers.learned.neusight import NeusightArtifact
+    from errcomp.tables import Table, Zeros
 
 __all__ = ["is_output", "read"]
 
@@ -24,8 +24,8 @@ def read(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
-) -> Pairs | NeusightArtifact | Output:
-    r"""Read a table of pairs, or the output of a tool or profiler, whichever the path is.
+) -> Output:
+    r"""Read a table of pairs, or the output of a tool or profiler.
 
     Parameters
     ----------
@@ -38,22 +38,21 @@ def read(
 
     Returns
     -------
-    Pairs, Output or NeusightArtifact
-        Outputs have ``.pairs`` and ``.kernels`` (and ``.runs``, ``.history``: see
-        `errcomp.readers.core.output.Output`). The artifact of NeuSight has its pairs as ``.pairs``,
-        its operators as ``.kernels``.
+    Output
+        Its ``.pairs``, ``.kernels``, ``.runs`` and ``.history`` are tables (see
+        `errcomp.readers.core.output.Output`); functions that take a table take it as well.
 
     Raises
     ------
     InputError
-        The path is neither, or what it holds cannot be used.
+        The path is neither of these, or its content cannot be used.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "pairs.jsonl"
     >>> _ = path.write_text('{"predicted": 11, "measured": 10}\n')
-    >>> read(path).n
+    >>> read(path).pairs.n
     1
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "astra.log"
     >>> _ = path.write_text("sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
@@ -62,47 +61,63 @@ def read(
     """
     from errcomp.readers.learned.neusight.files import is_artifact
 
-    if is_output(path, columns):
-        if columns or unit:
-            raise InputError(
-                f"{path}: the columns and the unit of a tool's output are known. Leave them out."
-            )
-        if is_artifact(path):
-            from errcomp.readers.learned import neusight
+    if not is_output(path, columns):
+        return _table(path, columns, unit, zeros)
+    if columns or unit:
+        raise InputError(
+            f"{path}: is the output of a tool, so its columns and unit are known. Leave out "
+            "columns and unit."
+        )
+    if is_artifact(path):
+        return _artifact(path)
+    from errcomp.readers.core.ingest import ingest
 
-            return neusight.read(path)
-        from errcomp.readers.core.ingest import ingest
+    return ingest(path)
 
-        return ingest(path)
+
+def _table(
+    path: str | PathLike[str], columns: Mapping[str, str] | None, unit: str | None, zeros: Zeros
+) -> Output:
+    """Return a table of pairs, kernels or validations."""
+    from errcomp.readers.core.output import Output
     from errcomp.readers.plain import read_pairs
+    from errcomp.tables.frames import to_eager
 
-    return read_pairs(path, columns=columns, unit=unit, zeros=zeros)
+    pairs = read_pairs(path, columns=columns, unit=unit, zeros=zeros)
+    name = str(path)
+    return Output(
+        rows=to_eager(pairs.native).to_polars(),
+        formats=("table",),
+        files=(name,),
+        dropped=pairs.dropped,
+        tables={
+            "pairs": lambda: pairs,
+            "kernels": partial(_read_as, "kernels", name, columns, unit),
+            "history": partial(_read_as, "history", name, columns, unit),
+        },
+    )
 
 
-def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = None) -> bool:
-    """Say whether this is a folder, an archive or a file in the format of a tool, not a table.
+def _read_as(kind: str, path: str, columns: Mapping[str, str] | None, unit: str | None) -> Table:
+    """Read a file as another kind of table."""
+    table: Table = import_module(f"{__name__}.{kind}").read(path, columns=columns, unit=unit)
+    return table
 
-    A file whose columns the user names is read as a table, whoever wrote it.
 
-    Raises
-    ------
-    InputError
-        It cannot be read.
-    """
-    with files_readable():
-        if Path(path).is_dir():
-            return True
-    if columns or not Path(path).is_file():
-        return False
-    from errcomp.readers.core.archives import is_archive
-    from errcomp.readers.core.registry import recognise
-    from errcomp.readers.core.source import Source
-    from errcomp.readers.rows import is_rows
+def _artifact(path: str | PathLike[str]) -> Output:
+    """Return the artifact of NeuSight, which holds a table of pairs and a table of kernels."""
+    from errcomp.readers.core.output import Output
+    from errcomp.readers.learned import neusight
 
-    source = Source(path)
-    if is_rows(source):
-        return True
-    # No tool calls a column so; the readers, which take a moment to load, are not asked then.
-    if {"predicted", "measured"}.intersection((*source.header, *source.json_names)):
-        return False
-    return is_archive(Path(path)) or bool(recognise(source))
+    artifact = neusight.read(path)
+    return Output(
+        rows=artifact.pairs.native,
+        formats=("neusight",),
+        files=(str(path),),
+        dropped=artifact.pairs.dropped,
+        notes=tuple(str(artifact.report).splitlines()),
+        tables={
+            "pairs": lambda: artifact.pairs,
+            "kernels": lambda: artifact.kernels_of("all"),
+        },
+    )

@@ -1,4 +1,4 @@
-"""Tables of validations that people write themselves, or that a store exported."""
+"""Tables of validations: written by users, or exported from a store."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def read(
 ) -> History:
     r"""Read a history from a CSV (also gzipped), Parquet, JSON or JSON lines file.
 
-    Its columns are those of `errcomp.tables.History`. Versions stay text, those of the
-    stack (``stack_cuda``) as well: 12.10 is not 12.1.
+    Its columns are those of `errcomp.tables.History`. Versions, also those of the stack
+    (``stack_cuda``), stay text: 12.10 is not 12.1.
 
     Parameters
     ----------
     path : path
     columns : mapping of str to str, optional
-        ``{"version": "round"}``: which of its columns is what.
+        ``{"version": "round"}``: name here → column of the file.
     series : sequence of str, optional
-        Columns that together name the unit of observation.
+        Columns that together name a series.
     order : sequence of str, optional
-        Versions, oldest first, where neither release dates, numbers nor dates can order them.
+        Versions, oldest first, needed if release dates, numbers and dates cannot order them.
     unit : str, optional
         Unit of all measurements; a column ``unit`` must agree.
 
     Returns
     -------
     History
-        Its messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file.
+        Messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file.
 
     Raises
     ------
     InputError
-        The file cannot be read (see ``errcomp.readers.plain.read_pairs``), or what it holds is no
+        The file cannot be read (see ``errcomp.readers.plain.read_pairs``), or its content is not a
         history.
 
     Examples
@@ -64,7 +64,7 @@ def read(
 
     wanted, path = dict(columns or {}), Path(path)
     frame, offset = read_frame(path, wanted, _NAMES, _NUMBERS)
-    # Which components there are is known only now; read as numbers they have lost digits.
+    # The stack components are known only now; read as numbers, their versions lose digits.
     given = [name for name in frame.columns if name.startswith("stack_")]
     stack = {*given, *(old for new, old in wanted.items() if new.startswith("stack_"))}
     if any(frame[name].dtype != pl.String for name in stack.intersection(frame.columns)):

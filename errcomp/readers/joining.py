@@ -1,4 +1,4 @@
-"""Predictions of one file joined to the measurements of another."""
+"""Joining predictions in one file to measurements in another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, describe_names, renamed
 from errcomp.tables.units import factor
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Joined", "join", "normalised"]
 
-How = Literal["keys", "order", "name"]
+Match = Literal["keys", "order", "name"]
 _SHOWN = 3
-#: Columns that say what a row is about: of two rows that belong together they are the same.
+#: Columns that identify a row: equal in two rows that match.
 _ABOUT = (
     "device",
     "model",
@@ -40,7 +40,7 @@ _NOT_ABOUT = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """Pairs, and what has no partner.
+    """Matched rows, and the rows without a match.
 
     Attributes
     ----------
@@ -48,12 +48,11 @@ class Joined:
         The rows of the predictions with their ``measured``, in the unit of the predictions, and the
         ``reference`` that the measurements state.
     n_predicted, n_measured : int
-        Rows that were to be joined.
+        Number of rows before the join.
     without_measurement, without_prediction, ambiguous : tuple of str
-        Keys of the rows that were not joined; ambiguous are those that several rows of one side
-        have.
+        Keys of the rows that were not joined; ambiguous keys occur in several rows of one side.
     notes : tuple of str
-        Why the pairs may be none, each a sentence.
+        Reasons to doubt the matches, each a sentence.
     """
 
     rows: pl.DataFrame
@@ -66,14 +65,14 @@ class Joined:
 
     @property
     def pairs(self) -> Pairs:
-        """The pairs as a table."""
+        """The matched rows as a table of pairs."""
         from errcomp.tables import Pairs
 
         rows = self.rows.drop("quantity", strict=False)
         return Pairs(rows, source="joined")
 
     def lines(self) -> list[str]:
-        """Return what was joined and what was not: counts and examples, a sentence each."""
+        """Return a summary: counts of joined and other rows, with examples, a sentence each."""
         lines = [
             f"joined {len(self.rows):,} of {self.n_predicted:,} predictions and "
             f"{self.n_measured:,} measurements"
@@ -81,7 +80,7 @@ class Joined:
         for title, keys in (
             ("predictions without a measurement", self.without_measurement),
             ("measurements without a prediction", self.without_prediction),
-            ("keys that several rows have (left out)", self.ambiguous),
+            ("keys that occur in several rows (left out)", self.ambiguous),
         ):
             if keys:
                 more = ", …" if len(keys) > _SHOWN else ""
@@ -89,44 +88,45 @@ class Joined:
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
 
+@renamed(by="match")
 def join(
+    *,
     predicted: pl.DataFrame,
     measured: pl.DataFrame,
-    *,
     on: Sequence[str] | Mapping[str, str],
-    by: How = "keys",
+    match: Match = "keys",
     least: float = 0.9,
     aliases: Mapping[str, str] | None = None,
     clock_hz: float | None = None,
 ) -> Joined:
-    r"""Join the rows of predictions to those of measurements.
+    r"""Join predictions to measurements.
 
-    ``by="keys"``: rows whose keys are equal; keys that two rows of a side have are ambiguous and
-    left out. ``by="order"``: the i-th row of each combination of keys to the i-th (operators in the
-    order in which they ran, say); a combination with unlike numbers of rows is left out.
-    ``by="name"``: as keys, after the names are made comparable (demangled, without arguments of
-    templates and functions, as ``errcomp.readers.joining.normalised`` does) and aliases are put in.
+    ``match="keys"``: rows with equal keys. Keys of several rows of one side are ambiguous and left
+    out. ``match="order"``: for each combination of keys, the i-th row to the i-th (e.g. operators
+    in the order in which they ran). Combinations with different numbers of rows are left out.
+    ``match="name"``: like keys, after names are normalised (demangled, without arguments of
+    templates and functions, see `errcomp.readers.joining.normalised`) and aliases are applied.
 
-    Numbers are compared as numbers (8, 8.0 and "8" are one batch), other values as text.
+    Numbers are compared as numbers (8, 8.0 and "8" are equal), other values as text.
 
-    Where all that is joined on is a number that counts the rows of both sides (a request, a layer),
-    any two files match: a note says so unless another column that both have agrees.
+    If the only key is a number that counts the rows of both sides (a request, a layer), any two
+    files match. A note says so, unless another common column agrees.
 
     Parameters
     ----------
     predicted, measured : polars.DataFrame
-        With a column ``predicted`` (``measured``); rows without a value are left out. Where both
+        With a column ``predicted`` (``measured``); rows without a value are left out. If both
         have ``level`` or ``quantity``, these must agree as well.
     on : sequence of str, or mapping
-        Keys; a mapping gives the column of the measurements for each of the predictions.
-    by : {"keys", "order", "name"}
+        Keys; a mapping gives the key of the predictions → the column of the measurements.
+    match : {"keys", "order", "name"}
     least : float
-        The least share of the smaller of the two tables that must find a partner.
+        Smallest share of the smaller table that must find a match.
     aliases : mapping of str to str, optional
-        For ``by="name"``: names of the predictions to those of the measurements, e.g. of fused
+        For ``match="name"``: name in the predictions → name in the measurements, e.g. of fused
         operators.
     clock_hz : float, optional
-        Turns cycles into a time.
+        Clock rate in Hz, which converts cycles to times.
 
     Returns
     -------
@@ -135,14 +135,15 @@ def join(
     Raises
     ------
     InputError
-        A key is not there, units cannot be converted, or fewer find a partner than ``least``.
+        A key is missing, units cannot be converted, or fewer rows than ``least`` match.
 
     Examples
     --------
     >>> import polars as pl
     >>> simulated = pl.DataFrame({"layer": [1, 2], "predicted": [10.0, 30.0], "unit": "us"})
     >>> traced = pl.DataFrame({"layer": ["2", "1"], "measured": [0.04, 0.01], "unit": "ms"})
-    >>> join(simulated, traced, on=["layer"]).rows.select("predicted", "measured").rows()
+    >>> joined = join(predicted=simulated, measured=traced, on=["layer"])
+    >>> joined.rows.select("predicted", "measured").rows()
     [(10.0, 10.0), (30.0, 40.0)]
     """
     import polars as pl
@@ -166,11 +167,11 @@ def join(
     right = right.with_columns(
         pl.col(name).alias(new) for name, new in renamed.items() if name in right.columns
     )
-    left = left.with_columns(_keys(left, list(names), by, aliases or {}))
-    right = right.with_columns(_keys(right, list(names.values()), by, {}))
+    left = left.with_columns(_keys(left, list(names), match, aliases or {}))
+    right = right.with_columns(_keys(right, list(names.values()), match, {}))
     keys = [f"\0{i}" for i in range(len(names))]
-    counted = "" if by == "order" else _counted(left, right, names)
-    if by == "order":
+    counted = "" if match == "order" else _counted(left, right, names)
+    if match == "order":
         left, right, ambiguous = _numbered(left, right, keys)
         keys = [*keys, "\0at"]
     else:
@@ -192,8 +193,8 @@ def join(
     smaller = min(result.n_predicted, result.n_measured)
     if len(rows) < least * smaller:
         raise InputError(
-            f"only {len(rows):,} of {smaller:,} rows find a partner, fewer than {least:.0%}: "
-            f"{'; '.join(result.lines())}. Check the keys and how they are written, or allow it "
+            f"only {len(rows):,} of {smaller:,} rows find a match, fewer than {least:.0%}: "
+            f"{'; '.join(result.lines())}. Check the keys and their spelling, or allow fewer "
             "(--least)."
         )
     return result
@@ -215,7 +216,7 @@ def _side(frame: pl.DataFrame, value: str, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _with_their_reference(matched: pl.DataFrame) -> pl.DataFrame:
-    """Take what the measurements were measured on from the measurements."""
+    """Take the column reference from the measurements."""
     import polars as pl
 
     own = matched.drop("reference", strict=False)
@@ -225,7 +226,7 @@ def _with_their_reference(matched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _in_unit_of_predictions(matched: pl.DataFrame, clock_hz: float | None) -> pl.DataFrame:
-    """Give each measurement as it is in the unit of its prediction."""
+    """Convert each measurement to the unit of its prediction."""
     import polars as pl
 
     if "unit" not in matched.columns or "\0unit" not in matched.columns:
@@ -239,7 +240,7 @@ def _in_unit_of_predictions(matched: pl.DataFrame, clock_hz: float | None) -> pl
 
 
 def _keys(
-    frame: pl.DataFrame, names: Sequence[str], by: How, aliases: Mapping[str, str]
+    frame: pl.DataFrame, names: Sequence[str], match: Match, aliases: Mapping[str, str]
 ) -> list[pl.Series]:
     import polars as pl
 
@@ -247,13 +248,13 @@ def _keys(
     for i, name in enumerate(names):
         text = frame[name].cast(pl.String).str.strip_chars()
         numbers = text.cast(pl.Float64, strict=False)
-        # 8, 8.0 and "8" are equal; 0.1 stays as it is written.
+        # 8, 8.0 and "8" are equal; 0.1 keeps its spelling.
         plain = numbers.is_finite() & (numbers == numbers.round(0)) & (numbers.abs() < 2**53)
         whole = numbers.cast(pl.Int64, strict=False).cast(pl.String)
         text = pl.select(
             pl.when(plain.fill_null(False)).then(whole).otherwise(text).alias(f"\0{i}")
         )[f"\0{i}"]
-        if by == "name":
+        if match == "name":
             known = text.unique().drop_nulls().to_list()
             table = {spelling: normalised(aliases.get(spelling, spelling)) for spelling in known}
             text = text.replace(table)
@@ -296,7 +297,7 @@ def _numbered(
 
 
 def _counted(left: pl.DataFrame, right: pl.DataFrame, names: Mapping[str, str]) -> str:
-    """Return the key that alone tells rows apart and is 0, 1, 2, … on both sides, if there is."""
+    """Return the key that alone identifies rows and is 0, 1, 2, … on both sides, if any."""
     telling = [
         i for i in range(len(names)) if any(side[f"\0{i}"].n_unique() > 1 for side in (left, right))
     ]
@@ -304,7 +305,7 @@ def _counted(left: pl.DataFrame, right: pl.DataFrame, names: Mapping[str, str]) 
         return ""
     for side in (left, right):
         numbers = side[f"\0{telling[0]}"].unique().cast(int, strict=False).sort()
-        start = numbers[0]  # nulls come first
+        start = numbers[0]  # null sorts first
         if start not in (0, 1) or numbers[-1] - start != len(numbers) - 1:
             return ""
     return list(names)[telling[0]]
@@ -317,7 +318,7 @@ def _doubts(
     predicted: pl.DataFrame,
     measured: pl.DataFrame,
 ) -> tuple[str, ...]:
-    """Say what contradicts, or that nothing confirms, that rows of one number belong together."""
+    """Return a note if other columns contradict, or do not confirm, a match by number."""
     agree, unlike = False, []
     for name in alike:
         ours, theirs = _keys(matched, [name, f"\0{name}"], "keys", {})
@@ -330,12 +331,12 @@ def _doubts(
     why = f"the rows were joined by {counted} alone, which only counts the rows of both sides"
     if unlike:
         return (
-            f"{why}, and they differ in {', '.join(unlike[:_SHOWN])}. Two runs that have nothing "
-            "to do with each other match so: join on these columns as well (--on).",
+            f"{why}, and they differ in {', '.join(unlike[:_SHOWN])}. Two unrelated runs would "
+            "match like this: join on these columns as well (--on).",
         )
     if agree or not all(set(side.columns) & set(_ABOUT) for side in (predicted, measured)):
         return ()
-    return (f"{why}; no other column that both have confirms that they belong together.",)
+    return (f"{why}; no other common column confirms the match.",)
 
 
 def _key_texts(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
@@ -345,7 +346,7 @@ def _key_texts(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-# Names of kernels made comparable: what compilers and profilers add to them is left out.
+# Normalised names of kernels: without the additions of compilers and profilers.
 
 _NESTED = re.compile(r"_Z(?:N[KVO]*)?(?=\d|St)")
 _SUFFIX = re.compile(r"(?:\.kd|\.intern|\.clone|\.isra|\.constprop|\.part|\.cold)(?:\.\d+)*$")
@@ -354,14 +355,14 @@ _WORDS = ("void ", "static ", "inline ", "const ")
 
 
 def normalised(name: str) -> str:
-    r"""Return a name without what differs between a profiler, a trace and a prediction.
+    r"""Return a name without the parts that differ between profilers and predictions.
 
-    Mangled C++ names lose all but their identifiers, demangled ones the type they return, template
-    arguments and parameters; of a path of ranges the last part stays; ``.kd`` (AMD), numbers at
-    the end (``_12`` of the twelfth copy) and upper case go.
+    Mangled C++ names keep only their identifiers. Demangled names lose return type, template
+    arguments and parameters. Paths of ranges keep their last part. ``.kd`` (AMD) and trailing
+    numbers (``_12`` of the twelfth copy) are removed, and upper case becomes lower case.
 
-    Misleads where two kernels differ by a template argument only: they get one name, and a join by
-    name calls them ambiguous.
+    Misleads if two kernels differ only in a template argument: they get the same name, and a join
+    by name calls them ambiguous.
 
     Parameters
     ----------
@@ -387,12 +388,12 @@ def normalised(name: str) -> str:
         text = text.removeprefix(word)
     text = text.rsplit("/", 1)[-1].strip()
     text = _SUFFIX.sub("", text)
-    # A name that is nothing else keeps its number.
+    # A name that is only a number keeps it.
     return (_NUMBER.sub("", text) or text).lower()
 
 
 def _identifiers(rest: str) -> str:
-    """Return the identifiers at the start of a mangled name, which each have their length first."""
+    """Return the identifiers at the start of a mangled name, each preceded by its length."""
     parts: list[str] = []
     while True:
         rest = rest.removeprefix("St").removeprefix("L")
@@ -400,7 +401,7 @@ def _identifiers(rest: str) -> str:
         if digits is None:
             return "::".join(parts)
         length, rest = int(digits.group()), rest[digits.end() :]
-        if length > len(rest):  # it is no mangled name after all
+        if length > len(rest):  # not a mangled name after all
             return ""
         part, rest = rest[:length], rest[length:]
         if not part.startswith("_GLOBAL__N"):
@@ -420,6 +421,6 @@ def _without_brackets(text: str) -> str:
         elif not depth:
             letters.append(letter)
     plain = "".join(letters).strip()
-    # "void f" and "float2 f": what stands before the last blank is a type, unless brackets were
-    # all there is.
+    # "void f" and "float2 f": the word before the last space is a type, unless only brackets
+    # precede the name.
     return plain.rsplit(" ", 1)[-1] if plain and "::" in plain else plain or text

@@ -1,4 +1,4 @@
-"""Tables of kernels: files that people write themselves, and outputs of tools."""
+"""Tables of kernels: written by users, or from the output of tools."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 from errcomp.errors import InputError
-from errcomp.readers import is_output
 from errcomp.readers.learned.neusight.files import is_artifact
 from errcomp.readers.plain import NAMES, read_frame
+from errcomp.readers.rows import is_output
 from errcomp.tables import Kernels
 
 __all__ = ["is_artifact", "read"]
@@ -37,30 +37,31 @@ def read(
         The file; or output that ``errcomp readers`` lists (a trace, a folder of logs, the root of
         the NeuSight artifact).
     columns : mapping of str to str, optional
-        For a file: ``{"predicted": "pred_ms"}``, which of its columns is what.
+        For a file: ``{"predicted": "pred_ms"}``, name here → column of the file.
     unit : str, optional
         For a file: unit of all times, e.g. ``"ms"``; a column ``unit`` must agree.
     tool : str, optional
-        Only the kernels of this predictor. Without it a file is read whole, and of the artifact
+        Only the kernels of this predictor. By default all kernels of a file, and of the artifact
         the operators that ``neusight`` predicted; ``"all"`` reads those of all predictors.
 
     Returns
     -------
     Kernels
-        Its messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file. The
+        Messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file. The
         artifact's ``run_measured`` is the measured end-to-end latency, in ms.
 
     Raises
     ------
     InputError
-        The path is neither, the file cannot be read (see ``errcomp.readers.plain.read_pairs``),
-        what it holds is no table of kernels, or there is nothing of this tool.
+        The path is neither of these, the file cannot be read (see
+        ``errcomp.readers.plain.read_pairs``),
+        its content is not a table of kernels, or has no kernels of this tool.
 
     Notes
     -----
-    Operators of the artifact that are predicted 0 and measured 0 stay: they cost nothing. Misleads
-    where the variants ``dp4``, ``tp4`` and ``pp4`` are compared with ``run_measured``: these runs
-    communicate, and part of it is hidden; their operators were not measured.
+    Operators of the artifact that are predicted 0 and measured 0 stay: they take no time. Misleads
+    if the variants ``dp4``, ``tp4`` and ``pp4`` are compared with ``run_measured``: these runs
+    communicate, in part hidden, and their operators were not measured.
 
     Examples
     --------
@@ -80,7 +81,8 @@ def read(
         return kernels.of_tool(tool)
     if columns or unit:
         raise InputError(
-            f"{path}: the columns and the unit of a tool's output are known. Leave them out."
+            f"{path}: is the output of a tool, so its columns and unit are known. Leave out "
+            "columns and unit."
         )
     if not is_artifact(path):
         from errcomp.readers.core.ingest import ingest
@@ -89,6 +91,6 @@ def read(
     from errcomp.readers.learned import neusight
 
     wanted_tool = "neusight" if tool is None else tool
-    # The other predictors are not read: that is most of the time.
+    # Skip the other predictors: reading them takes most of the time.
     only = None if wanted_tool == "all" else [wanted_tool]
     return neusight.read(path, predictors=only).kernels_of(wanted_tool)

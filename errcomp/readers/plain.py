@@ -1,4 +1,4 @@
-"""Tables of pairs that people write themselves: CSV, Parquet, JSON and JSON lines."""
+"""Tables of pairs written by users: CSV, Parquet, JSON and JSON lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "read_frame", "read_pairs"]
 
 
-#: Columns of names: version "1.10" is not version 1.1.
+#: Columns that stay text: version "1.10" is not version 1.1.
 NAMES = frozenset(
     (
         "tool",
@@ -52,43 +52,43 @@ def read_pairs(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
-    format: Format | None = None,  # noqa: A002 - what other readers call it
+    format: Format | None = None,  # noqa: A002 - as in other readers
 ) -> Pairs:
     r"""Read predictions and measurements from a CSV, Parquet, JSON or JSON lines file.
 
     CSV is separated by comma, tab or semicolon (whichever its header has) and may be gzipped. A
-    column is one of numbers if all its values are; columns of names (device, version, …) stay
-    text, and so do integers that a float would round. JSON is a list of records, or an object
-    whose ``rows`` are one.
+    column is numeric if all its values are numbers; columns of names (device, version, …) stay
+    text, and so do integers that a float would round. JSON is a list of records, or an object with
+    such a list as ``rows``.
 
     Parameters
     ----------
     path : path
         The file.
     columns : mapping of str to str, optional
-        ``{"predicted": "pred_ms", "measured": "real_ms"}``: which of its columns is what.
+        ``{"predicted": "pred_ms", "measured": "real_ms"}``: name here → column of the file.
     unit : str, optional
-        Unit of both, e.g. ``"ms"``; if there is a column ``unit`` it must agree.
+        Unit of both, e.g. ``"ms"``; a column ``unit`` must agree.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
     format : {"csv", "parquet", "jsonl", "json"}, optional
-        Recognised by content when not given.
+        Default: recognised by content.
 
     Returns
     -------
     Pairs
-        Its messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file.
+        Messages name the line (CSV, JSON lines) or row (Parquet, JSON) of the file.
 
     Raises
     ------
     InputError
-        The file is missing, cut off, not text, has no rows, rows of unequal length, two columns of
-        one name or nested values; or its values cannot be used (see ``Pairs``).
+        The file is missing, cut off, not text, has no rows, rows of unequal length, two columns
+        with the same name, nested values, or invalid values (see ``Pairs``).
 
     Notes
     -----
-    Misleads where an identifier looks like a number (``gpu`` 1.10 and 1.1 are then the same):
-    name such a column ``device`` or ``version``, or give Parquet or JSON, which have types.
+    Misleads if an identifier looks like a number (``gpu`` 1.10 and 1.1 are then equal):
+    name such a column ``device`` or ``version``, or use Parquet or JSON, which have types.
 
     Examples
     --------
@@ -116,26 +116,26 @@ def read_frame(
     columns: Mapping[str, str],
     names: frozenset[str],
     numbers: Sequence[str],
-    format: Format | None = None,  # noqa: A002 - what other readers call it
+    format: Format | None = None,  # noqa: A002 - as in other readers
 ) -> tuple[pl.DataFrame, int | None]:
-    """Read a CSV, Parquet, JSON or JSON lines file as it is.
+    """Read a CSV, Parquet, JSON or JSON lines file as a dataframe.
 
     Parameters
     ----------
     path : Path
         The file.
     columns : mapping of str to str
-        Which of its columns is what; they keep their names.
+        Name here → column of the file; the columns keep their names.
     names, numbers
-        Columns of names, which stay text, and columns that can only be numbers.
+        Columns that stay text, and columns that must be numbers.
     format : {"csv", "parquet", "jsonl", "json"}, optional
-        Recognised by content when not given.
+        Default: recognised by content.
 
     Returns
     -------
     frame : polars.DataFrame
     line_offset : int or None
-        Line of the first row; None where lines are not rows.
+        Line of the first row; None if lines are not rows.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def read_frame(
 
 
 def _check_numbers(path: Path, frame: pl.DataFrame, name: str, line_offset: int | None) -> None:
-    """Refuse a column that can only be read as numbers by mistake; missing ones are for Pairs."""
+    """Refuse a numeric column of another type; Pairs checks for missing columns."""
     import polars as pl
 
     if name not in frame.columns:
@@ -179,33 +179,33 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
     import polars as pl
 
     if not content.startswith(b"PAR1"):
-        raise InputError(f"{path}: not Parquet: it does not begin with PAR1. Write it again.")
+        raise InputError(f"{path}: not Parquet: it does not begin with PAR1. Export it again.")
     if not content.endswith(b"PAR1"):
-        raise InputError(f"{path}: Parquet that does not end with PAR1: cut off. Copy it again.")
+        raise InputError(f"{path}: cut off: Parquet must end with PAR1. Copy it again.")
     try:
         with _silent_stderr():
             frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         panic = isinstance(error, pl.exceptions.PanicException)
         reason = "damaged within" if panic else str(error).strip().split("\n")[0]
-        raise InputError(f"{path}: broken Parquet ({reason}). Write it again.") from error
+        raise InputError(f"{path}: broken Parquet ({reason}). Export it again.") from error
     if frame.height == 0:
         raise InputError(f"{path}: the table has no rows. Add rows.")
     for name, dtype in frame.schema.items():
         if dtype.is_nested() or dtype == pl.Binary:
             raise InputError(
                 f"{path}: {name} must be one value per row, but its type is {dtype}. Leave it "
-                "out, or give each part a column."
+                "out, or give each part a column of its own."
             )
     return frame.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
 
 
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """Keep off the terminal what Polars prints there itself when a damaged file makes it panic."""
+    """Silence stderr: Polars prints there when it panics on a damaged file."""
     try:
         stderr = os.dup(2)
-    except OSError:  # it is closed
+    except OSError:  # stderr is closed
         yield
         return
     sys.stderr.flush()
@@ -218,7 +218,7 @@ def _silent_stderr() -> Iterator[None]:
         os.close(stderr)
 
 
-# CSV text to a frame: every row counted and every field accounted for before it is used.
+# Parsing CSV text: every row and field is checked before use.
 
 _COLUMNS = 8
 _LEADING_ZERO = r"^[+-]?0\d"
@@ -231,7 +231,7 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
     Parameters
     ----------
     path : Path
-        For messages.
+        Path in messages.
     text : str
         Header and rows; comma, tab or semicolon between fields, whichever the header has.
     names : frozenset of str
@@ -242,7 +242,7 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
     frame : polars.DataFrame
         Empty fields are null. Columns are numbers if all their values are.
     line_offset : int or None
-        Line of the first row; None where a field holds a line break and lines are not rows.
+        Line of the first row; None if a field holds a line break, so that lines are not rows.
     """
     import polars as pl
 
@@ -262,14 +262,14 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
             f"{path}: {rows} rows or {frame.height}, depending on how quotes are read. Quote the "
             'fields that hold quotes, and double those: "a ""b"" c".'
         )
-    # Some columns at a time: a query for each is slow where they are many, one for all needs the
-    # memory of all of them twice.
+    # Some columns at a time: a query per column is slow, one for all needs twice the
+    # memory of the table.
     columns: list[pl.Series] = []
     while frame.width:
         some = frame.select(pl.nth(range(min(_COLUMNS, frame.width))))
         frame = frame.drop(some.columns)
         some = some.with_columns(pl.all().str.strip_chars().replace("", None))
-        # "007" is not a number.
+        # "007" is text, not a number.
         codes = some.select(pl.all().str.contains(_LEADING_ZERO).any()).row(0, named=True)
         columns += [c if c.name in names or codes[c.name] else _typed(c) for c in some]
     return pl.DataFrame(columns), 2 if lines == rows + 1 else None
@@ -289,16 +289,16 @@ def _scan(path: Path, text: str, separator: str) -> tuple[list[str], int, int]:
             start = reader.line_num
     except csv.Error as error:
         raise InputError(
-            f"{path}: line {start + 1}: a quote is not closed, or stands within a field ({error}). "
+            f"{path}: line {start + 1}: a quote is not closed, or is inside a field ({error}). "
             "Close it; the file may also be cut off."
         ) from error
     if rows == 0:
-        raise InputError(f"{path}: there is a header but no row below it. Add rows.")
+        raise InputError(f"{path}: a header without rows. Add rows.")
     return header, rows, reader.line_num
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines, one at a time: io.StringIO takes four bytes for each letter."""
+    """Yield the lines, one at a time: io.StringIO takes four bytes per character."""
     at = 0
     while at < len(text):
         end = text.find("\n", at) + 1 or len(text)
@@ -307,7 +307,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _header(path: Path, fields: list[str]) -> list[str]:
-    # Row labels written by other tools have no name of their own.
+    # Columns of row labels from other tools have no name.
     header = [field.strip() or f"column_{i}" for i, field in enumerate(fields, start=1)]
     if double := doubles(header):
         raise InputError(
@@ -324,13 +324,13 @@ def _refuse(path: Path, line: int, fields: int, width: int, separator: str) -> N
     if fields > width and separator == ",":
         remedy += "; numbers with a decimal comma (1,5) must be written with a point (1.5)"
     raise InputError(
-        f"{path}: line {line}: {fields} field{'s' if fields > 1 else ''}, the header has {width}. "
-        f"{remedy}."
+        f"{path}: line {line}: {fields} field{'s' if fields > 1 else ''}, but the header has "
+        f"{width}. {remedy}."
     )
 
 
 def _typed(column: pl.Series) -> pl.Series:
-    """Turn a column of text into numbers if all of it is."""
+    """Convert a column of text to numbers if all its values are."""
     import polars as pl
 
     for kind in (pl.Int64, pl.Float64):
@@ -341,13 +341,13 @@ def _typed(column: pl.Series) -> pl.Series:
 
 
 def _rounded(column: pl.Series) -> bool:
-    """Would two integers (numbers of runs, say) become one as floats."""
+    """Would different integers (e.g. run numbers) become equal as floats."""
     long = column.filter(column.str.contains(_LONG_INTEGER)).unique()
     return any(Decimal(text) != Decimal(float(text)) for text in long)
 
 
 def decimal_commas(path: Path, column: pl.Series, line_offset: int | None) -> None:
-    """Explain numbers written with a decimal comma, where numbers are needed."""
+    """Raise with an explanation if a numeric column has decimal commas."""
     import polars as pl
 
     if column.dtype != pl.String:
@@ -357,8 +357,8 @@ def decimal_commas(path: Path, column: pl.Series, line_offset: int | None) -> No
         word, offset = ("row", 1) if line_offset is None else ("line", line_offset)
         where = describe_rows((bad + offset).to_list(), word=word)
         raise InputError(
-            f"{path}: {column.name} must be a number, got {column[bad[0]]!r} in {where}: a comma "
-            "in it. Write decimals with a point (1.5) and thousands without a separator."
+            f"{path}: {column.name} must be a number, got {column[bad[0]]!r} in {where}, with a "
+            "comma. Write decimals with a point (1.5) and thousands without a separator."
         )
 
 
@@ -372,7 +372,7 @@ def json_lines_frame(path: Path, text: str) -> pl.DataFrame:
     table = _Columns(path, "line")
     for lines in _some_lines(text.rstrip("\n")):
         try:
-            # Many lines at once are parsed three times as fast as one by one.
+            # Parsing many lines at once is three times as fast as one by one.
             records = loads(f"[{','.join(lines)}]")
         except ValueError:
             records = []
@@ -384,7 +384,7 @@ def json_lines_frame(path: Path, text: str) -> pl.DataFrame:
 
 
 def _some_lines(text: str) -> Iterator[list[str]]:
-    """Yield the lines of some hundred KiB at a time."""
+    """Yield lists of lines, some hundred KiB each."""
     at = 0
     while at <= len(text):
         end = text.find("\n", at + _BLOCK)
@@ -401,7 +401,7 @@ def _line(path: Path, number: int, line: str) -> Any:
 
 def json_frame(path: Path, text: str) -> pl.DataFrame:
     """Read a list of records, or an object whose ``rows`` are one."""
-    # The line of a mistake within a record is known only if there is but one.
+    # The line of an error within a record is known only if there is a single line.
     content = _loads(path, text, first_line=1 if text.strip().count("\n") == 0 else None)
     if isinstance(content, dict):
         content = content.get("rows")
@@ -431,7 +431,7 @@ def _loads(path: Path, text: str, *, first_line: int | None) -> Any:
 
 
 class _Columns:
-    """The values of records by name: lists of values take a fraction of the memory of records."""
+    """The values of records by column, which take a fraction of the memory of records."""
 
     def __init__(self, path: Path, word: str) -> None:
         self.path, self.word, self.n = path, word, 0
@@ -440,7 +440,7 @@ class _Columns:
         self.first_bad: Any = None
 
     def add(self, records: Iterable[Any]) -> None:
-        """Take more records."""
+        """Add records."""
         for record in records:
             if not isinstance(record, dict):
                 if not self.bad:
@@ -454,7 +454,7 @@ class _Columns:
             self.n += 1
 
     def frame(self) -> pl.DataFrame:
-        """Return them as columns; the lists are given up."""
+        """Return the columns as a frame, and release the lists."""
         import polars as pl
 
         if self.bad:
@@ -476,7 +476,7 @@ class _Columns:
             raise InputError(
                 f"{self.path}: {name} must be one value per row, got "
                 f"{_short(values[nested[0] - 1])} in {describe_rows(nested, word=self.word)}. "
-                "Leave it out, or give each part a column."
+                "Leave it out, or give each part a column of its own."
             )
         broken = [i for i, value in enumerate(values, start=1) if not _is_text(value)]
         if broken or not _is_text(name):
@@ -489,7 +489,7 @@ class _Columns:
 
 
 def _is_text(value: Any) -> bool:
-    """Can this be stored; JSON may hold lone surrogates, which are halves of characters."""
+    """Can this be encoded; JSON may hold lone surrogates, which are halves of characters."""
     if not isinstance(value, str) or value.isascii():
         return True
     try:
@@ -500,16 +500,16 @@ def _is_text(value: Any) -> bool:
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
-    """Choose one type for a column; a mixture becomes text, so that no value is lost."""
+    """Choose one type for a column; mixed types become text, so that no value is lost."""
     import polars as pl
 
     kinds = {type(value) for value in values} - {type(None)}
     if kinds <= {int} and all(v is None or abs(v) < 2**63 for v in values):
         return pl.Series(name, values, dtype=pl.Int64)
     if kinds <= {int, float}:
-        with contextlib.suppress(OverflowError):  # an integer that no float can hold
+        with contextlib.suppress(OverflowError):  # an integer too large for a float
             floats = [None if v is None else float(v) for v in values]
-            # Two integers (numbers of runs, say) must not become one as floats: they stay text.
+            # Different integers (e.g. run numbers) must not become equal as floats: keep text.
             pairs = zip(floats, values, strict=True)
             if all(number == value for number, value in pairs if isinstance(value, int)):
                 return pl.Series(name, floats, dtype=pl.Float64)

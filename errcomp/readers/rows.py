@@ -1,12 +1,44 @@
-"""Rows that ``errcomp ingest`` wrote, read again."""
+"""Whether a file is the output of a tool; rows that ``errcomp ingest`` wrote, read again."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 
 from errcomp.errors import describe_names
 from errcomp.readers.core import AnyPath, Source, ToolFormats, read_as
 from errcomp.readers.core.output import LEVELS, Output, Rows
+from errcomp.readers.core.source import files_readable
 
 _COLUMNS = {"tool", "level", "quantity", "unit", "predicted", "measured", "status"}
+
+
+def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = None) -> bool:
+    """Say whether a path is the output of a tool: a folder, an archive or a known format.
+
+    A file with columns named by the user is always a table.
+
+    Raises
+    ------
+    InputError
+        The path cannot be read.
+    """
+    with files_readable():
+        if Path(path).is_dir():
+            return True
+    if columns or not Path(path).is_file():
+        return False
+    from errcomp.readers.core.archives import is_archive
+    from errcomp.readers.core.registry import recognise
+
+    source = Source(path)
+    if is_rows(source):
+        return True
+    # No tool uses these names, so the readers, which are slow to load, need not look.
+    if {"predicted", "measured"}.intersection((*source.header, *source.json_names)):
+        return False
+    return is_archive(Path(path)) or bool(recognise(source))
 
 
 def read(path: AnyPath) -> Output:
@@ -24,7 +56,7 @@ def read(path: AnyPath) -> Output:
     Raises
     ------
     InputError
-        It is no such table.
+        It is not such a table.
 
     Examples
     --------
@@ -70,7 +102,7 @@ def _read(source: Source) -> Rows:
     frame, _ = read_frame(source.path, {}, names, ("predicted", "measured"))
     if missing := sorted(_COLUMNS.difference(frame.columns)):
         raise source.error(
-            f"missing column {missing[0]!r}: these are no rows that errcomp ingest wrote. Columns "
+            f"missing column {missing[0]!r}: these rows are not from errcomp ingest. Columns "
             f"found: {describe_names(frame.columns, wanted=missing[0])}."
         )
     return Rows(frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import polars as pl
@@ -65,6 +66,19 @@ def test_a_doubtful_version_is_marked() -> None:
     assert found.notes[1].startswith("2 rows are in the folder of one version")
 
 
+@pytest.mark.parametrize("column", ["nccl_version_from_path", "version_column"])
+def test_one_version_alone_is_not_doubtful(column: str, tmp_path: Path) -> None:
+    text = (DATA / "aiconfigurator-messages" / "doubtful_version" / "nccl.csv").read_text()
+    frame = pl.read_csv(io.StringIO(text)).drop(column)
+    if column == "nccl_version_from_path":
+        frame = frame.with_columns(version=pl.lit("2.27.3"))
+    frame.write_csv(tmp_path / "nccl.csv")
+    found = aiconfigurator.read(tmp_path / "nccl.csv")
+    assert "provenance" not in found.rows.columns
+    assert found.rows["version"].to_list() == ["2.27.3"] * 3
+    assert len(found.notes) == 1
+
+
 def test_servings() -> None:
     found = fixture("aiconfigurator-serving")
     kept = ("quantity", "version", "date", "concurrency", "batch", "measured")
@@ -110,7 +124,7 @@ def test_parquet_as_in_the_repository(tmp_path: Path) -> None:
         found, same = aiconfigurator.read(parquet), fixture(name)
         assert found.rows.equals(same.rows)
         parquet.write_bytes(parquet.read_bytes()[:-40])
-        with pytest.raises(InputError, match="none|not recognised|does not end with PAR1"):
+        with pytest.raises(InputError, match="none|not recognised|must end with PAR1"):
             aiconfigurator.read(parquet)
 
 

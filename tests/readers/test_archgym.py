@@ -30,12 +30,12 @@ def test_observations_with_their_designs() -> None:
 def test_observations_alone(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "good" / "observations_feasible.csv", tmp_path)
     found = read(tmp_path)
-    assert "known by their row only" in found.notes[0]
+    assert "identified only by their row" in found.notes[0]
     assert found.rows.columns[-1] == "design"
 
 
 def test_another_number_of_designs_is_refused() -> None:
-    with pytest.raises(InputError, match="1 rows of observations, and 2 rows of actions"):
+    with pytest.raises(InputError, match="1 rows of observations, but 2 rows of actions"):
         read(FIXTURES / "other_length" / "observations_feasible.csv")
 
 
@@ -43,7 +43,7 @@ def test_another_file_beside_it_is_no_design(tmp_path: Path) -> None:
     path = tmp_path / "observations_feasible.csv"
     path.write_text("observation-1,observation-2\n1,2\n")
     path.with_name("actions_feasible.csv").write_text("a,b\n1,2\n")
-    assert "known by their row only" in read(path).notes[0]
+    assert "identified only by their row" in read(path).notes[0]
 
 
 @pytest.mark.shared

@@ -53,7 +53,7 @@ def test_several_runs_in_one_log() -> None:
 @pytest.mark.parametrize(
     ("scenario", "status"),
     [
-        ("killed", "did not finish: no system says so"),
+        ("killed", "did not finish: no line says that a system finished"),
         ("failed_run", "Node 3 did not finish, start_time=5"),
     ],
 )
@@ -96,7 +96,7 @@ def test_the_logs_of_the_survey() -> None:
         ("full#1", 1201.0, None),
         ("full#2", 2000.0, None),
         ("full#2", 2001.0, None),
-        ("cut", None, "did not finish: no system says so"),
+        ("cut", None, "did not finish: no line says that a system finished"),
     ]
 
 
@@ -119,7 +119,9 @@ def test_other_json_is_refused(tmp_path: Path, content: object) -> None:
 def test_lines_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"log_files": [{"file": "a.log", "raw_lines": [3, None]}]}))
-    assert read(path).rows["status"].to_list() == ["did not finish: no system says so"]
+    assert read(path).rows["status"].to_list() == [
+        "did not finish: no line says that a system finished"
+    ]
 
 
 def test_other_files_are_not_taken_for_it(tmp_path: Path) -> None:
@@ -199,8 +201,12 @@ def test_the_table_of_version_1() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (",12.500000,,,,,\n,large", "\n,large", "line 4: a row with fewer fields"),
-        ("fc2,small", "fc2,", "line 4: a row with fewer fields"),
+        (
+            ",12.500000,,,,,\n,large",
+            "\n,large",
+            "line 4: a row without a run, or with fewer fields",
+        ),
+        ("fc2,small", "fc2,", "line 4: a row without a run, or with fewer fields"),
         ("fc2,small,1.000000", "fc2,small,x", "line 4: fwd compute must be a number, got 'x'"),
     ],
 )
@@ -217,9 +223,9 @@ def test_a_table_of_version_1_that_cannot_be_used(
 def test_tables_of_version_1_that_hold_no_times(tmp_path: Path) -> None:
     path = tmp_path / "test_dimension_utilization_0.csv"
     path.write_text(" time (us) ,dim1 util,dim2 util,\n10.000000,0.000000,62.500000,\n")
-    with pytest.raises(InputError, match="no durations: EndToEnd.csv has them"):
+    with pytest.raises(InputError, match="no durations. They are in EndToEnd.csv"):
         read(path)
-    with pytest.raises(InputError, match=r"read along with EndToEnd\.csv of version 1"):
+    with pytest.raises(InputError, match=r"read together with EndToEnd\.csv of version 1"):
         read(END_TO_END / "detailed.csv")
 
 
@@ -246,5 +252,5 @@ def test_the_log_of_version_1(tmp_path: Path) -> None:
     assert rows.rows() == [
         ("run 1", 12500.0, None),
         ("run 2", 12600.0, None),
-        (None, None, "did not finish: no system says so"),
+        (None, None, "did not finish: no line says that a system finished"),
     ]

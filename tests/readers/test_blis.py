@@ -45,7 +45,7 @@ def test_a_run_has_its_requests() -> None:
     ]
     # Older versions write ticks under the name of ms.
     assert [(one.n, "µs or ms" in one.reason) for one in found.dropped] == [(4, True), (3, False)]
-    note = "1 request of cluster was not finished: no statistic has what they took."
+    note = "1 request of cluster was not finished: the statistics do not include their times."
     assert found.notes == (note,)
 
 
@@ -129,16 +129,14 @@ def test_experiments_are_pairs_of_means() -> None:
 
 def test_stated_errors_are_checked() -> None:
     found = blis.read(FIXTURES / "blis-experiments/percent")
-    assert found.notes == (
-        "e2e_error_pct does not follow from the values in 1 of 2 rows (line 3).",
-    )
+    assert found.notes == ("e2e_error_pct contradicts the values in 1 of 2 rows (line 3).",)
 
 
 def test_experiments_that_were_not_finished() -> None:
     found = blis.read(FIXTURES / "blis-experiments/unfinished")
     assert found.rows.select("held_out", "status").rows() == [("tiny", None), ("tiny", "negative")]
     assert found.notes == (
-        "In 1 of 2 experiments BLIS completed fewer requests than were measured: the means are of "
+        "In 1 of 2 experiments, BLIS completed fewer requests than were measured: the means are of "
         "different requests.",
     )
 
@@ -150,7 +148,7 @@ def test_mean_steps() -> None:
         (None, 275.3, "negative", "mixed", 136),
     ]
     assert [one.n for one in found.dropped] == [1]
-    assert "what cancels between steps is not in it" in found.notes[0]
+    assert "so it hides errors that cancel between steps" in found.notes[0]
 
 
 def test_signed_errors_are_ratios() -> None:
@@ -164,7 +162,7 @@ def test_signed_errors_are_ratios() -> None:
     assert found.rows.select("experiment", "device", "tensor_parallel").unique().rows() == [
         ("exp_1", "GPU9", 2)
     ]
-    assert "Totals, and errors weighted by size (WAPE), mean nothing." in found.notes[0]
+    assert "Totals, and errors weighted by size (WAPE), are meaningless." in found.notes[0]
     assert [one.n for one in found.dropped] == [1]
     mape = ec.summarize(found.of(quantity="ttft").pairs, figures=["mape"]).pooled.figures["mape"]
     assert mape.value == 1.5
@@ -174,7 +172,7 @@ def test_the_summary_of_signed_errors_is_checked(tmp_path: Path) -> None:
     text = (FIXTURES / "blis-errors/good/errors.json").read_text()
     path = tmp_path / "errors.json"
     path.write_text(text.replace('"total_measurements": 3', '"total_measurements": 4'))
-    assert "The summary counts 4 errors, 3 are there." in blis.read(path).notes
+    assert "The summary counts 4 errors, the file has 3." in blis.read(path).notes
 
 
 def test_unsigned_errors_are_refused() -> None:
@@ -193,8 +191,8 @@ def test_unsigned_errors_are_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("blis-errors", "[]", "experiments is no object"),
-        ("blis-errors", '{"experiments": []}', "experiments is no object"),
+        ("blis-errors", "[]", "experiments must be an object"),
+        ("blis-errors", '{"experiments": []}', "experiments must be an object"),
         ("blis-errors", '{"experiments": {"a": 1}}', "experiment 'a' has no simulators"),
         ("blis-errors", '{"experiments": {"a": {"simulators": {"x": 1}}}}', "'a': x has no errors"),
         (
@@ -203,7 +201,7 @@ def test_unsigned_errors_are_refused() -> None:
             "a: e2e_p90_mpe must be a number, got '?1",
         ),
         ("blis-experiments", "a\n1\n", "no column of times"),
-        ("blis-run", "a\n=== Simulation Metrics ===\n\nb\n", "no metrics follow the title"),
+        ("blis-run", "a\n=== Simulation Metrics ===\n\nb\n", "no metrics below the title"),
         ("blis-run", "=== Simulation Metrics ===\n{\n", "line 2: the metrics are cut off"),
         ("blis-run", "=== Simulation Metrics ===\n{\n,\n}\n", "line 2: .*not valid JSON"),
         ("blis-run", "=== Simulation Metrics ===\ne2e_mean_ms : x\n", "e2e_mean_ms must be"),
@@ -216,7 +214,7 @@ def test_unsigned_errors_are_refused() -> None:
             _FILE % '1, "requests": [{"requestID": "r7", "e2e_ms": "x"}]',
             "e2e_ms of request r7 must be a number, got 'x'",
         ),
-        ("blis-tests", "[]", "tests is no list"),
+        ("blis-tests", "[]", "tests must be a list"),
         ("blis-tests", '{"tests": [{}]}', "test 1 has no metrics"),
         ("blis-steps", "a\n1\n", "missing column"),
         ("blis-experiments", "gt_e2e_ms,blis_e2e_ms\nx,1\n", "gt_e2e_ms must be a number"),
@@ -251,14 +249,14 @@ def test_the_samples(shared_data: Path) -> None:
     assert counts["round3_trace_replay_results.csv"] == 30
     assert counts["round2_lomo_per_step_results.csv"] == 11
     # Every error that the tables state follows from their values.
-    assert not any("does not follow" in note for note in found.notes)
+    assert not any("contradicts" in note for note in found.notes)
 
 
 @pytest.mark.shared
 def test_the_sample_of_errors_is_smaller_than_its_summary_says(shared_data: Path) -> None:
     path = shared_data / "tools" / "blis" / "baseline_errors_vidur_aic_llmopt_roofline.json"
     found = blis.read(path)
-    assert "The summary counts 190 errors, 150 are there." in found.notes
+    assert "The summary counts 190 errors, the file has 150." in found.notes
     assert dict(found.rows["tool"].value_counts().rows()) == {
         "blis-roofline": 91,
         "vidur": 14,

@@ -81,7 +81,7 @@ def test_nodes_as_rows() -> None:
     )
     assert found.rows["status"].to_list() == [None] * 5 + ["no duration in the trace"]
     assert [(one.reason, one.n) for one in found.dropped] == [("metadata nodes", 1)]
-    assert found.notes == ("1 nodes that others wait for are not in the trace.",)
+    assert found.notes == ("1 nodes that others depend on are not in the trace.",)
 
 
 def test_the_graph_is_a_document_of_propagation() -> None:
@@ -176,7 +176,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cut off \(byte \d+: a message of .* after 6 nodes\)"):
         read(path)
     path.write_bytes(content + content[len(META) :])
-    with pytest.raises(InputError, match="two nodes have one id"):
+    with pytest.raises(InputError, match="two nodes have the same id"):
         read(path)
     path.write_bytes(META)
     with pytest.raises(InputError, match="no node in this trace"):

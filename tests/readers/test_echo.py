@@ -48,10 +48,11 @@ def test_a_slowdown_below_zero_is_none() -> None:
 
 def test_the_authors_metrics_are_checked() -> None:
     found = ingest(GOOD)
-    assert any("slowdown_output_metrics.txt are those of these kernels" in n for n in found.notes)
+    assert any("slowdown_output_metrics.txt agree with these kernels" in n for n in found.notes)
     other = echo.read(FIXTURES / "echo-overlap/other_metrics")
     assert other.notes[-1] == (
-        "slowdown_output_metrics.txt states other figures of these kernels: sum of calculated, "
+        "slowdown_output_metrics.txt states different metrics for these kernels: sum of "
+        "calculated, "
         "Our 0.05 error."
     )
 
@@ -112,7 +113,7 @@ def test_the_samples(shared_data: Path) -> None:
     time = found.of(quantity="time").rows
     assert len(time) == 2 * 404
     # What the authors state: sums, and shares within 5, 10 and 15 %.
-    assert any("are those of these kernels" in note for note in found.notes)
+    assert any("agree with these kernels" in note for note in found.notes)
     sums = dict(time.group_by("tool").agg(pl.col("predicted").sum()).rows())
     assert sums["Echo"] == pytest.approx(128818133.05879396)
     assert sums["Echo's constant slowdown"] == pytest.approx(148867994.16274637)

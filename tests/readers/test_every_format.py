@@ -260,10 +260,10 @@ def test_damage_is_refused_or_counted(one: Format, tmp_path: Path) -> None:
         assert rows["status"].is_not_null().filter(neither).all(), kind
 
 
-@pytest.mark.parametrize("one", READABLE, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "one", [one for one in READABLE if one.tool != "errcomp"], ids=lambda one: one.name
+)
 def test_no_tool_calls_a_column_predicted_or_measured(one: Format) -> None:
     # Files with such a column are taken for tables that people wrote, without asking the readers.
-    if one.tool == "errcomp":
-        return
     source = Source(main_file(one.name))
     assert not {"predicted", "measured"}.intersection((*source.header, *source.json_names))

@@ -138,7 +138,7 @@ def test_the_ledger_adds_up() -> None:
     ]
     assert not found.notes
     apart = frontier.read(FIXTURES / "frontier-ledger/apart")
-    assert apart.notes == ("In 1 stages the components do not add up to the total of the stage.",)
+    assert apart.notes == ("In 1 stages, the components do not sum to the total of the stage.",)
 
 
 def test_profiles() -> None:
@@ -172,7 +172,7 @@ def test_files_without_times_are_named() -> None:
             "a,b\n1,2\n",
             "no column of times. Expected any known one; found a, b",
         ),
-        ("frontier-trace", "[]", "traceEvents is no list"),
+        ("frontier-trace", "[]", "traceEvents must be a list"),
         ("frontier-batches", "a\n1\n", "missing column 'Batch Id'"),
     ],
 )

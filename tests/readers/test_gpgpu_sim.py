@@ -45,7 +45,7 @@ def test_a_run_that_was_killed() -> None:
     ]
     assert found.of(level="model").rows["predicted"].to_list() == [None]
     assert found.dropped[0].n == 1
-    assert found.notes[0].startswith("The run ended before all kernels had")
+    assert found.notes[0].startswith("The run ended before all its kernels, so")
 
 
 def test_kernels_at_the_same_time_are_one_row() -> None:
@@ -54,14 +54,14 @@ def test_kernels_at_the_same_time_are_one_row() -> None:
     assert (row["kernel"], row["launch"], row["predicted"]) == ("a b", "1 2", 300.0)
     assert found.of(level="model").rows["predicted"].to_list() == [300.0]
     assert found.notes == (
-        "Kernels that ran at the same time are one row: their cycles are of them all.",
+        "Kernels that ran at the same time form one row, with their joint cycles.",
     )
 
 
 def test_version_4_must_say_that_it_ended() -> None:
     found = fixture("gpgpu-sim-log", "version_4_no_exit")
     assert found.of(level="model").rows["status"].to_list() == [
-        "no line of the end of the simulation: it may have been stopped"
+        "no line about the end of the simulation: it may have been stopped"
     ]
     assert found.notes == ("The log does not state a clock (-gpgpu_clock_domains).",)
 
@@ -114,7 +114,7 @@ def test_names_may_have_blanks(tmp_path: Path) -> None:
     together = log + block(f"{two} {one}", "3 4", 50, 450) + _END
     found = accel_sim.read(text_of(tmp_path, together))
     assert found.of(level="model").rows["predicted"].to_list() == [450.0]
-    assert found.notes[0].startswith("Kernels that ran at the same time are one row")
+    assert found.notes[0].startswith("Kernels that ran at the same time form one row")
 
 
 def test_names_with_blanks_of_kernels_that_were_only_pushed(tmp_path: Path) -> None:
@@ -131,6 +131,28 @@ def test_names_with_blanks_of_kernels_that_were_only_pushed(tmp_path: Path) -> N
     assert found.of(level="kernel").rows["kernel"].to_list() == ["void f(int) void g(int)", "h"]
 
 
+def test_kernels_without_numbers_are_counted_by_their_blocks(tmp_path: Path) -> None:
+    pushed = "GPGPU-Sim PTX: pushing kernel 'h' to stream 0, gridDim= (1,1,1)\n" * 4
+    blocks = block("h", "", 300, 300) + block("h", "", 200, 500)
+    found = gpgpu_sim.read(text_of(tmp_path, _HEAD + pushed + blocks))
+    assert found.of(level="kernel").rows["predicted"].to_list() == [300.0, 200.0, None, None]
+
+
+def test_a_kernel_in_two_blocks_is_one_that_finished(tmp_path: Path) -> None:
+    pushed = "".join(
+        f"GPGPU-Sim PTX: pushing kernel '{name}' to stream 0, gridDim= (1,1,1)\n"
+        for name in ("a", "b", "b", "c")
+    )
+    # Kernel 2 runs on beside the one that follows.
+    blocks = block("a b", "1 2", 300, 300) + block("b c", "2 3", 200, 500)
+    rows = gpgpu_sim.read(text_of(tmp_path, _HEAD + pushed + blocks)).of(level="kernel").rows
+    assert rows.select("kernel", "predicted").rows() == [
+        ("a b", 300.0),
+        ("b c", 200.0),
+        ("b", None),
+    ]
+
+
 def test_the_clock_stands_in_two_lines(tmp_path: Path) -> None:
     line = "GPGPU-Sim uArch: clock freqs: 1500000000.000000:700000000.000000:1.0:2.0\n"
     found = gpgpu_sim.read(text_of(tmp_path, _HEAD + line + block("a", "1", 300, 300) + _END))
@@ -140,7 +162,9 @@ def test_the_clock_stands_in_two_lines(tmp_path: Path) -> None:
 def test_a_log_without_its_first_lines() -> None:
     found = fixture("gpgpu-sim-log", "no_banner")
     assert found.rows["predicted"].to_list() == [300.0, 300.0, 700.0]
-    assert found.notes[0].startswith("The kernels take 600 cycles together, the log says 700")
+    assert found.notes[0].startswith(
+        "The cycles of the kernels sum to 600, but the log's total is 700"
+    )
 
 
 def test_a_log_without_totals(tmp_path: Path) -> None:

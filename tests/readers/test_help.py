@@ -39,7 +39,7 @@ def test_devices_are_columns() -> None:
     assert first["measured"].to_list() == [10.375, 15.75, 23.0, 5.5, 7.25]
     assert first["anchor"].unique().to_list() == [1]
     assert found.rows["status"].drop_nulls().to_list() == ["no value"]
-    assert found.notes[0].startswith("fpga: as far as is known estimated")
+    assert found.notes[0].startswith("fpga: probably estimated")
     assert found.notes[1].startswith("Whole milliseconds only: essential_ph_1.")
 
 
@@ -75,7 +75,7 @@ def packed(tmp_path: Path, pickled: bytes, name: str = "archive/data.pkl") -> Pa
 @pytest.mark.parametrize(
     ("pickled", "message"),
     [
-        (b"\x80\x02].", "its list is empty"),
+        (b"\x80\x02].", "the list is empty"),
         (b"\x80\x02]K\x01a", "its pickle is broken"),
         (b"\x80\x02]\x80\x02.", "does more than list numbers .PROTO at byte 3"),
         (b"\x80\x02]q\x00N.", "does more than list numbers .NONE"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -59,7 +61,7 @@ def test_a_folder_says_what_it_did(tmp_path: Path) -> None:
     assert found.files == ("a", "b/c")
     assert found.rows["file"].to_list() == ["a", "a", "b/c", "b/c"]
     assert {one.name: one.reason[:14] for one in found.skipped} == {
-        "README.md": "no output of a",
+        "README.md": "not the output",
         "d": "not recognised",
         "e": "empty: the run",
         "f": "empty: the run",
@@ -75,7 +77,7 @@ def test_nothing_read_is_an_error_with_reasons(tmp_path: Path) -> None:
     message = r"could be read. a: not recognised.*it begins with '\?'.*b: empty.*and 1 more files"
     with pytest.raises(InputError, match=message):
         ingest(tmp_path)
-    with pytest.raises(InputError, match="there is no such file or folder"):
+    with pytest.raises(InputError, match=" no such file or folder"):
         ingest(tmp_path / "none")
 
 
@@ -96,9 +98,9 @@ def test_files_read_along_with_another(tmp_path: Path) -> None:
     assert (found.skipped, found.along) == ((), ("x.cfg",))
     assert found.report.splitlines()[-1] == "without values of their own: x.cfg"
     (tmp_path / "a").unlink()
-    with pytest.raises(InputError, match=r"x\.cfg: belongs to x-log, of which there is no file"):
+    with pytest.raises(InputError, match=r"x\.cfg: belongs to files of x-log, but there are none"):
         ingest(tmp_path, among=[form(), along])
-    with pytest.raises(InputError, match="is read along with x-log"):
+    with pytest.raises(InputError, match="is read together with x-log"):
         ingest(tmp_path / "x.cfg", among=[along])
 
 
@@ -106,7 +108,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     path = write(tmp_path, a="X") / "a"
     with pytest.raises(InputError, match=r"is log of X, which cannot be read. It holds no times."):
         ingest(path, among=[form(read=None, limits="It holds no times.", gives="neither")])
-    with pytest.raises(InputError, match=r"may be x-log, y-log. Say which"):
+    with pytest.raises(InputError, match=r"may be x-log, y-log. Give the format"):
         ingest(path, among=[form(), form("y-log")])
 
     def deep(source: Source) -> Output:
@@ -116,22 +118,37 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         read_source(Source(path), [form(read=deep)])
 
 
-@pytest.mark.skipif(not os.geteuid(), reason="everything is open to this user")
-def test_closed_folders_are_said(tmp_path: Path) -> None:
+def test_closed_folders_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, a=LOG.format(0), b__c=LOG.format(1))
-    (tmp_path / "b").chmod(0)
-    try:
-        assert [one.name for one in ingest(tmp_path).skipped] == ["b"]
-    finally:
-        (tmp_path / "b").chmod(0o755)
+    scan = os.scandir
+
+    def closed(path: str) -> Any:
+        # Every folder is open to root, whatever its mode.
+        if Path(path) == tmp_path / "b":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert [one.name for one in ingest(tmp_path).skipped] == ["b"]
 
 
 def test_read_takes_tables_and_outputs(tmp_path: Path) -> None:
     write(tmp_path, a=LOG.format(0), b="predicted,measured\n1,2\n")
     found = ec.read(tmp_path / "a")
     assert isinstance(found, Output)
-    assert isinstance(ec.read(tmp_path / "b"), Pairs)
-    with pytest.raises(InputError, match="the columns and the unit of a tool's output are known"):
+    table = ec.read(tmp_path / "b")
+    assert isinstance(table, Output)
+    assert isinstance(table.pairs, Pairs)
+    assert ec.summarize(table, figures="mape").pooled.figures["mape"].value == 0.5
+    with pytest.warns(
+        DeprecationWarning, match=r"read\(path\).n is now errcomp.read\(path\).pairs.n"
+    ):
+        assert table.n == 1
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = table.nothing
+    with pytest.raises(AttributeError, match="no attribute 'n'"):
+        _ = found.n
+    with pytest.raises(InputError, match="the output of a tool, so its columns and unit are known"):
         ec.read(tmp_path / "a", unit="ms")
 
 
@@ -151,7 +168,7 @@ def test_empty_and_cut_archives_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a: the file is empty. The run may have failed"):
         ingest(tmp_path / "a")
     (tmp_path / "b").write_bytes(b"PK\x03\x04" + bytes(90))
-    with pytest.raises(InputError, match="a zip archive that is cut off or damaged"):
+    with pytest.raises(InputError, match="the zip archive is cut off or damaged"):
         ingest(tmp_path / "b")
 
 
@@ -200,8 +217,8 @@ def test_packages_add_readers(uncached: pytest.MonkeyPatch, tmp_path: Path) -> N
     ("given", "message"),
     [
         (ImportError("no module"), r"'other' of package:FORMATS cannot be loaded \(no module\)"),
-        ([1], r"gives a int, which is no format"),
-        ([form("astra-sim-log")], r"gives 'astra-sim-log', which .* has the name of another"),
+        ([1], r"gives a int, which is not a format"),
+        ([form("astra-sim-log")], r"gives 'astra-sim-log', which .* has a name that is in use"),
     ],
 )
 def test_packages_that_add_something_else(
@@ -218,5 +235,15 @@ def test_columns_that_the_user_names_make_a_table_of_any_file(tmp_path: Path) ->
     path = write(tmp_path, a=f"{header}alexnets.jsonl,0,23.4,24.5\n") / "a"
     assert isinstance(ec.read(path), Output)
     table = ec.read(path, columns={"predicted": "predicted_ms", "measured": "real_ms"}, unit="ms")
-    assert isinstance(table, Pairs)
-    assert (table.predicted.tolist(), table.unit) == ([23.4], "ms")
+    assert (table.pairs.predicted.tolist(), table.pairs.unit) == ([23.4], "ms")
+
+
+def test_a_table_of_pairs_may_be_one_of_kernels_or_a_history_too(tmp_path: Path) -> None:
+    rows = "run,kernel,version,op,predicted,measured\na,k,1,x,1,2\na,l,2,x,3,4\n"
+    content = ec.read(write(tmp_path, a=rows) / "a", unit="ms")
+    assert content.kernels.measured.tolist() == [2.0, 4.0]
+    assert content.history.versions == ("1", "2")
+    assert content.rows["predicted"].to_list() == [1.0, 3.0]
+    errors = ec.propagation.given_errors(0.1)
+    result = ec.propagate(content, errors=errors, correlation="independent")
+    assert [outcome.prediction for outcome in result.outcomes] == [4.0]

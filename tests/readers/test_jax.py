@@ -224,7 +224,9 @@ def test_operations_on_the_host() -> None:
         ("dot.1", 300.0, "tf_XLAEigen/1", "train 1"),
     ]
     assert found.of(level="model").rows["measured"].to_list() == [900.0, 800.0]
-    assert found.notes == ("The operations ran on the CPU: several threads may run parts of one.",)
+    assert found.notes == (
+        "The operations ran on the CPU: several threads may share an operation.",
+    )
     assert found.dropped[0].n == 1
 
 

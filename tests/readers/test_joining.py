@@ -13,8 +13,11 @@ from errcomp.readers.joining import join, normalised
 Columns = dict[str, list[Any]]
 
 
-def frames(predicted: Columns, measured: Columns) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return pl.DataFrame(predicted, strict=False), pl.DataFrame(measured, strict=False)
+def frames(predicted: Columns, measured: Columns) -> dict[str, pl.DataFrame]:
+    return {
+        "predicted": pl.DataFrame(predicted, strict=False),
+        "measured": pl.DataFrame(measured, strict=False),
+    }
 
 
 def test_keys_are_compared_as_numbers_or_text() -> None:
@@ -22,7 +25,7 @@ def test_keys_are_compared_as_numbers_or_text() -> None:
         {"batch": [8, 16, 32], "op": ["a", "b ", "c"], "predicted": [1.0, 2.0, 3.0]},
         {"n": ["16.0", "8", "64"], "op": [" b", "a", "c"], "measured": [20.0, 10.0, 30.0]},
     )
-    found = join(*sides, on={"batch": "n", "op": "op"}, least=0.5)
+    found = join(**sides, on={"batch": "n", "op": "op"}, least=0.5)
     assert found.rows.select("op", "predicted", "measured").rows() == [
         ("a", 1.0, 10.0),
         ("b ", 2.0, 20.0),
@@ -41,12 +44,12 @@ def test_versions_are_not_rounded() -> None:
         {"v": ["1.1", "1.10"], "predicted": [1.0, 2.0]},
         {"v": ["1.10", "1.1"], "measured": [2.0, 1.0]},
     )
-    assert join(*sides, on=["v"]).rows["measured"].to_list() == [1.0, 2.0]
+    assert join(**sides, on=["v"]).rows["measured"].to_list() == [1.0, 2.0]
 
 
 def test_missing_keys_do_not_match() -> None:
     sides = frames({"k": ["a", None], "predicted": [1, 2]}, {"k": ["a", None], "measured": [1, 2]})
-    found = join(*sides, on=["k"], least=0.5)
+    found = join(**sides, on=["k"], least=0.5)
     assert (len(found.rows), found.without_measurement) == (1, ("–",))
 
 
@@ -55,9 +58,9 @@ def test_ambiguous_keys_are_left_out_and_counted() -> None:
         {"k": ["a", "b", "b"], "predicted": [1, 2, 3]},
         {"k": ["a", "b", "c", "c"], "measured": [1, 2, 3, 4]},
     )
-    with pytest.raises(InputError, match=r"only 1 of 3 rows find a partner, fewer than 90%.*b, c"):
-        join(*sides, on=["k"])
-    found = join(*sides, on=["k"], least=0.3)
+    with pytest.raises(InputError, match=r"only 1 of 3 rows find a match, fewer than 90%.*b, c"):
+        join(**sides, on=["k"])
+    found = join(**sides, on=["k"], least=0.3)
     assert found.ambiguous == ("b", "c")
     assert found.rows["k"].to_list() == ["a"]
 
@@ -67,7 +70,7 @@ def test_by_order_within_keys() -> None:
         {"op": ["mm", "mm", "add", "x"], "predicted": [1, 2, 3, 4]},
         {"op": ["add", "mm", "mm", "x", "x"], "measured": [30, 10, 20, 40, 50]},
     )
-    found = join(*sides, on=["op"], by="order", least=0.7)
+    found = join(**sides, on=["op"], match="order", least=0.7)
     assert found.rows.select("predicted", "measured").rows() == [(1, 10), (2, 20), (3, 30)]
     assert found.ambiguous == ("x",)
 
@@ -80,7 +83,7 @@ def test_by_name_with_aliases() -> None:
             "measured": [10, 20, 30],
         },
     )
-    found = join(*sides, on=["op"], by="name", aliases={"GemmBiasRelu": "cutlass::gemm"})
+    found = join(**sides, on=["op"], match="name", aliases={"GemmBiasRelu": "cutlass::gemm"})
     assert found.rows["measured"].to_list() == [10, 20, 30]
 
 
@@ -92,8 +95,8 @@ def test_units_are_converted_after_rows_have_met() -> None:
         | {"unit": ["us", "nJ", "GB/s"], "measured": [2.0, 0.004, 9.0]},
     )
     with pytest.raises(InputError, match=r"'us' and 'cycles' cannot be converted.*--clock"):
-        join(*sides, on=["k"])
-    found = join(*sides, on=["k"], clock_hz=1e9).rows
+        join(**sides, on=["k"])
+    found = join(**sides, on=["k"], clock_hz=1e9).rows
     assert found["measured"].to_list() == pytest.approx([2000.0, 4.0])
     assert found["unit"].to_list() == ["cycles", "pJ"]
 
@@ -104,20 +107,20 @@ def counted(predicted: Columns, measured: Columns, **more: Any) -> tuple[str, ..
         {"request": [0, 1, 2], "predicted": [1.0, 2.0, 3.0], **predicted},
         {"request": ["2", "1", "0"], "measured": [1.0, 2.0, 3.0], **measured},
     )
-    return join(*sides, **{"on": ["request"], **more}).notes
+    return join(**sides, **{"on": ["request"], **more}).notes
 
 
 def test_rows_that_only_their_number_joins() -> None:
     (note,) = counted({"device": "A100", "model": "m"}, {"device": "H100", "model": "m"})
     assert note == (
         "the rows were joined by request alone, which only counts the rows of both sides, and they "
-        "differ in device (A100 and H100) in 3 of 3 pairs. Two runs that have nothing to do with "
-        "each other match so: join on these columns as well (--on)."
+        "differ in device (A100 and H100) in 3 of 3 pairs. Two unrelated runs would "
+        "match like this: join on these columns as well (--on)."
     )
     (note,) = counted({"batch": [1, 2, 3]}, {"batch": ["3", "2", "7"]})
     assert "batch (1 and 7) in 1 of 3 pairs" in note
     (note,) = counted({"device": "A100"}, {"model": "m"})
-    assert note.endswith("no other column that both have confirms that they belong together.")
+    assert note.endswith("no other common column confirms the match.")
     (note,) = counted({"device": "A100", "level": "request"}, {"model": "m", "level": "request"})
     assert note.startswith("the rows were joined by request alone")
 
@@ -135,20 +138,20 @@ def test_rows_that_more_than_their_number_joins() -> None:
     assert len(counted(*({**side, "request": [1, 2, 3]} for side in other))) == 1
     kernels = ({**side, "kernel": ["a", "b", "c"], "request": [0, 1, 2]} for side in other)
     assert counted(*kernels, on=["request", "kernel"]) == ()
-    assert counted({"kernel": ["a", "b", "c"]}, {"kernel": ["c", "b", "a"]}, by="order") == ()
+    assert counted({"kernel": ["a", "b", "c"]}, {"kernel": ["c", "b", "a"]}, match="order") == ()
 
 
 def test_what_is_not_there() -> None:
     sides = frames({"k": ["a"], "predicted": [1.0]}, {"k": ["a"], "measured": [None]})
     with pytest.raises(InputError, match="no row has a value in measured"):
-        join(*sides, on=["k"])
+        join(**sides, on=["k"])
     with pytest.raises(InputError, match=r"the predictions have no column 'x'. Columns: k, pred"):
-        join(*sides, on=["x"])
+        join(**sides, on=["x"])
     with pytest.raises(InputError, match=r"the measurements have no column 'x'"):
-        join(*sides, on={"k": "x"})
+        join(**sides, on={"k": "x"})
     sides = frames({"k": ["a"], "predicted": [1.0]}, {"k": ["a"], "measured": [1.0]})
     with pytest.raises(InputError, match="no keys to join on"):
-        join(*sides, on=[])
+        join(**sides, on=[])
 
 
 @pytest.mark.parametrize(
@@ -180,8 +183,8 @@ def test_names(name: str, plain: str) -> None:
 def test_pairs_were_measured_on_what_the_measurements_were() -> None:
     predicted: Columns = {"k": ["a", "b"], "predicted": [1, 2], "reference": ["simulator"] * 2}
     measured: Columns = {"k": ["b", "a"], "measured": [2, 1], "reference": ["hardware", "rtl"]}
-    found = join(*frames(predicted, measured), on=["k"])
+    found = join(**frames(predicted, measured), on=["k"])
     assert found.rows["reference"].to_list() == ["rtl", "hardware"]
     assert found.notes == ()
     del measured["reference"]
-    assert "reference" not in join(*frames(predicted, measured), on=["k"]).rows.columns
+    assert "reference" not in join(**frames(predicted, measured), on=["k"]).rows.columns

@@ -267,7 +267,7 @@ def test_broken_json_names_its_line(trace: Callable[..., Output]) -> None:
     text = GOOD.read_text().replace('"name": "aten::addmm",', '"name": "aten::addmm" :', 1)
     with pytest.raises(InputError, match=r"line 13: not valid JSON \(expected ',' or '}'\)\."):
         trace(text)
-    with pytest.raises(InputError, match=r"no list traceEvents in it"):
+    with pytest.raises(InputError, match=r"no list traceEvents"):
         trace('{"schemaVersion": 1, "deviceProperties": [], "traceEvents": {}}')
     deep = "[" * 100_000 + "]" * 100_000
     with pytest.raises(InputError, match=r"nested too deeply"):
@@ -305,7 +305,7 @@ def test_what_cannot_be_used_is_counted(trace: Callable[..., Output]) -> None:
     assert len(kernels(found)) == 4
     assert kernels(found)["stream"].to_list() == ["7", None, "[7]", "7"]
     assert [(one.n, one.reason) for one in found.dropped] == [
-        (2, "an event with text where a number belongs, or the like"),
+        (2, "an event with a field of the wrong type"),
         (1, "an event without a duration"),
         (2, "an event with an impossible time"),
     ]
@@ -315,7 +315,7 @@ def test_what_cannot_be_used_is_counted(trace: Callable[..., Output]) -> None:
 
 @pytest.mark.parametrize("found", [[], [kernel(ph="B")], [kernel(dur=None)]])
 def test_without_kernels_and_operators(trace: Callable[..., Output], found: list[Event]) -> None:
-    with pytest.raises(InputError, match="no kernel and no operator in this trace"):
+    with pytest.raises(InputError, match="no kernels and no operators"):
         trace(found)
 
 
@@ -337,7 +337,7 @@ def test_without_launches_a_kernel_is_in_the_step_in_which_it_starts(
 ) -> None:
     found = trace([e for e in events() if e.get("cat") in ("kernel", "user_annotation")])
     assert kernels(found)["run"].to_list() == ["ProfilerStep#1"] * 3 + ["ProfilerStep#2"]
-    assert "the launch of 4 of 4 kernels and copies is not in the trace" in found.notes[0]
+    assert "the launch of 4 of 4 kernels and copies" in found.notes[0]
     assert found.graph is not None
     assert total(found.graph()) == pytest.approx(1126 - 1020)
 
@@ -452,7 +452,7 @@ def test_graph_of_odd_traces(trace: Callable[..., Output]) -> None:
     assert total(found.graph()) == pytest.approx(2)
     found = trace([kernel(dur=0)])
     assert found.graph is not None
-    with pytest.raises(InputError, match="no kernel takes any time"):
+    with pytest.raises(InputError, match="all kernels have a duration of 0, so"):
         found.graph()
 
 

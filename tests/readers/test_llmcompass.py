@@ -27,7 +27,7 @@ def test_matrix_products() -> None:
         ("A100", "matmul", "64x512x512", "time", 0.019, "ms"),
         ("A100", "matmul", "64x512x512", "throughput", 1.766, "TFLOP/s"),
     ]
-    assert "Taken for measured" in found.notes[0]
+    assert "Read as measured" in found.notes[0]
 
 
 def test_simulated_files_are_predictions() -> None:
@@ -82,11 +82,11 @@ def test_dies() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("matmul", "64, 8, 8, 0.5ms, 1Tflops\n64, 8, 8, 0.5\n", "line 2: '64, 8, 8, 0.5' has"),
+        ("matmul", "64, 8, 8, 0.5ms, 1Tflops\n64, 8, 8, 0.5\n", "line 2: '64, 8, 8, 0.5' differs"),
         ("matmul", "64, 8, a, 0.5ms, 1Tflops\n", "line 1: '64, 8, a"),
         ("matmul", "64, 8, 8, xms, 1Tflops\n", "line 1: a value must be a number, got 'x'"),
         ("rates", "64, 8, 1.5\n\n64, 8, 1.5.5\n", "line 3: a value must be a number, got '1.5.5'"),
-        ("layer", "1\n2\n3\n", "3 times, must be those of 12"),
+        ("layer", "1\n2\n3\n", "expected the times of 12 operators, got 3"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, name: str, content: str, message: str) -> None:

@@ -36,7 +36,7 @@ def test_simulated_requests_are_in_nanoseconds() -> None:
     other = found.rows.filter(pl.col("request") == 0)
     assert other["quantity"].to_list() == ["time", "ttft", "queueing delay"]
     assert [(one.n, one.reason) for one in found.dropped] == [
-        (1, "tpot of one output token, which has none")
+        (1, "tpot of a single output token, which is undefined")
     ]
 
 
@@ -44,7 +44,7 @@ def test_the_first_release_has_no_gaps_and_no_instances() -> None:
     found = llmservingsim.read(FIXTURES / "llmservingsim-requests/first_release")
     assert found.rows["quantity"].to_list() == ["time", "ttft", "tpot", "queueing delay"]
     assert "instance" not in found.rows.columns
-    assert "How many tokens a request got is not known" in found.notes[0]
+    assert "The number of tokens of a request is unknown" in found.notes[0]
 
 
 def test_output_may_count_the_input() -> None:
@@ -81,7 +81,7 @@ def test_measured_requests_begin_in_the_queue_where_clocks_differ() -> None:
     }
     keys = rows.select("tool", "model", "version", "device", "unit").unique().rows()
     assert keys == [("vLLM", "example/tiny-8b", "0.19.0", "GPU 9", "s")]
-    assert "arrival_time of 3 requests is of another clock" in found.notes[0]
+    assert "arrival_time of 3 requests is from another clock" in found.notes[0]
     assert [one.n for one in found.dropped] == [2]
     failed = found.rows.filter(pl.col("request") == 2)
     assert failed.select("quantity", "status").rows() == [
@@ -123,7 +123,7 @@ def test_a_useless_meta_takes_no_rows(meta: str, tmp_path: Path) -> None:
     (tmp_path / "timeseries.csv").write_text(content)
     (tmp_path / "meta.json").write_text(meta)
     found = llmservingsim.read(tmp_path / "timeseries.csv")
-    assert "Model, device and version are not known" in found.notes[0]
+    assert "Model, device and version are unknown" in found.notes[0]
     assert found.rows.select("quantity", "measured", "t", "waiting").rows() == [
         ("prompt throughput", 3392.0, 1.0, 2),
         ("generation throughput", 2.0, 1.0, 2),
@@ -168,7 +168,7 @@ def test_the_summary_is_pairs_and_its_differences_are_checked() -> None:
     assert found.of(quantity="ttft").pairs.n == 2
     assert not found.notes
     other = llmservingsim.read(FIXTURES / "llmservingsim-summary/wrong_difference")
-    assert other.notes == ("The difference stated does not follow from the values: TTFT Mean.",)
+    assert other.notes == ("The stated difference contradicts the values: TTFT Mean.",)
 
 
 def test_a_summary_of_nothing(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_summary_of_nothing(tmp_path: Path) -> None:
     path.write_text("Metric   vLLM   Sim   Diff%\nTTFT Mean   nan   nan   +nan%\n")
     assert llmservingsim.read(path).rows["status"].to_list() == ["no value"]
     path.write_text("Metric   vLLM   Sim   Diff%\nTTFT Mean   1.2.3   4   +1%\n")
-    with pytest.raises(InputError, match="line 2: two numbers expected"):
+    with pytest.raises(InputError, match="line 2: expected two numbers"):
         llmservingsim.read(path)
 
 
@@ -184,7 +184,7 @@ def test_tables_with_both_sides() -> None:
     found = llmservingsim.read(FIXTURES / "llmservingsim-pairs/good")
     assert found.of(quantity="time").pairs.n == 2
     assert found.of(quantity="tpot").rows["request"].to_list() == [0]
-    assert found.notes == ("1 requests have other output lengths in the simulation.",)
+    assert found.notes == ("1 requests have different output lengths in the simulation.",)
 
 
 def test_the_history_has_versions() -> None:

@@ -70,7 +70,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     text = (FIXTURES / "good" / "Net_kcp_ws_pe64.csv").read_text()
     path = tmp_path / "net.csv"
     path.write_text(text[:-30])
-    with pytest.raises(InputError, match=r"net.csv: line 4: \d+ fields, the header has 17"):
+    with pytest.raises(InputError, match=r"net.csv: line 4: \d+ fields, but the header has 17"):
         read(path)
     path.write_text(text.replace(",2000,", ",soon,"))
     with pytest.raises(InputError, match=r"Runtime \(Cycles\) must be a number, got 'soon'"):

@@ -98,15 +98,15 @@ def test_files_of_one_capture_are_said() -> None:
     # Rounded, in another unit, and without one kernel.
     sums = capture("run/sum.csv", "x-tables", ("mm", 2, 0.0030001), unit="ms")
     note = (
-        "run/a.sqlite, run/trace.csv, run/sum.csv hold the same kernels with the same times, as "
-        "files of one capture do: together they count each kernel again. Keep one: --where "
-        "file=run/a.sqlite."
+        "run/a.sqlite, run/trace.csv, run/sum.csv hold the same kernels with the same times, like "
+        "exports of one capture: together they count each kernel several times. Keep one: "
+        "--where file=run/a.sqlite."
     )
     assert same_captures([export, trace, sums]) == (note,)
     others = [capture(f"more/{form}", form, *SUMS) for form in ("x-export", "x-tables")]
     (both,) = same_captures([export, trace, *others])
     assert both.startswith("run/a.sqlite, run/trace.csv hold")
-    assert "do (here and in 1 more folder): together" in both
+    assert "like exports of one capture (here and in 1 more folder): together" in both
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,11 @@ def test_copies_are_said(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text.replace("1200", "1300") if name == "other.log" else text)
     found = ingest(tmp_path)
-    (note,) = (note for note in found.notes if "byte for byte" in note)
+    (note,) = (note for note in found.notes if "byte-for-byte" in note)
     assert note == (
-        "b.log and c.log and test/a.log and 1 more are the same file byte for byte: their rows are "
-        "counted once for each. Where one was to train a model and another to test it, nothing was "
+        "b.log and c.log and test/a.log and 1 more are byte-for-byte the same file: their rows "
+        "count once for each. If one was meant for training and another for testing a "
+        "model, nothing was "
         "tested."
     )
     (tmp_path / "alone").mkdir()

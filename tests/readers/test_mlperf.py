@@ -59,7 +59,7 @@ TITLE = "MLPerf Results Summary\n"
 
 def test_summaries_that_are_cut_off(tmp_path: Path) -> None:
     found = mlperf.read(text_of(tmp_path, TITLE + "Samples per second: 5\n"))
-    assert found.notes == ("The summary does not say whether the result is valid.",)
+    assert found.notes == ("The summary does not state whether the result is valid.",)
     with pytest.raises(InputError, match=r"line 2: Samples per second must be a number"):
         mlperf.read(text_of(tmp_path, TITLE + "Samples per second: fast\n"))
     with pytest.raises(InputError, match="no predicted or measured value"):
@@ -103,7 +103,7 @@ def test_a_log_with_several_summaries_has_several_runs(tmp_path: Path) -> None:
 )
 def test_the_detailed_log_of_loadgen_belongs_to_its_summary(line: str, tmp_path: Path) -> None:
     path = text_of(tmp_path, line + "\n")
-    with pytest.raises(InputError, match=r"read along with mlperf_log_summary\.txt"):
+    with pytest.raises(InputError, match=r"read together with mlperf_log_summary\.txt"):
         mlperf.read(path)
 
 
@@ -125,10 +125,10 @@ def test_results_of_a_round() -> None:
 
 def test_results_of_other_shapes(tmp_path: Path) -> None:
     one = '{"Submitter": "a", "Scenario": "b", "Performance_Result": "fast"}'
-    with pytest.raises(InputError, match="no list of results"):
+    with pytest.raises(InputError, match="expected a list of results"):
         mlperf.read(text_of(tmp_path, one))
     rows = mlperf.read(text_of(tmp_path, f"[{one}]")).rows
-    assert rows["status"].to_list() == ["no number: fast"]
+    assert rows["status"].to_list() == ["not a number: fast"]
 
 
 def test_inference_over_rounds_is_a_history() -> None:

@@ -48,7 +48,7 @@ def test_old_columns_with_the_tags_of_a_launcher() -> None:
     assert rows["repeat"].to_list() == [1, 1, 2, 2, None, None]
     # The test failed: no value is to be trusted.
     assert rows["measured"].null_count() == 6
-    assert rows["status"].unique().to_list() == ["values of the run out of bounds: 3"]
+    assert rows["status"].unique().to_list() == ["values of the run are out of bounds: 3"]
     assert rows["nodes"].unique().to_list() == [1]
     assert found.notes == ("3 values were out of bounds: the test failed.",)
 
@@ -85,7 +85,7 @@ def test_several_runs_of_which_the_last_was_killed() -> None:
     ]
     assert [(one.reason, one.n) for one in found.dropped] == [("row that is cut off", 1)]
     assert found.notes == (
-        "The table of run 2 has no end: the test was stopped, or the log is cut off.",
+        "The table of run 2 has no last line: the test was stopped, or the log is cut off.",
     )
 
 
@@ -152,7 +152,7 @@ def test_reports_of_other_shapes(tmp_path: Path) -> None:
     rest = ', "results": [{"size": 8, "count": 2, "out_of_place": {"time": true, "alg_bw": 1}}]}'
     with pytest.raises(InputError, match="no predicted or measured value"):
         nccl_tests.read(text_of(tmp_path, REPORT + rest))
-    with pytest.raises(InputError, match="no list of results"):
+    with pytest.raises(InputError, match="expected a list of results"):
         nccl_tests.read(text_of(tmp_path, REPORT + ', "results": {}}'))
     huge = "1" + "0" * 400
     rest = rest.replace("true", huge)

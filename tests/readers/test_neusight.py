@@ -110,12 +110,14 @@ def test_a_configuration_and_its_operators(artifact: Artifact) -> None:
 
 def test_the_root_and_the_folder_inside_are_the_same_artifact(artifact: Artifact) -> None:
     outer = read(artifact.root.parents[1])
-    assert isinstance(outer, neusight.NeusightArtifact)
-    assert outer.kernels.equals(neusight.read(artifact.root).kernels)
+    inner = neusight.read(artifact.root)
+    assert outer.kernels.native.equals(inner.kernels_of("all").native)
+    assert outer.pairs.native.equals(inner.pairs.native)
+    assert outer.notes[0] == str(inner.report).splitlines()[0]
 
 
 def test_columns_and_unit_are_not_for_an_artifact(artifact: Artifact) -> None:
-    with pytest.raises(InputError, match="are known. Leave them out"):
+    with pytest.raises(InputError, match="are known. Leave out columns and unit"):
         read(artifact.root, unit="ms")
 
 
@@ -161,8 +163,8 @@ def test_a_device_that_only_the_artifact_knows_keeps_its_name(artifact: Artifact
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
-        ("other", r"other: there is no such folder"),
-        ("data", r"data: not the NeuSight artifact: looked for label/ and results/prediction"),
+        ("other", r"other: no such folder"),
+        ("data", r"data: not the NeuSight artifact: no label/ and results/prediction"),
     ],
 )
 def test_a_folder_that_is_not_the_artifact(artifact: Artifact, where: str, expected: str) -> None:
@@ -246,8 +248,8 @@ def test_checks_that_fail_are_in_the_report(artifact: Artifact) -> None:
     assert checks == {
         "forward + backward = end to end": "12.0 and 12.5 ms",
         "same number of layers": "3 measured, 2 predicted",
-        "same neusight_all_e2e_latency as summary.csv": "nothing there, 10.1 ms here",
-        "predicted operators add up to the prediction": "10.0 and 10.1 ms (sum)",
+        "same neusight_all_e2e_latency as summary.csv": "nothing in summary.csv, 10.1 ms here",
+        "predicted operators sum to the prediction": "10.0 and 10.1 ms (sum)",
     }
     assert found.pairs.column("in_distribution").tolist() == [False]
     assert "4 failed checks" in str(found.report)
@@ -271,9 +273,9 @@ def test_operators_of_an_unknown_network_are_left_out_and_counted(artifact: Arti
     assert found.report.without_operators == {"neusight": (f"{H100}/gpt2-inf-8-1",)}
     assert [f.check for f in found.report.failed_checks] == [
         "operators repeat",
-        "it is known how operators add up",
+        "rule for the sum of operators",
     ]
-    assert "no operator name says which layer" in found.report.failed_checks[0].detail
+    assert "no operator names its layer" in found.report.failed_checks[0].detail
 
 
 def test_measured_operators_of_another_network_are_not_joined(artifact: Artifact) -> None:
@@ -306,7 +308,7 @@ def test_bert_ends_with_the_last_operator_of_its_layer() -> None:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["conv1", "fc"], "no operator name says which layer"),
+        (["conv1", "fc"], "no operator names its layer"),
         (["transformer_h_0_a", "transformer_h_1_a"], "operators of 2 layers, expected 1 or all 3"),
         (["transformer_h_0_a", "head"], "no operator transformer_ln_f after layer 0"),
         (["transformer_ln_f", "transformer_h_0_a"], "no operator transformer_ln_f after layer 0"),

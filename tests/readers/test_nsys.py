@@ -163,7 +163,7 @@ def test_ranges_are_runs() -> None:
         ("step #2", "time", 690.0, 3000, 2),
         ("step #2", "host time", 400.0, 2500, 2),
     ]
-    assert "first to the last" in found.notes[0]
+    assert "first GPU work to the end of the last" in found.notes[0]
     assert (
         found.of(run=["step #1", "step #2"]).kernels.run_measured.tolist() == [800] * 3 + [690] * 2
     )
@@ -175,7 +175,7 @@ def test_without_launches_ranges_are_not_known(tmp_path: Path) -> None:
     found = nsys.read(database(tmp_path / "x.sqlite", content))
     assert len(found.rows) == 6
     assert "run" not in found.rows.columns
-    assert "which kernel belongs to which range is not known" in found.notes[0]
+    assert "so the ranges of the kernels are unknown" in found.notes[0]
     for columns in (("globalTid",), ("correlationId", "start")):
         content = without(tables(), "CUPTI_ACTIVITY_KIND_RUNTIME", *columns)
         found = nsys.read(database(tmp_path / "x.sqlite", content))
@@ -262,7 +262,7 @@ def test_graphs_and_kinds_of_copies(tmp_path: Path) -> None:
     ]
     assert kernels(found.rows)["kernel_class"].to_list() == ["memcpy", "graph"]
     assert [(one.n, one.reason) for one in found.dropped] == [
-        (1, "work of a GPU whose start or end is not known")
+        (1, "GPU work without a start or an end")
     ]
     content = without(content, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "graphId")
     content["ENUM_CUDA_MEMCPY_OPER"] = (("id",), [(1,)])
@@ -285,7 +285,7 @@ def test_exports_without_work_of_a_gpu(tmp_path: Path) -> None:
     content = tables()
     for kind in ("KERNEL", "MEMCPY", "MEMSET"):
         content[f"CUPTI_ACTIVITY_KIND_{kind}"] = (content[f"CUPTI_ACTIVITY_KIND_{kind}"][0], [])
-    with pytest.raises(InputError, match=r"x\.sqlite: no kernel or copy of a GPU ended in it"):
+    with pytest.raises(InputError, match=r"x.sqlite: no kernel or copy ended on a GPU"):
         nsys.read(database(tmp_path / "x.sqlite", content))
     for kind in ("KERNEL", "MEMCPY", "MEMSET"):
         del content[f"CUPTI_ACTIVITY_KIND_{kind}"]
@@ -410,7 +410,7 @@ def test_a_trace_is_preferred_to_its_sum(tmp_path: Path) -> None:
     found = nsys.read(path)
     assert len(found.rows) == 4
     assert found.notes == (
-        "1 of 2 tables are left out: they are about the host or sum up the trace",
+        "1 of 2 tables are left out: they are about the host or summarise the trace",
     )
 
 
@@ -539,7 +539,7 @@ def test_work_that_several_tables_list_is_read_once(tmp_path: Path) -> None:
     path.write_text("\n".join(tables.values()))
     found = nsys.read(path)
     assert sorted(found.rows.select("kernel", "measured").rows()) == [("[c]", 8.0), ("k", 15.0)]
-    assert found.notes == ("Tables that list work again are left out: all, by launch, by range",)
+    assert found.notes == ("Tables that repeat work are left out: all, by launch, by range",)
     path.write_text(tables["copies"] + "\n" + tables["all"])
     assert nsys.read(path).rows["kernel"].to_list() == ["k", "[c]"]
     trace = "Start (ns),Duration (ns),CorrId,Name\n1,2,3,k\n"
@@ -585,9 +585,9 @@ def test_rows_without_a_value_have_a_status(tmp_path: Path) -> None:
     [
         ("Start (ns),Duration (ns),CorrId,Name\n1,2,3\n", "line 2: 3 fields"),
         ("Start (ns),Duration (ns),CorrId,Name\n1,long,3,k\n", r"Duration \(ns\) must be a number"),
-        ("Start (ns),Duration (ticks),CorrId,Name\n1,2,3,k\n", "'ticks', which is not known"),
-        ("Start (ns),Duration (ns),CorrId,Name\n", "a header but no row below it"),
-        ("Start (ns),Duration (ns),CorrId,Name\n\n1,2,3,k\n", "a header but no row below it"),
+        ("Start (ns),Duration (ticks),CorrId,Name\n1,2,3,k\n", "'ticks', an unknown unit"),
+        ("Start (ns),Duration (ns),CorrId,Name\n", "a header but no rows"),
+        ("Start (ns),Duration (ns),CorrId,Name\n\n1,2,3,k\n", "a header but no rows"),
         ('Start (ns),Duration (ns),CorrId,Name\n1,2,3,"k\n', "line 2: a quote"),
     ],
 )

@@ -82,7 +82,7 @@ def test_what_is_missing_or_of_the_wrong_kind(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ([('"demangledName":"3",', '"demangledName":"3",,')], "line 4: not valid JSON"),
-        ([('"startNs"', '"start"')], "no work of a GPU in it .4 events without times"),
+        ([('"startNs"', '"start"')], "no GPU work .4 events without times"),
     ],
 )
 def test_damaged_exports_are_refused(
@@ -109,4 +109,4 @@ def test_mutations_are_read_or_refused(
     path.write_bytes(content)
     recognise(Source(path), nsys.FORMATS)
     with contextlib.suppress(InputError):
-        read_lines(Source(path))
+        assert len(read_lines(Source(path)).rows)

@@ -131,7 +131,7 @@ def test_tables_of_others_are_not_recognised(text: str, tmp_path: Path) -> None:
         (HEADER + ",%,us,,us,us,us,\n" + '"GPU activities",9,6,2,x,2,4,"k"\n', "Avg must be a num"),
         (HEADER + ",%,us,,us,us,us,\n" + '"GPU activities",9,6,2,3,2,4,"k\n', "line 3: a quote"),
         (SHORT + 'us,us,,,,\n1.0,x,"Q (0)","1","7","k"\n', "line 3: Duration must be a number"),
-        (SHORT + 'us,us,,,,\n1.0,2.0,,,,"cudaFree"\n', r"no kernel in it \(1 calls on the host\)"),
+        (SHORT + 'us,us,,,,\n1.0,2.0,,,,"cudaFree"\n', r"no kernel \(1 calls on the host\)"),
         (
             "   Start  Duration  Device  Context  Stream  Name\n1.0ms  2.0us  Q (0)\n",
             "line 2: 3 fields",

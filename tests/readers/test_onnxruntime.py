@@ -103,7 +103,7 @@ def test_without_runs() -> None:
 def test_a_session_that_was_killed() -> None:
     found = onnxruntime.read(PROFILE / "killed")
     assert found.notes[0] == "The file is cut off after 11 events: the session may not have ended."
-    assert found.notes[2] == "2 nodes stand in no run, or in several at the same time."
+    assert found.notes[2] == "2 nodes are in no run, or in several runs at once."
     nodes = found.of(level="kernel").rows
     assert nodes["run"].to_list() == ["run 1"] * 4 + ["outside of runs"] * 2
 
@@ -160,7 +160,7 @@ def test_runs_at_the_same_time_on_one_thread(tmp_path: Path) -> None:
     runs = [event("Session", "model_run", 9 + i, 20) for i in range(2)]
     found = onnxruntime.read(written(tmp_path, [node("a", 12, 5), *runs]))
     assert found.of(level="kernel").rows["run"].to_list() == ["outside of runs"]
-    assert "several at the same time" in found.notes[1]
+    assert "several runs at once" in found.notes[1]
 
 
 def test_a_node_at_the_boundary_is_in_the_later_run(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_events_in_an_object_and_with_other_arguments(tmp_path: Path) -> None:
         ("node without a name", "node without a name", 5.0),
     ]
     assert {one.reason: one.n for one in found.dropped} == {
-        "events of nodes that are not their time": 1,
+        "other events of nodes than their time": 1,
         "events without a time": 1,
     }
 

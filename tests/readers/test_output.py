@@ -41,9 +41,9 @@ def test_keys_without_a_value_are_left_out_and_rows_are_needed() -> None:
     rows = {**{k: [v] for k, v in KERNEL.items()}, "measured": [1], "run": [None], "op": ["a"]}
     assert output("a", "x", rows).rows.columns[-1] == "op"
     dropped = [Dropped("warm-up", 3, (1, 2, 3))]
-    with pytest.raises(InputError, match=r"^a: no predicted or measured value.*3 warm-up"):
+    with pytest.raises(InputError, match=r"^a: holds no predicted or measured value.*3 warm-up"):
         output("a", "x", [], dropped=dropped)
-    with pytest.raises(TypeError, match="must say unit"):
+    with pytest.raises(TypeError, match="must give unit"):
         output("a", "x", [{"tool": "x", "level": "kernel", "quantity": "time"}])
 
 
@@ -58,7 +58,7 @@ def test_pairs_are_rows_with_both_and_failed_predictions() -> None:
     assert (pairs.unit, pairs.predicted.tolist()) == ("us", [1.0, 3.0])
     assert [(d.n, d.reason) for d in pairs.dropped] == [(1, "the prediction failed (status)")]
     only = output("a", "x", [{**KERNEL, "predicted": 1.0}])
-    with pytest.raises(InputError, match=r"holds predicted values only.*file of measurements"):
+    with pytest.raises(InputError, match=r"holds only predicted values.*file of measurements"):
         _ = only.pairs
 
 
@@ -66,13 +66,15 @@ def test_several_quantities_are_chosen_from() -> None:
     both = {"predicted": 1.0, "measured": 2.0}
     rows = [{**KERNEL, **both}, {**KERNEL, **both, "quantity": "energy", "unit": "pJ"}]
     found = output("a", "x", rows)
-    with pytest.raises(InputError, match=r"several quantities: energy, time. Choose one"):
+    with pytest.raises(InputError, match=r"several quantities: energy, time. Select one"):
         _ = found.pairs
     assert found.of(quantity="energy").pairs.unit == "pJ"
     rows = [{**KERNEL, **both}, {**MODEL, **both}]
-    with pytest.raises(InputError, match=r"several levels: kernel, model. Choose one: --where lev"):
+    with pytest.raises(InputError, match=r"several levels: kernel, model. Select one: --where lev"):
         _ = output("a", "x", rows).pairs
-    with pytest.raises(InputError, match=r"no row has quantity=power. Values there: energy, time"):
+    with pytest.raises(
+        InputError, match=r"no row has quantity=power. Existing values: energy, time"
+    ):
         found.of(quantity="power")
     with pytest.raises(InputError, match=r"no column 'device'. Columns: tool"):
         found.of(device=["a"])
@@ -90,7 +92,7 @@ def test_kernels_know_the_time_of_their_run() -> None:
     assert kernels.totals().run_measured[0] == 500.0
     runs = found.runs
     assert (runs.unit, runs.run.tolist(), runs.measured.tolist()) == ("ms", ["1"], [0.5])
-    with pytest.raises(InputError, match=r"no time of a model. There are: time of a kernel"):
+    with pytest.raises(InputError, match=r"no time of a model. Available: time of a kernel"):
         _ = found.of(level="kernel").runs
 
 
@@ -113,7 +115,7 @@ def test_the_report_counts() -> None:
     found = output("a.log", "x-log", rows, dropped=[Dropped("warm-up", 1, (1,))], notes=["Slow."])
     assert found.report.splitlines() == [
         "read a.log (x-log): 2 rows, 1 predicted",
-        "1 rows without a value they should have: crashed",
+        "1 rows with a missing value: crashed",
         "1 rows left out: warm-up",
         "note: Slow.",
     ]
@@ -138,5 +140,5 @@ def test_the_time_of_the_simulator_itself_is_no_measurement() -> None:
             {**row, "quantity": "host time", "measured": 9.0},
         ],
     )
-    with pytest.raises(InputError, match=r"holds predicted values only.* a file of measurements"):
+    with pytest.raises(InputError, match=r"holds only predicted values.* a file of measurements"):
         _ = found.pairs

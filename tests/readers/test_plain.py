@@ -79,7 +79,7 @@ GOOD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_one_table_in_every_form(write: Any, name: str) -> None:
     path = write(name, GOOD[name])
-    pairs = read(path, unit="ms")
+    pairs = read(path, unit="ms").pairs
     assert isinstance(pairs, Pairs)
     assert pairs.predicted.tolist() == TABLE["predicted"]
     assert pairs.measured.tolist() == TABLE["measured"]
@@ -188,7 +188,7 @@ def test_a_damaged_parquet_file_prints_nothing(
 
     monkeypatch.setattr(pl, "read_parquet", panic)
     path = write("a.parquet", GOOD["table.parquet"])
-    with pytest.raises(InputError, match=r"broken Parquet \(damaged within\). Write it again"):
+    with pytest.raises(InputError, match=r"broken Parquet \(damaged within\). Export it again"):
         read_pairs(path)
     os.write(2, b"heard again")
     assert capfd.readouterr().err == "heard again"
@@ -219,21 +219,25 @@ def test_the_format_can_be_given(write: Any) -> None:
 
 BAD_TEXT = [
     # name, content, message
-    ("a.csv", "", r"the file is empty. A header and one row at least are needed"),
+    ("a.csv", "", r"the file is empty. It needs a header and at least one row"),
     ("a.csv", "\n\n", r"the file is empty"),
-    ("a.csv", "predicted,measured\n", r"there is a header but no row below it. Add rows"),
+    ("a.csv", "predicted,measured\n", r"a header without rows. Add rows"),
     (
         "a.csv",
         "p,m\n1,2\n",
         r"missing columns predicted, measured. Columns found: p, m. Name yours",
     ),
-    ("a.csv", CSV + "C,1,2\n", r"line 4: 3 fields, the header has 4. A row may be cut off"),
-    ("a.csv", CSV + "C", r"line 4: 1 field, the header has 4. A row may be cut off"),
+    ("a.csv", CSV + "C,1,2\n", r"line 4: 3 fields, but the header has 4. A row may be cut off"),
+    ("a.csv", CSV + "C", r"line 4: 1 field, but the header has 4. A row may be cut off"),
     ("a.csv", CSV + "\n" + "C,1,2,3\n", r"line 4 is empty. Remove it"),
     ("a.csv", CSV + "C,1,1,5,2\n", r"line 4: 5 fields, .* decimal comma \(1,5\) must be written"),
-    ("a.tsv", "predicted\tmeasured\n1\t2\t3\n", r"line 2: 3 fields, the header has 2. A row may"),
+    (
+        "a.tsv",
+        "predicted\tmeasured\n1\t2\t3\n",
+        r"line 2: 3 fields, but the header has 2. A row may",
+    ),
     ("a.csv", CSV + 'C,"1,2,3\nD,1,2,3\n', r"line 4: a quote is not closed"),
-    ("a.csv", 'predicted,measured\n1,"2"x\n', r"line 2: a quote is not closed, or stands within"),
+    ("a.csv", 'predicted,measured\n1,"2"x\n', r"line 2: a quote is not closed, or is inside"),
     (
         "a.csv",
         "predicted,measured,predicted\n1,2,3\n",
@@ -242,7 +246,7 @@ BAD_TEXT = [
     (
         "a.csv",
         "predicted;measured\n1,5;2,25\n1;2\n",
-        r"predicted must be .* '1,5' in line 2: a com",
+        r"predicted must be .* '1,5' in line 2, with a com",
     ),
     ("a.csv", 'predicted,measured\n1,"1,234"\n', r"measured must be .* got '1,234' in line 2"),
     (
@@ -258,12 +262,12 @@ BAD_TEXT = [
     ("a.csv", "predicted,measured,unit\n1,2,ms\n1,2,us\n", r"mixed units: 'ms' and 'us' .* line 3"),
     ("a.csv", "dévice,predicted\nA,1\n".encode("latin-1"), r"line 1: byte 0xe9 is not UTF-8"),
     ("a.csv", b"\xef\xbb\xbfa,b\n\xff,1\n", r"line 2: byte 0xff is not UTF-8. Save the file as"),
-    ("a.csv", CSV.encode("utf-16"), r"the text is UTF-16, not UTF-8. Save it as UTF-8"),
-    ("a.csv", b"predicted,measured\n1,\x00\n", r"line 2: a zero byte: this is not a text file"),
+    ("a.csv", CSV.encode("utf-16"), r" text in UTF-16, not UTF-8. Save it as UTF-8"),
+    ("a.csv", b"predicted,measured\n1,\x00\n", r"line 2: a zero byte, so this is not a text file"),
     ("a.csv.gz", gzip.compress(CSV.encode() * 99, mtime=0)[:60], r"broken gzip .* may be cut off"),
     ("a.parquet", CSV, r"not Parquet: it does not begin with PAR1"),
-    ("a.parquet", b"PAR1" + b"\x00" * 50, r"does not end with PAR1: cut off"),
-    ("a.parquet", b"PAR1" + b"\x01" * 50 + b"PAR1", r"broken Parquet \(.+\). Write it again"),
+    ("a.parquet", b"PAR1" + b"\x00" * 50, r"must end with PAR1"),
+    ("a.parquet", b"PAR1" + b"\x01" * 50 + b"PAR1", r"broken Parquet \(.+\). Export it again"),
     ("a.jsonl", '{"predicted": 1, "measured": 2}\n{"pred', r"line 2: not valid JSON .* cut off"),
     ("a.jsonl", '{"predicted": 1}\n\n{"predicted": 1}\n', r"line 2 is empty. Remove it"),
     (
@@ -279,7 +283,7 @@ BAD_TEXT = [
     ("a.json", "5", r"expected a list of records, or an object"),
     ("a.json", "<table></table>", r"line 1: not valid JSON \(Expecting value\)"),
     ("a.jsonl", "x", r"line 1: not valid JSON"),
-    ("a.csv", "\n<!DOCTYPE html>\n<p>", r"this is a web page, not a table. Download the file"),
+    ("a.csv", "\n<!DOCTYPE html>\n<p>", r" a web page, not a table. Download the file"),
     ("a.json", '[{"a": 1, "a": 2}]', r"line 1: an object names 'a' twice. Fix the record"),
     ("a.json", '[\n{"a": 1, "a": 2}\n]', r"a.json: an object names 'a' twice"),
     ("a.jsonl", '{"a": 1}\n{"a": 1, "a": 2}\n', r"line 2: an object names 'a' twice"),
@@ -326,7 +330,7 @@ def test_bad_files_are_told_what_is_wrong(
 
 def test_a_binary_file_is_not_a_table(write: Any) -> None:
     picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
-    with pytest.raises(InputError, match=r"line 3: a zero byte: this is not a text file"):
+    with pytest.raises(InputError, match=r"line 3: a zero byte, so this is not a text file"):
         read_pairs(write("a.png", picture))
 
 
@@ -335,7 +339,7 @@ def test_a_folder_a_missing_file_and_one_that_is_closed(tmp_path: Path) -> None:
         read_pairs(tmp_path)
     with pytest.raises(InputError, match=r"no file in it could be read"):
         read(tmp_path)
-    with pytest.raises(InputError, match=r"none.csv: there is no such file. Check the path"):
+    with pytest.raises(InputError, match=r"none.csv: no such file. Check the path"):
         read(tmp_path / "none.csv")
     with pytest.raises(InputError, match=r"cannot be read \(.+\)"):
         read_pairs(tmp_path / ("x" * 300 + ".csv"))

@@ -21,6 +21,8 @@ from errcomp.readers.core.registry import Format
 from errcomp.readers.core.source import Source
 from errcomp.results import Dropped
 
+pytestmark = pytest.mark.core
+
 LOG = "sys[0] finished, 12 cycles, exposed communication 3 cycles.\n"
 #: A package of somebody else, as the processes see it.
 PACKAGE = """
@@ -135,8 +137,8 @@ def test_the_same_as_one_after_the_other(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("dies", r"signal 9; the memory may not suffice"),
-        ("dies within", r"signal 9; the memory may not suffice"),
+        ("dies", r"signal 9; memory may have run out"),
+        ("dies within", r"signal 9; memory may have run out"),
         ("leaves", r"exit 3"),
     ],
 )
@@ -145,7 +147,7 @@ def test_a_process_that_is_ended(
 ) -> None:
     path = folder(tmp_path, a="A", b=kind, c="C")
     with pytest.raises(
-        InputError, match=rf"in/b: the process that read it was ended \({message}\)"
+        InputError, match=rf"in/b: the process that read it was killed \({message}\)"
     ):
         ingest(path)
     assert [child.process.returncode is None for child in stand_in] == [False, False]

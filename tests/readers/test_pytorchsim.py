@@ -77,7 +77,7 @@ def test_an_odd_clock_is_left_out(tmp_path: Path) -> None:
 def test_damage_is_named(tmp_path: Path) -> None:
     path = tmp_path / "ref.csv"
     path.write_text("workload,cycles,latency_ns\ngemm_1x2,7\n")
-    with pytest.raises(InputError, match="line 2: 2 fields, the header has 3"):
+    with pytest.raises(InputError, match="line 2: 2 fields, but the header has 3"):
         read(path)
     path.write_text("workload,cycles,latency_ns\ngemm,seven,2\n")
     with pytest.raises(InputError, match="cycles must be a number, got 'seven'"):

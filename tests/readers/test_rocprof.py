@@ -57,7 +57,7 @@ def test_a_trace_of_version_3() -> None:
 
 
 def test_agents_are_read_along(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is read along with results.csv"):
+    with pytest.raises(InputError, match="is read together with results.csv"):
         rocprof.read(TRACE / "good" / "9_agent_info.csv")
     trace = (TRACE / "good" / "9_kernel_trace.csv").read_text()
     path = written(tmp_path, trace, "kernel_trace.csv")
@@ -119,7 +119,7 @@ def test_fields_that_are_missing_or_wrong(tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError, match="EndNs must be a number, got 'soon' in line 2"):
         rocprof.read(written(tmp_path, "KernelName,BeginNs,EndNs\ngemm,1,soon\n"))
-    with pytest.raises(InputError, match="line 2: 2 fields, the header has 3"):
+    with pytest.raises(InputError, match="line 2: 2 fields, but the header has 3"):
         rocprof.read(written(tmp_path, "KernelName,BeginNs,EndNs\ngemm,1\n"))
 
 
@@ -230,8 +230,11 @@ def test_json_that_names_no_copies(tmp_path: Path) -> None:
         ([{"buffer_records": []}], "Expected `object`"),
         ([{"buffer_records": {"kernel_dispatch": {}}}], "Expected `array`"),
         ([{"buffer_records": {"kernel_dispatch": [7]}}], "Expected `object`"),
-        ([{}], r"no kernel that ran in it \(0 records"),
-        ([{"buffer_records": {"kernel_dispatch": [{}]}}], r"in it \(1 records without times"),
+        ([{}], r"no kernel ran \(0 records"),
+        (
+            [{"buffer_records": {"kernel_dispatch": [{}]}}],
+            r"no kernel ran \(1 records without times",
+        ),
     ],
 )
 def test_json_of_other_shapes_is_refused(tool: Any, message: str, tmp_path: Path) -> None:
@@ -331,7 +334,7 @@ def test_databases_of_several_processes_and_without_names(tmp_path: Path) -> Non
     assert len(rocprof.read(database(tmp_path / "x.db", few)).rows) == 1
     content["rocpd_kernel_dispatch_00a1"] = (DISPATCH, [])
     content["rocpd_memory_copy_00a1"] = (COPY, [])
-    with pytest.raises(InputError, match="no kernel that ran in it"):
+    with pytest.raises(InputError, match="no kernel ran"):
         rocprof.read(database(tmp_path / "x.db", content))
     content["rocpd_kernel_dispatch_00a1"] = (("start", "end"), [])
     with pytest.raises(InputError, match="no start, end and kernel_id"):
@@ -414,7 +417,7 @@ def test_chrome_events_that_cannot_be_used(
     assert found.rows["kernel"].to_list() == ["CopyHostToDevice"]
     assert message in [one.reason for one in found.dropped]
     path.write_text(text.replace(old, new).replace('"COPY"', '"CPU"'))
-    with pytest.raises(InputError, match="no kernel in it"):
+    with pytest.raises(InputError, match="no kernel "):
         rocprof.read(path)
 
 
@@ -422,7 +425,7 @@ def test_chrome_events_that_cannot_be_used(
     ("old", "new", "message"),
     [
         ('"otherData"', "otherData", "not valid JSON"),
-        ('{ "traceEvents":[{}', '{ "traceEvents":[7', "not as rocprof writes it"),
+        ('{ "traceEvents":[{}', '{ "traceEvents":[7', "not in the form that rocprof writes"),
     ],
 )
 def test_damaged_chrome_traces_are_refused(
@@ -444,7 +447,7 @@ def test_damaged_chrome_traces_are_refused(
 def test_counters_without_times_are_refused(header: str, tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     path.write_text(header + "\n" + ",".join("1" for _ in header.split(",")) + "\n")
-    with pytest.raises(InputError, match="counters of kernels and no times"):
+    with pytest.raises(InputError, match="counters of kernels, but no times"):
         rocprof.read(path)
 
 
@@ -472,5 +475,5 @@ def test_a_database_with_other_columns_is_refused(tmp_path: Path) -> None:
         base.execute('CREATE TABLE rocpd_op (id INTEGER, start INTEGER, "end" INTEGER)')
         base.execute("CREATE TABLE rocpd_string (id INTEGER, string TEXT)")
         base.commit()
-    with pytest.raises(InputError, match="have not the columns of rocmProfileData"):
+    with pytest.raises(InputError, match="lack the columns of rocmProfileData"):
         rocprof.read(path)

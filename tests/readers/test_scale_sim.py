@@ -44,7 +44,7 @@ def test_cycles_of_version_3() -> None:
     }
     reasons = {one.name: one.reason for one in found.skipped}
     assert "sizes of filters" in reasons["SPARSE_REPORT.csv"]
-    assert "describes the layers" in reasons["net.csv"]
+    assert "Describes the layers" in reasons["net.csv"]
 
 
 def test_a_report_read_as_another_says_what_it_lacks() -> None:
@@ -140,7 +140,7 @@ def test_operators_and_their_total() -> None:
 def test_only_a_total_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "TIME_REPORT.csv"
     path.write_text("OpID,time_us,layer\nTOTAL,14.0,\n")
-    with pytest.raises(InputError, match="no operator, only the total"):
+    with pytest.raises(InputError, match="no operators"):
         read(path)
     path.write_text("OpID,time_us,layer\n0,14.0,0\n")
     assert read(path).rows.height == 1
@@ -149,7 +149,7 @@ def test_only_a_total_is_refused(tmp_path: Path) -> None:
 def test_damage_is_named(tmp_path: Path) -> None:
     path = tmp_path / "COMPUTE_REPORT.csv"
     path.write_text("LayerID, Total Cycles, Stall Cycles,\n0, 12, 3,\n1, 1\n")
-    with pytest.raises(InputError, match="line 3: 2 fields, the header has 4"):
+    with pytest.raises(InputError, match="line 3: 2 fields, but the header has 4"):
         read(path)
     path.write_text("LayerID, Total Cycles, Stall Cycles,\n0, many, 3,\n")
     with pytest.raises(InputError, match="Total Cycles must be a number, got 'many'"):

@@ -34,11 +34,11 @@ def test_columns_without_a_name() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["a,b", "1"], r"line 2: 1 fields, the header has 2"),
+        (["a,b", "1"], r"line 2: 1 fields, but the header has 2"),
         (["a,b", "1,2,3"], r"line 2: 3 fields"),
         (["a,b", '1,"2'], r"line 2: a quote is not closed"),
-        (["a,b"], r"there is a header but no row"),
-        (["", " "], r"no table"),
+        (["a,b"], r"a header without rows"),
+        (["", " "], r"not a table"),
         (["a,b", "1,2"], r"line 1: missing column 'c'. Columns found: a, b"),
     ],
 )
@@ -83,7 +83,7 @@ def test_parts_of_any_size_give_the_same_table(monkeypatch: pytest.MonkeyPatch) 
         assert sheet.numbers("a").tolist() == [1, 2, 3, 4]
         assert sheet.texts("b") == ["x", "y\nz", "w", "v"]
         assert sheet.lines.tolist() == [11, 14, 16, 17]
-        with pytest.raises(InputError, match=r"^a\.csv: line 12: 1 fields, the header has 2"):
+        with pytest.raises(InputError, match=r"^a\.csv: line 12: 1 fields, but the header has 2"):
             sheet_of("a.csv", ["a,b", "1,2", '"3",4', "5"], first_line=9)
-        with pytest.raises(InputError, match=r"^a\.csv: line 3: 3 fields, the header has 2"):
+        with pytest.raises(InputError, match=r"^a\.csv: line 3: 3 fields, but the header has 2"):
             sheet_of("a.csv", ["a,b", "1,2", "3,4,5"])

@@ -76,7 +76,7 @@ def test_reports_in_parts() -> None:
         ("exposed communication", "us", 40.0),
     ]
     other = simai.read(FOLDER / "other_total")
-    assert "add up to 300 µs, the report's total is 333 µs" in other.notes[0]
+    assert "sum to 300 µs, but the report's total is 333 µs" in other.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_reports_in_parts() -> None:
 def test_inputs_are_refused(file: str, name: str) -> None:
     path = FOLDER / "refused" / file
     assert [one.name for one in recognise(Source(path), simai.FORMATS)] == [name]
-    with pytest.raises(InputError, match="an input of the simulation"):
+    with pytest.raises(InputError, match="n input of the simulation"):
         simai.read(path)
 
 
@@ -102,12 +102,12 @@ LAYERS = "layer_name,r,fwd compute,fwd exposed comm\n"
     ("text", "message"),
     [
         (HEADER, "line 1: no values below the summary's header"),
-        (HEADER + "r, 1, 2\n", "line 2: 3 values, the summary's header has 5 names"),
+        (HEADER + "r, 1, 2\n", "line 2: 3 values, but the summary's header has 5 names"),
         (HEADER + "r, 1, 2, x, 4\n", "line 2: total exposed comm must be a time, got 'x'"),
         (LAYERS + "a,r,1,y\n", "fwd exposed comm must be a number, got 'y' in line 2"),
-        (LAYERS + "a,r,1\n", "line 2: 3 fields, the header has 4"),
+        (LAYERS + "a,r,1\n", "line 2: 3 fields, but the header has 4"),
         (LAYERS, "no predicted or measured value"),
-        (LAYERS + "a,r,1,2\ntotal exposed comm,x\n", "line 3: total time, total comp"),
+        (LAYERS + "a,r,1,2\ntotal exposed comm,x\n", "line 3: expected total time, total comp"),
         (
             "layer_name,r,fwd compute x,fwd exposed comm x\na,r,1,2\n",
             "no column of times in the table of layers",
@@ -138,7 +138,7 @@ def test_the_samples(shared_data: Path) -> None:
         "microAllReduce.txt",
         "workload_analytical.first60lines.txt",
     }
-    assert all("an input of" in reason for name, reason in skipped.items() if name[-2:] != "md")
+    assert all("n input of" in reason for name, reason in skipped.items() if name[-2:] != "md")
     assert len(found.rows) == 27
     assert values(found.of(level="system").rows)[:3] == [
         ("time", "us", 1688.03),

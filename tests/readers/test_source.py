@@ -162,7 +162,7 @@ def test_blocks_of_any_size_give_the_same_lines(
     assert [lines[2:][i] for i in (0, 2, -1)] == ["", "µ 𝄞\u2028x", "last"]
     with pytest.raises(IndexError):
         _ = lines[8]
-    with pytest.raises(ValueError, match="one after the other"):
+    with pytest.raises(ValueError, match="1"):
         _ = lines[::2]
 
 

@@ -119,7 +119,11 @@ def test_timeloop_summary(tools):
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [
-        ("vidur/vllm/request_metrics.csv", "a,b\n1,2\n", "not recognised as the output of a tool"),
+        (
+            "vidur/vllm/request_metrics.csv",
+            "a,b\n1,2\n",
+            "not recognised as the output of a known tool",
+        ),
         ("vidur/vllm/request_metrics.csv", "", "the file is empty"),
         (
             "vidur/sarathi/request_metrics.csv",
@@ -129,7 +133,7 @@ def test_timeloop_summary(tools):
         (
             "vidur/sarathi/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n1,2\n",
-            "line 2: 2 fields, the header has 8",
+            "line 2: 2 fields, but the header has 8",
         ),
         *(
             (
@@ -145,7 +149,11 @@ def test_timeloop_summary(tools):
                 ("٣", "request_preemption_time must be a number, got '٣' in line 2"),
             )
         ),
-        ("vidur/vllm/request_metrics.csv", ",".join(REQUEST_COLUMNS) + "\n", "no row below it"),
+        (
+            "vidur/vllm/request_metrics.csv",
+            ",".join(REQUEST_COLUMNS) + "\n",
+            "a header without rows",
+        ),
         (
             "vidur/vllm/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n0,1,2,3,4,5,6," + 200_000 * "7",
@@ -260,7 +268,7 @@ def test_bad_tables_are_refused(copy, old, new, message):
 def test_a_table_without_rows_is_refused(copy):
     path = copy / "survey" / "table6_neusight.csv"
     path.write_text(path.read_text().split("\n")[0] + "\n")
-    with pytest.raises(InputError, match=r"table6_neusight.csv: there is a header but no row"):
+    with pytest.raises(InputError, match=r"table6_neusight.csv: a header without rows"):
         build(copy)
 
 
@@ -273,5 +281,5 @@ def test_what_is_stored_describes_itself():
     info = datasets.info("survey")
     assert info.rows == 383
     assert {table.file for table in info.tables} == {f"{n}.csv" for n in (*LAYOUTS, "runs")}
-    with pytest.raises(InputError, match="holds tables, not pairs"):
+    with pytest.raises(InputError, match="holds several tables"):
         datasets.load("survey")

@@ -65,7 +65,7 @@ def test_maps_beside_it_are_passed_over() -> None:
     assert found.formats == ("timeloop-stats",)
     assert found.skipped == ()
     for name in ("timeloop-mapper.map.txt", "timeloop-mapper.map+stats.xml"):
-        with pytest.raises(InputError, match=r"read along with .*stats\.txt"):
+        with pytest.raises(InputError, match=r"read together with .*stats\.txt"):
             read(GOOD.with_name(name))
 
 
@@ -76,7 +76,7 @@ def test_an_old_map_is_passed_over(tmp_path: Path) -> None:
         "---------------------------------------------\n| for Q in [0:14)\n|   for N in [0:8)\n\n"
         "spad [ ] \n--------\n|     for K in [0:8)\n"
     )
-    with pytest.raises(InputError, match=r"timeloop-mapper\.map\.txt of Timeloop, .* read along"):
+    with pytest.raises(InputError, match=r"timeloop-mapper.map.txt of Timeloop, .* read together"):
         read(path)
 
 
@@ -117,7 +117,7 @@ def test_more_lines_than_known_and_numbers_that_are_none(tmp_path: Path) -> None
         ("Total                                         = 2000000.00\n", "", "have no Total"),
         ("Computes = 4800", "Computes = many", r"line 89: Computes must be a number, got 'many'"),
         ("Area                            : 50.00", "Area : big", "Area must be a number"),
-        ("Cycles: 800\n", "Cycles: 800\nSummary Stats\n", "several results in one file"),
+        ("Cycles: 800\n", "Cycles: 800\nSummary Stats\n", "several results"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -64,9 +64,9 @@ def test_a_run_that_was_killed() -> None:
     found = read(LOG / "killed")
     assert found.rows.filter(layer=1)["status"].to_list() == ["did not finish"]
     whole = found.rows.filter(level="model")["status"].to_list()
-    assert whole == ["did not finish: no line with the time of the whole"]
+    assert whole == ["did not finish: no line with the total time"]
     assert [(one.n, one.reason) for one in found.dropped] == [
-        (1, "layers that are done without having started")
+        (1, "layers that end without a start")
     ]
 
 

@@ -117,7 +117,7 @@ def test_a_trace_of_something_else(event: str, message: str, tmp_path: Path) -> 
     with pytest.raises(InputError, match=message):
         next(one for one in vidur.FORMATS if one.name == "vidur-trace").read(Source(path))  # type: ignore[misc]
     path.write_text('{"traceEvents": {}}')
-    with pytest.raises(InputError, match="traceEvents is no list"):
+    with pytest.raises(InputError, match="traceEvents must be a list"):
         next(one for one in vidur.FORMATS if one.name == "vidur-trace").read(Source(path))  # type: ignore[misc]
 
 
@@ -186,7 +186,7 @@ def test_figures_and_events_are_named_and_not_read() -> None:
         ("Time (sec),Memory Usage (%),replica\n0.7,0.1,0\n", "Holds the points of a figure"),
         (
             "Request Id,request_num_tokens,request_arrived_at,replica\n0,7770,0.18,0\n",
-            "no request ended\\) of VIDUR, which cannot be read. It has no times",
+            "no request finished\\) of VIDUR, which cannot be read. Has no times",
         ),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_table_of_the_user_is_no_figure(tmp_path: Path) -> None:
     [
         ("Request Id,request_e2e_time,prefill_e2e_time\n0,x,1\n", "request_e2e_time must be a num"),
         ("Request Id,request_e2e_time,prefill_e2e_time\n0,1\n", "line 2: 2 fields"),
-        ("Request Id,request_e2e_time,prefill_e2e_time\n", "no row below it"),
+        ("Request Id,request_e2e_time,prefill_e2e_time\n", "a header without rows"),
     ],
 )
 def test_damaged_requests(text: str, message: str, tmp_path: Path) -> None:

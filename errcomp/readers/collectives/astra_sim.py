@@ -1,4 +1,4 @@
-"""ASTRA-sim: what its log says of each system when it has finished."""
+"""ASTRA-sim: the log's results for each system that finished."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# ASTRA-sim 1: its tables with a row for each layer, and what its log says of layers.
+# ASTRA-sim 1: tables with one row per layer, and the lines of its log about layers.
 
-#: The line of a log that ends all: the time of the whole run.
+#: Last line of a log: the time of the whole run.
 _ALL_FINISHED = re.compile(r"^all passes finished at time: (\d{1,18})(?:,|\s*$)")
 _LAYER = re.compile(
     r"^id: (\S.*?) ,Total cycles spent (on |idle waiting for )(fwd|weight grad|input grad)"
@@ -35,7 +35,7 @@ _WHOLE = {
 
 
 def is_end_to_end(source: Source) -> bool:
-    """Say whether this is EndToEnd.csv: two columns without name, then those of the phases."""
+    """Say whether this is EndToEnd.csv: two columns without a name, then columns of phases."""
     names = source.header
     return names[:2] == ("", "") and {"fwd compute", "workload finished at"} <= set(names)
 
@@ -58,7 +58,7 @@ def _phases(values: dict[str, float]) -> list[dict[str, Any]]:
     for name, value in values.items():
         phase, _, ending = name.partition(" ")
         quantity = _ENDINGS.get(ending)
-        # A phase without communication has none, and not one of no duration.
+        # A phase without communication gets no row, instead of a row with 0.
         if phase in _PHASES.values() and quantity and (value or ending != "total comm"):
             level = "collective" if ending == "total comm" else "kernel"
             kind = {"level": level, "quantity": quantity, "phase": phase}
@@ -67,7 +67,7 @@ def _phases(values: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def row_of(line: str) -> dict[str, Any] | None:
-    """Return what a line of a log says of a layer or of the whole run, in cycles."""
+    """Return the times of a layer or of the whole run in a line of a log, in cycles."""
     common = {"unit": "cycles"}
     if match := _ALL_FINISHED.match(line):
         value = {"quantity": "time", "predicted": float(match[1])}
@@ -89,14 +89,14 @@ _NODE = re.compile(
 )
 _DETAILS = re.compile(r"sys\[(\d{1,9})\], Network bandwidth details:")
 _FAILED = re.compile(r"\[(?:critical|error)\] (.*\S)")
-#: Lines that no other tool writes: enough to know a log in which nothing finished.
+#: Lines of ASTRA-sim only: they identify a log in which nothing finished.
 _MARKS = re.compile(
     r"ring of node \d+, id: \d+ dimension: |sys\[\d+\]\. Post statistics processing|"
     r"\[(?:workload|statistics|system::\S+|network)\] \[\w+\] |"
     r"sys\[\d+\], (?:Wall|Comm) time: |"
     r"^all passes finished at time: \d+, id of first layer: "
 )
-#: What the kinds of operators are called, and what their total is called here.
+#: Kind of operator → name of its total.
 _QUANTITIES = {
     "Comm": "communication",
     "GPU": "compute",
@@ -106,9 +106,9 @@ _QUANTITIES = {
     "Wall": "wall time",
 }
 _NO_OUTPUT = "no output: the run failed or was killed"
-_NOT_FINISHED = "did not finish: no system says so"
+_NOT_FINISHED = "did not finish: no line says that a system finished"
 _COMMON = {"level": "system", "unit": "cycles"}
-#: Stands for the system that version 1 does not name.
+#: Number of the system in version 1, which does not name it.
 _FIRST: tuple[int, str | None] = (-1, None)
 
 
@@ -118,7 +118,7 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A log, ``EndToEnd.csv`` of version 1, the JSON in which the survey of Li et al. collects
+        A log, ``EndToEnd.csv`` of version 1, the JSON in which the survey of Li et al. collected
         logs, or a folder or archive.
 
     Returns
@@ -126,11 +126,9 @@ def read(path: AnyPath) -> Output:
     Output
         For each system ("rank") the simulated ``time``, the ``exposed communication`` and, where
         stated, the time spent in ``communication``, ``compute``, …, in cycles (1 ns in the
-        analytical back end), as predictions. Version 1 has one time of the run, and those of each
-        layer by ``phase``; its tables are in us. A log in which a system finishes again holds
-        several runs, which are numbered. Where the log lists them, the ``time`` (ns) and
-        ``bandwidth`` of each communication, level "collective". A run that did not finish is a row
-        with a status.
+        layer by ``phase``; its tables are in us. A log in which systems finish again holds several
+        runs, which are numbered. If the log lists them: the ``time`` (ns) and ``bandwidth`` of each
+        communication, level "collective". A run that did not finish is a row with a status.
 
     Raises
     ------
@@ -156,7 +154,7 @@ def _log(source: Source) -> bool:
 
 @dataclass
 class _Log:
-    """What has been read of a log so far."""
+    """State while reading a log."""
 
     runs: list[list[dict[str, Any]]] = field(default_factory=lambda: [[]])
     finished: set[tuple[int, str | None]] = field(default_factory=set)
@@ -206,7 +204,7 @@ class _Log:
 
 
 def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
-    """Return the rows of a log; runs of several are called ``name#2`` and so on."""
+    """Return the rows of a log; further runs in it are named ``name#2`` and so on."""
     log = _Log()
     for line in lines:
         log.take(line)
@@ -241,7 +239,7 @@ def _name(rows: Sequence[dict[str, Any]], run: str) -> None:
 
 
 def _without_repeats(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out wall times that are the time of the same system once more."""
+    """Leave out wall times that repeat the time of the same system."""
     times = {(r["rank"], r["predicted"]) for r in rows if r["quantity"] == "time" and "rank" in r}
     return [
         row
@@ -271,7 +269,7 @@ _tool = ToolFormats("ASTRA-sim", gives="predictions")
     quantities=(*_ALL, "bandwidth"),
     units=("cycles", "ns", "GB/s"),
     sample="2.x, plain and spdlog",
-    limits="Cycles are 1 ns in the analytical back end only. Utilisation by the roofline is "
+    limits="Cycles are 1 ns in the analytical back end only. Utilisation from the roofline is "
     "left out.",
 )
 def _read_log(source: Source) -> Rows:
@@ -286,20 +284,20 @@ def _read_log(source: Source) -> Rows:
     quantities=_ALL,
     units=("cycles",),
     sample="ml-perf-survey",
-    limits="Published errors that it quotes are left out.",
+    limits="The published errors in it are left out.",
 )
 def _read_survey(source: Source) -> Rows:
     content = source.json()
     logs = content.get("log_files") if isinstance(content, dict) else None
     if not isinstance(logs, list):
-        raise source.error("must hold a list log_files. Copy the file again.")
+        raise source.error("expected a list log_files. Copy the file again.")
     rows: list[dict[str, Any]] = []
     for i, log in enumerate(logs, start=1):
         name = log.get("file") if isinstance(log, dict) else None
         lines = log.get("raw_lines") if isinstance(log, dict) else None
         if not isinstance(name, str) or not isinstance(lines, list):
             raise source.error(
-                f"log_files, entry {i}: must have a file and raw_lines. Copy the file again."
+                f"log_files, entry {i}: expected keys file and raw_lines. Copy the file again."
             )
         run = name.removesuffix(".log")
         if lines:
@@ -314,8 +312,8 @@ def _read_survey(source: Source) -> Rows:
     "EndToEnd.csv of version 1",
     "system, kernel, collective: time, compute, exposed communication, communication (us)",
     is_end_to_end,
-    limits="Cycles of 1 ns, divided by 1000: another clock makes other units of them. The "
-    "communication of a layer is from its issue to its end, with waiting.",
+    limits="Divides cycles by 1000, as if a cycle were 1 ns: with another clock, the times are "
+    "wrong. The communication of a layer includes waiting, from issue to end.",
 )
 def read_end_to_end(source: Source) -> Rows:
     """Read the times of layers, and of each run as a whole.
@@ -323,7 +321,7 @@ def read_end_to_end(source: Source) -> Rows:
     Raises
     ------
     InputError
-        A row is cut off or has no run, or a value is no number.
+        A row is cut off or has no run, or a value is not a number.
     """
     lines = source.lines()
     first = next(i for i, line in enumerate(lines) if line.strip())
@@ -339,11 +337,11 @@ def read_end_to_end(source: Source) -> Rows:
             continue
         if len(cells) <= max(names.values()) or not cells[1]:
             raise source.error(
-                "a row with fewer fields than the header has names, or without a run. The file "
+                "a row without a run, or with fewer fields than the header. The file "
                 "may be cut off: copy it again.",
                 line=number,
             )
-        # The name of a layer stands in the first of its rows, one for each run.
+        # Only the first row of a layer has its name; there is one row per run.
         layer, run = cells[0] or layer, cells[1]
         values = {
             name: number_at(source, name, cells[i], number) for name, i in names.items() if cells[i]
@@ -363,7 +361,7 @@ _tool.knows(
     "astra-sim-delays",
     "detailed.csv of version 1",
     is_delays,
-    "Holds mean delays of messages in queues and links, no times of layers: EndToEnd.csv has them.",
+    "Holds mean delays of messages in queues and links. Times of layers are in EndToEnd.csv.",
     part_of="astra-sim-end-to-end",
 )
 
@@ -371,15 +369,15 @@ _tool.knows(
     "astra-sim-utilization",
     "*_dimension_utilization_*.csv",
     is_utilization,
-    "Holds how much each dimension of the network is used over time, no durations: "
-    "EndToEnd.csv has them.",
+    "Holds the use of each dimension of the network over time, no durations. They are in "
+    "EndToEnd.csv.",
 )
 
 _tool.knows(
     "astra-sim-network",
     "network.yml",
     _network,
-    "It describes the network to simulate, and holds no times.",
+    "Describes the network to simulate; holds no times.",
     sample="HGX-H100-validated of its examples",
 )
 
@@ -387,7 +385,7 @@ _tool.knows(
     "astra-sim-system",
     "system.json",
     _system,
-    "It describes the system to simulate, and holds no times.",
+    "Describes the system to simulate; holds no times.",
     sample="HGX-H100-validated of its examples",
 )
 

@@ -31,7 +31,7 @@ TYPES = (
     *("collective", "storage", "batch", "checkpoint"),
 )
 METADATA = 1
-#: Newer schemas add types: so many are still taken for one.
+#: Newer schemas add types: accept numbers up to this one.
 _MOST_TYPES = 64
 COLLECTIVES = (
     *("all-reduce", "reduce", "all-gather", "gather", "scatter", "broadcast", "all-to-all"),
@@ -46,13 +46,13 @@ _WANTED = frozenset(
     )
 )
 
-#: With what they begin: most attributes of a node are others, and need not be decoded.
+#: First bytes of these: most attributes of a node are others and need not be decoded.
 _WANTED_STARTS = tuple(b"\n" + bytes([len(name)]) + name.encode() for name in sorted(_WANTED))
 
 
 @dataclass(slots=True)
 class Node:
-    """One node.
+    """A node of a trace.
 
     Attributes
     ----------
@@ -61,13 +61,13 @@ class Node:
     type : int
         Index into `TYPES`.
     after : list of int
-        Nodes that it waits for: its control and data dependencies.
+        Nodes that it depends on (control and data).
     start, duration : int
-        Microseconds; 0 where there is none.
+        Microseconds; 0 where missing.
     shapes : str
-        Of its inputs.
+        Shapes of its inputs.
     attributes : dict
-        Those that are used here.
+        The attributes that are used here.
     """
 
     id: int = 0
@@ -81,7 +81,7 @@ class Node:
 
 
 def begins_trace(head: bytes) -> bool:
-    """Is this the begin of a trace: global metadata, then a node, each after its length."""
+    """Say whether a trace begins here: global metadata, then a node, each after its length."""
     messages = []
     try:
         for message in wire.messages(head):
@@ -89,7 +89,7 @@ def begins_trace(head: bytes) -> bool:
             if len(messages) == 2:
                 break
     except ValueError:
-        # What the head cuts off is too long for it: the first message may be.
+        # The head may cut off the first message, if that is long.
         if not messages:
             return _begins_long(head)
     if not messages or not _is_metadata(messages[0]):
@@ -98,7 +98,7 @@ def begins_trace(head: bytes) -> bool:
 
 
 def _begins_long(head: bytes) -> bool:
-    """Is the begin of metadata here that is longer than the head: an attribute with a name."""
+    """Say whether metadata begin here that are longer than the head: a named attribute."""
     size = re.match(rb"[\x80-\xff]{1,4}[\x01-\x7f]\x12[\x01-\x7f]\x0a[\x01-\x7f]schema", head)
     return size is not None
 
@@ -132,7 +132,7 @@ def read_nodes(source: Source) -> tuple[str, list[Node]]:
     Raises
     ------
     InputError
-        The file is cut off, is no such trace, or two nodes have one id.
+        The file is cut off or not such a trace, or two nodes have the same id.
     """
     version, nodes = "", []
     try:
@@ -143,14 +143,14 @@ def read_nodes(source: Source) -> tuple[str, list[Node]]:
                 nodes.append(_node(message))
     except ValueError as error:
         raise source.error(
-            f"no execution trace, or it is cut off ({error}, after {len(nodes)} nodes). Copy it "
+            f"not an execution trace, or cut off ({error}, after {len(nodes)} nodes). Copy it "
             "again."
         ) from None
     if not nodes:
         raise source.error("no node in this trace. It may be cut off: copy it again.")
     if len({node.id for node in nodes}) < len(nodes):
         raise source.error(
-            "two nodes have one id: several traces may be in one file. Give one file for each."
+            "two nodes have the same id: the file may hold several traces. Give one file per trace."
         )
     return version, nodes
 
@@ -185,7 +185,7 @@ def _node(message: bytes) -> Node:
 
 
 def _part(node: Node, number: int, value: bytes) -> None:
-    """Take text, a packed list or a message into a node."""
+    """Add text, a packed list or a message to a node."""
     if number == 2:
         node.name = value.decode("utf-8", "replace")
     elif number in (4, 5):
@@ -204,7 +204,7 @@ def _shapes(message: bytes) -> str:
 
 
 def _attribute(message: bytes, wanted: frozenset[str]) -> tuple[str, Any]:
-    """Return the name of an attribute and, if it is wanted and no list, its value."""
+    """Return the name of an attribute and, if wanted and not a list, its value."""
     name = ""
     for number, kind, value in wire.fields(message):
         if number == 1 and isinstance(value, bytes):
@@ -229,7 +229,7 @@ def _value(number: int, kind: int, value: int | bytes) -> Any:
 
 
 def edges(nodes: list[Node]) -> Iterator[tuple[int, int]]:
-    """Yield what must be finished before what, of nodes that there are."""
+    """Yield the dependencies between nodes of the trace: (before, after)."""
     known = {node.id for node in nodes}
     for node in nodes:
         for before in dict.fromkeys(node.after):
@@ -243,7 +243,7 @@ _ROOT = "[pytorch|profiler|execution_"
 
 
 class _JsonNode(msgspec.Struct):
-    """What is used of a node; the rest is passed over."""
+    """The fields of a node that are used."""
 
     id: int
     name: str
@@ -264,12 +264,12 @@ class _JsonTrace(msgspec.Struct):
 
 
 def read_operators(source: Source) -> tuple[pl.DataFrame, int]:
-    """Return a row for each operator, and how many nodes are none.
+    """Return one row per operator, and the number of other nodes.
 
     Raises
     ------
     InputError
-        It is no JSON of this form, or there is no operator.
+        It is not JSON of this form, or has no operator.
     """
     import polars as pl
 
@@ -298,12 +298,12 @@ def _decoded(source: Source) -> list[_JsonNode]:
         return msgspec.json.decode(source.text, type=_JsonTrace).nodes
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise source.error(
-            f"no execution trace of PyTorch, or it is cut off ({error}). Copy it again."
+            f"not an execution trace of PyTorch, or cut off ({error}). Copy it again."
         ) from None
 
 
 def _time(value: Any) -> float | None:
-    """Return a time; 0 and what is no number are none."""
+    """Return a time; None for 0 and for values that are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e300:
         return None
     return float(value)
@@ -315,7 +315,7 @@ def _whole_number(value: Any) -> int | None:
 
 
 def _parent(node: _JsonNode) -> int | None:
-    """Return the operator that this one is within: ``ctrl_deps`` since schema 1.0.2."""
+    """Return the enclosing operator: ``ctrl_deps`` since schema 1.0.2."""
     return _whole_number(node.ctrl_deps) if node.parent is None else _whole_number(node.parent)
 
 
@@ -348,7 +348,7 @@ def _shape(node: _JsonNode) -> str | None:
 _NO_TIME = "no duration in the trace"
 _LONGEST = 4000
 _COMMUNICATION = frozenset(TYPES.index(name) for name in ("send", "receive", "collective"))
-#: Attributes of nodes: what they are called here, and what they must be.
+#: Attributes of nodes: their names here, and their types.
 _KEYS: dict[str, tuple[str, type]] = {
     "comm_size": ("size_bytes", int),
     "comm_src": ("from_rank", int),
@@ -373,20 +373,20 @@ def read(path: AnyPath) -> Output:
     -------
     Output
         One row for each ``node``: ``time`` (us) on the machine that was traced, with the key
-        ``host`` for operators of the CPU (their time is without that of operators within); level
-        "collective" with ``collective``, ``size_bytes`` for communication. A workload that was
-        written, not measured, has no times: its rows have a status. The JSON of PyTorch has times
-        only after ``chakra_trace_link``; ``record_function`` is what its operators have in common
-        with those of the profiler's trace ("Record function id").
+        ``host`` for operators of the CPU (without the time of nested operators); level
+        "collective" with ``collective``, ``size_bytes`` for communication. A synthetic workload has
+        no times: its rows have a status. The JSON of PyTorch has times only after
+        ``chakra_trace_link``; ``record_function`` links its operators to the profiler's trace
+        ("Record function id").
 
         ``graph`` of one ``.et`` makes the ``errcomp-prediction`` document of its nodes: each waits
-        for its control and data dependencies and, where nodes have start times, for the one before
-        it on its stream.
+        for its control and data dependencies and, if nodes have start times, for the previous node
+        on its stream.
 
     Raises
     ------
     InputError
-        The file is cut off or is no such trace, or two nodes have one id.
+        The file is cut off or not such a trace, or two nodes have the same id.
 
     Examples
     --------
@@ -412,8 +412,8 @@ _tool = ToolFormats(
     "execution trace of a rank (.et)",
     "kernel, collective: time (us)",
     lambda source: begins_trace(source.head),
-    limits="Whole microseconds. A node that took less than one, or has none, has no duration "
-    "here: the format cannot tell. Values of tensors are left out.",
+    limits="Whole microseconds. A node has no duration here if it took less than one: the format "
+    "does not distinguish that from a missing duration. Values of tensors are left out.",
 )
 def _read_trace(source: Source) -> Rows:
     version, nodes = read_nodes(source)
@@ -422,7 +422,7 @@ def _read_trace(source: Source) -> Rows:
     unknown = len({number for node in nodes for number in node.after} - {node.id for node in nodes})
     notes = []
     if unknown:
-        notes.append(f"{unknown} nodes that others wait for are not in the trace.")
+        notes.append(f"{unknown} nodes that others depend on are not in the trace.")
     if not timed:
         notes.append("No node has a duration: this is a workload to simulate, not a measurement.")
     return Rows(
@@ -471,7 +471,7 @@ def _collective(node: Node) -> str | None:
 
 
 def _document(source: Source, version: str, nodes: Sequence[Node]) -> dict[str, Any]:
-    """Return the trace as a prediction whose times are those measured, without spread."""
+    """Return the trace as a prediction: measured times without spread."""
     ordered = sorted(nodes, key=lambda node: node.start)
     streams = all(node.start for node in nodes if "stream" in node.attributes)
     kinds = [(node.name, node.type, node.duration) for node in ordered if node.duration]
@@ -505,16 +505,16 @@ def _document(source: Source, version: str, nodes: Sequence[Node]) -> dict[str, 
         tool_version=version,
         created=datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         inputs=[{"name": source.path.name, "sha256": hashlib.sha256(source.content()).hexdigest()}],
-        note="Durations of the trace, without an error: give each term its spread.",
+        note="Durations from the trace, without an error: set the spread of each term.",
     )
 
 
 def _names(kinds: Sequence[tuple[str, int, int]]) -> dict[tuple[str, int, int], str]:
-    """Return a name for each kind: that of its nodes, numbered where times differ."""
+    """Return a name for each kind: that of its nodes, numbered if times differ."""
     names: dict[tuple[str, int, int], str] = {}
     taken: Counter[str] = Counter()
     for kind in dict.fromkeys(kinds):
-        # A name is text without zero characters, and has an end.
+        # Names must not hold zero characters, and have a limited length.
         plain = kind[0].replace("\0", "")[:_LONGEST] or "node"
         name = plain
         while name in taken:
@@ -532,7 +532,7 @@ def _names(kinds: Sequence[tuple[str, int, int]]) -> dict[tuple[str, int, int], 
     lambda source: {"schema", "pid", "nodes"} <= set(source.json_names),
     reference="hardware",
     sample="schema 1.0.1, PyTorch 2.x",
-    limits="Has no times unless chakra_trace_link has put them in.",
+    limits="Has no times unless chakra_trace_link added them.",
 )
 def _read_json(source: Source) -> Rows:
 
@@ -540,10 +540,10 @@ def _read_json(source: Source) -> Rows:
     notes = []
     if frame["measured"].null_count() == len(frame):
         notes.append(
-            "PyTorch writes no times into this file: they are in the profiler's trace of the same "
+            "PyTorch writes no times into this file. They are in the profiler's trace of the same "
             "run, whose operators have the same record function id."
         )
-    reason = "threads and processes, which are no operators"
+    reason = "threads and processes, not operators"
     return Rows(frame, dropped=as_dropped(reason, left_out), notes=notes)
 
 

@@ -12,7 +12,7 @@ from errcomp.readers.core.sheet import has
 from errcomp.readers.core.values import number_at
 from errcomp.results import Dropped
 
-#: Columns and what they hold.
+#: Column, quantity and unit.
 _MEASURES = (
     ("time", "time", "us"),
     ("cputime", "CPU time", "us"),
@@ -41,13 +41,13 @@ def read(path: AnyPath) -> Output:
     Raises
     ------
     InputError
-        There is no table, or a value is no number.
+        There is no table, or a value is not a number.
 
     Notes
     -----
-    Wrong results are rows with a status. Old logs do not name the collective: it is found from
-    sizes and columns where these leave one possibility (an all_reduce or a reduce_scatter of two
-    ranks or more), else left open.
+    Wrong results are rows with a status. Old logs do not name the collective: it is inferred from
+    sizes and columns if these leave a single possibility (all_reduce or reduce_scatter on two ranks
+    or more), else it is left open.
 
     Examples
     --------
@@ -82,7 +82,7 @@ _tool = ToolFormats(
     levels=_LEVELS,
     quantities=_QUANTITIES,
     units=("us", "GB/s"),
-    limits="Old logs do not name the collective; it is found where that is possible.",
+    limits="Old logs do not name the collective; it is inferred where possible.",
 )
 def _read_log(source: Source) -> Rows:
     tables = tables_of(source)
@@ -96,7 +96,7 @@ def _read_log(source: Source) -> Rows:
         where = f" of run {i}" if len(tables) > 1 else ""
         if not table.complete:
             notes.append(
-                f"The table{where} has no end: the test was stopped, or the log is cut off."
+                f"The table{where} has no last line: the test was stopped, or the log is cut off."
             )
         if table.out_of_bounds:
             notes.append(
@@ -113,7 +113,7 @@ def _read_log(source: Source) -> Rows:
 
 
 def _points(table: Table) -> list[dict[str, Any]]:
-    """Return the points of a table, with the time whichever column has it."""
+    """Return the points of a table, with the time from the column that has it."""
     return [{**row, "time_of": row.get("time", row.get("cputime"))} for row in table.rows]
 
 
@@ -122,7 +122,7 @@ def _status(table: Table, row: dict[str, Any]) -> str | None:
     if wrong:
         return f"wrong values: {wrong:.0f}"
     if wrong is None and table.out_of_bounds:
-        return f"values of the run out of bounds: {table.out_of_bounds}"
+        return f"values of the run are out of bounds: {table.out_of_bounds}"
     return None
 
 
@@ -172,7 +172,9 @@ def _is_report(source: Source) -> bool:
 def _read_report(source: Source) -> Rows:
     report = source.json()
     if not isinstance(report, dict) or not isinstance(report.get("results"), list):
-        raise source.error("no list of results. The test may have been stopped: run it again.")
+        raise source.error(
+            "expected a list of results. The test may have been stopped: run it again."
+        )
     config = report.get("config")
     devices = config.get("devices") if isinstance(config, dict) else None
     devices = [device for device in devices or [] if isinstance(device, dict)]
@@ -232,7 +234,7 @@ FORMATS = _tool.formats
 
 # Lines of nccl-tests: the header that names the columns, and the rows below it.
 
-#: What launchers put before each line: mpirun --tag-output (which PRRTE adds to), srun -l.
+#: Prefix of each line by launchers: mpirun --tag-output (which PRRTE adds to), srun -l.
 _LAUNCHER = re.compile(r"\[(?:[\w.@-]*\D)?\d+,\d+\](?:\[[^\]]*\])?<std\w+>:|^\s*\d+:\s")
 _START = re.compile(r"^#\s*(?:nThread|nccl-tests version|rccl-tests)|^#\s*Collective test starting")
 _STARTING = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
@@ -262,7 +264,7 @@ _WIDTHS = {
 
 
 def without_launcher(line: str) -> str:
-    """Return a line without what a launcher put before it, or even into it; not indented."""
+    """Return a line without the tags of a launcher, and without indentation."""
     return _LAUNCHER.sub("", line).lstrip()
 
 
@@ -274,7 +276,7 @@ def is_header(line: str) -> bool:
 
 @dataclass
 class Table:
-    """One run of a test: what was run on what, and its rows."""
+    """A run of a test: program, devices, and its rows."""
 
     program: str | None = None
     version: str | None = None
@@ -288,7 +290,7 @@ class Table:
     cut: int = 0
 
     def comment(self, text: str) -> None:
-        """Take what a line of comment says."""
+        """Read a line of comment."""
         if match := _RANK.match(text):
             self.ranks = max(self.ranks, int(match.group(1)) + 1)
             self.hosts.add(match.group(2))
@@ -305,13 +307,13 @@ class Table:
             self.version = match.group(1) or match.group(2)
 
     def row(self, source: Source, line: int, text: str) -> None:
-        """Take a row; a line of anything else is left out."""
+        """Read a row; ignore other lines."""
         words = text.split()
         if len(words) < 3 or not (words[0].isdigit() and words[1].isdigit()) or words[2].isdigit():
             return
         if len(words) > 8 and _STAMP.fullmatch(words[-2]):
             words = words[:-2]
-        # Columns of one placement: the header names them twice.
+        # The header names the columns twice, once per placement.
         named = [name for name in self.columns if name not in ("redop", "root", "timestamp")]
         single = named[: len(named) // 2]
         places = next((n for n in (2, 1) if 0 <= len(words) - 3 - n * len(single) <= 2), 0)
@@ -346,7 +348,7 @@ def _values(source: Source, line: int, cells: dict[str, str]) -> dict[str, Any]:
 
 
 def tables_of(source: Source) -> list[Table]:
-    """Return every run of a test that a log holds."""
+    """Return all runs of tests in a log."""
     tables: list[Table] = []
     program: str | None = None
     for line, raw in enumerate(source.lines(), start=1):
@@ -354,7 +356,7 @@ def tables_of(source: Source) -> list[Table]:
         if not text.startswith("#"):
             if tables and tables[-1].columns:
                 tables[-1].row(source, line, text)
-            if match := _PROGRAM.search(text):  # the command, as a script shows it
+            if match := _PROGRAM.search(text):  # the command, as echoed by a script
                 program = match.group(1)
             continue
         begins = _START.match(text) and (not tables or tables[-1].columns)
@@ -365,7 +367,7 @@ def tables_of(source: Source) -> list[Table]:
 
 
 def collective_of(table: Table) -> str | None:
-    """Name the collective of a table; where the log does not, its columns may leave one only."""
+    """Return the collective of a table, from the log or inferred from its columns."""
     if table.program:
         return table.program
     possible = {_collective_by_size(table, row) for row in table.rows if row["elements"]}

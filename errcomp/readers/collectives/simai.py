@@ -26,7 +26,7 @@ _PARTS = {
     "Expose_PP_comm": "PP",
     "Expose PP comm": "PP",
 }
-#: Phases of a layer, and what the second and third columns of their bandwidths are called.
+#: Phases of a layer, and the second and third columns of their bandwidths.
 _PHASES = (("fwd", ""), ("wg", "_2"), ("ig", "_3"))
 _CELL = re.compile(r"(-?[\d.]+(?:[eE][+-]?\d+)?|-?nan|-?inf|NaN or Inf) *(?:\(.*%\))?")
 _RATIOS = re.compile(r"Size,\s*1 ?Node\(NVLink", re.IGNORECASE)
@@ -53,7 +53,7 @@ def read(path: AnyPath) -> Output:
     Raises
     ------
     InputError
-        A file is damaged or cut off, or nothing there is of SimAI.
+        A file is damaged or cut off, or no file is SimAI's.
 
     Examples
     --------
@@ -91,8 +91,8 @@ _tool = ToolFormats("SimAI", gives="predictions", sample="aliyun/SimAI cef83f9")
     ),
     units=("us", "GB/s"),
     sample="liecn/SimAI 6b6d467 (one run)",
-    limits="Layers of one name are told apart by their number (layer). Times of a run with "
-    "pipeline stages are those of the summary, which is rounded to µs.",
+    limits="Layers with the same name differ in their number (layer). Times of a run with pipeline "
+    "stages are from the summary, which is rounded to µs.",
 )
 def _report(source: Source) -> Rows:
     lines = source.lines()
@@ -106,7 +106,7 @@ def _report(source: Source) -> Rows:
     for number, line in enumerate(lines, start=1):
         if line.startswith((_SUMMARY[0], _LAYERS[0])) and (totals or (summary and layers)):
             raise source.error(
-                "a second report begins here. Give each report as a file of its own.", line=number
+                "a second report begins here. Give one file per report.", line=number
             )
         if line.startswith(_SUMMARY[0]):
             if number == len(lines):
@@ -137,8 +137,8 @@ def _summary(
     cells = [cell.strip() for cell in values.split(",")]
     if len(cells) != len(names):
         raise source.error(
-            f"{len(cells)} values, the summary's header has {len(names)} names. The file may be "
-            "cut off: copy it again.",
+            f"{len(cells)} values, but the summary's header has {len(names)} names. The file may "
+            "be cut off: copy it again.",
             line=number + 1,
         )
     times = {}
@@ -155,7 +155,7 @@ def _totals(source: Source, number: int, line: str) -> dict[str, float | None]:
     times = dict(zip(cells[::2], map(_number, cells[1::2]), strict=False))
     if not all(times.get(name) is not None for name in _TOTALS):
         raise source.error(
-            f"{', '.join(_TOTALS)} expected, got {line[:60]!r}. The file may be cut off.",
+            f"expected {', '.join(_TOTALS)}, got {line[:60]!r}. The file may be cut off.",
             line=number,
         )
     return times
@@ -164,10 +164,10 @@ def _totals(source: Source, number: int, line: str) -> dict[str, float | None]:
 def _iteration_rows(
     run: str | None, summary: dict[str, float | None], totals: dict[str, float | None]
 ) -> list[dict[str, Any]]:
-    """Return what the report says of the iteration: the totals, and the summary's parts."""
+    """Return the rows of the iteration: the totals, and the parts of the summary."""
     rounded = {"total time": summary.get("Total time")}
     rounded |= {name: summary.get(name) for name in ("total comp", "total exposed comm")}
-    # The summary includes bubbles and the pipeline, the line of totals does not; and it is rounded.
+    # Only the summary includes bubbles and the pipeline, but it is rounded.
     more = sum(summary.get(name) or 0.0 for name in ("bubble time", "Expose_PP_comm"))
     best = totals if totals and not more else {**totals, **rounded} if summary else totals
     parts: list[tuple[str, float | None, str | None]]
@@ -192,7 +192,7 @@ def _iteration_rows(
 
 
 def _run(sheet: Sheet) -> str | None:
-    """Return the name of the run, which is the name of the table's second column."""
+    """Return the name of the run, which is the header of the table's second column."""
     return sheet.columns[1] if len(sheet.columns) > 1 else None
 
 
@@ -215,7 +215,7 @@ def _layers(source: Source, sheet: Sheet, run: str | None) -> list[dict[str, Any
             quantity, level, unit = _meaning(name)
             issued = columns.get(f"{phase} total comm")
             for i, value in enumerate(values.tolist()):
-                # A phase without communication has 0 µs of it, and no bandwidth.
+                # A phase without communication has a time of 0 µs and no bandwidth.
                 if level == "collective" and issued is not None and not issued[i] > 0:
                     continue
                 rows.append(
@@ -269,7 +269,7 @@ def _added_up(rows: list[dict[str, Any]], totals: dict[str, float | None]) -> li
     if abs(sum(parts) - stated) <= 1e-3 * max(stated, 1e-3):
         return []
     return [
-        f"The compute times of the layers add up to {sum(parts):g} µs, the report's total is "
+        f"The compute times of the layers sum to {sum(parts):g} µs, but the report's total is "
         f"{stated:g} µs."
     ]
 
@@ -296,19 +296,19 @@ _tool.knows(
     "simai-ratios",
     "nic_ratio.csv, nvlink_ratio.csv, ata_ratio.csv",
     lambda source: any(_RATIOS.match(line) for line in source.head_lines[:1]),
-    "Holds shares of the link's bandwidth by message size, an input of the simulation.",
+    "An input of the simulation: shares of the link's bandwidth by message size.",
 )
 _tool.knows(
     "simai-bandwidths",
     "busbw.yaml",
     _is_bandwidths,
-    "Holds bus bandwidths by collective, an input of the simulation.",
+    "An input of the simulation: bus bandwidths by collective.",
 )
 _tool.knows(
     "simai-workload",
     "workload (*.txt)",
     _is_workload,
-    "Holds the layers to simulate with their compute times, an input of the simulation.",
+    "An input of the simulation: layers with their compute times.",
 )
 
 FORMATS = _tool.formats

@@ -1,4 +1,4 @@
-"""What all readers share: sources, sheets, rows, and the registry of formats."""
+"""Shared by all readers: sources, sheets, rows, and the registry of formats."""
 
 from errcomp.readers.core.ingest import AnyPath, read_as
 from errcomp.readers.core.output import Output, Rows

@@ -1,4 +1,4 @@
-"""Zip and tar archives, unpacked into a folder of their own without trust in what they say."""
+"""Zip and tar archives, unpacked into a temporary folder without trusting their content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO
 
 from errcomp.errors import InputError
 
-#: Logs compress to a hundredth; what unpacks to far more is a bomb.
+#: Logs compress to a hundredth; archives that unpack to far more are bombs.
 _RATIO, _FREE = 200, 1 << 28
 _MOST_FILES = 20_000
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError)
@@ -23,7 +23,7 @@ _BROKEN = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOF
 def is_archive(path: Path) -> bool:
     """Say whether this is a zip or a tar archive (also compressed), by content.
 
-    A zip that holds one pickled object (what torch.save writes) is none.
+    A zip that holds a pickled object (written by torch.save) does not count.
     """
     try:
         if zipfile.is_zipfile(path):
@@ -36,13 +36,13 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Unpack an archive into a temporary folder; yields it and what was left out of it.
+    """Unpack an archive into a temporary folder; yields the folder and the names left out.
 
     Raises
     ------
     InputError
-        It is broken, needs a password, unpacks to far more than its size, or a name in it leads
-        out of the folder.
+        It is broken, needs a password, unpacks to far more than its size, or holds a path outside
+        the folder.
     """
     with tempfile.TemporaryDirectory(prefix="errcomp-") as name:
         folder = Path(name)
@@ -50,7 +50,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
             left_out = (_unzip if zipfile.is_zipfile(path) else _untar)(path, folder)
         except InputError:
             raise
-        except RuntimeError as error:  # what zipfile says of a password
+        except RuntimeError as error:  # how zipfile asks for a password
             raise InputError(f"{path}: cannot be unpacked ({error}). Unpack it yourself.") from None
         except (*_BROKEN, NotImplementedError, ValueError) as error:
             raise InputError(
@@ -60,7 +60,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 class _Room:
-    """How much may still be written."""
+    """Limits on unpacked files and bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -71,7 +71,8 @@ class _Room:
         self.files += 1
         if self.files > _MOST_FILES:
             raise InputError(
-                f"{self.path}: more than {_MOST_FILES:,} files. Unpack it and give a folder of it."
+                f"{self.path}: more than {_MOST_FILES:,} files. Unpack it, and give one of its "
+                "folders."
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:
@@ -80,18 +81,18 @@ class _Room:
                 if self.left < 0:
                     raise InputError(
                         f"{self.path}: unpacks to more than {_RATIO} times its size. If that is "
-                        "right, unpack it yourself and give the folder."
+                        "expected, unpack it yourself and give the folder."
                     )
                 file.write(piece)
 
 
 def _target(path: Path, name: str, folder: Path) -> Path:
-    """Return where a member goes; one that would go elsewhere makes the whole archive suspect."""
+    """Return the path for a member; refuse the archive if a member leads out of the folder."""
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or (pure.parts and ":" in pure.parts[0]):
         raise InputError(
-            f"{path}: the name {name!r} leads out of the archive. Do not trust it; unpack what you "
-            "need of it yourself."
+            f"{path}: the name {name!r} leads out of the archive, which may be malicious. Unpack "
+            "the files you need yourself."
         )
     return folder.joinpath(*pure.parts)
 

@@ -1,4 +1,4 @@
-"""Files, folders and archives of tools' outputs, read into one result."""
+"""Reading files, folders and archives of tool output into one result."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ def ingest(
     among: Sequence[Format] | None = None,
     progress: Progress | None = None,
 ) -> Output:
-    r"""Read the output of tools: a file, or all files of a folder or an archive that are known.
+    r"""Read the output of tools: a file, or all recognised files of a folder or an archive.
 
     Parameters
     ----------
     path : path
-        Each file is recognised by its content; compressed ones are unpacked.
+        Each file is recognised by its content; compressed files are unpacked.
     among : sequence of Format, optional
         Only these formats.
     progress : callable, optional
-        Called with the bytes read and those of all files.
+        Called with the bytes read, and the total.
 
     Returns
     -------
     Output
-        Of several files, ``rows`` has a column ``file``; a run that two of them have is named
-        after its file. Files that were not read are in ``skipped``, with the reason.
+        For several files, ``rows`` has a column ``file``; a run that occurs in two files is named
+        after its file. ``skipped`` lists the files that were not read, with the reason.
 
     Raises
     ------
     InputError
-        Nothing could be read: the message says why of the first files.
+        Nothing could be read: the message gives the reasons for the first files.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def ingest(
     path = Path(path)
     with files_readable():
         if not path.exists():
-            raise InputError(f"{path}: there is no such file or folder. Check the path.")
+            raise InputError(f"{path}: no such file or folder. Check the path.")
         if path.is_dir() and recognise(Source(path), among):
             return read_source(Source(path), among)
         if path.is_dir():
@@ -84,7 +84,7 @@ def ingest(
         if is_archive(path):
             with unpacked(path) as (folder, left_out):
                 output = _folder(folder, str(path), among, progress)
-            reason = "a link, or no plain file, in an archive"
+            reason = "a link or a special file in an archive"
             skipped = tuple(Skipped(name, reason) for name in left_out)
             return replace(output, skipped=(*output.skipped, *skipped))
     return read_source(Source(path), among)
@@ -96,7 +96,7 @@ def read_as(path: AnyPath, among: Sequence[Format]) -> Output:
     Raises
     ------
     InputError
-        Nothing there is in one of the formats.
+        No file is in one of the formats.
     """
     return ingest(path, among=among)
 
@@ -114,7 +114,7 @@ def _folder(
     read = {format_name for output in outputs for format_name in output.formats}
     for shown, whole in along:
         if whole not in read:
-            skipped.append(Skipped(shown, f"belongs to {whole}, of which there is no file"))
+            skipped.append(Skipped(shown, f"belongs to files of {whole}, but there are none"))
     if not outputs:
         first = "; ".join(f"{skip.name}: {skip.reason}" for skip in skipped[:3])
         more = f" (and {len(skipped) - 3} more files)" if len(skipped) > 3 else ""
@@ -132,7 +132,7 @@ def _folder(
 def _read_each(
     files: Sequence[File], among: Sequence[Format] | None, progress: Progress | None
 ) -> list[Outcome]:
-    """Read each file: several at the same time where that pays, with the same result."""
+    """Read each file, in parallel if that is faster, with the same result."""
     done: dict[int, Outcome] = {}
     if (processes := processes_for(files, among)) > 1:
         done = read_files(files, among, processes, progress)
@@ -151,7 +151,7 @@ def _read_each(
 
 
 def _files(folder: Path, skipped: list[Skipped]) -> list[Path]:
-    """Return the files below a folder by name; folders that are closed are skipped."""
+    """Return the files below a folder by name; unreadable folders are skipped."""
 
     def closed(error: OSError) -> None:
         shown = Path(error.filename).relative_to(folder).as_posix()
@@ -189,7 +189,7 @@ def _merged(outputs: Sequence[Output], skipped: Sequence[Skipped]) -> Output:
 
 
 def _name_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Name runs after their file where two files have one of the same name."""
+    """Name runs after their file if two files have runs of the same name."""
     import polars as pl
 
     runs = [
@@ -208,15 +208,15 @@ def _name_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     ]
 
 
-# One file of a folder: read, left out for a reason, or read along with another.
+# One file of a folder: read, skipped with a reason, or read together with another.
 
-#: What is beside results and is not one.
+#: Suffixes of files that are not results.
 _NOT_DATA = (".md", ".rst", ".py", ".ipynb", ".sh", ".png", ".pdf", ".svg", ".html", ".gitignore")
 
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """A file that belongs to those of the format ``whole``."""
+    """A file that belongs to files of the format ``whole``."""
 
     name: str
     whole: str
@@ -226,18 +226,18 @@ Outcome = Output | Skipped | Along
 
 
 def is_data(path: Path) -> bool:
-    """Say whether a file may be the output of a tool, by its name."""
+    """Say whether a file may be the output of a tool, going by its name."""
     return not path.name.startswith(".") and path.suffix.lower() not in _NOT_DATA
 
 
 def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
-    """Read a file, or say why not; ``name`` is what messages call it."""
+    """Read a file, or say why not; ``name`` is its name in messages."""
     source = Source(path, name=name)
     try:
         if not is_data(path):
-            return Skipped(name, "no output of a tool, by its name")
+            return Skipped(name, "not the output of a tool, going by its name")
         if is_archive(path):
-            return Skipped(name, "an archive within: give it by itself")
+            return Skipped(name, "an archive in it: give that archive on its own")
         if not source.head.strip():
             return Skipped(name, "empty: the run may have failed")
         possible = recognise(source, among)
@@ -248,15 +248,15 @@ def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
         return Skipped(name, str(error).removeprefix(f"{name}: "))
 
 
-# Several large files of a folder, read by processes at the same time.
+# Several large files of a folder, read in parallel by processes.
 #
-# Each process is a Python of its own that takes one file after the other. It gets paths, one JSON
-# line each, and answers with a JSON line and the rows in Arrow's format: nothing that could be
-# executed. The ``multiprocessing`` of Python would import the user's own script in each process.
+# Each process is a separate Python that reads one file after the other. It receives paths, one
+# JSON line each, and answers with a JSON line and the rows in Arrow's format: nothing executable.
+# Python's ``multiprocessing`` would import the user's own script in each process.
 
-#: Each needs a few times the size of its file in memory.
+#: Memory that a process needs, as a multiple of the size of its file.
 _MOST = 2
-#: Bytes beside the largest file that take longer to read than processes take to start.
+#: Bytes, without the largest file, that take longer to read than processes to start.
 _PAYS = 32 << 20
 _GZIP, _UNPACKED = b"\x1f\x8b", 10
 _START_S = 30.0
@@ -269,7 +269,7 @@ _CODE = (
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a folder; ``name`` is what messages call it."""
+    """A file of a folder; ``name`` is its name in messages."""
 
     path: Path
     name: str
@@ -277,7 +277,7 @@ class File:
 
 
 def processes_for(files: Sequence[File], among: Sequence[Format] | None) -> int:
-    """Return how many processes pay for these files; fewer than 2: read them in this one."""
+    """Return the number of processes worth starting; below 2, read the files in this process."""
     if os.name != "posix" or not sys.executable:
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -292,12 +292,12 @@ def processes_for(files: Sequence[File], among: Sequence[Format] | None) -> int:
 
 
 def _unpacked_size(file: File) -> int:
-    if file.size * _UNPACKED < _PAYS // 100:  # of many small files none is opened
+    if file.size * _UNPACKED < _PAYS // 100:  # small files are not opened
         return file.size
     try:
         with file.path.open("rb") as content:
             return file.size * (_UNPACKED if content.read(2) == _GZIP else 1)
-    except OSError:  # reading it says so
+    except OSError:  # reading it reports the error
         return file.size
 
 
@@ -307,20 +307,20 @@ def read_files(
     processes: int,
     progress: Callable[[float, float], None] | None = None,
 ) -> dict[int, Outcome]:
-    """Read files in processes; those that are left are to be read here.
+    """Read files in processes; the caller reads those without a result.
 
     Returns
     -------
     dict of int to Outcome
-        By place in ``files``. A file is missing if no process could be started, or if what was
-        found of it (an error in a reader) cannot be sent.
+        By position in ``files``. A file is missing if no process could be started, or if its
+        result (an error in a reader) cannot be sent.
 
     Raises
     ------
     InputError
-        A process was ended while it read a file.
+        A process was killed while it read a file.
     """
-    # The largest first: the last one to be read is a small one.
+    # Largest first, so that no process ends late with a large file.
     waiting = sorted(range(len(files)), key=lambda i: (files[i].size, -i))
     outcomes: dict[int, Outcome] = {}
     done, total = 0, sum(file.size for file in files)
@@ -347,7 +347,7 @@ def read_files(
 
 
 class _Child:
-    """A process that reads files, and which one it reads."""
+    """A process that reads files, and the file it is reading."""
 
     def __init__(self, names: Sequence[str] | None) -> None:
         self.at: int | None = None
@@ -367,13 +367,13 @@ class _Child:
             return bool(selector.select(_START_S)) and self.replies.readline() == _READY
 
     def give(self, waiting: list[int], files: Sequence[File]) -> None:
-        """Let it read the next file, if one is left."""
+        """Let it read the next file, if any is left."""
         self.at = waiting.pop() if waiting else None
         if self.at is not None:
             self._send([os.fspath(files[self.at].path), files[self.at].name])
 
     def answer(self, file: File) -> Outcome | None:
-        """Take what it found; None if that cannot be sent."""
+        """Return its result; None if that cannot be sent."""
         head = self.replies.readline()
         if not head.endswith(b"\n"):
             raise self._ended(file)
@@ -385,19 +385,19 @@ class _Child:
 
     def _ended(self, file: File) -> InputError:
         code = self.process.wait()
-        why = f"signal {-code}; the memory may not suffice" if code < 0 else f"exit {code}"
+        why = f"signal {-code}; memory may have run out" if code < 0 else f"exit {code}"
         return InputError(
-            f"{file.path}: the process that read it was ended ({why}). Read this file by itself, "
-            "or less of it."
+            f"{file.path}: the process that read it was killed ({why}). Read this file on its own, "
+            "or a part of it."
         )
 
     def _send(self, message: Any) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it was ended: there will be no answer
+        with contextlib.suppress(BrokenPipeError):  # it was killed: no answer will come
             self.jobs.write(json.dumps(message).encode() + b"\n")
             self.jobs.flush()
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """Stop it, whatever it is doing."""
         self.process.kill()
         with contextlib.suppress(BrokenPipeError):
             self.jobs.close()
@@ -407,13 +407,13 @@ class _Child:
 
 @contextmanager
 def _children(number: int, among: Sequence[Format] | None) -> Iterator[list[_Child]]:
-    """Start processes; yields those that are ready, and ends them."""
+    """Start processes; yield those that are ready, and stop them at the end."""
     names = None if among is None else [entry.name for entry in among]
     started: list[_Child] = []
     try:
-        with contextlib.suppress(OSError):  # the system gives no more processes
+        with contextlib.suppress(OSError):  # no more processes are available
             for _ in range(number):
-                started.append(_Child(names))  # noqa: PERF401 - what was started is to be ended
+                started.append(_Child(names))  # noqa: PERF401 - all started processes must be stopped
         yield [child for child in started if child.is_ready()]
     finally:
         for child in started:
@@ -421,10 +421,10 @@ def _children(number: int, among: Sequence[Format] | None) -> Iterator[list[_Chi
 
 
 def main() -> None:
-    """Read the files that the parent names, until it names no more."""
-    # Who presses Ctrl-C ends the parent, which ends this.
+    """Read the files that the parent names, until there are no more."""
+    # Ctrl-C stops the parent, which stops this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a reader may print must not come between the answers.
+    # Output that a reader prints must not mix with the answers.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     jobs = sys.stdin.buffer
@@ -437,7 +437,7 @@ def main() -> None:
         path, name = json.loads(job)
         try:
             kind, described, rows = _packed(look(Path(path), name, among))
-        except Exception:  # an error of the reader: the parent meets it by itself
+        except Exception:  # a bug in the reader: the parent raises it itself
             kind, described, rows = "again", {}, b""
         replies.write(json.dumps([kind, len(rows), described]).encode() + b"\n" + rows)
         replies.flush()
@@ -458,7 +458,7 @@ def _packed(outcome: Outcome) -> tuple[str, dict[str, Any], bytes]:
         "notes": outcome.notes,
         "along": outcome.along,
     }
-    # A graph is made when it is asked for: it stays in the process that read the file.
+    # Graphs are built on demand, so they stay in the process that read the file.
     return "output" if outcome.graph is None else "graph", described, content.getvalue()
 
 
@@ -486,15 +486,17 @@ def _unpacked(kind: str, described: dict[str, Any], rows: bytes) -> Outcome | No
 
 
 def not_here() -> dict[str, Any]:
-    """Stand for the graph of a file that another process read."""
-    raise RuntimeError("the graph is in the process that read the file: read it again in this one")
+    """Raise in place of the graph of a file that another process read."""
+    raise RuntimeError(
+        "the graph is in the process that read the file: read the file in this process"
+    )
 
 
-# Files that say the same twice: copies, and what a profiler made of one capture.
+# Duplicated files: copies, and several exports of one capture of a profiler.
 
-#: More files than are made of one capture have the same times for another reason.
+#: More files than this with the same times are not exports of one capture.
 _MOST_NAMED = 8
-#: As many copies of one file are named; the others are counted.
+#: Number of copies of a file that a note names; it counts the others.
 _NAMED = 3
 
 
@@ -507,11 +509,11 @@ class _Kernel(NamedTuple):
 
 
 def same_captures(outputs: Sequence[Output]) -> tuple[str, ...]:
-    """Return a note of files in one folder that hold the same kernels with the same times.
+    """Return a note about files in one folder that hold the same kernels with the same times.
 
-    They are of one tool, and either of two formats or once with a row for each launch and once
-    with sums; most kernels of the shorter one agree in how often they ran and in their total time
-    (to four digits: some files are rounded).
+    They are from one tool, in two formats, or once with one row per launch and once with sums. Most
+    kernels of the shorter file agree in their number of executions and their total time (to four
+    digits: some files are rounded).
     """
     rows = [_kernels(output) for output in outputs]
     having: dict[_Kernel, list[int]] = defaultdict(list)
@@ -537,13 +539,14 @@ def same_captures(outputs: Sequence[Output]) -> tuple[str, ...]:
     others = len({PurePath(outputs[i].files[0]).parent for i, _ in pairs}) - 1
     more = f" (here and in {others:,} more folder{'s'[: others > 1]})" if others else ""
     return (
-        f"{', '.join(names)} hold the same kernels with the same times, as files of one capture "
-        f"do{more}: together they count each kernel again. Keep one: --where file={names[0]}.",
+        f"{', '.join(names)} hold the same kernels with the same times, like exports of one "
+        f"capture{more}: together they count each kernel several times. Keep one: --where "
+        f"file={names[0]}.",
     )
 
 
 def _kernels(output: Output) -> dict[_Kernel, int]:
-    """Return in how many rows each measured kernel of a file stands."""
+    """Return the number of rows of each measured kernel of a file."""
     import polars as pl
 
     if "kernel" not in output.rows.columns:
@@ -552,7 +555,7 @@ def _kernels(output: Output) -> dict[_Kernel, int]:
     count = pl.col("count") if "count" in output.rows.columns else pl.lit(1)
     totals = (
         output.rows.filter(of_kernel & pl.col("measured").is_not_null())
-        # A count may be text where a file is damaged.
+        # A count may be text in a damaged file.
         .with_columns(count=count.cast(pl.Float64, strict=False).fill_null(1))
         .group_by("tool", "kernel", "unit")
         .agg(
@@ -573,7 +576,7 @@ def _kernels(output: Output) -> dict[_Kernel, int]:
 
 
 def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
-    """Return a note of the files, by name and path, that are copies of one another."""
+    """Return a note about files, given by name and path, that are copies of each other."""
     by_size: dict[int, list[tuple[str, Path]]] = defaultdict(list)
     for name, path in files:
         by_size[path.stat().st_size].append((name, path))
@@ -584,8 +587,8 @@ def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
                 with path.open("rb") as content:
                     copies[file_digest(content, "sha256").digest()].append(name)
     return tuple(
-        f"{' and '.join(names[:_NAMED])}{_and_more(names)} are the same file byte for byte: their "
-        "rows are counted once for each. Where one was to train a model and another to test it, "
+        f"{' and '.join(names[:_NAMED])}{_and_more(names)} are byte-for-byte the same file: their "
+        "rows count once for each. If one was meant for training and another for testing a model, "
         "nothing was tested."
         for names in copies.values()
         if len(names) > 1

@@ -1,13 +1,15 @@
-"""What a reader gives: predicted and measured quantities as rows, and tables made from them."""
+"""The result of a reader: rows of predicted and measured quantities, and tables from them."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Dropped
+from errcomp.tables.backends import Content
 from errcomp.tables.columns import status_ok
 from errcomp.tables.frames import to_eager
 from errcomp.tables.units import factor
@@ -20,17 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["LEVELS", "Output", "Rows", "Skipped", "output"]
 
 
-#: What a row may be about.
+#: Levels of rows.
 LEVELS = ("kernel", "collective", "model", "request", "system")
 _VALUES = ("predicted", "measured")
-#: As many reasons and files a report names; the others it counts.
+#: Number of reasons and files that a report names; it counts the others.
 _REASONS, _SKIPPED = 5, 30
 _FIRST = ("tool", "level", "quantity", "unit", *_VALUES, "status")
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that was not read, and why."""
+    """A file that was not read, and the reason."""
 
     name: str
     reason: str
@@ -38,7 +40,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """What a reader of one format finds in a file: `output` makes an `Output` of it.
+    """The content of a file, from the reader of its format: `output` makes an `Output` of it.
 
     Attributes
     ----------
@@ -46,8 +48,8 @@ class Rows:
     dropped : iterable of Dropped or mapping of str to int
     notes : iterable of str
     graph : callable or None
-        See `output`. Rows without ``tool``, or without the ``level``, ``quantity`` or ``unit`` that
-        is the only one of their format, get those.
+        See `output`. Rows without ``tool``, ``level``, ``quantity`` or ``unit`` take the value of
+        their format if that has only one.
     """
 
     rows: pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -57,38 +59,40 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Output:
-    """What one file or folder of a tool holds.
+class Output(Content):
+    """The content of a file or folder: output of a tool, or a table of pairs.
 
     Attributes
     ----------
     rows : polars.DataFrame
-        One predicted or measured quantity of one thing in each row:
+        One row per predicted or measured quantity:
 
-        * ``tool``: who predicted or measured it; ``level``: kernel, collective, model (one forward
-          pass or iteration), request or system;
+        * ``tool``: the source of the prediction or measurement; ``level``: kernel, collective,
+          model (one forward pass or iteration), request or system;
         * ``quantity``: time, ttft, tpot, cycles, energy, power, …; ``unit``: as in the file;
-        * ``predicted``, ``measured``: the value; null where the file has none;
-        * ``status``: null, or why there is no value (the prediction failed);
-        * ``reference``: what ``measured`` was measured on: hardware, rtl, simulator, estimate or
-          unknown; null where there is no measured value, no column where there are none;
+        * ``predicted``, ``measured``: the value; null where missing;
+        * ``status``: null, or the reason for a missing value (e.g. a failed prediction);
+        * ``reference``: what was measured: hardware, rtl, simulator, estimate or
+          unknown; null without a measured value;
         * every other column is a key: ``run``, ``kernel``, ``kernel_class``, ``count``, ``device``,
           ``model``, ``request``, ``version``, …
     formats : tuple of str
         Names of the formats read, as ``errcomp readers`` lists them.
     files : tuple of str
-        What was read.
+        The files that were read.
     dropped : tuple of Dropped
         Rows of the files that are not among `rows`, by reason.
     skipped : tuple of Skipped
         Files that were not read.
     along : tuple of str
-        Files that belong to others and have no values of their own (configurations, maps).
+        Files without values that belong to others (configurations, maps).
     notes : tuple of str
-        What a user of the rows should know, each a sentence.
+        Remarks for users of the rows, each a sentence.
     graph : callable or None
-        Makes the document ``errcomp-prediction`` of a trace: its kernels with what must wait for
-        what.
+        Makes the document ``errcomp-prediction`` of a trace: its kernels with their
+        dependencies.
+    tables : mapping of str to callable
+        Makes `pairs`, `kernels` or `history` if the content is such a table.
     """
 
     rows: pl.DataFrame
@@ -99,25 +103,27 @@ class Output:
     notes: tuple[str, ...] = ()
     graph: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
     along: tuple[str, ...] = ()
+    tables: Mapping[str, Callable[[], Any]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"
 
     @property
     def report(self) -> str:
-        """What was read, what was not and why, and what to know of it: a line each."""
+        """Files read, rows and files left out with the reasons, and notes: one per line."""
         import polars as pl
 
         given = self.rows.select(pl.col(_VALUES).count()).row(0)
         values = ", ".join(f"{n:,} {name}" for n, name in zip(given, _VALUES, strict=True) if n)
         lines = [f"read {len(self.files):,} files" if len(self.files) > 1 else f"read {self.name}"]
         lines[0] += f" ({', '.join(self.formats)}): {len(self.rows):,} rows, {values or 'no value'}"
-        failed = self.rows.select(pl.col("status").drop_nulls())["status"]
+        statuses = self.rows["status"] if "status" in self.rows.columns else pl.Series()
+        failed = statuses.drop_nulls()
         if len(failed):
             why = ", ".join(failed.unique().sort().to_list()[:_REASONS])
-            lines.append(f"{len(failed):,} rows without a value they should have: {why}")
+            lines.append(f"{len(failed):,} rows with a missing value: {why}")
         lines += [f"{drop.n:,} rows left out: {drop.reason}" for drop in self.dropped]
         lines += [f"note: {note}" for note in self.notes]
         if self.along:
@@ -128,6 +134,19 @@ class Output:
         if len(self.skipped) > len(shown):
             lines.append(f"skipped {len(self.skipped) - len(shown):,} more files")
         return "\n".join(lines)
+
+    def __getattr__(self, name: str) -> Any:
+        """Answer as the table of pairs did, which `errcomp.read` returned of a file of pairs."""
+        from errcomp.tables import Pairs
+
+        if "pairs" not in self.tables or not hasattr(Pairs, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warnings.warn(
+            f"errcomp.read(path).{name} is now errcomp.read(path).pairs.{name}",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(self.pairs, name)
 
     def of(self, **keys: str | Sequence[str]) -> Self:
         """Keep the rows with these values: ``of(level="kernel", quantity="time")``.
@@ -152,7 +171,7 @@ class Output:
             if matching.is_empty():
                 known = sorted(column.drop_nulls().unique().to_list())
                 raise InputError(
-                    f"{self.name}: no row has {key}={','.join(options)}. Values there: "
+                    f"{self.name}: no row has {key}={','.join(options)}. Existing values: "
                     f"{describe_names(known, wanted=options[0])}"
                 )
             rows = matching
@@ -165,38 +184,44 @@ class Output:
         Raises
         ------
         InputError
-            There are none, or they are of several quantities or units that cannot be converted.
+            There are no such rows, or several quantities, or units that cannot be converted.
         """
         from errcomp.tables import Pairs
 
+        if "pairs" in self.tables:
+            table: Pairs = self.tables["pairs"]()
+            return table
         both = self.rows["predicted"].is_not_null() & self.rows["measured"].is_not_null()
         if not both.any():
-            # How long the simulator itself took is no measurement of what it predicts.
+            # The simulator's own run time does not measure what it predicts.
             own = self.rows.filter(self.rows["quantity"] != "host time")
             have = [name for name in _VALUES if own[name].is_not_null().any()]
             if not have:
                 raise InputError(f"{self.name}: no row has a value{_reason_text(own)}.")
             other = "measurements" if have == ["predicted"] else "predictions"
             raise InputError(
-                f"{self.name}: holds {' and '.join(have)} values only, no row with both. "
+                f"{self.name}: holds only {' and '.join(have)} values. "
                 f"Join it with a file of {other}: errcomp join PREDICTED MEASURED --on KEYS"
             )
-        # A prediction that failed is a pair without a prediction: it is counted.
+        # A failed prediction is a pair without a prediction: Pairs counts it.
         failed = self.rows["status"].is_not_null() & self.rows["measured"].is_not_null()
         rows = self._of_one_unit(self._of_one_level(self.rows.filter(both | failed)))
         return Pairs(rows.drop("quantity"), source=self.name)
 
     @property
     def kernels(self) -> Kernels:
-        """Times of kernels, with the measured time of their run where there is one.
+        """Times of kernels, with the measured time of their run if there is one.
 
         Raises
         ------
         InputError
-            There are none.
+            There are no such rows.
         """
         from errcomp.tables import Kernels
 
+        if "kernels" in self.tables:
+            table: Kernels = self.tables["kernels"]()
+            return table
         rows = named_by_file(self._times("kernel"))
         whole = self._whole_runs()
         if whole is not None and "run" in rows.columns:
@@ -210,12 +235,12 @@ class Output:
 
     @property
     def runs(self) -> Runs:
-        """Times of executions end to end.
+        """End-to-end times of executions.
 
         Raises
         ------
         InputError
-            There are none, or they have no names.
+            There are no such rows, or runs have no names.
         """
         from errcomp.tables import Runs
 
@@ -224,6 +249,9 @@ class Output:
     @property
     def history(self) -> History:
         """Measurements under successive versions of the software, see `history_of`."""
+        if "history" in self.tables:
+            table: History = self.tables["history"]()
+            return table
         return self.history_of()
 
     def history_of(
@@ -234,14 +262,14 @@ class Output:
         Parameters
         ----------
         order : sequence of str, optional
-            Versions, oldest first, where nothing else orders them.
+            Versions, oldest first, needed if nothing else orders them.
         series : sequence of str, optional
-            Columns that together name the unit of observation.
+            Columns that together name a series.
 
         Raises
         ------
         InputError
-            No row says under which version it was measured, or the rows are no history.
+            No row says under which version it was measured, or the rows are not a history.
         """
         import polars as pl
 
@@ -249,7 +277,8 @@ class Output:
 
         if "version" not in self.rows.columns:
             raise InputError(
-                f"{self.name}: no column version: this is no history. Read it as pairs or kernels."
+                f"{self.name}: no column version, which a history needs. Read it as pairs or "
+                "kernels."
             )
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
         rows = without_empty(self._of_one_unit(self._of_one_level(rows)))
@@ -266,7 +295,7 @@ class Output:
             pairs = self.rows.select("level", "quantity").unique().sort("level", "quantity").rows()
             known = ", ".join(f"{quantity} of a {kind}" for kind, quantity in pairs)
             raise InputError(
-                f"{self.name}: no time of a {level}. There are: {known or 'no rows'}. Choose rows "
+                f"{self.name}: no time of a {level}. Available: {known or 'no rows'}. Select rows "
                 "by --level and --quantity."
             )
         if rows.select(pl.col(_VALUES).count()).row(0) == (0, 0):
@@ -283,11 +312,11 @@ class Output:
         return self._of_one_unit(rows) if len(rows) else None
 
     def _of_one_level(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Refuse rows of several levels: a figure over both says nothing of either."""
+        """Refuse rows of several levels: metrics over both describe neither."""
         levels = rows["level"].unique().sort().to_list()
         if len(levels) > 1:
             raise InputError(
-                f"{self.name}: several levels: {describe_names(levels)}. Choose one: --where "
+                f"{self.name}: several levels: {describe_names(levels)}. Select one: --where "
                 f"level={levels[0]} (in Python .of(level={levels[0]!r}))."
             )
         return rows
@@ -299,7 +328,7 @@ class Output:
         quantities = rows["quantity"].unique().sort().to_list()
         if len(quantities) > 1:
             raise InputError(
-                f"{self.name}: several quantities: {describe_names(quantities)}. Choose one: "
+                f"{self.name}: several quantities: {describe_names(quantities)}. Select one: "
                 f"--where quantity={quantities[0]} (in Python .of(quantity={quantities[0]!r}))."
             )
         units = rows["unit"].unique(maintain_order=True).to_list()
@@ -312,7 +341,7 @@ class Output:
 
 def output(
     name: str,
-    format: str,  # noqa: A002 - what other readers call it
+    format: str,  # noqa: A002 - as in other readers
     rows: pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     dropped: Iterable[Dropped] | Mapping[str, int] = (),
@@ -320,25 +349,26 @@ def output(
     graph: Callable[[], dict[str, Any]] | None = None,
     **same: Any,
 ) -> Output:
-    r"""Make the result of a reader from its rows, and check them: the one place where that is done.
+    r"""Check the rows of a reader, and make its result.
 
-    A value that is no number, infinite or negative is none: null, and where the row has no other
-    it gets the status "no value" ("not finite", "negative"). Keys without any value are left out.
+    A value that is not a number, infinite or negative becomes null. Without any other value, its
+    row gets the status "no value", "not finite" or "negative". Keys without any value are left
+    out.
 
     Parameters
     ----------
     name : str
-        Of the file, for messages.
+        Name of the file in messages.
     format : str
         Name of its format.
     rows : polars.DataFrame, mapping of columns or sequence of records
         Columns of `Output.rows`; ``predicted`` or ``measured`` may be missing.
     dropped : iterable of Dropped or mapping of str to int
-        See `Output`; or how many rows are left out for each reason (0: that one says nothing).
+        See `Output`; or the number of rows left out for each reason (0 is ignored).
     notes, graph
         See `Output`.
     **same
-        The value of a column for all rows that have none of their own: ``tool``, ``unit``, …
+        Values of columns, for rows without a value there: ``tool``, ``unit``, …
 
     Raises
     ------
@@ -364,15 +394,15 @@ def output(
         dropped = [Dropped(reason, n) for reason, n in dropped.items() if n]
     dropped = tuple(dropped)
     if frame.is_empty():
-        why = "; ".join(f"{drop.n} {drop.reason}" for drop in dropped) or "nothing was recognised"
-        raise InputError(f"{name}: no predicted or measured value in it ({why}).")
+        why = "; ".join(f"{drop.n} {drop.reason}" for drop in dropped) or "nothing recognised"
+        raise InputError(f"{name}: holds no predicted or measured value ({why}).")
     frame = frame.with_columns(
         pl.col(name).fill_null(value) if name in frame.columns else pl.lit(value).alias(name)
         for name, value in same.items()
     )
     missing = [column for column in _FIRST[:4] if column not in frame.columns]
     if missing:
-        raise TypeError(f"a reader must say {', '.join(missing)} of its rows")
+        raise TypeError(f"a reader must give {', '.join(missing)} of its rows")
     if "status" not in frame.columns:
         frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
     frame = _checked(frame)
@@ -405,31 +435,31 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     checked = frame.with_columns(**fine, **empty, status=why)
     if _has_value(checked, "status"):
         return checked
-    # One null for all rows takes no memory, a column of text 16 bytes a row.
+    # A constant null takes no memory, a column of text 16 bytes per row.
     return checked.with_columns(status=pl.lit(None, dtype=pl.String))
 
 
 def _of_table(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out what is no column of kernels and runs: what they were measured on is no key."""
+    """Leave out columns that kernels and runs do not have: the reference is not a key."""
     return without_empty(rows).drop("quantity", "reference", strict=False)
 
 
 def _reason_text(rows: pl.DataFrame) -> str:
-    """Say in brackets why rows have no value, as far as they do."""
+    """Return the reasons for missing values, in brackets; empty without reasons."""
     reasons = rows["status"].drop_nulls().unique().sort().to_list()
     return f" ({describe_names(reasons)})" if reasons else ""
 
 
 def _has_value(frame: pl.DataFrame, column: str) -> bool:
-    """Say whether there is a value, without making a whole column of a constant."""
+    """Say whether there is a value, without expanding a constant to a column."""
     return int(frame.select(column).null_count().item()) < len(frame)
 
 
-# What tables need of the rows of readers: names where there are none, no empty columns.
+# Preparing rows for tables: names where missing, no empty columns.
 
 
 def named_by_file(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill in what only other files say: a file without runs is one run, its kernels ran once."""
+    """Fill in missing columns: a file without runs is one run, its kernels ran once."""
     import polars as pl
 
     own = {"run": pl.col("file"), "count": pl.lit(1), "kernel_class": pl.col("kernel")}
@@ -442,7 +472,7 @@ def named_by_file(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_empty(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out values that no row has."""
+    """Leave out empty columns."""
     empty = [
         name
         for name in ("predicted", "measured", "run_measured")
@@ -458,7 +488,7 @@ def prediction(
     edges: Iterable[tuple[str, str]],
     **provenance: Any,
 ) -> dict[str, Any]:
-    """Return a trace whose times, in µs, were measured as the document ``errcomp-prediction``."""
+    """Return a measured trace (times in µs) as the document ``errcomp-prediction``."""
     return {
         "format": "errcomp-prediction",
         "version": 1,

@@ -23,13 +23,13 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     number, wire_type : int
         The type is `VARINT`, `FIXED64`, `LENGTH` or `FIXED32`.
     value : int or bytes
-        Bytes for `LENGTH`: text, a message or packed numbers. Else a number without sign: see
+        Bytes for `LENGTH`: text, a message or packed numbers. Otherwise an unsigned number: see
         `signed`, `double`, `single`.
 
     Raises
     ------
     ValueError
-        The bytes are no message, or it is cut off; the message says at which byte.
+        The bytes are not a message, or it is cut off; the error names the byte.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     at, end = 0, len(data)
     while at < end:
         start = at
-        # Most tags and many values take one byte: that is worth a way of its own.
+        # A fast path: most tags and many values take one byte.
         tag = data[at]
         if tag < 0x80:
             at += 1
@@ -47,14 +47,16 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
             tag, at = _varint(data, at)
         number, kind = tag >> 3, tag & 7
         if not 0 < number <= _LAST_NUMBER:
-            raise ValueError(f"byte {start}: a field has number {number}")
+            raise ValueError(f"byte {start}: a field has the invalid number {number}")
         if kind == VARINT:
             value, at = _varint(data, at)
             yield number, kind, value
         elif kind == LENGTH:
             size, at = _varint(data, at)
             if size > end - at:
-                raise ValueError(f"byte {start}: a field of {size} bytes where {end - at} are left")
+                raise ValueError(
+                    f"byte {start}: a field of {size} bytes, but only {end - at} are left"
+                )
             yield number, kind, data[at : at + size]
             at += size
         elif kind in (FIXED32, FIXED64):
@@ -73,7 +75,7 @@ def varints(data: bytes) -> list[int]:
     Raises
     ------
     ValueError
-        The last one is cut off, or one has more than 64 bits.
+        The last number is cut off, or a number has more than 64 bits.
 
     Examples
     --------
@@ -89,12 +91,12 @@ def varints(data: bytes) -> list[int]:
 
 
 def messages(data: bytes) -> Iterator[bytes]:
-    r"""Yield messages that stand one after the other, each after its length.
+    r"""Yield successive messages, each preceded by its length.
 
     Raises
     ------
     ValueError
-        The last one is cut off; the message says at which byte it begins.
+        The last message is cut off; the error names its first byte.
 
     Examples
     --------
@@ -107,14 +109,14 @@ def messages(data: bytes) -> Iterator[bytes]:
         size, at = _varint(data, at)
         if size > len(data) - at:
             raise ValueError(
-                f"byte {start}: a message of {size} bytes where {len(data) - at} are left"
+                f"byte {start}: a message of {size} bytes, but only {len(data) - at} are left"
             )
         yield data[at : at + size]
         at += size
 
 
 def signed(value: int) -> int:
-    """Return the ``int32`` or ``int64`` that a `VARINT` or `FIXED64` holds.
+    """Return the ``int32`` or ``int64`` in a `VARINT` or `FIXED64`.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def signed(value: int) -> int:
 
 
 def double(value: int) -> float:
-    """Return the ``double`` that a `FIXED64` holds.
+    """Return the ``double`` in a `FIXED64`.
 
     Examples
     --------
@@ -137,7 +139,7 @@ def double(value: int) -> float:
 
 
 def single(value: int) -> float:
-    """Return the ``float`` that a `FIXED32` holds.
+    """Return the ``float`` in a `FIXED32`.
 
     Examples
     --------
@@ -149,7 +151,7 @@ def single(value: int) -> float:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and where it ends."""
+    """Return a number and the position after it."""
     start, value, shift = at, 0, 0
     try:
         while True:

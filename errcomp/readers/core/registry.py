@@ -1,4 +1,4 @@
-"""Which formats are known, and which of them a file is in."""
+"""The known formats, and recognising the format of a file."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ __all__ = [
     "tools",
 ]
 
-#: Packages add readers under this name: each entry point is a sequence of formats.
+#: Group of entry points through which packages add readers, each a sequence of formats.
 ENTRY_POINTS = "errcomp.readers"
 Reads = TypeVar("Reads", bound=Callable[[Source], Rows | Output])
 Gives = Literal["predictions", "measurements", "both", "neither"]
 Reference = Literal["hardware", "rtl", "simulator", "estimate", "unknown"]
-#: What a measured value may have been measured on.
+#: References of measured values.
 REFERENCES: tuple[Reference, ...] = get_args(Reference)
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format of one tool.
+    """A file format of a tool.
 
     Attributes
     ----------
     name : str
         Short and unique, e.g. ``vidur-requests``.
     tool : str
-        As its authors write it.
+        Name of the tool, as its authors write it.
     files : str
-        What it is, for people: ``request_metrics.csv``.
+        Description for people, e.g. ``request_metrics.csv``.
     levels, quantities, units : tuple of str
-        Of the rows it gives, see `Output`.
+        Levels, quantities and units of its rows, see `Output`.
     gives : {"predictions", "measurements", "both", "neither"}
     sample : str
-        The version or origin of the real sample it was tested with; empty if it was tested with
-        files written after the documentation only.
+        Version or origin of the real sample that the reader was tested with; empty if it was tested
+        only with files written after the documentation.
     recognise : callable
-        Takes a `Source`, says whether it is in this format, by content. Must be quick (look at
+        Takes a `Source` and says whether its content is in this format. Must be quick (look at
         ``head``, ``head_lines``, ``header``, ``json_names``) and must not raise.
     read : callable or None
-        Takes a `Source`, returns an `Output` or raises InputError. None where there is nothing
-        that could be read: `limits` says why.
+        Takes a `Source`, returns an `Output` or raises InputError. None if the format cannot be
+        read: `limits` gives the reason.
     limits : str
-        What it does not do, or why it cannot be read; a sentence.
+        Limits of the reader, or why the format cannot be read; a sentence.
     part_of : str
-        Name of the format that reads this file along with its own: by itself it gives no rows.
+        Name of the format that reads this file together with its own; alone it gives no rows.
     folder : bool
-        It is a folder as a whole, not a file.
+        The format is a whole folder, not a file.
     reference : {"hardware", "rtl", "simulator", "estimate", "unknown"}, optional
-        What its measured values were measured on: the column ``reference`` of its rows. Where a
-        file says it itself, `read` gives the column, which stands. Not stated: unknown.
+        What its measured values were measured on: the column ``reference`` of its rows. If the
+        file says it, `read` gives the column, which has priority. Default: unknown.
     """
 
     name: str
@@ -89,14 +89,14 @@ class Format:
 
 
 class ToolFormats:
-    """Declares the formats of one tool; what several have in common is said once.
+    """Declares the formats of a tool, with shared fields given once.
 
     Parameters
     ----------
     tool : str
-        As its authors write it.
+        Name of the tool, as its authors write it.
     **common
-        Fields of `Format` of all that it declares, unless one says otherwise.
+        Defaults for the fields of the declared formats.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class ToolFormats:
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """What was declared, in that order."""
+        """The declared formats, in order."""
         return tuple(self._formats)
 
     def reads(
@@ -126,19 +126,19 @@ class ToolFormats:
         recognise: Callable[[Source], bool] | Collection[str],
         **fields: Any,
     ) -> Callable[[Reads], Reads]:
-        """Declare a format that the function below it reads.
+        """Declare a format, with the decorated function as its reader.
 
-        That function takes a `Source`, and returns `Rows` (or an `Output`) or raises InputError.
+        The function takes a `Source`, and returns `Rows` (or an `Output`) or raises InputError.
 
         Parameters
         ----------
         name, files
             See `Format`.
         holds : str
-            Levels, quantities and units of its rows: ``kernel, model: time, power (us, W)``; those
-            that `fields` gives may be missing.
+            Levels, quantities and units of its rows: ``kernel, model: time, power (us, W)``; fields
+            given in `fields` may be missing.
         recognise : callable or collection of str
-            See `Format`; or the columns that its header has, among others.
+            See `Format`; or columns that its header must have.
         **fields
             Other fields of `Format`.
         """
@@ -147,7 +147,7 @@ class ToolFormats:
         held = {"levels": levels, "quantities": quantities, "units": units}
         given: dict[str, Any] = {key: tuple(text.split(", ")) for key, text in held.items()}
         given |= {**self._common, **fields}
-        # What all rows of a format have in common they need not say.
+        # Rows need not repeat constant values of their format.
         same = {"tool": given["tool"]} | {
             column: given[key][0]
             for column, key in zip(("level", "quantity", "unit"), held, strict=True)
@@ -182,10 +182,10 @@ class ToolFormats:
         why: str,
         **fields: Any,
     ) -> None:
-        """Declare a format that is recognised and not read by itself.
+        """Declare a format that is recognised, but not read on its own.
 
-        So it is named, and not just unknown; ``why`` says in a sentence what it holds instead of
-        values, and where those are.
+        Messages can then name the file. ``why`` says in a sentence what it holds instead of values,
+        and where the values are.
         """
         nothing: dict[str, Any] = {"levels": (), "quantities": (), "units": (), "gives": "neither"}
         given = {**self._common, **nothing, "limits": why, "reference": None, **fields}
@@ -213,7 +213,7 @@ def _recogniser(given: Callable[[Source], bool] | Collection[str]) -> Callable[[
 
 
 def _modules() -> Iterator[str]:
-    """Yield the names of all modules that may declare ``FORMATS``: those of the package's rooms."""
+    """Yield the names of all modules that may declare ``FORMATS``."""
     rooms = __name__.rpartition(".core.")[0]
     for info in pkgutil.iter_modules(import_module(rooms).__path__, f"{rooms}."):
         yield info.name
@@ -224,15 +224,15 @@ def _modules() -> Iterator[str]:
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Return all formats: those of this package, then those of others.
+    """Return all formats: first of this package, then of other packages.
 
     Raises
     ------
     InputError
-        A package adds something that is no format, or one of a name that is taken.
+        A package adds an invalid format, or a format with a name that is in use.
     """
     declared: list[Format] = []
-    # In the order of their names, whichever room they stand in.
+    # In the order of their names, regardless of folders.
     for module in sorted(_modules(), key=lambda name: name.rpartition(".")[2]):
         declared += getattr(import_module(module), "FORMATS", ())
     for entry in entry_points(group=ENTRY_POINTS):
@@ -247,20 +247,20 @@ def formats() -> tuple[Format, ...]:
             if not isinstance(item, Format) or item.name in {known.name for known in declared}:
                 label = repr(item.name) if isinstance(item, Format) else f"a {type(item).__name__}"
                 raise InputError(
-                    f"the reader {entry.name!r} of {entry.value} gives {label}, which is no format "
-                    "or has the name of another. Update or remove the package."
+                    f"the reader {entry.name!r} of {entry.value} gives {label}, which is not a "
+                    "format or has a name that is in use. Update or remove the package."
                 )
             declared.append(item)
     return tuple(declared)
 
 
 def formats_of(name: str) -> tuple[Format, ...]:
-    """Return the format of this name, or all of the tool of this name.
+    """Return the format with this name, or all formats of the tool with this name.
 
     Raises
     ------
     InputError
-        There is none; the message lists the nearest.
+        There is none; the message lists near names.
     """
     known = formats()
     plain = name.lower().replace(" ", "-")
@@ -274,7 +274,7 @@ def formats_of(name: str) -> tuple[Format, ...]:
 
 
 def recognise(source: Source, among: Iterable[Format] | None = None) -> list[Format]:
-    """Return the formats that a file or folder may be in: one or none, of a file rarely several."""
+    """Return the formats that match a file or folder: usually one or none, rarely several."""
     folder = source.path.is_dir()
     known = formats() if among is None else among
     return [entry for entry in known if entry.folder == folder and entry.recognise(source)]
@@ -287,28 +287,28 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
     ----------
     source : Source
     among : sequence of Format, optional
-        Only these; all formats by default.
+        Only these formats; by default all.
 
     Raises
     ------
     InputError
-        It is in none of the formats, is read along with another file, or cannot be used.
+        It is in none of the formats, is read only with another file, or cannot be used.
     """
     possible = recognise(source, among)
     if not possible:
         if not source.path.is_dir() and not source.head.strip():
             raise source.error("the file is empty. The run may have failed, or copy it again.")
         if source.head.startswith(b"PK\x03\x04"):
-            raise source.error("a zip archive that is cut off or damaged. Copy it again.")
+            raise source.error("the zip archive is cut off or damaged. Copy it again.")
         known = "" if among is None else f" ({', '.join(entry.files for entry in among)})"
         begins = next((line for line in source.head_lines if line.strip()), "")[:60]
         raise source.error(
-            f"not recognised as the output of a tool that is known{known}; it begins with "
+            f"not recognised as the output of a known tool{known}; it begins with "
             f"{begins!r}. `errcomp readers` lists the formats."
         )
     if len(possible) > 1:
         names = ", ".join(entry.name for entry in possible)
-        raise source.error(f"may be {names}. Say which: errcomp ingest FORMAT PATH.")
+        raise source.error(f"may be {names}. Give the format: errcomp ingest FORMAT PATH.")
     return _read(source, possible[0])
 
 
@@ -319,7 +319,7 @@ def _read(source: Source, chosen: Format) -> Output:
             whole = next((entry for entry in formats() if entry.name == chosen.part_of), None)
             files = chosen.part_of if whole is None else whole.files
             raise source.error(
-                f"{described}, which is read along with {files}. Give that, or the folder."
+                f"{described}, which is read together with {files}. Give that file, or the folder."
             )
         raise source.error(f"{described}, which cannot be read. {chosen.limits}")
     try:
@@ -331,7 +331,7 @@ def _read(source: Source, chosen: Format) -> Output:
 
 
 def _with_reference(result: Output, chosen: Format) -> Output:
-    """State what measured values were measured on, where the reader did not."""
+    """Add the reference of measured values, if the reader did not."""
     if chosen.gives not in ("measurements", "both"):
         return result
     import polars as pl
@@ -340,7 +340,7 @@ def _with_reference(result: Output, chosen: Format) -> Output:
     has_value = rows["measured"].is_not_null()
     if not has_value.any():
         return result
-    # One word for all rows takes no memory, a column of text 16 bytes a row.
+    # A constant takes no memory, a column of text 16 bytes per row.
     column = word if has_value.all() else pl.when(pl.col("measured").is_not_null()).then(word)
     if "reference" in rows.columns:
         column = pl.coalesce(pl.col("reference").cast(pl.String), column)
@@ -349,17 +349,16 @@ def _with_reference(result: Output, chosen: Format) -> Output:
     return replace(result, rows=rows.select(*first, column.alias("reference"), rest))
 
 
-# The tools of the registry, a line each: those that can be read and those that cannot.
+# The tools of the registry, with and without readable output.
 
 _BY_HAND = (
-    "Write its figures as a table with the columns predicted and measured: `errcomp audit` takes "
-    "it."
+    "Write its results as a table with columns predicted and measured: `errcomp audit` reads it."
 )
-#: Tools of the literature of which no output is public, so that no reader can be written or tested.
+#: Tools of the literature without public output, so that no reader can be written or tested.
 NO_OUTPUT = {
     "Concorde": "Neither code nor output is public.",
     "ESM": "No output is public.",
-    "Lumos": "No output is public; the PyTorch profiler traces that it takes are read.",
+    "Lumos": "No output is public; its input, PyTorch profiler traces, is read.",
     "Omniverse": "Neither code nor output is public.",
     "Path Forward (Li et al.)": "Neither code nor output is public.",
     "PRISM": "Neither code nor output is public.",
@@ -370,14 +369,14 @@ _GIVES = {"predictions": 1, "measurements": 2, "both": 3, "neither": 0}
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool with its formats.
+    """A tool with its formats.
 
     Attributes
     ----------
     name : str
     formats : tuple of Format
     why : str
-        Why there is none, and what to do.
+        Reason for having no format, and what to do.
     """
 
     name: str
@@ -409,7 +408,7 @@ class Tool:
                     "sample": entry.sample,
                     "read": entry.read is not None,
                     "limits": entry.limits
-                    or (f"read along with {entry.part_of}" if entry.part_of else ""),
+                    or (f"read together with {entry.part_of}" if entry.part_of else ""),
                 }
                 for entry in self.formats
             ],
@@ -418,7 +417,7 @@ class Tool:
 
 
 def tools(name: str | None = None) -> list[Tool]:
-    """Return the tools by name, or the one of this name.
+    """Return all tools ordered by name, or the tool with this name.
 
     Raises
     ------
@@ -440,7 +439,7 @@ def tools(name: str | None = None) -> list[Tool]:
         return known
     wanted = name.lower()
     same = [tool for tool in known if tool.name.lower() == wanted]
-    # kineto, nsys and ncu are names of formats; "torch" is a part of names.
+    # kineto, nsys and ncu are names of formats; "torch" is a part of a name.
     same = same or [
         tool
         for tool in known
@@ -450,9 +449,9 @@ def tools(name: str | None = None) -> list[Tool]:
     if len(same) != 1:
         if same:
             names = [tool.name for tool in same]
-            raise InputError(f"{name!r} may be several tools. Tools: {describe_names(names)}")
+            raise InputError(f"{name!r} matches several tools. Tools: {describe_names(names)}")
         names = [tool.name for tool in known]
-        # Who writes "kinteo" means a format.
+        # "kinteo" probably means a format.
         first_words = (entry.name.partition("-")[0] for tool in known for entry in tool.formats)
         plain = {tool.lower() for tool in names}
         names += [word for word in dict.fromkeys(first_words) if word not in plain]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: What tools write where they have no number, in lower case.
+#: Spellings of missing numbers in the output of tools, in lower case.
 MISSING = frozenset(("", "-", "--", "n/a", "na", "nan", "-nan", "none", "null", "(null)", "nil"))
 _LONGEST_FIELD = 1 << 30
-#: As many lines are turned into columns at a time: all at once would take several times the memory.
+#: Lines converted to columns at a time: all at once would take several times the memory.
 _LINES = 1 << 14
 _THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?$"
 
@@ -33,11 +33,11 @@ class Sheet:
     Parameters
     ----------
     name : str
-        Of the file, for messages.
+        Name of the file in messages.
     frame : polars.DataFrame
-        All columns are text without blanks around it.
+        All columns are text, without surrounding spaces.
     lines : ndarray of int, shape (n,)
-        Line of the file on which each row stands.
+        Line of the file of each row.
 
     Examples
     --------
@@ -62,18 +62,18 @@ class Sheet:
         return self._column(column).to_list()
 
     def numbers(self, column: str, *, required: bool = False) -> NDArray[np.float64]:
-        """Return a column as numbers, NaN where the tool had none (see `MISSING`).
+        """Return a column as numbers, NaN where missing (see `MISSING`).
 
         Parameters
         ----------
         column : str
         required : bool
-            Raise where there is none.
+            Raise if a number is missing.
 
         Raises
         ------
         InputError
-            A field is no number, or there is no such column.
+            A field is not a number, or there is no such column.
         """
         values, bad = to_numbers(self._column(column))
         if required:
@@ -88,29 +88,29 @@ class Sheet:
         return values
 
     def take(self, which: NDArray[np.bool_]) -> Sheet:
-        """Return the rows under a mask as a table of their own."""
+        """Return the rows under a mask as a new table."""
         return Sheet(self.name, self.frame.filter(which), self.lines[which])
 
     def _column(self, column: str) -> pl.Series:
         if column not in self.frame.columns:
             raise InputError(
                 f"{self.name}: missing column {column!r}. Columns found: "
-                f"{describe_names(self.columns, wanted=column)}. The tool may have written it with "
-                "other options, or in a version that is not known here."
+                f"{describe_names(self.columns, wanted=column)}. The tool may have written the "
+                "file with other options, or in a newer version."
             )
         return self.frame[column]
 
 
 def to_numbers(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Turn text into numbers.
+    """Convert text to numbers.
 
-    Thousands separators (1,205.5) are left out; what tools write for no number is NaN.
+    Thousands separators (1,205.5) are removed; spellings of a missing number become NaN.
 
     Returns
     -------
     numbers : ndarray, shape (n,)
     bad : ndarray of bool, shape (n,)
-        Neither a number nor what stands for none.
+        Neither a number nor a spelling of a missing number.
     """
     import polars as pl
 
@@ -118,7 +118,7 @@ def to_numbers(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
     other = numbers.is_null()
     values = numbers.fill_null(float("nan")).to_numpy(writable=True)
     bad = np.zeros(len(values), dtype=np.bool_)
-    if other.any():  # few as a rule: the rest is not gone through as text
+    if other.any():  # usually few: the rest is not processed as text
         which = other.to_numpy()
         text = column.filter(other).str.strip_chars()
         commas = text.str.contains(_THOUSANDS).fill_null(False)
@@ -138,30 +138,30 @@ def sheet_of(
     needed: Sequence[str] = (),
     separator: str = "",
 ) -> Sheet:
-    """Turn lines into a table: a header, and rows with as many fields.
+    """Parse lines as a table: a header, and rows with the same number of fields.
 
-    Blanks around fields and header cells are left out, as are a last header cell that is empty
-    (a comma at the end of each line), blank lines, and repetitions of the header (files put one
-    below the other). A name that the header has twice is numbered from the second on: ``x_2``.
+    Left out are spaces around fields, an empty last header cell (a comma at the end of each line),
+    blank lines, and repetitions of the header (from concatenated files). A name that the header
+    repeats gets a number: ``x_2``.
 
     Parameters
     ----------
     name : str
-        Of the file, for messages.
+        Name of the file in messages.
     lines : iterable of str
-        The header first.
+        The lines, beginning with the header.
     first_line : int
-        Its number.
+        Number of the first line.
     needed : sequence of str
-        Columns that there must be.
+        Required columns.
     separator : str
-        Tab or semicolon where the header has one and no comma, if not given.
+        Default: a tab or semicolon if the header has one and no comma, else a comma.
 
     Raises
     ------
     InputError
         A column is missing, a row has more or fewer fields than the header, a quote is not closed,
-        or there is no row.
+        or there are no rows.
     """
     rest = iter(lines)
     first = ""
@@ -170,7 +170,7 @@ def sheet_of(
             break
         first_line += 1
     else:
-        raise InputError(f"{name}: no table, there are blank lines only. Copy the file again.")
+        raise InputError(f"{name}: not a table: all lines are blank. Copy the file again.")
     separator = separator or next((s for s in "\t;" if s in first and "," not in first), ",")
     table = _Table(name, separator, first_line)
     parts = list(table.parts(chain((first,), rest)))
@@ -183,7 +183,7 @@ def sheet_of(
         )
     at = np.concatenate([lines for _, lines in parts]) if parts else np.zeros(0, dtype=np.int64)
     if not len(at):
-        raise InputError(f"{name}: there is a header but no row below it. Copy the file again.")
+        raise InputError(f"{name}: a header without rows. Copy the file again.")
     import polars as pl
 
     frame = pl.concat([part for part, _ in parts], rechunk=False)
@@ -193,7 +193,7 @@ def sheet_of(
 
 @dataclass(slots=True)
 class _Table:
-    """The rows below a header, some thousand at a time, each with its line."""
+    """The rows below a header, some thousand at a time, with line numbers."""
 
     name: str
     separator: str
@@ -201,7 +201,7 @@ class _Table:
     header: Sequence[str] = ()
 
     def parts(self, lines: Iterator[str]) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
-        """Yield the rows, all fields without blanks around them."""
+        """Yield the rows, without spaces around fields."""
         line = self.first_line
         head = ""
         while some := list(islice(lines, _LINES)):
@@ -219,11 +219,11 @@ class _Table:
     def _quoted(
         self, lines: Iterator[str], line: int
     ) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
-        """Yield the same of lines in which fields are quoted, and of all that follow them."""
+        """Yield the rows of lines with quoted fields, and of all lines after them."""
         ended = (f"{text}\n" for text in lines)
         reader = csv.reader(ended, delimiter=self.separator, strict=True, skipinitialspace=True)
         begin = 0
-        # A field may be long (a list of a million times); the limit is the whole process's.
+        # A field may be long (a list of a million times); the limit applies to the whole process.
         limit = csv.field_size_limit(_LONGEST_FIELD)
         rows: list[list[str]] = []
         at: list[int] = []
@@ -240,7 +240,7 @@ class _Table:
                     rows, at = [], []
         except csv.Error as error:
             raise InputError(
-                f"{self.name}: line {line + begin}: a quote is not closed, or stands within "
+                f"{self.name}: line {line + begin}: a quote is not closed, or is inside "
                 f"a field ({error}). The file may be cut off: copy it again."
             ) from None
         finally:
@@ -249,7 +249,7 @@ class _Table:
             yield self._columns(rows, at)
 
     def _take(self, row: list[str], line: int) -> bool:
-        """Make a row as wide as the header; say whether it is a row at all."""
+        """Fit a row to the width of the header; say whether it is a row at all."""
         width = len(self.header)
         if not row or row == self.header or (len(row) == 1 and not row[0].strip()):
             return False
@@ -275,7 +275,7 @@ class _Table:
     def _unquoted(
         self, lines: Sequence[str], head: str, line: int
     ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-        """Return the same of lines without quotes, of which most large tables are, in columns."""
+        """Return the columns of lines without quotes, as in most large tables."""
         import polars as pl
 
         width, separator = len(self.header), self.separator
@@ -285,7 +285,7 @@ class _Table:
         every = every.filter(is_row)
         fields = every.str.count_matches(separator, literal=True).to_numpy() + 1
         blank_end = every.str.strip_chars_end(" ").str.ends_with(separator).to_numpy()
-        # A separator at the end of the rows but not of the header, or the other way round.
+        # A separator ends the rows but not the header, or vice versa.
         fine = (fields == width) | ((fields == width + 1) & blank_end)
         fine |= (fields == width - 1) & (not self.header[-1].strip())
         if not fine.all():
@@ -300,13 +300,13 @@ class _Table:
 
 def _ragged(name: str, line: int, fields: int, width: int) -> InputError:
     return InputError(
-        f"{name}: line {line}: {fields} fields, the header has {width}. The file may be cut off: "
-        "copy it again."
+        f"{name}: line {line}: {fields} fields, but the header has {width}. The file may be cut "
+        "off: copy it again."
     )
 
 
 def _names(header: Sequence[str]) -> list[str]:
-    """Return a name of its own for each column; ``""`` for a last one without name or values."""
+    """Return a unique name for each column; ``""`` for a last column without a name."""
     names: list[str] = []
     for i, cell in enumerate(header, start=1):
         name = cell.strip() or ("" if i == len(header) else f"column_{i}")
@@ -320,18 +320,18 @@ def _names(header: Sequence[str]) -> list[str]:
 
 # Columns that identify or explain the rows of a table.
 
-#: Keys that are text although they may look like a number: 12 is not 12.0, nor 1.10 1.1.
+#: Keys that stay text although they may look like numbers: 1.10 is not 1.1.
 _TEXT = frozenset(
     ("version", "model", "device", "run", "kernel", "variant", "config", "app", "args", "series")
 )
 _RESERVED = frozenset(("tool", "level", "quantity", "unit", "predicted", "measured", "status"))
 _WHOLE = r"^-?(?:0|[1-9]\d{0,17})$"
-#: What stands for no name; "none" may be one (a precision, a scheduler).
+#: Spellings of a missing name; "none" may be a name (a precision, a scheduler).
 _NO_TEXT = MISSING - {"none"}
 
 
 def has(names: Collection[str], *wanted: str) -> bool:
-    """Say whether all these names are there."""
+    """Say whether all these names exist."""
     return all(name in names for name in wanted)
 
 
@@ -348,10 +348,10 @@ def snake(name: str) -> str:
 
 
 def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
-    """Return a column as a key: whole numbers or numbers where all of it is, else text.
+    """Return a column as a key: whole numbers or numbers if all values are, else text.
 
-    What tools write where they have nothing is null. What is called a version or a name by
-    ``name`` (the column's own when not given) stays text.
+    Missing values become null. A column stays text if its ``name`` (by default its own) means a
+    version or a name.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
     import polars as pl
 
     name = name or column
-    # A table that was not written as text may have blanks around its values.
+    # A table that was not written as text may have spaces around its values.
     text = sheet.frame[column].alias(name).str.strip_chars()
     lower = text.str.to_lowercase()
     named = text.set(lower.is_in(list(_NO_TEXT)), None)
@@ -371,7 +371,7 @@ def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
         return named
     plain = text.set(lower.is_in(list(MISSING)), None)
     if plain.drop_nulls().str.contains(_WHOLE).all() and plain.null_count() < len(plain):
-        # Numbers of requests may be too large for a float.
+        # Request numbers may be too large for a float.
         return plain.cast(pl.Int64)
     numbers, bad = to_numbers(plain)
     if bad.any() or not np.isfinite(numbers).any():
@@ -383,12 +383,12 @@ def key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
 
 
 def number_key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
-    """Return a column as a key that rows are chosen by as a number: text in it is an error.
+    """Return a column as a numeric key; text in it is an error.
 
     Raises
     ------
     InputError
-        A field is no number, or there is no such column.
+        A field is not a number, or there is no such column.
 
     Examples
     --------
@@ -398,18 +398,18 @@ def number_key(sheet: Sheet, column: str, name: str = "") -> pl.Series:
     """
     import polars as pl
 
-    sheet.numbers(column)  # this is where it is checked
+    sheet.numbers(column)  # checks the column
     series = key(sheet, column, name)
     return series.cast(pl.Float64) if series.dtype == pl.String else series
 
 
 def keys_of(sheet: Sheet, names: Mapping[str, str]) -> dict[str, pl.Series]:
-    """Return those of the columns that there are as keys, by the names given."""
+    """Return the existing columns among these as keys, under the given names."""
     return {new: key(sheet, old, new) for old, new in names.items() if old in sheet.columns}
 
 
 def other_keys(sheet: Sheet, used: Collection[str]) -> dict[str, str]:
-    """Name every column that is not used yet as a key."""
+    """Name every column that is not used yet, to be a key."""
     columns: dict[str, str] = {}
     for column in sheet.columns:
         if column in used:
@@ -423,15 +423,15 @@ def other_keys(sheet: Sheet, used: Collection[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One quantity of a table: in which columns it is, and what is true of all its rows.
+    """A quantity of a table: its columns, and constants of its rows.
 
     Attributes
     ----------
     quantity, unit : str
     predicted, measured : str
-        Columns; empty where the table has none.
+        Columns; empty if the table lacks them.
     fixed : mapping
-        Keys with one value for all rows of this quantity.
+        Keys with a constant value for this quantity.
     """
 
     quantity: str
@@ -442,29 +442,29 @@ class Value:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that hold it."""
+        """The columns of the quantity."""
         return tuple(name for name in (self.predicted, self.measured) if name)
 
 
 def long(
     sheet: Sheet, values: Iterable[Value], keys: Mapping[str, pl.Series], **fixed: Any
 ) -> pl.DataFrame:
-    """Return the values of each row of a table below each other, row by row.
+    """Return a table in long form: one row per row of the table and quantity.
 
     Parameters
     ----------
     sheet : Sheet
     values : iterable of Value
-        Those whose columns the table does not have are left out.
+        Quantities; those without columns in the table are left out.
     keys : mapping of str to polars.Series
-        Of the rows of the table.
+        Keys of the rows of the table.
     **fixed
-        Columns with one value for all.
+        Columns with a constant value.
 
     Raises
     ------
     InputError
-        The table has none of the columns, or a field of one is no number.
+        The table has none of the columns, or a field is not a number.
     """
     values = list(values)
     present = [value for value in values if set(value.columns) <= set(sheet.columns)]
@@ -480,22 +480,22 @@ def long(
 def rows_of(
     sheet: Sheet, values: Sequence[Value], keys: Mapping[str, str], **fixed: Any
 ) -> pl.DataFrame:
-    """Return the same of columns that must all be there.
+    """Return a table in long form; all columns must exist.
 
     Parameters
     ----------
     sheet : Sheet
     values : sequence of Value
-        A row without any value of a quantity gets none of it where there are several.
+        Quantities; with several of them, rows without a value of a quantity are left out.
     keys : mapping of str to str
-        Names of keys and their columns.
+        Name of a key → its column.
     **fixed
-        What all rows have in common.
+        Columns with a constant value.
 
     Raises
     ------
     InputError
-        There is no such column, or a value is no number.
+        There is no such column, or a value is not a number.
     """
     import polars as pl
 
@@ -535,15 +535,15 @@ def _below_each_other(
         frames.append(pl.DataFrame({**numbers, **keys}).with_columns(**constant(same)))
     rows = frames[0]
     if len(frames) > 1:
-        # The values of one row of the table below each other.
+        # The quantities of a row become successive rows.
         order = np.arange(len(frames) * len(sheet)).reshape(len(frames), -1).T.ravel()
         rows = pl.concat(frames, how="diagonal_relaxed")[order]
-    # What all rows have in common comes last: it takes no memory as long as no row is moved.
+    # Constants come last: they take no memory as long as rows keep their order.
     return rows.with_columns(**constant({k: v for k, v in fixed.items() if k not in own}))
 
 
 def with_repeats(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give rows that agree in all but their values a number: they were measured again."""
+    """Give a number to rows that agree in all keys: they are repeated measurements."""
     import polars as pl
 
     keys = [name for name in rows.columns if name not in ("predicted", "measured")]
@@ -560,5 +560,5 @@ def without(
 
 
 def as_dropped(reason: str, n: int, rows: Sequence[int] = ()) -> tuple[Dropped, ...]:
-    """Return what was left out, if anything was."""
+    """Return the count of rows left out, if there are any."""
     return (Dropped(reason, n, tuple(rows[:3])),) if n else ()

@@ -1,4 +1,4 @@
-"""One file that a tool wrote: its content, and what tells which tool that was."""
+"""A file written by a tool: its content, and clues that identify the tool."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _BLANK = " \t\n\r\v\f"
 _HEAD = 1 << 16
 #: Large files are decoded in blocks of this many bytes.
 _BLOCK = 1 << 20
-#: Logs that repeat themselves compress to a hundredth; a bomb to a thousandth.
+#: Repetitive logs compress to a hundredth, bombs to a thousandth.
 _RATIO, _FREE = 200, 1 << 26
-#: Text after a string that makes it the name of a value.
+#: Text after a string in JSON if it is a name.
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)|[{}\[\]]', re.DOTALL)
 
 
-# Files that cannot be read, and what a table of pairs is written in.
+# Unreadable files, and the formats of tables of pairs.
 
 Format = Literal["csv", "parquet", "jsonl", "json"]
 FILE_FORMATS: tuple[str, ...] = get_args(Format)
@@ -50,15 +50,15 @@ _WEB_PAGE = re.compile(rb"<(!doctype|html)", re.IGNORECASE)
 
 @contextmanager
 def files_readable() -> Iterator[None]:
-    """Turn what the system says about a file or folder into an ``InputError``."""
+    """Convert the system's errors about files and folders to ``InputError``."""
     try:
         yield
     except OSError as error:
-        if error.filename is None:  # not about a file: progress is shown on a pipe that was closed
+        if error.filename is None:  # not about a file: a closed pipe for progress
             raise
         raise InputError(
-            f"{error.filename}: cannot be read ({error.strerror}). Check the path and who may "
-            "read it."
+            f"{error.filename}: cannot be read ({error.strerror}). Check the path and its "
+            "permissions."
         ) from error
 
 
@@ -71,11 +71,11 @@ def load_bytes(path: Path) -> bytes:
             f"{path}: is a folder, not a file of pairs. Name one of its files."
         ) from error
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file. Check the path.") from error
+        raise InputError(f"{path}: no such file. Check the path.") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
     except ValueError as error:  # a zero byte in the name
-        raise InputError(f"{str(path)!r}: there is no such file ({error}).") from error
+        raise InputError(f"{str(path)!r}: no such file ({error}).") from error
     if content.startswith(_GZIP):
         try:
             content = gzip.decompress(content)
@@ -84,22 +84,22 @@ def load_bytes(path: Path) -> bytes:
                 f"{path}: broken gzip ({error}). The file may be cut off: copy it again."
             ) from error
     if not content.strip():
-        raise InputError(f"{path}: the file is empty. A header and one row at least are needed.")
+        raise InputError(f"{path}: the file is empty. It needs a header and at least one row.")
     return content
 
 
 def detect(path: Path, content: bytes) -> Format:
-    """Recognise the format by content; the name decides where the content fits two."""
+    """Recognise the format by content; the name decides if the content fits two."""
     suffixes = {suffix.lower() for suffix in path.suffixes}
     if content.startswith(_PARQUET):
         return "parquet"
     if suffixes & {".parquet", ".pq"}:
         raise InputError(
-            f"{path}: not Parquet: it does not begin with PAR1. Rename it, or write it again."
+            f"{path}: not Parquet: it does not begin with PAR1. Rename it, or export it again."
         )
     start = content.removeprefix(_BOM).lstrip()
     if _WEB_PAGE.match(start):
-        raise InputError(f"{path}: this is a web page, not a table. Download the file itself.")
+        raise InputError(f"{path}: a web page, not a table. Download the file itself.")
     if _LIST.match(start):
         return "json"
     if _OBJECT.match(start):
@@ -112,14 +112,14 @@ def detect(path: Path, content: bytes) -> Format:
 
 
 def decode(path: Path, content: bytes) -> str:
-    """Decode UTF-8 text, without a byte-order mark and without blank lines at the end."""
+    """Decode UTF-8 text, without a byte-order mark and without trailing blank lines."""
     if content.startswith(_UTF16):
-        raise InputError(f"{path}: the text is UTF-16, not UTF-8. Save it as UTF-8.")
+        raise InputError(f"{path}: text in UTF-16, not UTF-8. Save it as UTF-8.")
     if b"\x00" in content:
         line = content[: content.index(b"\x00")].count(b"\n") + 1
         raise InputError(
-            f"{path}: line {line}: a zero byte: this is not a text file. Give a CSV, Parquet, JSON "
-            "or JSON lines file."
+            f"{path}: line {line}: a zero byte, so this is not a text file. Give a CSV, Parquet, "
+            "JSON or JSON lines file."
         )
     content = content.removeprefix(_BOM)
     try:
@@ -134,7 +134,7 @@ def decode(path: Path, content: bytes) -> str:
 
 
 def _is_record(line: bytes, *, with_rows: bool) -> bool:
-    """Is this line an object of its own; one that holds ``rows`` may be a whole JSON file."""
+    """Is this line a complete object; with ``rows`` it may be a whole JSON file."""
     try:
         record = loads(line)
     except ValueError:
@@ -143,16 +143,16 @@ def _is_record(line: bytes, *, with_rows: bool) -> bool:
 
 
 class Source:
-    r"""One file: what is in it, and how messages name it.
+    r"""A file: its content, and its name in messages.
 
-    Gzip is undone, whatever the file is called; a byte-order mark is left out; UTF-16 with one is
-    text like UTF-8.
+    Gzip is decompressed, whatever the file's name; a byte-order mark is removed; UTF-16 with a
+    byte-order mark is decoded.
 
     Parameters
     ----------
     path : path
     name : str, optional
-        For messages; the path when not given (a file of an archive has no path of its own).
+        Name in messages; default: the path (files in archives have no path of their own).
 
     Attributes
     ----------
@@ -185,8 +185,8 @@ class Source:
         Raises
         ------
         InputError
-            The file is not there or must not be read; reading on raises it where gzip is broken,
-            or unpacks to far more than files of measurements do.
+            The file is missing or unreadable. Reading on raises it if gzip is broken, or unpacks to
+            far more than files of measurements do.
         """
         with files_readable():
             file = self.path.open("rb")
@@ -207,22 +207,22 @@ class Source:
 
     @cached_property
     def head_lines(self) -> tuple[str, ...]:
-        """The lines of the head as text, with replacements where it is none; no last, cut one."""
+        """The complete lines of the head; bytes that are not text are replaced."""
         lines = self.head.decode("utf-8", "replace").splitlines()
         return tuple(lines[:-1] if len(self.head) >= _HEAD - len(_BOM) else lines)
 
     @cached_property
     def header(self) -> tuple[str, ...]:
-        """Fields of the first line that is not blank, as those of a CSV file, without blanks."""
+        """Fields of the first line that is not blank, read as CSV, without spaces."""
         first = next((line for line in self.head_lines if line.strip()), "")
         separator = next((s for s in "\t;" if s in first and "," not in first), ",")
         return tuple(field.strip().strip('"').strip() for field in first.split(separator))
 
     @cached_property
     def json_names(self) -> tuple[str, ...]:
-        """Names in the outermost object of JSON, or in the first object of a list or of lines.
+        """Names in the outermost JSON object, or in the first object of a list or of lines.
 
-        Of a large file those in its head; none where it is not JSON.
+        Of a large file only names in its head; empty if it is not JSON.
         """
         if self.head.lstrip()[:1] not in (b"{", b"["):
             return ()
@@ -261,7 +261,7 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The whole file as text, lines ended by a line feed.
+        """The whole file as text, with line feeds as line ends.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class Source:
         return "".join(self._decoded())
 
     def lines(self) -> Lines:
-        """Return the lines of the text, without what ends them.
+        """Return the lines of the text, without line ends.
 
         Raises
         ------
@@ -298,7 +298,8 @@ class Source:
                     ) from None
                 if (at := text.find("\0")) >= 0:
                     raise self.error(
-                        "a zero byte: this is not a text file. It may be damaged: copy it again.",
+                        "a zero byte, so this is not a text file. It may be damaged: copy it "
+                        "again.",
                         line=line + text.count("\n", 0, at),
                     )
                 blank = blank and not text.strip(_BLANK)
@@ -311,14 +312,14 @@ class Source:
             raise self._empty()
 
     def _pieces(self) -> Iterator[str]:
-        """Yield whole lines together, block by block, without blank ones at the end of the file."""
+        """Yield blocks of whole lines, without blank lines at the end of the file."""
         held: list[str] = []
         for text in self._decoded():
             held.append(text)
             if "\n" not in text:
                 continue
             text = "".join(held)
-            # Line feeds at the end wait for what comes after them: it may be the end of the file.
+            # Hold line feeds back until more text follows: the file may end here.
             cut = text.rfind("\n", 0, len(text.rstrip("\n")))
             if cut >= 0:
                 yield text[:cut]
@@ -326,7 +327,7 @@ class Source:
         yield "".join(held).rstrip("\n")
 
     def _lines_once(self) -> Iterator[str]:
-        """Yield the lines without keeping them; what is no text raises when it is come to."""
+        """Yield the lines without keeping them; invalid text raises when reached."""
         return (line for piece in self._pieces() for line in piece.split("\n"))
 
     def json(self) -> Any:
@@ -335,7 +336,7 @@ class Source:
         Raises
         ------
         InputError
-            It is none, or cut off, or nested too deeply.
+            It is not valid JSON, cut off, or nested too deeply.
         """
         text = self.text
         try:
@@ -348,35 +349,37 @@ class Source:
             ) from None
 
     def json_as(self, kind: type[T], writer: str) -> T:
-        """Parse the whole file as JSON of a form that is known.
+        """Parse the whole file as JSON of a known form.
 
         Parameters
         ----------
         kind : type
-            A structure of msgspec: only what it names is decoded.
+            A structure of msgspec: only its fields are decoded.
         writer : str
-            Who writes such files, for the message.
+            Tool that writes such files, for the message.
 
         Raises
         ------
         InputError
-            It is no JSON, or has another form.
+            It is not valid JSON, or has another form.
         """
         import msgspec
 
         try:
             return msgspec.json.decode(self.text, type=kind)
         except msgspec.ValidationError as error:
-            raise self.error(f"not as {writer} writes it ({error}). Copy it again.") from None
+            raise self.error(
+                f"not in the form that {writer} writes ({error}). Copy it again."
+            ) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise self.error(
                 f"not valid JSON ({error}). It may be cut off: copy it again."
             ) from None
 
     def json_lines(self, *, comment: str = "") -> Iterator[tuple[int, Any]]:
-        """Parse one JSON value a line; yields the number of the line and the value.
+        """Parse one JSON value per line; yields the line number and the value.
 
-        Blank lines, and with ``comment`` those that begin with it, are left out.
+        Blank lines, and lines that begin with ``comment``, are left out.
 
         Raises
         ------
@@ -401,7 +404,7 @@ class Source:
         Raises
         ------
         InputError
-            It is none, or nested too deeply.
+            It is not valid YAML, or nested too deeply.
         """
         import yaml
 
@@ -424,9 +427,9 @@ class Source:
         Parameters
         ----------
         needed : sequence of str
-            Columns that there must be.
+            Required columns.
         separator : str
-            Found from the header when not given.
+            Default: determined from the header.
         skip : int
             Lines before the header.
         """
@@ -434,7 +437,7 @@ class Source:
         return sheet_of(self.name, lines, first_line=skip + 1, needed=needed, separator=separator)
 
     def sibling(self, name: str) -> Source | None:
-        """Return the file of this name in the same folder, if there is one."""
+        """Return the file with this name in the same folder, or None."""
         path = self.path.with_name(name)
         if not path.is_file():
             return None
@@ -443,7 +446,7 @@ class Source:
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a gzip file, with an end to what it may become."""
+    """The content of a gzip file, with a limit on its size."""
 
     def __init__(self, file: BinaryIO, source: Source) -> None:
         self._file, self._source = file, source
@@ -465,7 +468,7 @@ class _Unpacked(io.RawIOBase):
         if self._done > self._most:
             raise self._source.error(
                 f"its gzip unpacks to more than {_RATIO} times its size, {self._done >> 20} MiB so "
-                "far. If that is right, unpack it yourself and give the result."
+                "far. If that is expected, unpack it yourself and give the result."
             )
         buffer[: len(data)] = data
         return len(data)
@@ -480,15 +483,15 @@ class _Unpacked(io.RawIOBase):
 
 
 class Lines(Sequence[str]):
-    r"""The lines of a text, as a list would give them.
+    r"""The lines of a text, as a sequence.
 
-    A list of short lines takes several times the memory of their text: here the text is kept, in
-    pieces, and a line is made when it is asked for. A slice keeps no text of its own.
+    A list of short lines takes several times the memory of their text. Here the text is kept in
+    pieces, and a line is made on demand. A slice keeps no text of its own.
 
     Parameters
     ----------
     pieces : iterable of str
-        Whole lines each, without the line feed that ends the last of them.
+        Pieces of whole lines, each without its last line feed.
 
     Examples
     --------
@@ -524,13 +527,13 @@ class Lines(Sequence[str]):
             return self._line(self._which[at])
         which = self._which[at]
         if which.step != 1:
-            raise ValueError("lines can be taken one after the other only")
+            raise ValueError("slices of lines must have step 1")
         part = Lines(())
         part._pieces, part._ends, part._which = self._pieces, self._ends, which
         return part
 
     def _line(self, number: int) -> str:
         piece = bisect_right(self._ends, number)
-        if self._open[0] != piece:  # lines near each other are asked for in turn
+        if self._open[0] != piece:  # lines are usually read in order
             self._open = (piece, self._pieces[piece].split("\n"))
         return self._open[1][number - (self._ends[piece - 1] if piece else 0)]

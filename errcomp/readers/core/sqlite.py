@@ -1,4 +1,4 @@
-"""SQLite databases of profilers, opened for reading only."""
+"""SQLite databases of profilers, opened read-only."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MAGIC = b"SQLite format 3\0"
 
 @contextmanager
 def opened(source: Source) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading only; what SQLite says of it becomes an InputError."""
+    """Open a database read-only; errors of SQLite become an InputError."""
     with source.path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":
             raise source.error("is a packed SQLite database. Unpack it first: gunzip FILE.")
-    # Immutable: nothing is written beside it, not even a lock.
+    # Immutable: no file is written next to it, not even a lock.
     address = f"{source.path.absolute().as_uri()}?mode=ro&immutable=1"
     database = None
     try:
@@ -31,7 +31,7 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
         database.text_factory = lambda text: text.decode("utf-8", "replace")
         yield database
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-        # The last where SQLite quotes what is damaged in its message.
+        # The last error: SQLite quotes damaged content in its message.
         raise source.error(
             f"SQLite cannot read it ({error}). The file may be cut off: export it again."
         ) from None
@@ -41,7 +41,7 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
 
 
 def tables_in(source: Source) -> set[str] | None:
-    """Return the names of tables and views; None where it is no database that can be opened."""
+    """Return the names of tables and views; None if it is not a readable database."""
     if not source.head.startswith(_MAGIC):
         return None
     try:
@@ -60,7 +60,7 @@ def tables_of(database: sqlite3.Connection) -> set[str]:
 def select(
     database: sqlite3.Connection, table: str, wanted: Sequence[str]
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return those of the columns that a table has, and its rows."""
+    """Return the columns among these that a table has, and its rows."""
     name = _quoted(table)
     present = {str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")}
     columns = [column for column in wanted if column in present]
@@ -75,7 +75,7 @@ def _quoted(name: str) -> str:
 
 
 def whole_numbers(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
-    """Return rows as whole numbers; SQLite does not see to it that they are."""
+    """Return rows as whole numbers, which SQLite does not guarantee."""
     import polars as pl
 
     series = {}

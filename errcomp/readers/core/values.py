@@ -1,4 +1,4 @@
-"""Values of files, which may be of any kind, taken as what they should be, or refused."""
+"""Values from files, converted to the expected type, or refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def number(value: Any) -> float | None:
-    """Return a number of JSON; None of anything else (infinite, if it is too large).
+    """Return a JSON number as a float (infinite if too large); None for anything else.
 
     Examples
     --------
@@ -31,13 +31,13 @@ def number(value: Any) -> float | None:
 
 
 def whole(value: Any) -> int | None:
-    """Return a whole number of 64 bits; None of anything else."""
+    """Return a whole number of 64 bits; None for anything else."""
     fine = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
     return value if fine else None
 
 
 def count_of(value: Any, *, or_text: bool = False) -> int | None:
-    """Return a whole number of 63 bits that is not negative; None of anything else.
+    """Return a whole number ≥ 0 of 63 bits; None for anything else.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def count_of(value: Any, *, or_text: bool = False) -> int | None:
 
 
 def dict_of(value: Any) -> dict[str, Any]:
-    """Return an object of JSON; an empty one for anything else."""
+    """Return a JSON object; an empty dict for anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -67,35 +67,35 @@ def list_of(value: Any) -> list[Any]:
 
 
 def dicts_of(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list."""
+    """Return the JSON objects in a list."""
     return [item for item in list_of(value) if isinstance(item, dict)]
 
 
 def text(value: Any) -> str | None:
-    """Return text; None of anything else."""
+    """Return text; None for anything else."""
     return value if isinstance(value, str) else None
 
 
 def number_at(
     source: Source, what: str, text: str, line: int | None = None, *, missing: bool = True
 ) -> float:
-    """Turn text into a number, NaN where it says that there is none (n/a).
+    """Convert text to a number, NaN for a missing number (n/a).
 
     Parameters
     ----------
     source : Source
     what : str
-        What the number is, for the message.
+        Name of the number in the message.
     text : str
     line : int, optional
-        Where it stands.
+        Line of the number.
     missing : bool
-        May it say that there is none.
+        Whether the number may be missing.
 
     Raises
     ------
     InputError
-        It is no number.
+        It is not a number.
     """
     try:
         return _strict.number(text)
@@ -109,18 +109,18 @@ def number_at(
 
 
 def amount(where: str, name: str, text: str) -> float:
-    """Turn text into a finite number that is not negative.
+    """Convert text to a finite number ≥ 0.
 
     Parameters
     ----------
     where, name : str
-        File and line, and what the number is, for the message.
+        File and line, and name of the number, for the message.
     text : str
 
     Raises
     ------
     InputError
-        It is none.
+        It is not such a number.
     """
     try:
         value = _strict.number(text)
@@ -133,16 +133,16 @@ def amount(where: str, name: str, text: str) -> float:
     return value
 
 
-# Numbers as the language of the one who ran a tool writes them.
+# Numbers in the format of the user's locale.
 
-#: 33,0 and 2.176,0 and 0,074 cannot have a comma between thousands; 2,176 can. 1.234.567 has
-#: points between them.
+#: 33,0 and 2.176,0 and 0,074 cannot have a comma as thousands separator; 2,176 can. 1.234.567 has
+#: points as thousands separators.
 _COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _BETWEEN_THOUSANDS = re.compile(r"(?<=\d)[\s'’](?=\d{3})")
 
 
 def decimal_comma(texts: Iterable[str]) -> bool:
-    """Say whether one of these numbers has a comma where others have a point.
+    """Say whether any of these numbers has a decimal comma.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def decimal_comma(texts: Iterable[str]) -> bool:
 
 
 def with_point(text: str, *, comma: bool) -> str:
-    """Return a number with a decimal point, where thousands are set apart by commas at most.
+    """Return a number with a decimal point and at most commas between thousands.
 
     Examples
     --------

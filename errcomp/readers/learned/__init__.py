@@ -1,1 +1,1 @@
-"""Learned cost models, and the measurements that they were made from."""
+"""Learned cost models, and the measurements that they were trained on."""

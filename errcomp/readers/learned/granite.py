@@ -1,4 +1,4 @@
-"""GRANITE and Gematria: basic blocks with the inverse throughputs that tools give them."""
+"""GRANITE and Gematria: basic blocks with inverse throughputs from several tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOKEN = re.compile(
 )
 _CLOSES = {"{": "}", "<": ">"}
 _DEEPEST = 50
-#: Sources that run the code on a processor; all others compute.
+#: Sources that run the code on a processor; all others predict.
 _MEASURE = re.compile(r"bhive|exegesis|measured|nanobench|perf[ _]counter", re.IGNORECASE)
 _CPU = re.compile(r"cpu=([\w.-]+)")
 
@@ -35,18 +35,18 @@ def read(path: AnyPath) -> Output:
     -------
     Output
         For each ``kernel`` (a basic block, named by a hash of its content; ``block`` is its
-        number) and each source the ``time`` in cycles: measured where the source runs the code,
-        else predicted. Several values of one source are ``repeat`` 1, 2, …
+        number) and each source the ``time`` in cycles: measured if the source runs the code,
+        else predicted. Several values of a source are ``repeat`` 1, 2, …
 
     Raises
     ------
     InputError
-        The file is no text proto, or holds no inverse throughput.
+        The file is not a text proto, or holds no inverse throughput.
 
     Notes
     -----
-    A cycle count is of as many iterations as the source says; what each tool divides by is not in
-    the file. Throughputs of prefixes of a block are not read.
+    Cycle counts are for as many iterations as the source used, which the file does not state.
+    Throughputs of prefixes of a block are not read.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _tokens(source: Source) -> Iterator[tuple[str, str, int]]:
 
 
 class _Parser:
-    """Turns tokens into messages: fields with lists of values."""
+    """Parses tokens into messages: fields with lists of values."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -162,7 +162,7 @@ _tool = ToolFormats("GRANITE", gives="predictions")
 )
 def _read(source: Source) -> Rows:
     whole = _Parser(source).message("")
-    # A file may also be a single block.
+    # A file may also hold a single block.
     blocks = whole.get("basic_blocks", []) or [whole]
     rows: list[dict[str, Any]] = []
     without, made_up = 0, False
@@ -171,10 +171,11 @@ def _read(source: Source) -> Rows:
         rows += added
         without += not added
         made_up |= any("made up" in row["source"] for row in added)
-    notes = ["What a tool divides its cycles by (one or more iterations) is not in the file."]
+    notes = ["The file does not state how many iterations the cycles of a tool are for."]
     if made_up:
         notes.append(
-            "Some values are made up for tests, as their source says: judge nothing by it."
+            "Their source says that some values are made up for tests: draw no conclusions from "
+            "them."
         )
     return Rows(rows, dropped={"basic block without throughput": without}, notes=notes)
 

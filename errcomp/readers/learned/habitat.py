@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _BOTH = ("run_time_ms_predicted", "run_time_ms_measured")
-#: <model>+<batch>-<origin>[-<dest>]-<what>.csv: what the file itself does not say.
+#: <model>+<batch>-<origin>[-<dest>]-<what>.csv: facts that the file does not hold.
 _NAME = re.compile(
     r"(?P<model>[A-Za-z0-9_]+)(?:\+(?P<batch>\d+))?(?:-(?P<origin>[A-Za-z0-9]+?))?"
     r"(?:-(?P<dest>[A-Za-z0-9]+))?-(?:e2e|breakdown)(?:-combined)?\.csv(?:\.gz)?"
@@ -26,25 +26,25 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        ``<config>-<origin>-e2e.csv``, ``<config>-<origin>-<dest>-breakdown.csv``, what was
-        combined of them (``-combined.csv``), or a folder or archive of them.
+        ``<config>-<origin>-e2e.csv``, ``<config>-<origin>-<dest>-breakdown.csv``, files combined
+        from them (``-combined.csv``), or a folder or archive of them.
 
     Returns
     -------
     Output
         ``time`` of an iteration, or of each operation (``kernel``, numbered by ``position``), in
-        ms on a ``device``, predicted from measurements on ``origin``; combined files have the
-        measured time beside it. On the origin itself the time is measured.
+        ms on a ``device``, predicted from measurements on ``origin``; combined files also have the
+        measured time. On the origin itself the time is measured.
 
     Raises
     ------
     InputError
-        A value is no number, or the name of a breakdown does not say of which GPU it is.
+        A value is not a number, or the name of a breakdown lacks its GPU.
 
     Notes
     -----
-    Model, batch size and (of a breakdown) the GPUs stand in the name of a file only. Written after
-    the source code: no results are in the repository.
+    Model, batch size and (for breakdowns) the GPUs are only in the name of a file. Written from the
+    source code: the repository holds no results.
 
     Examples
     --------
@@ -71,7 +71,7 @@ _tool = ToolFormats(
     "Habitat",
     gives="both",
     reference="hardware",
-    limits="Model, batch size and GPUs that only the name of a file says are taken from it.",
+    limits="Model, batch size and GPUs come from the name of the file if its content lacks them.",
 )
 
 
@@ -81,7 +81,7 @@ def _read_e2e(source: Source) -> Rows:
 
     sheet = source.sheet(["device", "run_time_ms"])
     named = _named(source)
-    # The origin is written first; the name of the file says so too.
+    # The origin is written first; the name of the file names it, too.
     origin = named.get("origin") or sheet.texts("device")[0]
     measure = Value("time", "ms", predicted="run_time_ms")
     rows = rows_of(sheet, [measure], {"device": "device"})
@@ -94,11 +94,11 @@ def _read_e2e(source: Source) -> Rows:
     notes = []
     if origin not in sheet.texts("device"):
         raise source.error(
-            f"the name says that {origin!r} was measured, which is none of its devices. Give the "
-            "file the name that Habitat gave it."
+            f"its name says that {origin!r} was measured, but its rows lack that device. Give the "
+            "file its original name."
         )
     if "origin" not in named:
-        notes.append(f"{origin}, the first device, is taken to be the measured one.")
+        notes.append(f"{origin}, the first device, is assumed to be the measured one.")
     return Rows(_identified(rows, named), notes=notes)
 
 
@@ -123,8 +123,8 @@ def _read_breakdown(source: Source) -> Rows:
     named = _named(source)
     if not {"origin", "dest"} <= named.keys():
         raise source.error(
-            "its name does not say of which GPU it is, nor does its content. Give it the name that "
-            "Habitat gave it: <config>-<origin>-<dest>-breakdown.csv."
+            "neither its name nor its content says which GPU it is for. Give it its original name: "
+            "<config>-<origin>-<dest>-breakdown.csv."
         )
     own = named["origin"] == named["dest"]
     columns = ("", "run_time_ms") if own else ("run_time_ms", "")

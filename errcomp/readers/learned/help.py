@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: Batch sizes that HELP measured; a device is called <device>_<batch>.
+#: Batch sizes that HELP measured; devices are named <device>_<batch>.
 _BATCH = re.compile(r"(.+)_(\d+)")
 _BATCHES = frozenset(("1", "16", "32", "64", "128", "256"))
-#: A list at the start of a pickle: nothing else is read.
+#: Start of a pickled list: no other object is read.
 _LIST = re.compile(rb"/data\.pkl.{0,200}?\x80[\x02-\x05](?:\x95.{8})?\]", re.DOTALL)
 _NUMBERS = frozenset(("BINFLOAT", "BININT", "BININT1", "BININT2", "LONG1"))
 _IGNORED = frozenset(("BINPUT", "LONG_BINPUT", "MEMOIZE", "FRAME"))
 _LARGEST = 1 << 26
-#: Lists of latencies have thousands; lists of positions, whole numbers all, have ten.
+#: Lists of latencies have thousands of numbers; lists of positions have ten whole numbers.
 _FEW = 100
 _ESTIMATED = ("eyeriss", "fpga")
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
@@ -37,25 +37,25 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A table with a column for each device, a native file (a list of numbers that
+        A table with one column per device, a native file (a list of numbers that
         ``torch.save`` wrote), or a folder or archive of them.
 
     Returns
     -------
     Output
         The measured ``time`` in ms of each architecture (``model``: its index) on each ``device``,
-        with ``batch`` where the name of the device has one.
+        with ``batch`` if the name of the device has one.
 
     Raises
     ------
     InputError
-        A value is no number, or a native file holds anything else than a list of numbers.
+        A value is not a number, or a native file is not a list of numbers.
 
     Notes
     -----
-    A native file is a pickle. Nothing is unpickled: its operations are gone through, and any that
-    does more than append numbers to one list is refused. The device is the name of the file:
-    nothing within it says so.
+    A native file is a pickle. It is never unpickled: its operations are checked one by one, and any
+    that does more than append numbers to a list is refused. The device is the name of the file, as
+    the content does not state it.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def _is_table(source: Source) -> bool:
 
 
 def _device(column: str, columns: tuple[str, ...]) -> tuple[str, int | None]:
-    """Split the batch size off a name, where the device has several.
+    """Split the batch size from a name, if the device has several.
 
-    ``essential_ph_1`` is a telephone, not a batch of one.
+    ``essential_ph_1`` is a phone, not a batch of 1.
     """
     match = _BATCH.fullmatch(column)
     if match is None or match.group(2) not in _BATCHES:
@@ -94,7 +94,7 @@ _tool = ToolFormats(
 
 @_tool.reads(
     "help-latencies",
-    "table of latencies, a column for each device",
+    "table of latencies, one column per device",
     "model: time (ms)",
     _is_table,
 )
@@ -121,8 +121,8 @@ def _read_table(source: Source) -> Rows:
     notes = _notes(devices)
     if whole:
         notes.append(
-            f"Whole milliseconds only: {', '.join(whole)}. Errors below half a millisecond cannot "
-            "be seen there."
+            f"Whole milliseconds only: {', '.join(whole)}. Errors below half a millisecond are not "
+            "visible there."
         )
     return Rows(rows, notes=notes)
 
@@ -146,7 +146,7 @@ def _notes(devices: list[str]) -> list[str]:
     estimated = [name for name in devices if name.startswith(_ESTIMATED)]
     if not estimated:
         return []
-    return [f"{', '.join(estimated)}: as far as is known estimated by a tool, not measured."]
+    return [f"{', '.join(estimated)}: probably estimated by a tool, not measured."]
 
 
 def _is_native(source: Source) -> bool:
@@ -166,7 +166,7 @@ def _read_native(source: Source) -> Rows:
 
     values = list(_numbers(source, _pickle(source)))
     if not values:
-        raise source.error("its list is empty. Copy the file again.")
+        raise source.error("the list is empty. Copy the file again.")
     if len(values) < _FEW and all(isinstance(value, int) for value in values):
         raise source.error(
             f"holds {len(values)} whole numbers: positions of architectures, not latencies. Give "
@@ -180,7 +180,7 @@ def _read_native(source: Source) -> Rows:
             "device": [device] * len(values),
         }
     )
-    notes = [f"The device is called {device} after the file: nothing in it says which it is."]
+    notes = [f"The device is named {device} after the file, as its content does not name it."]
     rows = _rows(frame)
     return Rows(rows, notes=[*notes, *_notes([device])])
 
@@ -201,7 +201,7 @@ def _pickle(source: Source) -> bytes:
 
 
 def _numbers(source: Source, pickled: bytes) -> Iterator[float]:
-    """Go through the operations of a pickle of one list of numbers; nothing is executed."""
+    """Yield the numbers of a pickled list from its operations, without executing any."""
     lists, stopped = 0, False
     try:
         for operation, value, at in pickletools.genops(pickled):
@@ -217,7 +217,7 @@ def _numbers(source: Source, pickled: bytes) -> Iterator[float]:
             elif name not in _IGNORED and not (name == "PROTO" and at == 0):
                 raise source.error(
                     f"its pickle does more than list numbers ({name} at byte {at}). Such a file "
-                    "may run code when it is loaded: it is not read. Write it as CSV."
+                    "may run code when it is loaded, so it is not read. Write it as CSV."
                 )
     except (ValueError, IndexError, OverflowError) as error:
         if isinstance(error, InputError):

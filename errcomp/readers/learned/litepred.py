@@ -1,4 +1,4 @@
-"""LitePred: published accuracies, which are no pairs."""
+"""LitePred: published accuracies, without pairs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from errcomp.readers.core import AnyPath, Output, ToolFormats, read_as
 
 
 def read(path: AnyPath) -> Output:
-    r"""Refuse files of LitePred, and say why.
+    r"""Refuse files of LitePred, and give the reason.
 
     Parameters
     ----------
     path : path
-        A table of accuracies, or of configurations of kernels.
+        A table of accuracies, or of kernel configurations.
 
     Raises
     ------
@@ -38,8 +38,8 @@ _tool.knows(
     "litepred-accuracy",
     "accuracies of each platform",
     ("platform", "accuracy_within_5pct", "accuracy_within_10pct"),
-    "It holds shares of predictions within 5 and 10 %, and no prediction or measurement: "
-    "other metrics cannot be computed from them.",
+    "It holds only shares of predictions within 5 and 10 %: "
+    "other metrics cannot be computed from those.",
 )
 
 _tool.knows(

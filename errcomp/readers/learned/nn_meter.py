@@ -1,4 +1,4 @@
-"""nn-Meter: predicted latencies of networks, and its data set of measured ones."""
+"""nn-Meter: predicted latencies of networks, and its dataset of measured latencies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from errcomp.system.strict_json import number
 
 _TABLE = ("model_name", "model_type", "predictor", "predictor_version", "latency")
 _PAIRS = ("model_group_file", "index", "predicted_ms", "real_ms")
-#: Devices are named processor_framework: cortexA76cpu_tflite21, myriadvpu_openvino2019r2.
+#: Names of devices are processor_framework: cortexA76cpu_tflite21, myriadvpu_openvino2019r2.
 _DEVICE = re.compile(r"\w*(?:cpu|gpu|vpu|npu|dsp)\w*_\w+", re.IGNORECASE)
 _RESULT = re.compile(
     r"\[Result\]\s*(\S+?)\[(\d+)\]:\s*predict:\s*([^,\s]+)\s*,\s*real:\s*([^,\s]+)"
@@ -19,28 +19,28 @@ _RESULT = re.compile(
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read predictions of nn-Meter, and its data set of measured latencies.
+    r"""Read predictions of nn-Meter, and its dataset of measured latencies.
 
     Parameters
     ----------
     path : path
-        A table of predictions, lines of ``[Result]`` or a table of pairs, a file of the data set
+        A table of predictions, lines of ``[Result]`` or a table of pairs, a file of the dataset
         (JSON lines with ``graph``), or a folder or archive of them.
 
     Returns
     -------
     Output
         ``time`` of each ``model`` in ms on each ``device`` (the predictor): predicted in tables
-        of predictions, measured in the data set, both in pairs.
+        of predictions, measured in the dataset, both in pairs.
 
     Raises
     ------
     InputError
-        A value is no number, or a line is no JSON.
+        A value is not a number, or a line is not JSON.
 
     Notes
     -----
-    In the data set a device may have an error in place of a latency: a row with a status.
+    In the dataset, a device may have an error instead of a latency: its row has a status.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _is_data_set(source: Source) -> bool:
 
 @_tool.reads(
     "nn-meter-dataset",
-    "data set of measured latencies (<family>.jsonl)",
+    "dataset of measured latencies (<family>.jsonl)",
     "model: time (ms)",
     _is_data_set,
     gives="measurements",
@@ -140,7 +140,7 @@ def _is_data_set(source: Source) -> bool:
 def _read_data_set(source: Source) -> Rows:
     import msgspec
 
-    # Graphs are nearly all of the file: they are not decoded.
+    # Graphs make up most of the file and are not decoded.
     decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     rows: list[dict[str, Any]] = []
     for line, text in enumerate(source.lines(), start=1):
@@ -156,7 +156,7 @@ def _read_data_set(source: Source) -> Rows:
             }
         except (msgspec.DecodeError, RecursionError) as error:
             raise source.error(
-                f"not an object of the data set ({error}). The file may be cut off: copy it again.",
+                f"not an object of the dataset ({error}). The file may be cut off: copy it again.",
                 line=line,
             ) from None
         model = f"line {line}" if name is None else str(name)
@@ -166,7 +166,7 @@ def _read_data_set(source: Source) -> Rows:
 
 def _measured(model: str, device: str, value: Any) -> dict[str, Any]:
     row = {
-        "tool": "nn-Meter data set",
+        "tool": "nn-Meter dataset",
         "model": model,
         "device": device,
         "measured": None,

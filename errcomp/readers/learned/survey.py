@@ -20,11 +20,11 @@ from errcomp.readers.core.values import amount
 from errcomp.readers.serving import vidur
 from errcomp.system.strict_json import is_number, table
 
-# Figures behind the survey's tables, derived from the outputs of the tools it ran.
+# Figures for the survey's tables, derived from the output of the tools that it ran.
 
 RUN_COLUMNS = ("tool", "run", "quantity", "statistic", "value", "unit")
 
-#: Every rule that numpy.quantile knows, its default first (nine of them are in Hyndman and Fan).
+#: All rules of numpy.quantile, its default first (nine are in Hyndman and Fan).
 QUANTILE_RULES = (
     "linear",
     "lower",
@@ -41,7 +41,7 @@ QUANTILE_RULES = (
     "normal_unbiased",
 )
 
-#: What the survey calls the quantities and keys of requests.
+#: The survey's names for quantities and keys of requests.
 _VIDUR = {
     "E2E latency": "time",
     "TTFT": "ttft",
@@ -55,14 +55,14 @@ _ASTRA_SIM = {
     "exposed communication": "exposed communication",
     "compute time": "compute",
 }
-#: A log in which the systems finish twice is read as runs x#1 and x#2.
+#: A log in which the systems finish twice holds the runs x#1 and x#2.
 _NUMBERED = re.compile(r"#\d+$")
 _Line = tuple[str, ...]
 _Table = Mapping[str, list[float]]
 
 
 def read_runs(tools: Path) -> list[_Line]:
-    """Summarise the outputs of VIDUR, ASTRA-sim and Timeloop; no row of theirs is kept.
+    """Summarise the outputs of VIDUR, ASTRA-sim and Timeloop; none of their rows are kept.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def read_runs(tools: Path) -> list[_Line]:
     Returns
     -------
     list of tuple of str
-        In the order of `RUN_COLUMNS`; numbers with 12 significant digits.
+        Lines with the columns of `RUN_COLUMNS`; numbers with 12 significant digits.
 
     Raises
     ------
     InputError
-        A file is missing or is not what it should be.
+        A file is missing or invalid.
     """
     requests = {
         name: _read_requests(tools / "vidur" / name / "request_metrics.csv")
@@ -89,7 +89,7 @@ def read_runs(tools: Path) -> list[_Line]:
         served = _vidur(requests)
     except (OverflowError, ZeroDivisionError) as error:
         raise InputError(
-            f"{tools / 'vidur'}: the latencies are all 0, or too large to be added up. Copy the "
+            f"{tools / 'vidur'}: the latencies are all 0, or too large to sum. Copy the "
             "files again."
         ) from error
     return [
@@ -100,7 +100,7 @@ def read_runs(tools: Path) -> list[_Line]:
 
 
 def read_text(path: Path) -> str:
-    """Read a file of the source."""
+    """Read a text file of the source."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -114,7 +114,7 @@ def _read_requests(path: Path) -> _Table:
     needed = [*_VIDUR.values(), _PREEMPTION, _RESTARTS]
     table: dict[str, list[float]] = {}
     for name in needed:
-        if name in rows.columns:  # A key: it stands beside every quantity of its request.
+        if name in rows.columns:  # A key: it is repeated for every quantity of its request.
             column = rows.filter(rows["quantity"] == _VIDUR["E2E latency"])[name]
         else:
             part = rows.filter(rows["quantity"] == name)
@@ -151,7 +151,7 @@ def _vidur(runs: Mapping[str, _Table]) -> list[_Line]:
         _line("VIDUR", "sarathi below vllm", "E2E latency", f"share of {name}", share, "fraction")
         for name, share in (("vllm", 1 - sarathi / vllm), ("sarathi", vllm / sarathi - 1))
     ]
-    # The schedulers were not given the same load: the requests that both served are the first ones.
+    # The schedulers had different loads; both served the first requests.
     shared = _shared(runs["vllm"], runs["sarathi"])
     first = {key: values[:shared] for key, values in runs["vllm"].items()}
     lines += _requests(f"vllm, its first {shared} requests", first, runs["sarathi"])
@@ -188,7 +188,7 @@ def _astrasim(path: Path) -> list[_Line]:
     try:
         rows = read_source(_source(path), astra_sim.FORMATS).rows
         if "run" not in rows.columns:
-            raise InputError(f"{path}: a log, of which no run has a name.")
+            raise InputError(f"{path}: a log in which no run has a name.")
     except InputError as error:
         raise InputError(
             f"{path}: not the survey's collection of ASTRA-sim logs ({error}). Copy it again."
@@ -236,7 +236,7 @@ def _timeloop(path: Path) -> list[_Line]:
     _, _, shares = text.partition("fJ/Compute")
     parts = re.findall(r"^ +(\w+) += (\S+)$", shares, re.MULTILINE)
     if not parts:
-        raise InputError(f"{path}: nothing below fJ/Compute: the file was cut off. Copy it again.")
+        raise InputError(f"{path}: nothing below fJ/Compute: the file is cut off. Copy it again.")
     for name, value in parts:
         lines.append(
             _line("Timeloop", run, "energy per MAC", name, amount(str(path), name, value), "fJ")
@@ -249,7 +249,7 @@ def _quantile(ordered: np.ndarray[tuple[int, ...], np.dtype[np.float64]], rule: 
 
 
 def _mean(values: Sequence[float]) -> float:
-    # fsum does not depend on the order or the width of vector instructions: same bytes everywhere.
+    # fsum does not depend on the width of vector instructions: same bytes everywhere.
     return math.fsum(values) / len(values)
 
 
@@ -263,11 +263,11 @@ _Row = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How one transcribed table becomes cells.
+    """Layout of a transcribed table, for splitting it into cells.
 
-    ``rows``: columns that name a row. ``values``: columns that hold cells, with their unit, or a
-    function that finds the unit (``""`` is text). ``align``: cells in which the transcription kept
-    fewer decimals than were printed (6.6 for 6.60): those of a column, or of a row, share them.
+    ``rows``: columns that name a row. ``values``: columns with cells → their unit, or a function
+    that returns the unit (``""`` for text). ``align``: cells for which the transcription dropped
+    printed zeros (6.6 for 6.60): the cells of a column, or of a row, have the same decimals.
     """
 
     where: str | Callable[[_Row], str]
@@ -289,7 +289,7 @@ class _Cell:
     unit: str
 
 
-#: The quantities of the text that the survey does not print itself.
+#: Source of quantities that the survey itself does not print.
 _BY_NEUSIGHT = "published by the NeuSight authors"
 
 
@@ -316,7 +316,7 @@ def _ratio_name(row: _Row, column: str) -> str:
     return row["printed_meaning"] if column == "printed" else column
 
 
-#: A row that the transcription names by quoting the survey gets a name of its own.
+#: New names of rows that the transcription names by a quotation.
 _RENAMED = {'"50% of modern LLM workloads lack any tool"': "workloads said to lack any tool, %"}
 
 _TOOLS = ("neusight", "astrasim", "vidur", "timeloop", "nnmeter")
@@ -396,7 +396,7 @@ LAYOUTS: Mapping[str, _Layout] = {
 
 
 def build(source: Path) -> dict[str, bytes]:
-    """Turn the transcribed tables, and the tools' own outputs behind them, into derived tables.
+    """Build the derived tables from the transcribed tables and the output of the tools.
 
     Parameters
     ----------
@@ -406,13 +406,13 @@ def build(source: Path) -> dict[str, bytes]:
     Returns
     -------
     dict of str to bytes
-        File name to content: a CSV of cells for each table and ``runs.csv``, figures derived from
-        the outputs. The same source gives the same bytes.
+        File name → content: a CSV of cells for each table, and ``runs.csv`` with figures derived
+        from the output of the tools. The same source gives the same bytes.
 
     Raises
     ------
     InputError
-        A file or a column is missing, or a number cannot be read; names file and line.
+        A file or a column is missing, or a number cannot be read; the message names file and line.
     """
     contents = {}
     for stem, layout in LAYOUTS.items():
@@ -461,7 +461,7 @@ def _edition(row: _Row, label: str) -> str:
 def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
     rows = table(path, read_text(path), needed)
     if not rows:
-        raise InputError(f"{path}: there is a header but no row below it. Copy the file again.")
+        raise InputError(f"{path}: a header without rows. Copy the file again.")
     return rows
 
 
@@ -473,7 +473,7 @@ def _check_number(text: str, path: Path, line: int, column: str) -> None:
 
 
 def _aligned(cells: list[_Cell], by: str) -> list[_Cell]:
-    """Give the numbers of a column (or row) the decimals that they were printed with."""
+    """Restore the printed decimals of the numbers in a column (or row)."""
     if not by:
         return cells
     decimals: dict[str, int] = {}

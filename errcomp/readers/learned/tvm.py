@@ -21,7 +21,7 @@ _ERRORS = (
     "run timeout",
     "unknown error",
 )
-#: What stands for a cost where there was none: no kernel takes years.
+#: Costs from here on mean a failure: no kernel takes years.
 _NO_COST = 1e8
 _OPTION = re.compile(r"-(model|mcpu)=(\S+)")
 _AUTOTVM = ("input", "config", "result")
@@ -36,24 +36,24 @@ def read(path: AnyPath) -> Output:
     ----------
     path : path
         JSON lines of AutoTVM (also of the graph tuner), of the auto-scheduler (lines that begin
-        with ``#`` are comments) or of the meta schedule. Or a folder or archive of them.
+        with ``#`` are comments) or of the meta schedule; or a folder or archive of them.
 
     Returns
     -------
     Output
         The measured ``time`` of each ``kernel`` (task) in seconds: the mean of its costs, as in
-        TVM, with ``measured_spread`` and ``n_repeats`` where there are several. ``shape`` (the
-        arguments), ``config``, ``target``, ``device``, ``date``; ``version`` is that of TVM.
+        TVM, with ``measured_spread`` and ``n_repeats`` if there are several. ``shape`` (the
+        arguments), ``config``, ``target``, ``device``, ``date``; ``version`` is TVM's.
 
     Raises
     ------
     InputError
-        A line is no record of a log.
+        A line is not a record of a log.
 
     Notes
     -----
-    A configuration that failed (``error_no`` is not 0) is a row with a status: the cost that the
-    log has for it, 10^9 or more, is no time. What a cost model predicted is not in these logs.
+    A configuration that failed (``error_no`` is not 0) is a row with a status: its cost in the log,
+    10^9 or more, is not a time. Predictions of cost models are not in these logs.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def read(path: AnyPath) -> Output:
 
 
 def _first_record(source: Source) -> Any:
-    """Return the first record, or what is known of it where it is longer than the head."""
+    """Return the first record, or its beginning if it is longer than the head."""
     for line in source.head_lines:
         if line.strip() and not line.startswith("#"):
             try:
@@ -133,7 +133,7 @@ _tool = ToolFormats("MetaSchedule", gives="measurements", reference="hardware")
     _is_autotvm,
     tool="TVM",
     sample="TLCBench 218ad10, TVM 0.8.dev0",
-    limits="The steps of a configuration are not read, only its index.",
+    limits="Reads the index of a configuration, but not its steps.",
 )
 def _read_autotvm(source: Source) -> Rows:
     rows = []
@@ -184,7 +184,7 @@ def _autotvm(record: dict[str, Any]) -> dict[str, Any]:
     _is_ansor,
     tool="Ansor",
     sample="apache/tvm f334af5, v0.2 and v0.3",
-    limits="The steps of a schedule are a hash (config).",
+    limits="Reads the steps of a schedule as a hash (config).",
 )
 def _read_ansor(source: Source) -> Rows:
     rows = []
@@ -202,7 +202,7 @@ def _read_ansor(source: Source) -> Rows:
     "database_tuning_record.json",
     "kernel: time (s)",
     _is_meta,
-    limits="Workloads are numbers: their programs are in database_workload.json, encoded.",
+    limits="Workloads are numbers; their programs are encoded in database_workload.json.",
 )
 def _read_meta(source: Source) -> Rows:
     rows = []
@@ -227,7 +227,7 @@ def _meta(workload: Any, trace: Any, args: Any) -> dict[str, Any]:
 
 
 def _times(tool: str, target: Any, times: Any) -> dict[str, Any]:
-    """Return the times of a record of the meta schedule; none where it was not measured."""
+    """Return the times of a record of the meta schedule; None if it was not measured."""
     fields = target if isinstance(target, dict) else {"kind": target}
     options = " ".join(f"-{name}={fields[name]}" for name in ("model", "mcpu") if fields.get(name))
     kind = str(fields.get("kind") or "unknown")
@@ -291,7 +291,7 @@ _tool.knows(
     "tvm-meta-schedule-workloads",
     "database_workload.json",
     _is_workloads,
-    "Holds the programs that were tuned, and no times.",
+    "Holds the tuned programs, but no times.",
     part_of="tvm-meta-schedule-records",
 )
 

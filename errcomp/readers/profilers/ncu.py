@@ -1,4 +1,4 @@
-"""Nsight Compute: the duration of kernels from what ``ncu`` prints, as text or CSV."""
+"""Nsight Compute: the duration of kernels from the output of ``ncu``, text or CSV."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HERTZ = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9}
 _HERTZ |= {f"cycle/{unit}": scale for unit, scale in (("nsecond", 1e9), ("usecond", 1e6))}
 _HERTZ |= {f"cycle/{unit}": scale for unit, scale in (("msecond", 1e3), ("second", 1.0))}
 _HERTZ |= {f"cycle/{unit}": scale for unit, scale in (("ns", 1e9), ("us", 1e6), ("s", 1.0))}
-#: Names of the metrics, as the page of details and as the hardware calls them; first the best.
+#: Names of the metrics, on the page of details and in hardware; the best first.
 _DURATION: tuple[str, ...] = ("Duration", "gpu__time_duration.sum", "gpu__time_duration.avg")
 _DURATION += ("gpu__time_duration.max", "gpu__time_duration_measured_wallclock.sum")
 _CYCLES: tuple[str, ...] = ("Elapsed Cycles", "gpc__cycles_elapsed.max", "gpc__cycles_elapsed.avg")
@@ -40,7 +40,7 @@ _CLOCK: tuple[str, ...] = (
 )
 _CLOCK += ("smsp__cycles_elapsed.avg.per_second",)
 _NEEDED = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
-#: The columns of --print-summary, which has no launches but how many there were.
+#: The columns of --print-summary, which has the number of launches instead of launches.
 _SUMMED = ("Invocations", "Kernel Name", "Metric Name", "Metric Unit", "Average")
 _METRICS = frozenset(_DURATION + _CYCLES + _CLOCK)
 _DEVICE = "device__attribute_display_name"
@@ -61,14 +61,14 @@ _LINE = re.compile(
 )
 _PROCESS = re.compile(r"^\[(\d+)\] (\S.*)@\S+\s*$")
 _NOTE = (
-    "ncu runs each kernel alone, with cold caches, and locks the clock at its base unless told "
-    "otherwise (--clock-control none): times are longer than in a run without it."
+    "ncu runs each kernel alone, with cold caches, and locks the clock at its base frequency "
+    "unless --clock-control none is given: times are longer than in a normal run."
 )
 
 
 @dataclass(slots=True)
 class _Launch:
-    """One launch of a kernel, with those of its metrics that matter: unit and value, as text."""
+    """A launch of a kernel, with unit and value of the metrics used, as text."""
 
     keys: dict[str, Any]
     line: int
@@ -76,9 +76,9 @@ class _Launch:
 
 
 def kind_of(source: Source) -> Kind | None:
-    """Say which of the files of ncu this is; None for none.
+    """Return the kind of ncu file; None if it is not ncu's.
 
-    What the program printed may be longer than the head: then the whole file is searched.
+    The program's own output may exceed the head: then the whole file is searched.
     """
     kind = _kind(source.head_lines)
     if kind is None and any(line.startswith("==PROF==") for line in source.head_lines):
@@ -98,7 +98,7 @@ def _kind(lines: Iterable[str]) -> Kind | None:
     return None
 
 
-#: Columns of the CSV files, and the names they get here.
+#: Columns of the CSV files, and their names here.
 _KEYS = {
     "ID": "launch",
     "Process ID": "process",
@@ -113,15 +113,15 @@ _KEYS = {
 
 
 def _table(source: Source) -> tuple[list[str], int, list[Dropped]]:
-    """Return the lines of the table within what was printed, and on which line it begins."""
+    """Return the lines of the table within the output, and its first line number."""
     lines = source.lines()
     start = next((i for i, line in enumerate(lines) if _HEADER.match(line)), None)
     if start is None:
-        raise source.error("no header (ID, Process ID, …) in it. Copy the file again.")
+        raise source.error("no header (ID, Process ID, …). Copy the file again.")
     table = list(lines[start:])
     if not table[0].lstrip().startswith('"'):
         return table, start + 1, []
-    # All fields are quoted. What ncu or the program print after the header is not.
+    # All fields are quoted, unlike other output after the header.
     within, gone = False, 0
     for i, line in enumerate(table):
         if within or line.lstrip().startswith('"'):
@@ -129,7 +129,7 @@ def _table(source: Source) -> tuple[list[str], int, list[Dropped]]:
         elif line.strip():
             table[i] = ""
             gone += 1
-    dropped = [Dropped("lines that are not of the table", gone)] if gone else []
+    dropped = [Dropped("lines outside the table", gone)] if gone else []
     return table, start + 1, dropped
 
 
@@ -144,7 +144,7 @@ def _session(source: Source) -> Sequence[str]:
 
 
 def _session_device(source: Source) -> str | None:
-    """Return the device, if the session beside the file knows of one only."""
+    """Return the device, if the session file in the folder names exactly one."""
     for line in _session(source):
         fields = [part.strip('"') for part in line.strip().split('","')]
         if fields[0] == "display_name" and len(set(fields[1:])) == 1:
@@ -167,7 +167,7 @@ def _rows(
     comma: bool,
 ) -> Rows:
     if not launches:
-        raise source.error("it names no kernel. The profile may have failed: see its first lines.")
+        raise source.error("no kernel. The profile may have failed: see its first lines.")
     rows = []
     for launch in launches:
         keys: dict[str, Any] = {
@@ -183,14 +183,14 @@ def _rows(
         rows.append(keys | _time(source, launch, comma=comma))
     if all(row.get("status") for row in rows):
         raise source.error(
-            "neither durations nor cycles were collected. Profile with --section SpeedOfLight or "
+            "neither durations nor cycles. Profile with --section SpeedOfLight or "
             "--metrics gpu__time_duration.sum."
         )
     return Rows(rows, dropped=dropped, notes=[_NOTE, *notes])
 
 
 def _time(source: Source, launch: _Launch, *, comma: bool) -> dict[str, Any]:
-    """Return the time of a launch, or why there is none, with its cycles and the clock."""
+    """Return the time of a launch, or the reason for missing it, with cycles and clock."""
     duration = _metric(source, launch, _DURATION, _UNITS, comma=comma)
     cycles = _metric(source, launch, _CYCLES, {"cycle": "cycles", "": "cycles"}, comma=comma)
     clock = _metric(source, launch, _CLOCK, _HERTZ, comma=comma)
@@ -205,7 +205,7 @@ def _time(source: Source, launch: _Launch, *, comma: bool) -> dict[str, Any]:
 def _metric(
     source: Source, launch: _Launch, names: Sequence[str], units: dict[str, Any], *, comma: bool
 ) -> tuple[float, Any] | None:
-    """Return the first of these metrics that a launch has, and what its unit means."""
+    """Return the first of these metrics that a launch has, and the meaning of its unit."""
     for name in names:
         unit, text = launch.metrics.get(name, ("", ""))
         text = re.sub(r"(?<=\d),(?=\d{3})", "", with_point(text.strip(), comma=comma))
@@ -222,7 +222,7 @@ def _metric(
         known = units.get(plain) or units.get(plain.removesuffix("s"))
         if known is None:
             raise source.error(
-                f"{name} is in {unit!r}, which is not known. Profile with --print-units base.",
+                f"{name} is in {unit!r}, an unknown unit. Profile with --print-units base.",
                 line=launch.line,
             )
         return value, known
@@ -235,17 +235,16 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A file, or a folder or archive of files: what ncu writes with ``--csv`` (page details, one
-        line for each metric, or ``--page raw``, one line for each kernel), or its report as plain
-        text. Lines of ncu (``==PROF==``) and of the program may stand before and between.
+        A file, or a folder or archive of files: output of ncu with ``--csv`` (page details, one
+        line per metric, or ``--page raw``, one line per kernel), or its report as plain text. Lines
+        of ncu (``==PROF==``) and of the program may come before and between.
 
     Returns
     -------
     Output
-        The measured ``time`` of each launch of a kernel, in the unit that the file says of it, with
-        ``cycles`` and ``clock_hz`` (of the multiprocessors) where they were collected. Where only
-        the cycles were, the ``time`` is in cycles. Beside a CSV file of details, ``session.csv``
-        says which ``device`` it was.
+        The measured ``time`` of each launch of a kernel, in the unit of the file, with ``cycles``
+        and ``clock_hz`` (of the multiprocessors) if collected. With only cycles, the ``time`` is in
+        cycles. For CSV details, ``session.csv`` in the same folder gives the ``device``.
 
     Raises
     ------
@@ -254,8 +253,8 @@ def read(path: AnyPath) -> Output:
 
     Notes
     -----
-    Misleads where these times are compared with those of a program that runs by itself: ncu runs
-    each kernel alone, with cold caches and, if not told otherwise, the clock locked at its base.
+    Misleads if these times are compared with those of a program that runs normally: ncu runs each
+    kernel alone, with cold caches and, by default, the clock locked at its base frequency.
 
     Examples
     --------
@@ -314,7 +313,7 @@ def read_details(source: Source) -> Rows:
             raise source.error(f"missing column {missing[0]!r}. Export it again.", line=first_line)
         keys = {name: place[name] for name in _KEYS if name in place}
         metric, unit, value = (place[name] for name in needed[-3:])
-        # Rows end where they have no more to say.
+        # Rows may end early.
         shortest = max(*(place[name] for name in needed), *keys.values())
         parts = [place[name] for name in ("Process ID", "ID") if name in place]
         parts = parts if "ID" in place else list(keys.values())
@@ -337,7 +336,7 @@ def read_details(source: Source) -> Rows:
                 launches[which].metrics.setdefault(row[metric], (row[unit], row[value]))
     except csv.Error as error:
         raise source.error(
-            f"a quote is not closed, or stands within a field ({error}). The file may be cut off: "
+            f"a quote is not closed, or is inside a field ({error}). The file may be cut off: "
             "copy it again.",
             line=first_line + before,
         ) from None
@@ -373,14 +372,14 @@ def read_raw(source: Source) -> Rows:
 
 @_tool.reads("ncu-text", "report that ncu prints", _HELD, _is_kind("text"), sample="")
 def read_text(source: Source) -> Rows:
-    """Read the report for people: a line that names a launch, and tables of metrics below."""
+    """Read the text report: a line that names a launch, and tables of metrics below it."""
     launches: list[_Launch] = []
     process, before = "", ""
     for at, line in enumerate(source.lines(), start=1):
         if match := _PROCESS.match(line):
             process = match[1]
         elif match := _LAUNCH.match(line):
-            # A long name may stand on a line of its own.
+            # A long name may have a line of its own.
             name = match["name"] or before.strip()
             keys = {"ID": str(len(launches)), "Kernel Name": name, "Process ID": process}
             keys |= {"Stream": match["stream"] or "", "Device": match["device"] or ""}
@@ -399,7 +398,7 @@ _tool.knows(
     "ncu-session",
     "ncu --page session --csv",
     _recognise_session,
-    "It says on what device and with what options the profile was taken.",
+    "Holds the device and the options of the profile.",
     part_of="ncu-details",
 )
 

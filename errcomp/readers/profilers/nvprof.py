@@ -1,4 +1,4 @@
-"""nvprof: kernels and copies from its traces and summaries, as CSV or as it prints them."""
+"""nvprof: kernels and copies from its traces and summaries, as CSV or text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LINE = re.compile(
     rf"(?P<calls>\d+)\s+(?P<mean>{_TIME})\s+(?P<low>{_TIME})\s+(?P<high>{_TIME})\s+(?P<name>\S.*)"
 )
 _CELL = re.compile(r"([-+\d.e]+?)([nuµm]?s|min|m)")
-#: A number at the end of a name in a trace as text: which launch it was.
+#: A number at the end of a name in a trace as text: the number of the launch.
 _LAUNCH = re.compile(r"\s\[\d+\]$")
 _ON_DEVICE = "GPU activities"
 _HOST = "calls on the host"
@@ -51,7 +51,7 @@ _HOST = "calls on the host"
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """One table: where its header stands, what it holds, and whose it is."""
+    """A table: position of its header, its kind, and its process."""
 
     kind: Kind
     at: int
@@ -61,9 +61,9 @@ class _Table:
 
 
 def kind_of(source: Source) -> Kind | None:
-    """Say what the tables of a file hold; None where none is nvprof's.
+    """Return the kind of a file's tables; None if they are not nvprof's.
 
-    What the program printed may be longer than the head: then the whole file is searched.
+    The program's own output may exceed the head: then the whole file is searched.
     """
     kinds = {table.kind for table in _tables(source.head_lines)}
     if not kinds and any("NVPROF is profiling process" in line for line in source.head_lines):
@@ -93,9 +93,7 @@ def _read(
             moved = next((call for call in ("memcpy", "memset") if f"CUDA {call}" in name), name)
             rows.append(row | {"kernel_class": moved, "process": table.process})
     if not rows:
-        raise source.error(
-            f"no kernel in it ({host} {_HOST}). The program may have run none on the GPU."
-        )
+        raise source.error(f"no kernel ({host} {_HOST}). The program may have run none on the GPU.")
     return Rows(rows, dropped={_HOST: host})
 
 
@@ -123,14 +121,14 @@ def _tables(lines: Sequence[str]) -> Iterator[_Table]:
 def _kind(columns: Sequence[str], lines: Sequence[str], at: int, *, is_csv: bool) -> Kind | None:
     present = set(columns)
     if present >= {"Start", "Duration", "Name"}:
-        # CSV files of others may have such columns, but no units below them.
+        # CSV files of other tools may have such columns, but no units below them.
         if is_csv and not set(_line(lines, at + 1).split(",")[:2]) <= set(_UNIT_NAMES):
             return None
         return "trace" if present >= {"Device", "Context", "Stream"} else "host"
     if present >= {"Time(%)", "Time", "Calls", "Avg", "Name"}:
         if "Type" not in present:
             return "summary"
-        # The type stands in the first row of its kind, or in each row.
+        # The type is in the first row of its kind, or in each row.
         below = (_line(lines, line) for line in range(at + 1, len(lines)))
         table = takewhile(lambda line: line.strip() and not _OWN.match(line), below)
         return "summary" if any(_ON_DEVICE in line for line in table) else "host"
@@ -144,7 +142,7 @@ def _line(lines: Sequence[str], at: int) -> str:
 def _csv_rows(
     source: Source, lines: Sequence[str], table: _Table
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a table as CSV up to what ends it, the units first."""
+    """Yield the rows of a table as CSV up to its end, the units first."""
     for at in range(table.at + 1, len(lines)):
         line = lines[at]
         if not line.strip() or _OWN.match(line):
@@ -153,16 +151,16 @@ def _csv_rows(
             fields = next(csv.reader([line], strict=True))
         except csv.Error as error:
             raise source.error(
-                f"a quote is not closed, or stands within a field ({error}). The file may be cut "
+                f"a quote is not closed, or is inside a field ({error}). The file may be cut "
                 "off: copy it again.",
                 line=at + 1,
             ) from None
         if len(fields) == 1 < len(table.columns):
-            continue  # what the program printed meanwhile
+            continue  # output of the program in between
         if len(fields) != len(table.columns):
             raise source.error(
-                f"{len(fields)} fields, the header has {len(table.columns)}. The file may be cut "
-                "off: copy it again.",
+                f"{len(fields)} fields, but the header has {len(table.columns)}. The file may be "
+                "cut off: copy it again.",
                 line=at + 1,
             )
         yield at + 1, dict(zip(table.columns, map(str.strip, fields), strict=True))
@@ -204,11 +202,11 @@ def _traced_text(
         if first is None:
             if re.match(r"Regs: ", fields[0]):
                 return
-            continue  # what the program printed meanwhile
+            continue  # output of the program in between
         if len(fields) != len(table.columns):
             raise source.error(
-                f"{len(fields)} fields, the header has {len(table.columns)}. The file may be cut "
-                "off: copy it again.",
+                f"{len(fields)} fields, but the header has {len(table.columns)}. The file may be "
+                "cut off: copy it again.",
                 line=at + 1,
             )
         row = dict(zip(table.columns, fields, strict=True))
@@ -285,12 +283,12 @@ def _units(
     table: _Table,
     columns: Sequence[str],
 ) -> dict[str, str]:
-    """Return the units, which stand below the header."""
+    """Return the units, which are below the header."""
     line, row = first or (table.at + 1, {})
     missing = [column for column in columns if row.get(column) not in _UNIT_NAMES]
     if missing:
         raise source.error(
-            f"the line below the header must say the unit of {missing[0]!r}, got "
+            f"the line below the header must give the unit of {missing[0]!r}, got "
             f"{row.get(missing[0], '')[:40]!r}. Copy the file again.",
             line=line,
         )
@@ -311,7 +309,7 @@ def _number(source: Source, text: str, line: int, column: str) -> float:
 
 
 def _cell(source: Source, text: str, line: int, column: str) -> float:
-    """Return a time in us; as text each has a unit of its own: 4.5954ms."""
+    """Return a time in us; in text each time has its own unit: 4.5954ms."""
     match = _CELL.fullmatch(text)
     if match is None:
         raise source.error(
@@ -341,22 +339,21 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A file, or a folder or archive of files: what nvprof prints or writes, with or without
-        ``--csv``: its summary, or the trace of ``--print-gpu-trace``. Lines of nvprof (``==12==``)
-        and of the program may stand before and between.
+        A file, or a folder or archive of files: output of nvprof, with or without ``--csv``: its
+        summary, or the trace of ``--print-gpu-trace``. Lines of nvprof (``==12==``) and of the
+        program may come before and between.
 
     Returns
     -------
     Output
-        Measured ``time`` of each kernel, copy and set of memory, in the unit of the file; in us
-        where each time has a unit of its own (without ``--csv``). Of a summary it is the mean of
-        the ``count`` calls. ``process`` tells processes apart where
-        the file does.
+        Measured ``time`` of each kernel, memory copy and memory set, in the unit of the file; in us
+        if each time has its own unit (without ``--csv``). In a summary, it is the mean of the
+        ``count`` calls. ``process`` identifies processes if the file does.
 
     Raises
     ------
     InputError
-        A file is damaged, or holds no work of a GPU.
+        A file is damaged, or holds no GPU work.
 
     Examples
     --------
@@ -390,7 +387,7 @@ _tool = ToolFormats("nvprof", gives="measurements", reference="hardware")
     limits="Calls of the host in the same table are left out.",
 )
 def read_trace(source: Source) -> Rows:
-    """Read one line for each kernel, copy and set of memory."""
+    """Read one line per kernel, memory copy and memory set."""
     return _read(source, "trace", _traced)
 
 
@@ -404,7 +401,7 @@ def read_trace(source: Source) -> Rows:
     limits="Calls of the host are left out.",
 )
 def read_summary(source: Source) -> Rows:
-    """Read one line for each name, with the mean of its calls."""
+    """Read one line per name, with the mean of its calls."""
     return _read(source, "summary", _summed)
 
 
@@ -412,7 +409,7 @@ _tool.knows(
     "nvprof-host",
     "nvprof --print-api-trace, --print-api-summary, --metrics or --events",
     _is_kind("host"),
-    "It holds calls on the host or counters, no times of kernels. Give the summary, or the "
+    "Holds calls on the host or counters, but no times of kernels. Give the summary, or the "
     "trace of --print-gpu-trace.",
 )
 

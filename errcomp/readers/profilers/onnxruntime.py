@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Events of ONNX Runtime: which of them are nodes, and which run each belongs to.
+# Events of ONNX Runtime: the nodes, and the run of each.
 
 _NONE = msgspec.Raw()
 _KERNEL_TIME = "_kernel_time"
@@ -39,7 +39,7 @@ _TEXTS: tuple[str, ...] = (
 )
 _TEXTS += ("shape", "output_shape", "parameter_bytes")
 _SESSION = frozenset(("model_run", "session_initialization", *_LOADING))
-#: Nodes that run a graph of their own.
+#: Nodes that run a subgraph.
 _NESTED = frozenset(("If", "Loop", "Scan", "BeamSearch", "GreedySearch", "Sampling"))
 _FENCE = re.compile(r"_fence_(?:before|after)$")
 _CUT = re.compile(r"\}\s*,\s*\n")
@@ -47,7 +47,7 @@ _WARM_UP = "The first run of each profile (repeat 1) warms up: leave it out of c
 
 
 class _Args(msgspec.Struct, gc=False):
-    """What is used of the arguments of an event, as it stands in the file."""
+    """The arguments of an event that are used, undecoded."""
 
     op_name: msgspec.Raw = _NONE
     provider: msgspec.Raw = _NONE
@@ -59,7 +59,7 @@ class _Args(msgspec.Struct, gc=False):
 
 
 class _Event(msgspec.Struct, gc=False):
-    """One event."""
+    """An event."""
 
     cat: str = ""
     name: str = ""
@@ -69,7 +69,7 @@ class _Event(msgspec.Struct, gc=False):
     ts: float | None = None
     dur: float | None = None
     args: _Args | None = None
-    #: Only a table says so itself.
+    #: Only set in a table.
     run: int | None = None
 
 
@@ -83,9 +83,7 @@ def _decoded(source: Source, text: str) -> list[_Event]:
             return msgspec.json.decode(text, type=_Traced).events
         return msgspec.json.decode(text, type=list[_Event])
     except msgspec.ValidationError as error:
-        raise source.error(
-            f"not as ONNX Runtime writes it ({error}). Copy the file again."
-        ) from None
+        raise source.error(f"not in ONNX Runtime's form ({error}). Copy the file again.") from None
     except RecursionError:
         raise source.error("nested too deeply. The file may be damaged.") from None
 
@@ -111,17 +109,17 @@ def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
     chosen = [i for i, out in enumerate(nested) if not out]
     if not any(used[i].cat != "Session" or used[i].name == "model_run" for i in chosen):
         raise source.error(
-            "no time of a node or of a run in it. Let the session run before it ends profiling."
+            "no time of a node or of a run. Run the session before it ends profiling."
         )
     some = [run for run in runs if run is not None]
     if some:
         notes.append(_WARM_UP)
         unknown = sum(runs[i] is None and used[i].cat != "Session" for i in chosen)
         if unknown:
-            notes.append(f"{unknown} nodes stand in no run, or in several at the same time.")
+            notes.append(f"{unknown} nodes are in no run, or in several runs at once.")
     if any(event.cat == "Kernel" for event in used):
         notes.append(
-            "Events of the GPU are device time: nodes launch them, and may end before they do."
+            "Events of the GPU are device time: nodes launch them, and may end before them."
         )
     dropped = [Dropped(reason, n) for reason, n in left_out.items() if n]
     columns = _columns([used[i] for i in chosen], [runs[i] for i in chosen], known=bool(some))
@@ -129,13 +127,13 @@ def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
 
 
 def _left_out(event: _Event) -> str:
-    """Return why an event gives no row; empty if it does."""
+    """Return the reason why an event gives no row; empty if it gives one."""
     if event.cat not in ("Session", "Node", "Kernel"):
         return "events of other kinds"
     if event.cat == "Node" and not event.name.endswith(_KERNEL_TIME):
         if _FENCE.search(event.name):
             return "fences (overhead before and after a node)"
-        return "events of nodes that are not their time"
+        return "other events of nodes than their time"
     if event.cat == "Session" and event.name not in _SESSION:
         return "parts of a run or of the initialisation"
     return "" if event.ts is not None and event.dur is not None else "events without a time"
@@ -144,7 +142,7 @@ def _left_out(event: _Event) -> str:
 def _contains_others(
     events: Sequence[_Event], start: NDArray[np.float64], end: NDArray[np.float64]
 ) -> list[bool]:
-    """Say which nodes run a graph whose nodes are events as well."""
+    """Say which nodes run a subgraph whose nodes are events as well."""
     contains = [False] * len(events)
     for i, event in enumerate(events):
         if event.cat != "Node" or event.args is None or _text(event.args.op_name) not in _NESTED:
@@ -172,7 +170,7 @@ def _runs(
     threads = {(events[i].pid, events[i].tid) for i in which}
     alone = not _overlap(start[which], end[which])
     for thread in threads if not alone else [None]:
-        # Runs that overlap are told apart by their thread.
+        # The thread identifies overlapping runs.
         own = [i for i in which if thread is None or _thread(events[i]) == thread]
         if _overlap(start[own], end[own]):
             continue
@@ -195,7 +193,7 @@ def _thread(event: _Event) -> tuple[int | str, int | str]:
 def _columns(
     events: Sequence[_Event], numbers: Sequence[int | None], *, known: bool
 ) -> dict[str, pl.Series]:
-    """Return the columns of the rows; a text is there once, however many rows have it."""
+    """Return the columns of the rows; each text is stored once."""
     import polars as pl
 
     same: dict[str, str] = {}
@@ -240,7 +238,7 @@ def _row(event: _Event, number: int | None, *, known: bool) -> tuple[str | None,
 
 
 def _text(value: msgspec.Raw) -> str | None:
-    """Return a field of the arguments as text; lists of shapes as they stand in the file."""
+    """Return a field of the arguments as text; lists of shapes unchanged."""
     data = bytes(value)
     if not data or data in (b"null", b'""'):
         return None
@@ -263,11 +261,11 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        In µs, measured: the ``time`` of each node (level kernel) and of each run of the model
-        (level model), which ``run`` connects; ``repeat`` counts the runs from 1. Events of a GPU
-        have the quantity ``device time``: they are part of what nodes do. Loading and
-        initialisation are of the level system. The name of a node is ``kernel``, its operator
-        ``kernel_class``, its number in the graph ``layer``.
+        Measured times in µs: the ``time`` of each node (level kernel) and of each run of the model
+        (level model), linked by ``run``; ``repeat`` counts the runs from 1. Events of a GPU have
+        the quantity ``device time``: they are part of the nodes' work. Loading and initialisation
+        have level system. ``kernel`` is the name of a node, ``kernel_class`` its operator,
+        ``layer`` its number in the graph.
 
     Raises
     ------
@@ -276,7 +274,7 @@ def read(path: AnyPath) -> Output:
 
     Notes
     -----
-    Misleads where the first run is not left out: it warms up (``repeat`` 1).
+    Misleads if the first run (``repeat`` 1) is included: it warms up.
 
     Examples
     --------
@@ -322,7 +320,7 @@ _tool = ToolFormats(
     "onnxruntime_profile_*.json",
     "kernel, model, system: time, device time, loading time, initialisation time (us)",
     _is_profile,
-    limits="Nodes that contain others (If, Loop, Scan) are left out where their nodes are there.",
+    limits="Nodes that contain others (If, Loop, Scan) are left out if the others are in the file.",
 )
 def read_profile(source: Source) -> Rows:
     """Read a profile: a list of events."""
@@ -331,7 +329,7 @@ def read_profile(source: Source) -> Rows:
     try:
         events = _decoded(source, text)
     except msgspec.DecodeError as error:
-        # A session that did not end leaves a list without its end.
+        # A session that did not end leaves an unclosed list.
         ends = [match.start() + 1 for match in _CUT.finditer(text)]
         if not ends or text.endswith("]"):
             raise _broken(source, error) from None

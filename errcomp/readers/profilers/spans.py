@@ -1,4 +1,4 @@
-"""Intervals of time on one thread: which of them stand within which."""
+"""Intervals of time on one thread: their nesting."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def outermost(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:
-    """Say of each interval whether no other one contains it.
+    """Say which intervals are inside no other interval.
 
-    Of several that are the same, the first is the outermost.
+    Of equal intervals, the first is the outermost.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def outermost(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def around(start: NDArray[Any], end: NDArray[Any], at: NDArray[Any]) -> NDArray[np.int64]:
-    """Return for each point which interval it is in, -1 for none; there are some, side by side.
+    """Return the interval of each point, -1 for none; intervals must not overlap.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def around(start: NDArray[Any], end: NDArray[Any], at: NDArray[Any]) -> NDArray[
 def containing(
     start: Sequence[int], end: Sequence[int], at: Sequence[int]
 ) -> list[tuple[int, ...]]:
-    """Return for each point the intervals that it is in, from the outermost to the innermost.
+    """Return the intervals around each point, from the outermost to the innermost.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def containing(
     for point in sorted(range(len(at)), key=lambda i: at[i]):
         time = at[point]
         while following < len(opening) and start[opening[following]] <= time:
-            # Those that ended leave before the next one is put within them.
+            # Remove ended intervals before nesting the next.
             new = opening[following]
             active = (*(i for i in active if end[i] >= start[new]), new)
             following += 1

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 _RUN, _NO_OPERATOR = "trace", "without an operator"
-#: Per cent of the time of a run that its kernels may take, but for rounding.
+#: Largest share of the time of a run that its kernels may take, in %, with rounding.
 _TOO_MUCH = 100.5
-#: The standard library's CSV reader refuses longer fields; lists of kernels may be some.
+#: The standard library's CSV reader refuses longer fields; lists of kernels may be that long.
 _LONGEST_FIELD = 1 << 17
-#: What each kind of table has, in the order in which they are told apart.
+#: Kind of table → its columns, in the order of checking.
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "gpu-timeline": ("type", "time ms"),
     "short-kernels": ("Short Kernel count",),
@@ -80,29 +80,29 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Measured times, of which TraceLens says the unit (us, the time line ms):
+        Measured times, with units as TraceLens states them (us; the timeline in ms):
 
         * gpu_timeline: the ``time`` of the run (level model, its ``total_time``) and, level system,
           busy, idle, computation and communication time, exposed communication, …;
         * kernel_summary: kernels by name, operator and stream: the mean ``time`` of ``count``
-          instances, and the ``time`` of the run that their percentages are of;
+          instances, and the ``time`` of the run that their percentages refer to;
         * ops_summary, ops_unique_args, kernel_launchers_summary, xla_summary, unified_perf_summary
           and the tables of one kind of operator (GEMM, CONV_fwd, SDPA_fwd, op_conv, …): operators,
           with the ``time`` on the GPU of one call, its ``shape`` and its parameters
-          (``param_m``, …) where the table has them;
-        * ops, df_xla_perf: the same, call by call; diff_stats: kernels of two traces, call by
-          call, of which ``run`` says whose it is;
+          (``param_m``, …) if the table has them;
+        * ops, df_xla_perf: the same per call; diff_stats: kernels of two traces per
+          call, with the trace in ``run``;
         * coll_analysis and the collective reports of several ranks: collectives with
           ``size_bytes`` and ``ranks``; the latter also with bandwidths.
 
     Raises
     ------
     InputError
-        A column is missing, or holds text where a number belongs.
+        A column is missing, or a number is text.
 
     Notes
     -----
-    Each table lists all work again: kernels of one table add up, those of two do not. MB of
+    Each table lists all work again: sum kernels within a table, never over tables. MB of
     TraceLens are 2^20 bytes.
 
     Examples
@@ -122,7 +122,7 @@ def _kind(source: Source) -> str:
 
 
 def _micro(name: str) -> str:
-    """Write µ as the sign, not as the Greek letter that looks like it."""
+    """Replace the Greek letter mu by the sign µ, which looks the same."""
     return name.replace("\N{GREEK SMALL LETTER MU}", "µ")
 
 
@@ -142,7 +142,7 @@ def _sheet(source: Source) -> Sheet:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
         frame = frame.with_columns(pl.all().fill_null("").str.strip_chars())
         if frame.is_empty():
-            raise source.error("there is a header but no row below it. Copy the file again.")
+            raise source.error("a header without rows. Copy the file again.")
         sheet = Sheet(source.name, frame, np.arange(2, len(frame) + 2))
     return Sheet(source.name, sheet.frame.rename(_micro), sheet.lines)
 
@@ -152,7 +152,7 @@ def _common(level: str, unit: str = "us", **more: Any) -> dict[str, Any]:
 
 
 def _operators(source: Source) -> Rows:
-    """Read a table of operators, whichever of them it is."""
+    """Read any of the tables of operators."""
     sheet, kind = _sheet(source), _kind(source)
     if kind == "ops-summary":
         total, count = sheet.numbers("total_direct_kernel_time_sum"), sheet.numbers("Count")
@@ -215,7 +215,7 @@ def _collectives(source: Source) -> Rows:
 def _per_instance(
     total: NDArray[np.float64], count: NDArray[np.float64]
 ) -> tuple[list[float], list[int | None]]:
-    """Return the mean of each sum; none where nothing was counted."""
+    """Return the mean of each sum; None without a count."""
     some = count > 0
     mean = np.divide(total, count, out=np.full(len(total), np.nan), where=some)
     return mean.tolist(), _whole_numbers(np.where(some, count, np.nan))
@@ -227,7 +227,7 @@ def _whole_numbers(numbers: NDArray[np.float64]) -> list[int | None]:
 
 
 def _keys(sheet: Sheet, keys: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the keys of each row; those that are empty are None."""
+    """Return the keys of each row; None if empty."""
     rows: list[dict[str, Any]] = [{} for _ in range(len(sheet))]
     for new, old in keys.items():
         if old in sheet.columns:
@@ -249,7 +249,7 @@ _tool = ToolFormats(
     gives="measurements",
     reference="hardware",
     sample="reports on H100, MI300 (PyTorch) and MI300 (JAX)",
-    limits="It lists work that other tables of the report list too.",
+    limits="Lists work that other tables of the report also list.",
 )
 
 
@@ -259,7 +259,7 @@ _tool = ToolFormats(
     "model, system: time, busy time, idle time, computation time, communication time, "
     "exposed communication, memcpy time, exposed memcpy (ms)",
     _is_kind("gpu-timeline"),
-    limits="Averages over GPUs look like the time line of one.",
+    limits="Averages over GPUs look like the timeline of a single GPU.",
 )
 def _timeline(source: Source) -> Rows:
     sheet = _sheet(source)
@@ -304,11 +304,11 @@ def _kernel_summary(source: Source) -> Rows:
         largest = int(np.argmax(shares))
         time = float(total[largest] / shares[largest] * 100)
         rows.append(_common("model", run=_RUN, measured=time))
-        notes.append(f"the time of the run is worked out from {percent!r}.")
+        notes.append(f"the time of the run is computed from {percent!r}.")
     if too_much:
         notes.append(
-            f"all kernels together take {shares.sum():.0f} % of the time of the run: those that no "
-            f"operator launched are put into a run of their own, {_NO_OPERATOR!r}."
+            f"all kernels together take {shares.sum():.0f} % of the time of the run: kernels "
+            f"launched by no operator form a separate run, {_NO_OPERATOR!r}."
         )
     return Rows(rows, notes=notes)
 
@@ -356,7 +356,7 @@ _tool.reads(
     "collective: time (us)",
     _is_kind("collectives"),
     sample="report of one rank of 8",
-    limits="Times of one rank contain its waiting for the others.",
+    limits="Times of a rank include waiting for other ranks.",
 )(_collectives)
 
 _tool.reads(
@@ -372,7 +372,7 @@ _tool.knows(
     "tracelens-categories",
     "ops_summary_by_category (CSV)",
     _is_kind("categories"),
-    "It holds totals of categories, not times of operators. Give ops_summary.",
+    "Holds totals of categories, not times of operators. Give ops_summary.",
     sample="",
 )
 
@@ -380,7 +380,7 @@ _tool.knows(
     "tracelens-short-kernels",
     "short_kernels_summary (CSV)",
     _is_kind("short-kernels"),
-    "It holds only the shortest kernels. Give kernel_summary.",
+    "Holds only the shortest kernels. Give kernel_summary.",
     sample="",
 )
 

@@ -1,4 +1,4 @@
-"""NVIDIA aiconfigurator: its measured tables, measured servings, and its estimates."""
+"""NVIDIA aiconfigurator: its measured performance, measured serving runs, and its estimates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOOL = "aiconfigurator"
 _MESSAGES = ("op_name", "num_gpus", "message_size")
 _SERVING = ("silicon_ttft_ms", "silicon_tpot_ms", "backend", "backend_version")
 _ESTIMATE = ("isl", "osl", "ttft", "tpot", "tokens/s/gpu")
-#: Names that a Parquet file has at its end, as they stand there.
+#: Names in the footer of a Parquet file, as bytes.
 _LOOKED_FOR = (
     *("framework", "version", "device", "system", "kernel_source", "latency", "latency_ms"),
     *("op_name", "num_gpus", "message_size", "nccl_dtype", "allreduce_dtype"),
@@ -42,27 +42,28 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A table of its measured performance (``gemm_perf``, ``nccl_perf``, …; Parquet, or the CSV
-        of the collector), of measured servings (``silicon_ttft_ms``), of its estimates (``ttft``,
+        A table of its measured performance (``gemm_perf``, ``nccl_perf``, …; Parquet, or the CSV of
+        the collector), of measured serving runs (``silicon_ttft_ms``), of its estimates (``ttft``,
         ``tpot``, ``tokens/s/gpu``), or a folder or archive of them.
 
     Returns
     -------
     Output
-        Performance: the measured ``time`` of each kernel or collective in ms, with ``version``
-        (of the framework, or of NCCL); ``size_bytes`` from the message size, which the tables
-        have in elements. Servings: measured ``ttft`` and ``tpot``, with ``version`` and ``date``.
-        Estimates: predictions of the same, and throughputs.
+        Performance: the measured ``time`` of each kernel or collective in ms, with ``version`` (of
+        the framework, or of NCCL); ``size_bytes`` from the message size, which the tables have in
+        elements. Serving runs: measured ``ttft`` and ``tpot``, with ``version`` and ``date``.
+        Estimates: predictions of the same quantities, and throughputs.
 
     Raises
     ------
     InputError
-        A value is no number, or a column is missing.
+        A value is not a number, or a column is missing.
 
     Notes
     -----
-    The source of a kernel is kept as a part of the stack (``stack_kernel_source``): it changes
-    with the version. Servings have no key but their configuration, which may not be all of it.
+    The source of a kernel changes with the version, so it is a part of the stack
+    (``stack_kernel_source``). Serving runs are identified only by their configuration, of which the
+    table may lack settings.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def read(path: AnyPath) -> Output:
 
 
 def _names(source: Source) -> tuple[str, ...]:
-    """Return the columns of a table; of Parquet those that are looked for."""
+    """Return the columns of a table; for Parquet only those that matter here."""
     if not source.head.startswith(_PARQUET):
         return source.header
     try:
@@ -162,7 +163,7 @@ def _measures(sheet: Sheet, latency: str) -> list[Value]:
 
 
 def _renamed(sheet: Sheet, used: set[str]) -> dict[str, str]:
-    """Name the other columns as keys, by the names of the project where it has one."""
+    """Name the other columns as keys, by the names that errcomp uses, if any."""
     return {_KEYS.get(key, key): column for key, column in other_keys(sheet, used).items()}
 
 
@@ -200,7 +201,7 @@ def _read_messages(source: Source) -> Rows:
     width = pl.col("dtype").replace_strict(_SIZES, default=None, return_dtype=pl.Int64)
     elements = pl.col("elements").cast(pl.Int64, strict=False)
     rows = rows.with_columns(size_bytes=elements * width)
-    notes = ["Message sizes are elements in the table; size_bytes is computed from the data type."]
+    notes = ["The table has message sizes in elements; size_bytes is computed from the data type."]
     if doubtful:
         rows, note = _doubtful(rows)
         notes += note
@@ -208,11 +209,11 @@ def _read_messages(source: Source) -> Rows:
 
 
 def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Mark rows whose two versions disagree, so that they are no repeats of the others."""
+    """Mark rows whose two versions disagree, so that they do not count as repeats."""
     import polars as pl
 
     stated = pl.col("provenance")
-    # Null where they agree: a key must not divide rows that are the same.
+    # Null if they agree: a key must not separate equal rows.
     differs = stated.is_not_null() & (stated.cast(pl.String) != pl.col("version"))
     marked = rows.with_columns(
         provenance=pl.when(differs).then(pl.lit("the table itself says ") + stated.cast(pl.String))
@@ -221,8 +222,8 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     if not n:
         return marked, []
     return marked, [
-        f"{n} rows are in the folder of one version while their column version says another (key "
-        "provenance): which is right is not known."
+        f"{n} rows are in the folder of one version, but their column version states another (key "
+        "provenance). It is unknown which is right."
     ]
 
 
@@ -232,7 +233,7 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     "request: ttft, tpot (ms)",
     _SERVING,
     sample="aiconfigurator 095f58a",
-    limits="The rows have no id: what identifies them is their configuration.",
+    limits="The rows have no id: their configuration identifies them.",
 )
 def _read_serving(source: Source) -> Rows:
     import polars as pl
@@ -251,13 +252,13 @@ def _read_serving(source: Source) -> Rows:
     if column in sheet.columns:
         text = pl.col("_source").cast(pl.String)
         rows = rows.with_columns(
-            # Some have a time of day as well, and some do not.
+            # Some dates have a time of day, others do not.
             date=text.str.extract(r"measured=(\d{4}-\d\d-\d\d)"),
             concurrency=text.str.extract(r"silicon_concurrency=(\d+)").cast(pl.Int64),
         ).drop("_source")
     notes = [
         "Times are means over the requests of a serving run. A configuration may have settings "
-        "that are not in the table: judge outliers before using them."
+        "that are not in the table: check outliers before using them."
     ]
     return Rows(with_repeats(rows), notes=notes)
 

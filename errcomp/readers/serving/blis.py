@@ -1,4 +1,4 @@
-"""BLIS (inference-sim): its runs, its times beside those of vLLM, and tables of errors."""
+"""BLIS (inference-sim): its runs, its times compared with vLLM's, and tables of errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-# Runs of BLIS: what it prints, the file of its metrics, and the tables of its own tests.
+# Runs of BLIS: its printed output, its file of metrics, and the tables of its own tests.
 
 _TITLE = "=== Simulation Metrics ==="
 _NAMES = {"vllm_estimated_duration_s", "e2e_mean_ms"}
@@ -31,10 +31,10 @@ _TOTALS = {
     "vllm_estimated_duration_s": ("time", "s", "predicted"),
     "responses_per_sec": ("request throughput", "requests/s", "predicted"),
     "tokens_per_sec": ("generation throughput", "tokens/s", "predicted"),
-    # What the simulation took, not what it says.
+    # The run time of the simulator, not a prediction.
     "simulation_duration_s": ("host time", "s", "measured"),
 }
-#: What the text of older versions calls them.
+#: Names in the text of older versions.
 _PRINTED = {
     "Completed Requests": "completed_requests",
     "Simulation Duration(s)": "simulation_duration_s",
@@ -60,13 +60,13 @@ _TEST = {
     "seed": "seed",
 }
 _UNLIKE = (
-    "itl_ms or scheduling_delay_ms of one request: in µs or ms by the version of BLIS, which the "
-    "file does not name"
+    "itl_ms or scheduling_delay_ms of a request: in µs or ms, depending on the version of BLIS, "
+    "which the file does not state"
 )
 
 
 def is_run(source: Source) -> bool:
-    """Say whether this is the text or file of one run."""
+    """Say whether this is the text or file of a run."""
     if set(source.json_names) >= _NAMES:
         return True
     head = source.head
@@ -93,7 +93,7 @@ def _runs(source: Source) -> Iterator[Mapping[str, Any]]:
 
 
 def _printed(source: Source) -> Iterator[Mapping[str, Any]]:
-    """Read what follows each title: an object of JSON, or a line for each value."""
+    """Read the values below each title: a JSON object, or one line per value."""
     values: dict[str, Any] | None = None
     block: list[str] = []
     began = 0
@@ -167,7 +167,7 @@ def _statistics(
         figure = number(value)
         if figure is None:
             raise source.error(f"{name} must be a number, got {str(value)[:40]!r}.")
-        # BLIS writes zeros where there is nothing to take a mean of.
+        # BLIS writes zeros for means over no requests.
         none = nothing and column == "predicted"
         row["status"] = "no request completed" if none else None
         row[column] = None if none else figure
@@ -190,7 +190,7 @@ def _request(
                 f"{'e2e_ms' if value is not None else name} of request "
                 f"{keys.get('request', '?')} must be a number, got {str(wrong)[:40]!r}."
             )
-        # BLIS writes zero for what did not happen.
+        # BLIS writes zeros for events that did not happen.
         status = None if value else "not finished"
         yield {
             "level": "request",
@@ -208,17 +208,17 @@ def _run_unfinished(run: Mapping[str, Any], name: str | None) -> list[str]:
         return []
     where = f" of {name}" if name else ""
     subject = f"1 request{where} was" if left == 1 else f"{left:.0f} requests{where} were"
-    return [f"{subject} not finished: no statistic has what they took."]
+    return [f"{subject} not finished: the statistics do not include their times."]
 
 
 _QUANTITY = {"e2e": "time", "ttft": "ttft", "itl": "itl", "tpot": "tpot"}
 
 
-# Files of BLIS that hold errors: signed ones as ratios, unsigned ones named and not read.
+# Files of BLIS that hold errors: signed errors are read as ratios, unsigned ones are not read.
 
 RATIO_NOTE = (
-    "The file has relative errors, no values: every measurement is 1 and the prediction 1 + error. "
-    "Totals, and errors weighted by size (WAPE), mean nothing."
+    "The file has only relative errors: every measurement is 1, every prediction 1 + error. "
+    "Totals, and errors weighted by size (WAPE), are meaningless."
 )
 _SIGNED = re.compile(r"(e2e|ttft|itl|tpot)_(mean|median|p\d+)_mpe")
 _SIGNED_KEYS = {
@@ -258,7 +258,7 @@ def _signed_row(
 
 
 _MEASURED = re.compile(r"gt_(e2e|ttft|itl|tpot)_ms")
-#: Columns that describe an experiment. The others are errors, parts of them, or coefficients.
+#: Columns that describe an experiment; all others are errors, parts of them, or coefficients.
 _KEYS = {
     "experiment": "experiment",
     "experiment_id": "experiment",
@@ -283,29 +283,29 @@ _ERRORS = re.compile(r"(?:e2e|ttft|itl)_error(?:_pct)?(?:_\w+)?")
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read what BLIS and its experiments write.
+    r"""Read the output of BLIS and of its experiments.
 
     Parameters
     ----------
     path : path
-        What a run prints, or its metrics (JSON), predicted steps (``step.duration_us`` and
-        ``predicted_us``), experiments end to end (``gt_e2e_ms`` and ``blis_e2e_ms``, …), mean
-        steps (``mean_predicted`` and ``mean_actual``), signed errors of several simulators
-        (JSON), or a folder or archive.
+        The output of a run or its metrics (JSON), predicted steps (``step.duration_us`` and
+        ``predicted_us``), end-to-end experiments (``gt_e2e_ms`` and ``blis_e2e_ms``, …), mean steps
+        (``mean_predicted`` and ``mean_actual``), signed errors of several simulators (JSON), or a
+        folder or archive.
 
     Returns
     -------
     Output
-        Of a run its requests or their statistics (time is end to end, ttft, itl, ms), and the
-        duration and throughput of the system. The others are pairs: a step is one forward pass
+        For a run, its requests or their statistics (end-to-end time, ttft, itl, in ms), and the
+        duration and throughput of the system. Other files give pairs: a step is one forward pass
         (level model, µs); an experiment has the means over its requests (level request, ms).
-        Signed errors become pairs of ratios: measured 1, predicted 1 + error. Experiments that
-        failed have a status.
+        Signed errors become pairs of ratios: measured 1, predicted 1 + error. Failed experiments
+        have a status.
 
     Raises
     ------
     InputError
-        A file is damaged, or holds errors without a sign, of which no pair can be made.
+        A file is damaged, or holds errors without a sign, which give no pairs.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def _measured_quantities(names: tuple[str, ...]) -> list[str]:
 
 
 def _error_notes(sheet: Sheet, names: list[str]) -> list[str]:
-    """Check the errors that the table states: a fraction, or percent by the name."""
+    """Check the errors in the table, which are fractions, or % if their name says so."""
     notes = []
     for name in names:
         for column, scale in ((f"{name}_error", 1.0), (f"{name}_error_pct", 100.0)):
@@ -335,19 +335,19 @@ def _error_notes(sheet: Sheet, names: list[str]) -> list[str]:
             measured = sheet.numbers(f"gt_{name}_ms")
             with np.errstate(divide="ignore", invalid="ignore"):
                 error = scale * np.abs(sheet.numbers(f"blis_{name}_ms") / measured - 1)
-            # Twice beyond rounding, and not where either side is missing.
+            # Differences of twice the rounding, if neither side is missing.
             unlike = np.abs(np.abs(stated) - error) > 1e-3 * np.maximum(error, scale * 1e-2)
             if unlike.any():
                 rows = ", ".join(str(line) for line in sheet.lines[unlike][:3].tolist())
                 notes.append(
-                    f"{column} does not follow from the values in {int(unlike.sum())} of "
+                    f"{column} contradicts the values in {int(unlike.sum())} of "
                     f"{len(sheet)} rows (line {rows})."
                 )
     return notes
 
 
 def _unfinished(sheet: Sheet) -> list[str]:
-    """Name experiments whose means are over other requests on the two sides."""
+    """Return a note on experiments whose two means are over different requests."""
     columns = ("blis_completed", "gt_requests")
     if not set(columns) <= set(sheet.columns):
         return []
@@ -356,7 +356,7 @@ def _unfinished(sheet: Sheet) -> list[str]:
     if not fewer.any():
         return []
     return [
-        f"In {int(fewer.sum())} of {len(sheet)} experiments BLIS completed fewer requests than "
+        f"In {int(fewer.sum())} of {len(sheet)} experiments, BLIS completed fewer requests than "
         "were measured: the means are of different requests."
     ]
 
@@ -387,12 +387,12 @@ _tool = ToolFormats("BLIS", gives="both", reference="hardware")
     units=("ms", "s", "requests/s", "tokens/s"),
     gives="predictions",
     reference=None,
-    limits="Of single requests time and ttft: itl_ms and scheduling_delay_ms are in µs or ms "
-    "by the version, which is not in the file. What did not finish is zero there, and has a "
-    "status here.",
+    limits="Reads only time and ttft of single requests: itl_ms and scheduling_delay_ms are in µs "
+    "or ms, depending on the version, which the file does not state. Unfinished requests are zero "
+    "in the file, and have a status here.",
 )
 def read_run(source: Source) -> Rows:
-    """Read the statistics of a run and, where they are there, its requests."""
+    """Read the statistics of a run and, if present, its requests."""
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     unlike = repeated = 0
@@ -406,7 +406,7 @@ def read_run(source: Source) -> Rows:
             unlike += sum(key in request for key in ("itl_ms", "scheduling_delay_ms"))
         statistics = _statistics(source, run, {"instance": name})
         if requests:
-            # They follow from the requests.
+            # The statistics follow from the requests.
             both = ("time", "ttft")
             added = [r for r in statistics if r["level"] == "system" or r["quantity"] not in both]
             repeated += len(statistics) - len(added)
@@ -414,7 +414,7 @@ def read_run(source: Source) -> Rows:
         rows += statistics
         notes += _run_unfinished(run, name)
     if not rows:
-        raise source.error("no metrics follow the title: the run was stopped. Run it again.")
+        raise source.error("no metrics below the title: the run was stopped. Run it again.")
     dropped = [
         *as_dropped(_UNLIKE, unlike),
         *as_dropped("statistic of requests that are in the file", repeated),
@@ -431,14 +431,14 @@ def read_run(source: Source) -> Rows:
     units=("ms", "s", "requests/s", "tokens/s"),
     gives="predictions",
     reference=None,
-    limits="What the tests of BLIS expect: predictions of the version that wrote them.",
+    limits="Expected values of BLIS's tests: predictions of the version that wrote them.",
 )
 def read_tests(source: Source) -> Rows:
-    """Read the metrics of each test, with what was simulated as keys."""
+    """Read the metrics of each test, with the simulated configuration as keys."""
     content = source.json()
     tests = content.get("tests") if isinstance(content, dict) else None
     if not isinstance(tests, list):
-        raise source.error("tests is no list. The file may be another version.")
+        raise source.error("tests must be a list. The file may be of another version.")
     rows: list[dict[str, Any]] = []
     for index, test in enumerate(tests):
         metrics = test.get("metrics") if isinstance(test, dict) else None
@@ -468,8 +468,7 @@ def _steps(source: Source) -> Rows:
     "request: time, ttft, itl (ms)",
     lambda source: bool(_measured_quantities(source.header)),
     sample="stepml-experiments 9293b22 (rounds 2 and 3)",
-    limits="Means over the requests of an experiment. Errors that the table states are "
-    "checked, not kept.",
+    limits="Means over the requests of an experiment. Errors in the table are checked, not kept.",
 )
 def _experiments(source: Source) -> Rows:
     import polars as pl
@@ -506,8 +505,8 @@ def _means(source: Source) -> Rows:
     nothing = pl.col("predicted").is_nan() & pl.col("measured").is_nan()
     frame, dropped = without(frame, nothing, "error without a mean prediction and measurement")
     notes = [
-        "Each pair is the mean over many steps: what cancels between steps is not in it. The unit "
-        "is not in the file; step times of this project are in µs."
+        "Each pair is the mean over many steps, so it hides errors that cancel between steps. The "
+        "unit is not in the file; step times of this project are in µs."
     ]
     return Rows(frame, dropped=dropped, notes=notes)
 
@@ -518,7 +517,7 @@ def _means(source: Source) -> Rows:
     "request: time, ttft, itl (ratio)",
     is_signed,
     sample="training 0ba6f03 (VIDUR, AIConfigurator, llm-optimizer, BLIS roofline)",
-    limits="Signed relative errors as pairs of ratios: totals and weights mean nothing. The "
+    limits="Signed relative errors as pairs of ratios: totals and weights are meaningless. The "
     "tool of a row is the simulator.",
 )
 def read_signed(source: Source) -> Rows:
@@ -526,7 +525,7 @@ def read_signed(source: Source) -> Rows:
     content = source.json()
     experiments = content.get("experiments") if isinstance(content, dict) else None
     if not isinstance(experiments, dict):
-        raise source.error("experiments is no object. The file may be another version.")
+        raise source.error("experiments must be an object. The file may be of another version.")
     rows: list[dict[str, Any]] = []
     for name, experiment in experiments.items():
         simulators = experiment.get("simulators") if isinstance(experiment, dict) else None
@@ -548,7 +547,7 @@ def read_signed(source: Source) -> Rows:
     stated = content.get("summary")
     total = stated.get("total_measurements") if isinstance(stated, dict) else None
     if isinstance(total, int) and total != len(known):
-        notes.append(f"The summary counts {total} errors, {len(known)} are there.")
+        notes.append(f"The summary counts {total} errors, the file has {len(known)}.")
     dropped = as_dropped("error of another quantity or statistic", len(rows) - len(known))
     return Rows(known, dropped=dropped, notes=notes)
 
@@ -557,7 +556,7 @@ _tool.knows(
     "blis-unsigned-errors",
     "evaluation_results.csv, regime_ridge_results.csv, lowo_per_step_results.csv",
     _is_unsigned_table,
-    "Holds mean errors without a sign: neither prediction nor measurement follows from them. "
+    "Holds mean errors without a sign, which do not give predictions and measurements. "
     "Read predictions.csv of the same experiment.",
     sample="stepml-experiments 9293b22",
 )
@@ -566,8 +565,8 @@ _tool.knows(
     "blis-cross-validation",
     "cross-validation results (JSON)",
     _is_unsigned_json,
-    "Holds absolute percentage errors without a sign: neither prediction nor measurement "
-    "follows from them.",
+    "Holds absolute percentage errors without a sign, which do not give predictions and "
+    "measurements.",
     sample="training 0ba6f03 (iteration 24)",
 )
 

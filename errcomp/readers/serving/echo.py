@@ -42,14 +42,14 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Of each kernel the time under overlap (ns): as predicted by Echo, and by the baseline that
-        slows every kernel down alike (tool "Echo's constant slowdown"); and the slowdown itself
-        (ratio). The same measurement stands beside both tools.
+        For each kernel, the time under overlap (ns): as predicted by Echo, and by a baseline with
+        the same slowdown for every kernel (tool "Echo's constant slowdown"); and the slowdown
+        itself (ratio). Both tools have the same measurements.
 
     Raises
     ------
     InputError
-        A file is damaged, or nothing there is of Echo.
+        A file is damaged, or no file is Echo's.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _is_overlap(source: Source) -> bool:
 
 
 def _short_table(source: Source) -> Source | None:
-    """Return the table without the features of the kernels, where it stands beside."""
+    """Return the table without the features of the kernels, if it is in the same folder."""
     if "Kernel Name" not in source.header:
         return None
     name = source.path.name.replace("_full_df", "_df")
@@ -85,9 +85,9 @@ _tool = ToolFormats("Echo", gives="both", reference="hardware", sample="Echo-slo
     "slowdown_output_*df_merged_features.csv",
     "kernel: time, slowdown (ns, ratio)",
     lambda source: _is_overlap(source) and _short_table(source) is None,
-    limits="The file says neither the unit (ns is that of Nsight Systems) nor which kernels "
-    "were in the training set. Slowdowns below 0, of kernels that ran faster under overlap, "
-    "have the status 'negative'.",
+    limits="The file states neither the unit (ns, as in Nsight Systems) nor the kernels of the "
+    "training set. Slowdowns below 0, for kernels that ran faster under overlap, have the status "
+    "'negative'.",
 )
 def _overlap(source: Source) -> Rows:
     sheet = source.sheet([_PREDICTED, _MEASURED])
@@ -101,7 +101,7 @@ def _overlap(source: Source) -> Rows:
     frame = long(sheet, values, _keys(sheet))
     notes = [
         "The unit is not in the file: durations of Nsight Systems are in ns.",
-        "Which kernels the model was trained on is not in the file: errors of those are smaller "
+        "The file does not say which kernels the model was trained on; errors of those are smaller "
         "than of new ones.",
         *_stated(source, sheet, constant),
     ]
@@ -116,7 +116,7 @@ def _keys(sheet: Sheet) -> dict[str, pl.Series]:
 
 
 def _stated(source: Source, sheet: Sheet, constant: str) -> list[str]:
-    """Check what the authors' own metrics say of these kernels, where they stand beside."""
+    """Compare the authors' own metrics with these kernels, if their file is in the folder."""
     try:
         beside = source.sibling(re.sub(r"_(full_)?df_.*$|\.csv$", "_metrics.txt", source.path.name))
         if beside is None or not _is_metrics(beside):
@@ -139,8 +139,10 @@ def _stated(source: Source, sheet: Sheet, constant: str) -> list[str]:
             if not _is_near(float(inside.mean()), share):
                 unlike.append(f"{side} {limit} error")
     if unlike:
-        return [f"{beside.path.name} states other figures of these kernels: {', '.join(unlike)}."]
-    return [f"The sums and shares in {beside.path.name} are those of these kernels."]
+        return [
+            f"{beside.path.name} states different metrics for these kernels: {', '.join(unlike)}."
+        ]
+    return [f"The sums and shares in {beside.path.name} agree with these kernels."]
 
 
 def _is_near(value: float, stated: str) -> bool:
@@ -164,7 +166,7 @@ _tool.knows(
     "echo-overlap-features",
     "slowdown_output_full_df_merged_features.csv",
     lambda source: _is_overlap(source) and _short_table(source) is not None,
-    "Holds the kernels of the file without features beside it, once more.",
+    "Repeats the kernels of the file without features in the same folder.",
     part_of="echo-overlap",
 )
 
@@ -172,7 +174,7 @@ _tool.knows(
     "echo-metrics",
     "slowdown_output_metrics.txt",
     _is_metrics,
-    "Holds the authors' own error figures, which are checked against the kernels.",
+    "Holds the authors' own error metrics, which are compared with the kernels.",
     part_of="echo-overlap",
 )
 
@@ -208,7 +210,7 @@ _tool.knows(
     "echo-kernel-metrics",
     "kernel_metric_output.csv",
     _is_metric_table,
-    "Holds throughputs and occupancies of kernels in percent, no times.",
+    "Holds throughputs and occupancies of kernels (in %), but no times.",
 )
 
 FORMATS = _tool.formats

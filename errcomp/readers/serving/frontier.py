@@ -32,7 +32,7 @@ def is_ledger(source: Source) -> bool:
 
 
 def _run(record: dict[str, Any]) -> str:
-    """Name what runs one after the other: one batch in one stage of one replica."""
+    """Return the name of a run: one batch in one stage of one replica, executed in sequence."""
     parts = (
         text(record.get("cluster") or record.get("cluster_type")),
         *(f"{word} {record[name]}" for word, name in _PARTS if whole(record.get(name)) is not None),
@@ -90,16 +90,16 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Requests: time (end to end), ttft, tpot, queueing delay, waiting, execution, prefill and
-        decode time in ms. The summary of a run: the same as statistics of its requests, the
-        duration of the run and its throughputs. Operators in ms, with ``run`` for what runs one
-        after the other. All predictions; profiles (ms, median) are measurements. A dry run (the
-        operators are given a constant time) has a note that says so.
+        Requests: end-to-end time, ttft, tpot, queueing delay, waiting, execution, prefill and
+        decode time in ms. Summary of a run: the same as statistics of its requests, the duration of
+        the run and its throughputs. Operators in ms; those of a ``run`` are executed in sequence.
+        All are predictions; profiles (ms, median) are measurements. A note marks a dry run (with a
+        constant time for operators).
 
     Raises
     ------
     InputError
-        A file is damaged, or nothing there is of Frontier.
+        A file is damaged, or no file is Frontier's.
 
     Examples
     --------
@@ -147,7 +147,7 @@ _tool = ToolFormats("Frontier", gives="predictions", sample="a4b22df")
     quantities=tuple(dict.fromkeys(_QUANTITIES.values())),
     units=("ms",),
     sample="a4b22df (smoke runs)",
-    limits="VIDUR's file of this name is in seconds: told by the columns ttft and tpot. "
+    limits="VIDUR's file of this name is in seconds, without the columns ttft and tpot. "
     "Columns of transfers, clusters, preemption and speculation are left out.",
 )
 def _requests(source: Source) -> Rows:
@@ -165,7 +165,7 @@ def _requests(source: Source) -> Rows:
     dropped: tuple[Any, ...] = ()
     if "decode_tokens" in keys:
         none = (pl.col("quantity") == "tpot") & (pl.col("decode_tokens") <= 1)
-        frame, dropped = without(frame, none, "tpot of one output token, which has none")
+        frame, dropped = without(frame, none, "tpot of a single output token, which is undefined")
     return Rows(frame, dropped=dropped, notes=(*config.notes, *tables.dry_run(config.dummy)))
 
 
@@ -173,7 +173,7 @@ _tool.knows(
     "frontier-config",
     "config.json",
     tables.is_frontier,
-    "Holds the configuration of the run, no times.",
+    "Holds the configuration of the run, but no times.",
     part_of="frontier-requests",
 )
 
@@ -186,13 +186,13 @@ _tool.knows(
     quantities=("time", "ttft", "tpot", *(quantity for quantity, _ in _THROUGHPUTS.values())),
     units=("ms", "requests/s", "tokens/s"),
     sample="a4b22df (smoke runs)",
-    limits="Figures of all requests, with the statistic as a key; memory, preemption and "
+    limits="Statistics over all requests, with the statistic as a key; memory, preemption and "
     "speculation are left out.",
 )
 def _summary(source: Source) -> Rows:
     content, config = source.json(), tables.config_beside(source)
     if not isinstance(content, dict):
-        raise source.error("must be an object: this is no system_metrics.json of Frontier.")
+        raise source.error("must be an object: not a system_metrics.json of Frontier.")
     common = {**config.keys}
     rows: list[dict[str, Any]] = []
     for name, block in content.items():
@@ -233,10 +233,10 @@ def _summary(source: Source) -> Rows:
     "kernel: time (ms)",
     is_operators,
     sample="a4b22df (dummy mode)",
-    limits="Without per-layer expansion (layer_id -1) a row is an operator of all layers.",
+    limits="Without per-layer expansion (layer_id -1), a row is an operator of all layers.",
 )
 def read_operators(source: Source) -> Rows:
-    """Read the time of each operator; those of one batch and replica are one run."""
+    """Read the time of each operator; operators of a batch and replica form a run."""
     config = tables.config_beside(source)
     rows: list[dict[str, Any]] = []
     constant: set[float] = set()
@@ -257,7 +257,7 @@ def read_operators(source: Source) -> Rows:
                 "kernel": text(record.get("name")),
                 "kernel_class": text(record.get("type")),
                 "layer": layer if isinstance(layer, int) and layer >= 0 else None,
-                # ts_start is in seconds, the durations are not.
+                # ts_start is in seconds, the durations are in ms.
                 "start": None if start is None else 1e3 * start,
                 "tokens": number(meta.get("total_tokens")),
                 "model": text(meta.get("model_name")) or config.keys.get("model"),
@@ -279,7 +279,7 @@ def read_operators(source: Source) -> Rows:
     "kernel, model: time (ms)",
     is_ledger,
     sample="a4b22df (dummy mode)",
-    limits="A component has the time of all layers of the stage; those of 0 ms are left out, "
+    limits="Components have the time of all layers of the stage; components of 0 ms are left out, "
     "as is the diagnostic ledger, which is not part of the total.",
 )
 def read_ledger(source: Source) -> Rows:
@@ -306,7 +306,7 @@ def read_ledger(source: Source) -> Rows:
         total = number(times.get("total_time_ms"))
         rows.append({**common, "level": "model", "predicted": total})
         components = {name: number(value) for name, value in parts.items()}
-        # What is 0 was not run: the ledger has every component that any model may have.
+        # Components of 0 did not run: the ledger lists those of any model.
         rows += [
             {
                 **common,
@@ -322,7 +322,7 @@ def read_ledger(source: Source) -> Rows:
         apart += total is not None and abs(together - total) > 1e-6 * max(total, 1e-3)
     notes = [*config.notes, *tables.dry_run(config.dummy)]
     if apart:
-        notes.append(f"In {apart} stages the components do not add up to the total of the stage.")
+        notes.append(f"In {apart} stages, the components do not sum to the total of the stage.")
     return Rows(rows, notes=notes)
 
 
@@ -332,7 +332,7 @@ _tool.reads(
     "model: time, inter-batch delay (ms)",
     lambda source: tables.is_batches(source) and tables.is_frontier_beside(source),
     sample="",
-    limits="Told from VIDUR's (in s) by the files beside.",
+    limits="VIDUR's file (in s) differs only in the other files of the folder.",
 )(lambda source: tables.read_batches(source, "ms"))
 
 _tool.reads(
@@ -341,7 +341,7 @@ _tool.reads(
     "kernel, model: time (ms)",
     lambda source: tables.is_operations(source) and tables.is_frontier_beside(source),
     sample="",
-    limits="Told from VIDUR's by the files beside.",
+    limits="VIDUR's file differs only in the other files of the folder.",
 )(tables.read_operations)
 
 _tool.reads(
@@ -350,7 +350,8 @@ _tool.reads(
     "model: time (us)",
     lambda source: tables.is_trace(source) and tables.is_frontier_beside(source),
     sample="a4b22df (dummy mode)",
-    limits="One row for each batch and stage. Told from VIDUR's by the files beside.",
+    limits="One row per batch and stage. VIDUR's file differs only in the other files of the "
+    "folder.",
 )(tables.read_trace)
 
 _tool.reads(
@@ -361,7 +362,7 @@ _tool.reads(
     gives="measurements",
     reference="hardware",
     sample="a4b22df (A800: linear_op, attention)",
-    limits="Of each operator the median; minimum, maximum and standard deviation are left "
+    limits="Reads the median of each operator; minimum, maximum and standard deviation are left "
     "out. The device is not in the file.",
 )(tables.read_profile)
 
@@ -369,22 +370,22 @@ _tool.knows(
     "frontier-events",
     "event_trace.json",
     _is_events,
-    "Holds when the simulator handled its events, no durations: chrome_trace.json and "
-    "op_traces.jsonl have them.",
+    "Holds the times at which the simulator handled events. Durations are in chrome_trace.json and "
+    "op_traces.jsonl.",
 )
 
 _tool.knows(
     "frontier-self-profile",
     "performance_profile.json",
     lambda source: {"component_breakdown", "event_type_breakdown"} <= set(source.json_names),
-    "Holds how long the simulator itself ran, nothing of what it simulates.",
+    "Holds the run time of the simulator itself, but no simulated times.",
 )
 
 _tool.knows(
     "frontier-precisions",
     "op_precision_metadata.csv",
     ("operation", "precision", "data_source", "approximation_factor"),
-    "Holds the precision of each operator, no times.",
+    "Holds the precision of each operator, but no times.",
 )
 
 FORMATS = _tool.formats

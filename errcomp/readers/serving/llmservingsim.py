@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# What LLMServingSim's benchmark records of vLLM: requests, their run, and its load over time.
+# Records of vLLM by LLMServingSim's benchmark: requests, their run, and load over time.
 
 _STAMPS = ("queued_ts", "first_token_ts", "last_token_ts")
-#: Requests end within a day: stamps that are further apart are of two clocks.
+#: Requests end within a day: timestamps further apart are from different clocks.
 _ONE_CLOCK = 100_000.0
 _NAME = re.compile(r"bench-(\d{1,15})")
 
@@ -45,7 +45,7 @@ def is_meta(source: Source) -> bool:
 
 
 def _run(source: Source, ending: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return what ``meta.json`` beside says: the file of the same beginning, or of that name."""
+    """Return the content of ``meta.json`` in the folder, or of the file with the same prefix."""
     name = source.path.name
     beside = source.sibling("meta.json")
     if name.endswith(ending):
@@ -55,9 +55,9 @@ def _run(source: Source, ending: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         content = beside.json()
     except InputError as error:
-        return {}, (f"Model, device and version are not known: {error}",)
+        return {}, (f"Model, device and version are unknown: {error}",)
     if not isinstance(content, dict):
-        return {}, (f"Model, device and version are not known: {beside.name} is no object.",)
+        return {}, (f"Model, device and version are unknown: {beside.name} is not an object.",)
     hardware, engine = content.get("hardware"), content.get("engine_kwargs")
     meta = {
         "model": content.get("model"),
@@ -76,7 +76,7 @@ def _stamp(source: Source, line: int, record: dict[str, Any], name: str) -> floa
     if value is None:
         shown = repr(record[name])[:40]
         raise source.error(f"{name} must be a time in s, got {shown}.", line=line)
-    # vLLM leaves stamps at 0 that were never set.
+    # vLLM leaves unset timestamps at 0.
     return value or None
 
 
@@ -89,12 +89,12 @@ def _between(begin: float | None, end: float | None) -> float | None:
 
 
 def _request(value: Any) -> int | str:
-    """Return the number of a request, by which the simulator knows it too."""
+    """Return the number of a request, which the simulator uses as well."""
     match = _NAME.fullmatch(str(value))
     return int(match[1]) if match else str(value)
 
 
-# What LLMServingSim prints: its log, and the comparison with vLLM.
+# LLMServingSim's printed output: its log, and the comparison with vLLM.
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _TICK = re.compile(
@@ -103,7 +103,7 @@ _TICK = re.compile(
 )
 _INSTANCE = re.compile(r"─* *Instance \[(\d+)\] *─*")
 _FIGURE = re.compile(r"(Mean|Median|P\d+) (TTFT|TPOT|ITL) \((ms|us|ns|s)\) *: *(\S+)")
-#: Lines of the results, and what they are.
+#: Lines of the results → quantity and unit.
 TOTALS = {
     "Total clocks (ns)": ("time", "ns"),
     "Request throughput (req/s)": ("request throughput", "requests/s"),
@@ -133,7 +133,7 @@ def is_summary(source: Source) -> bool:
 
 
 def _agrees(measured: float | None, predicted: float | None, stated: float) -> bool:
-    """Say whether values rounded to 0.1 can have a difference that is rounded to 0.1 %."""
+    """Say whether values rounded to 0.1 agree with a difference rounded to 0.1 %."""
     if not measured or predicted is None or not abs(stated) < 1e9:
         return True
     error = 100 * (predicted - measured) / measured
@@ -164,23 +164,24 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        ``sim.csv`` (ns), ``sim.log``, ``summary.txt``, ``requests.jsonl`` and ``timeseries.csv``
-        of vLLM (s; ``meta.json`` beside gives model, device and version), tables that have both
+        ``sim.csv`` (ns), ``sim.log``, ``summary.txt``, ``requests.jsonl`` and ``timeseries.csv`` of
+        vLLM (s; ``meta.json`` in the folder gives model, device and version), tables that have both
         (columns ``sim_ttft_ms`` and ``vllm_ttft_ms``, …), its history of summaries, profiles of
         layers, or a folder or archive of such files.
 
     Returns
     -------
     Output
-        Requests: time (end to end), ttft, tpot, queueing delay, and the mean itl of the simulated
-        ones. Simulated values are predictions; vLLM's are measurements, by the benchmark's own
-        definitions: ttft and time from the arrival (or, where that is of another clock, from the
-        queue), tpot without the first token. Summaries are pairs with the ``statistic`` as a key.
+        Requests: end-to-end time, ttft, tpot, queueing delay, and for simulated requests the mean
+        itl. Simulated values are predictions; vLLM's are measurements by the benchmark's own
+        definitions: ttft and time count from the arrival (or from queueing, if the arrival is on
+        another clock), tpot is without the first token. Summaries are pairs with the key
+        ``statistic``.
 
     Raises
     ------
     InputError
-        A file is damaged, or nothing there is of LLMServingSim.
+        A file is damaged, or no file is LLMServingSim's.
 
     Examples
     --------
@@ -201,7 +202,7 @@ def _is_requests(source: Source) -> bool:
 
 
 def _gaps(source: Source, sheet: Sheet) -> tuple[list[float | None], list[int]]:
-    """Return the mean time between the tokens of each request, and how many tokens there are."""
+    """Return the mean time between the tokens of each request, and the number of tokens."""
     means: list[float | None] = []
     tokens: list[int] = []
     for line, text in zip(sheet.lines.tolist(), sheet.texts("ITL"), strict=True):
@@ -221,7 +222,7 @@ def _gaps(source: Source, sheet: Sheet) -> tuple[list[float | None], list[int]]:
 
 
 def _sides(source: Source) -> dict[str, str]:
-    """Return the quantities of a table that has both sides in ms, by the name in its columns."""
+    """Return the quantities of a table with both sides in ms, by the names of its columns."""
     names = set(source.header)
     return {
         name: quantity
@@ -247,8 +248,8 @@ _tool = ToolFormats(
     gives="predictions",
     reference=None,
     sample="5daddb2 (2.0, first 20 requests)",
-    limits="Of the times between tokens the mean of each request. The device is not in the "
-    "file; tpot of requests with one output token is left out.",
+    limits="Reads the mean of each request's times between tokens. The device is not in the file; "
+    "tpot of requests with one output token is left out.",
 )
 def _requests(source: Source) -> Rows:
     import polars as pl
@@ -258,9 +259,11 @@ def _requests(source: Source) -> Rows:
     keys = keys_of(sheet, _KEYS)
     if "ITL" not in sheet.columns:
         frame = long(sheet, values, keys, level="request")
-        notes = ("How many tokens a request got is not known: there are no times between them.",)
+        notes = (
+            "The number of tokens of a request is unknown: the file has no times between tokens.",
+        )
         return Rows(frame, notes=notes)
-    # The column output counts the input too in some releases; the gaps do not.
+    # In some releases, the column output also counts the input; the gaps do not.
     means, tokens = _gaps(source, sheet)
     keys["output_tokens"] = pl.Series(tokens, dtype=pl.Int64)
     frame = long(sheet, values, keys, level="request")
@@ -271,7 +274,7 @@ def _requests(source: Source) -> Rows:
         [frame, gaps.filter(pl.col("predicted").is_not_null())], how="diagonal_relaxed"
     )
     none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
-    frame, dropped = without(frame, none, "tpot of one output token, which has none")
+    frame, dropped = without(frame, none, "tpot of a single output token, which is undefined")
     return Rows(frame, dropped=dropped)
 
 
@@ -325,10 +328,10 @@ def read_requests(source: Source) -> Rows:
     if other_clock:
         notes = (
             *notes,
-            f"arrival_time of {other_clock} requests is of another clock than the other stamps: "
-            "they are taken to arrive when they are queued, as the benchmark itself does.",
+            f"arrival_time of {other_clock} requests is from another clock than the other "
+            "timestamps: they count as arriving when queued, as in the benchmark itself.",
         )
-    dropped = as_dropped("tpot of one output token, which has none", single)
+    dropped = as_dropped("tpot of a single output token, which is undefined", single)
     return Rows(rows, dropped=dropped, notes=notes)
 
 
@@ -336,7 +339,7 @@ _tool.knows(
     "llmservingsim-vllm-meta",
     "meta.json (vLLM)",
     is_meta,
-    "Holds the configuration of the benchmark, no times.",
+    "Holds the configuration of the benchmark, but no times.",
     sample="5daddb2",
     part_of="llmservingsim-vllm-requests",
 )
@@ -372,8 +375,8 @@ def read_series(source: Source) -> Rows:
     gives="predictions",
     reference=None,
     sample="5daddb2 (2.0)",
-    limits="Memory and cache are left out. A run that was stopped has its throughputs over "
-    "time, and a note.",
+    limits="Memory and cache are left out. A run that was stopped has its throughputs over time, "
+    "and a note.",
 )
 def read_log(source: Source) -> Rows:
     """Read the totals, the statistics of the requests, and the throughputs over time."""
@@ -401,7 +404,7 @@ def read_log(source: Source) -> Rows:
     notes = (
         ()
         if finished
-        else ("The log ends before the results: the simulation was stopped, or still runs.",)
+        else ("The log ends before the results: the simulation was stopped, or is still running.",)
     )
     return Rows(rows, notes=notes)
 
@@ -413,11 +416,11 @@ def read_log(source: Source) -> Rows:
     is_summary,
     gives="both",
     sample="5daddb2",
-    limits="Pairs of means and quantiles, not of requests: what cancels between requests is "
-    "not in them. Tests printed below the table are left out.",
+    limits="Pairs of means and quantiles, not of requests: they hide errors that cancel between "
+    "requests. Tests printed below the table are left out.",
 )
 def read_summary(source: Source) -> Rows:
-    """Read the statistics of vLLM and the simulator as pairs, and check the differences stated."""
+    """Read the statistics of vLLM and the simulator as pairs, and check the stated differences."""
     rows: list[dict[str, Any]] = []
     unlike = []
     for line_number, line in enumerate(source.lines(), start=1):
@@ -428,7 +431,7 @@ def read_summary(source: Source) -> Rows:
         values = (_number(measured), _number(predicted))
         if None in values:
             raise source.error(
-                f"two numbers expected, got {measured!r} and {predicted!r}.", line=line_number
+                f"expected two numbers, got {measured!r} and {predicted!r}.", line=line_number
             )
         sides = dict(zip(("measured", "predicted"), values, strict=True))
         rows.append(
@@ -442,7 +445,7 @@ def read_summary(source: Source) -> Rows:
             unlike.append(f"{name} {statistic}")
     notes = []
     if unlike:
-        notes.append(f"The difference stated does not follow from the values: {', '.join(unlike)}.")
+        notes.append(f"The stated difference contradicts the values: {', '.join(unlike)}.")
     return Rows(rows, notes=notes)
 
 
@@ -452,7 +455,7 @@ def read_summary(source: Source) -> Rows:
     "request: time, ttft, tpot, itl (ms)",
     lambda source: bool(_sides(source)),
     gives="both",
-    sample="derived from 5daddb2, no file of the tool",
+    sample="derived from 5daddb2, not a file of the tool",
 )
 def _read_both_sides(source: Source) -> Rows:
     import polars as pl
@@ -475,11 +478,11 @@ def _read_both_sides(source: Source) -> Rows:
             measured, simulated = (number_key(sheet, column) for column in pair)
             unlike = int((measured != simulated).sum())
             if unlike:
-                notes.append(f"{unlike} requests have other {part} lengths in the simulation.")
+                notes.append(f"{unlike} requests have different {part} lengths in the simulation.")
     dropped: tuple[Any, ...] = ()
     if "output_tokens" in keys:
         none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
-        frame, dropped = without(frame, none, "tpot of one output token, which has none")
+        frame, dropped = without(frame, none, "tpot of a single output token, which is undefined")
     return Rows(frame, dropped=dropped, notes=notes)
 
 
@@ -489,7 +492,7 @@ def _read_both_sides(source: Source) -> Rows:
     "request: time, ttft, tpot (ms)",
     ("commit", "metric", "vllm_ms", "sim_ms"),
     gives="both",
-    sample="derived from six commits of summary.txt, no file of the tool",
+    sample="derived from six commits of summary.txt, not a file of the tool",
     limits="Means and quantiles, not requests.",
 )
 def _history(source: Source) -> Rows:
@@ -506,7 +509,7 @@ def _history(source: Source) -> Rows:
         )
     names = {"commit": "version", "commit_date": "date", "config": "configuration"}
     keys = keys_of(sheet, names)
-    keys["version"] = pl.Series(sheet.texts("commit"))  # A commit of digits only is no number.
+    keys["version"] = pl.Series(sheet.texts("commit"))  # A commit of only digits is not a number.
     keys["statistic"] = pl.Series([statistic.lower() for _, _, statistic in parts])
     keys["what"] = pl.Series([_SIDES[name.lower()] for name, _, _ in parts])
     frame = long(sheet, [Value("time", "ms", "sim_ms", "vllm_ms")], keys)

@@ -1,4 +1,4 @@
-"""MLPerf: results of rounds of inference and training, and the logs behind them."""
+"""MLPerf: results of inference and training rounds, and their logs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RATES = {
     "TPS w/o loadgen overhead": "tokens/s",
 }
 _LINE = re.compile(r":::MLLOG\s*(\{.*\})")
-#: Of round v0.6: seconds, key and the rest. Of v0.5: benchmark, seconds, place, key and value.
+#: Round v0.6: seconds, key and the rest. Round v0.5: benchmark, seconds, place, key and value.
 _SECOND_LINE = re.compile(r":::MLL\s+(\d{1,12}(?:\.\d{1,12})?)\s+(\w+):\s*(\{.*\})")
 _FIRST_LINE = re.compile(
     r":::MLPv0\.\d+\.\d+\s+(\w+)\s+(\d{1,12}(?:\.\d{1,12})?)\s+\([^)]*\)\s+(\w+)(?::\s*(.*\S))?"
@@ -56,7 +56,7 @@ def is_summary(source: Source) -> bool:
 def _rows(
     source: Source, run: str, stated: dict[str, str], pairs: list[tuple[int, str, str]]
 ) -> list[dict[str, Any]]:
-    """Return the rows of one summary; a value that it states twice is given once."""
+    """Return the rows of one summary; repeated values are given once."""
     valid = stated.get("Result is")
     keys = {
         "tool": "MLPerf LoadGen",
@@ -80,7 +80,7 @@ def _rows(
 
 
 def _kind(name: str) -> dict[str, Any] | None:
-    """Return what a line is about: level, quantity, unit and statistic."""
+    """Return level, quantity, unit and statistic of a line."""
     if unit := _RATES.get(name):
         return {"level": "system", "quantity": "throughput", "unit": unit, "statistic": name}
     if match := _PERCENTILE.fullmatch(name):
@@ -97,7 +97,7 @@ def _kind(name: str) -> dict[str, Any] | None:
 
 
 def is_detail(source: Source) -> bool:
-    """Say whether this is mlperf_log_detail.txt, which LoadGen writes beside its summary."""
+    """Say whether this is mlperf_log_detail.txt, which LoadGen writes with its summary."""
     return any(_DETAIL.search(line) for line in source.head_lines)
 
 
@@ -115,7 +115,7 @@ def _is_number(value: Any) -> bool:
 def _records(source: Source) -> Iterator[dict[str, Any]]:
     """Yield key, value, metadata, time and its unit of each record, in the dialect of each round.
 
-    Times are decimals: the difference of two stamps in seconds is exact.
+    Times are decimals, so that differences of timestamps in seconds are exact.
     """
     for line, text in enumerate(source.lines(), start=1):
         if match := _LINE.search(text):
@@ -129,7 +129,7 @@ def _records(source: Source) -> Iterator[dict[str, Any]]:
         elif match := _FIRST_LINE.search(text):
             model, at, key, value = match.groups()
             yield {"key": "submission_benchmark", "value": model, "at": None, "unit": "s"}
-            # The line may go on after the value; only of the end of a run it matters.
+            # The line may continue after the value, which matters only at the end of a run.
             ended = "success" if re.search(r'"success": true', value or "") else "no success"
             about = {"status": ended} if key == "run_stop" and value else {}
             yield {"key": key, "value": value, "at": Decimal(at), "metadata": about, "unit": "s"}
@@ -149,7 +149,7 @@ _INFERENCE = ("round", "submitter", "system_name", "bench_def", "scenario", "met
 _TRAINING = ("round", "submitter", "accelerators_total", "benchmark", "ttt_min")
 _RESULTS = ("Submitter", "Scenario", "Performance_Result")
 _OLD_RESULTS = ("Submitter", "Scenario", "Result")
-#: Columns that say what ran under which version of which software.
+#: Columns with the software stack.
 _STACK = {"trt": "stack_trt", "cuda": "stack_cuda", "cudnn": "stack_cudnn", "ngc": "stack_ngc"}
 _NAMES = {
     "round": "version",
@@ -162,7 +162,7 @@ _NAMES = {
     "n_success": "n_repeats",
     "throughput_cv": "measured_spread",
 }
-#: Results of other kinds, or of the whole series: they do not identify a row.
+#: Other results, or results of the whole series: they do not identify a row.
 _NOT_KEYS = frozenset(("n_rounds", "n_runs", "src"))
 _JSON_KEYS = {
     "version": ("version", "Round", "round"),
@@ -195,20 +195,20 @@ def read(path: AnyPath) -> Output:
     -------
     Output
         Measured ``throughput`` and latencies (``time``, ``ttft``, ``tpot``), with ``version`` (the
-        round), ``date``, ``model`` (the benchmark), ``device``, ``scenario``, and ``series`` where
-        the table has one: a history. Training: ``time to train`` and ``throughput`` with
+        round), ``date``, ``model`` (the benchmark), ``device``, ``scenario``, and ``series`` if
+        the table has it: a history. Training: ``time to train`` and ``throughput`` with
         ``measured_spread`` and ``n_repeats``.
 
     Raises
     ------
     InputError
-        A value is no number, or a log holds no result.
+        A value is not a number, or a log holds no result.
 
     Notes
     -----
-    A result that LoadGen calls invalid is a row with a status. Results that were carried over from
+    Results that LoadGen calls invalid have a status. Results carried over from
     an earlier round (``carried_over``) are kept: leave them out of a history. The throughput of
-    the scenario Server is a target that the submitter chose.
+    the scenario Server is a target chosen by the submitter.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def _with_carried(rows: Any, notes: list[str]) -> Rows:
         if carried:
             notes.append(
                 f"{carried} results are carried over from an earlier round (carried_over=1): they "
-                "are no new measurements."
+                "are not new measurements."
             )
     return Rows(rows, notes=notes)
 
@@ -264,7 +264,7 @@ def _result(result: dict[str, Any]) -> dict[str, Any]:
     try:
         row["measured"] = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        row["status"] = "no result" if value in (None, "") else f"no number: {str(value)[:40]}"
+        row["status"] = "no result" if value in (None, "") else f"not a number: {str(value)[:40]}"
     if str(result.get("errors", 0)) not in ("0", "0.0", "", "None"):
         row |= {"status": f"{result['errors']} errors", "measured": None}
     return row
@@ -278,7 +278,7 @@ _tool = ToolFormats("MLPerf", gives="measurements", reference="hardware")
     "mlperf_log_summary.txt of LoadGen",
     "system, request: throughput, time, ttft, tpot (samples/s, tokens/s, queries/s, ns)",
     is_summary,
-    limits="It does not say the round, the model or the device.",
+    limits="Does not state the round, the model or the device.",
 )
 def read_summary(source: Source) -> Rows:
     """Read rates and latencies of a run of LoadGen.
@@ -286,7 +286,7 @@ def read_summary(source: Source) -> Rows:
     Raises
     ------
     InputError
-        There is none, or a value is no number.
+        There is none, or a value is not a number.
     """
     runs: list[tuple[dict[str, str], list[tuple[int, str, str]]]] = []
     within = False
@@ -301,7 +301,7 @@ def read_summary(source: Source) -> Rows:
             runs[-1][1].append((line, match.group(1), match.group(2)))
     rows = [row for i, run in enumerate(runs, 1) for row in _rows(source, str(i), *run)]
     unknown = any("Result is" not in stated for stated, _ in runs)
-    notes = ["The summary does not say whether the result is valid."] if unknown else []
+    notes = ["The summary does not state whether the result is valid."] if unknown else []
     return Rows(rows, notes=notes)
 
 
@@ -323,7 +323,7 @@ _tool.knows(
 def _read_results(source: Source) -> Rows:
     results = source.json()
     if not isinstance(results, list):
-        raise source.error("no list of results. Give summary_results.json as MLCommons wrote it.")
+        raise source.error("expected a list of results. Give the original summary_results.json.")
     rows = [_result(result) for result in results if isinstance(result, dict)]
     short = len(results) - len(rows)
     return Rows(rows, dropped={"no result": short})
@@ -360,7 +360,7 @@ def _read_inference(source: Source) -> Rows:
     )
     notes = []
     if rows["scenario"].str.to_lowercase().str.contains("server").any():
-        notes.append("The throughput of Server is a target that the submitter chose.")
+        notes.append("The throughput of Server is a target chosen by the submitter.")
     return _with_carried(rows.drop("metric"), notes)
 
 
@@ -370,7 +370,7 @@ def _read_inference(source: Source) -> Rows:
     "model: time to train, throughput (min, samples/s)",
     _TRAINING,
     sample="rounds v1.0 to v5.1",
-    limits="Minutes are not converted; what a throughput counts is not said.",
+    limits="Times stay in minutes; the table does not say what a throughput counts.",
 )
 def _read_training_table(source: Source) -> Rows:
     import polars as pl
@@ -384,7 +384,7 @@ def _read_training_table(source: Source) -> Rows:
     rows = rows_of(sheet, measures, keys, tool="MLPerf training")
     rate = pl.col("quantity") == "throughput"
     if "measured_spread" in rows.columns:
-        # The spread is that of throughputs.
+        # The spread is from throughputs.
         spread = pl.col("measured_spread").cast(pl.Float64, strict=False)
         rows = rows.with_columns(measured_spread=pl.when(rate).then(spread))
     return _with_carried(rows, [])
@@ -395,7 +395,7 @@ def _read_training_table(source: Source) -> Rows:
     "result_<n>.txt of a training run",
     "model: time to train, throughput (ms, s, samples/s)",
     is_training,
-    limits="The throughput is the median of tracked_stats, where a run logs them.",
+    limits="The throughput is the median of tracked_stats, if the run logs them.",
 )
 def read_training(source: Source) -> Rows:
     """Read the time to train of a run, and its throughput.
@@ -403,7 +403,7 @@ def read_training(source: Source) -> Rows:
     Raises
     ------
     InputError
-        No run begins, or a line is no record.
+        The log has no run, or a line is not a record.
     """
     log: dict[str, Any] = {}
     rates: list[float] = []
@@ -425,7 +425,7 @@ def read_training(source: Source) -> Rows:
         else:
             log.setdefault(key, value)
     if start is None:
-        raise source.error("no run_start: no run begins in it. The log may be cut off.")
+        raise source.error("no run_start. The log may be cut off.")
     took = None if stop is None else float(stop - start)
     names = {
         "model": "submission_benchmark",

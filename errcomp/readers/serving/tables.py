@@ -1,4 +1,4 @@
-"""Tables that VIDUR and what was made from it (Frontier) share: requests, batches, profiles."""
+"""Tables shared by VIDUR and Frontier, which is based on it: requests, batches, profiles."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# What a configuration beside the output of VIDUR or Frontier says of the run.
+# The configuration of a run, from a file next to the output of VIDUR or Frontier.
 
 _NESTED = ("cluster_config", "request_generator_config", "metrics_config")
-#: Key of a row, and where it stands: in nested files below these names, in flat ones as one name.
+#: Key of a row → its path in nested files, which is a single name in flat files.
 _WHERE = {
     "model": (("cluster_config", "replica_config", "model_name"), "replica_model_name"),
     "device": (("cluster_config", "replica_config", "device"), "replica_device"),
@@ -51,16 +51,16 @@ _LAYERS = ("cluster_config", "replica_config", "model_config", "num_layers")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is known of a run.
+    """The known facts about a run.
 
     Attributes
     ----------
     keys : dict
-        Keys of its rows.
+        Keys for its rows.
     layers, stages : int or None
-        Of the model, and in the pipeline.
+        Number of layers of the model, and of stages of the pipeline.
     dummy : str
-        The predictor was replaced by constants: how. Empty otherwise.
+        The constants that replace the predictor; empty with a predictor.
     notes : tuple of str
     """
 
@@ -85,7 +85,7 @@ def is_frontier(source: Source) -> bool:
 
 
 def is_frontier_beside(source: Source) -> bool:
-    """Say whether the files beside this one are Frontier's, for formats that VIDUR has too."""
+    """Say whether the other files in the folder are Frontier's, for formats that VIDUR shares."""
     try:
         config = source.sibling("config.json")
         if config is not None:
@@ -102,7 +102,7 @@ def is_frontier_beside(source: Source) -> bool:
 def config_beside(source: Source) -> Config:
     """Read ``config.json`` (or the older ``config.yml``) in the same folder, if there is one.
 
-    One that cannot be read leaves the rows without its keys, with a note.
+    If it cannot be read, the rows lack its keys, and a note says so.
     """
     try:
         if (beside := source.sibling("config.json")) is not None:
@@ -112,9 +112,13 @@ def config_beside(source: Source) -> Config:
         else:
             return Config()
     except InputError as error:
-        return Config(notes=(f"No model, device and scheduler are known: {error}",))
+        return Config(notes=(f"Model, device and scheduler are unknown: {error}",))
     if not isinstance(content, dict):
-        return Config(notes=(f"No model, device and scheduler are known: {beside.name} is none.",))
+        return Config(
+            notes=(
+                f"Model, device and scheduler are unknown: {beside.name} is not a configuration.",
+            )
+        )
     keys = {}
     for name, (path, flat) in _WHERE.items():
         value = _value_at(content, path)
@@ -135,12 +139,12 @@ def config_beside(source: Source) -> Config:
 
 
 def dry_run(how: str) -> tuple[str, ...]:
-    """Return what to know of a run without a predictor of times."""
+    """Return a note on a run without a predictor of times."""
     if not how:
         return ()
     return (
-        f"A dry run of the simulator ({how}): its times are no predictions of any hardware, and "
-        "say nothing of its accuracy.",
+        f"A dry run of the simulator ({how}): its times predict no hardware and do not show its "
+        "accuracy.",
     )
 
 
@@ -193,10 +197,10 @@ _RENAMED = {
     "tensor_parallel_degree": "tensor_parallel",
     "model_name": "model",
     "batch_size": "batch",
-    # Of the row's values, not of the run's.
+    # Keys of the row's values, not of the run.
     "mode": "sequence_mode",
 }
-#: Columns of the rows that no column of a file may replace.
+#: Columns of rows that columns of a file must not replace.
 _TAKEN = ("tool", "level", "quantity", "unit", "predicted", "measured", "status", "kernel")
 
 
@@ -227,7 +231,7 @@ def is_profile(source: Source) -> bool:
 
 
 def request_keys(sheet: Sheet) -> dict[str, pl.Series]:
-    """Return what identifies and explains a request."""
+    """Return the columns that identify and describe a request."""
     names = {
         "Request Id": "request",
         "request_num_prefill_tokens": "prefill_tokens",
@@ -238,7 +242,7 @@ def request_keys(sheet: Sheet) -> dict[str, pl.Series]:
 
 
 def read_profile(source: Source) -> Rows:
-    """Read measured times: the median of each operator (its mean where there is no median)."""
+    """Read measured times: the median of each operator (or its mean, without a median)."""
     import polars as pl
 
     sheet = source.sheet()
@@ -257,7 +261,7 @@ def read_profile(source: Source) -> Rows:
     level = "collective" if network else "kernel"
     frame = long(sheet, values, keys, level=level)
     frame, dropped = without(
-        frame, pl.col("measured").is_nan(), "times missing: operator not run in this configuration"
+        frame, pl.col("measured").is_nan(), "no times: operator not run in this configuration"
     )
     if not network:
         frame = frame.with_columns(kernel_class=pl.col("kernel"))
@@ -265,7 +269,7 @@ def read_profile(source: Source) -> Rows:
 
 
 def _operators(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the column and the statistic of each operator: the median where there is one."""
+    """Return the column and the statistic of each operator: the median if there is one."""
     operators: dict[str, tuple[str, str]] = {}
     for name in names:
         match = _TIME.fullmatch(name) or _CPU.fullmatch(name)
@@ -275,7 +279,7 @@ def _operators(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _configuration(sheet: Sheet) -> dict[str, pl.Series]:
-    """Return the columns that are no statistics as keys, and which repetition a row is."""
+    """Return the columns other than statistics as keys, and the repetition of each row."""
     import polars as pl
 
     columns = [name for name in sheet.columns if not _STATISTICS.fullmatch(name)]
@@ -303,7 +307,7 @@ _ARGUMENTS = ("batch_id", "batch_size", "request_ids", "num_tokens")
 
 
 def is_trace(source: Source) -> bool:
-    """Say whether this is a Chrome trace with a batch for each event."""
+    """Say whether this is a Chrome trace with one batch per event."""
     return source.json_names[:1] == ("traceEvents",) and all(
         f'"{name}"'.encode() in source.head for name in _ARGUMENTS
     )
@@ -324,7 +328,7 @@ def read_batches(source: Source, unit: str) -> Rows:
 
 
 def read_operations(source: Source) -> Rows:
-    """Read the times of operators: of one layer, the mean over the layers of the batch."""
+    """Read the times of operators: for one layer, the mean over the layers of the batch."""
     import polars as pl
 
     sheet, config = source.sheet(["Batch Id"]), config_beside(source)
@@ -350,14 +354,13 @@ def read_operations(source: Source) -> Rows:
     notes = [*config.notes, *dry_run(config.dummy)]
     if config.layers is None and "attn_pre_proj" in columns:
         notes.append(
-            "How many layers the model has is not known without config.json: the operators have "
-            "no count."
+            "Without config.json, the number of layers is unknown: the operators have no count."
         )
     return Rows(frame, dropped=dropped, notes=notes)
 
 
 def _count(column: str, config: Config) -> int | None:
-    """Return how often an operator runs in a batch."""
+    """Return the number of executions of an operator in a batch."""
     if column in CPU_OPERATIONS or column == "model_execution_e2e":
         return None
     return config.stages if column == "pipeline_send_recv" else config.layers
@@ -368,7 +371,7 @@ def read_trace(source: Source) -> Rows:
     content = source.json()
     events = content.get("traceEvents") if isinstance(content, dict) else None
     if not isinstance(events, list):
-        raise source.error("traceEvents is no list: this is no Chrome trace of VIDUR or Frontier.")
+        raise source.error("traceEvents must be a list: not a Chrome trace of VIDUR or Frontier.")
     config = config_beside(source)
     rows = []
     for i, event in enumerate(events, start=1):

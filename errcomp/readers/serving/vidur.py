@@ -9,7 +9,7 @@ from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, rea
 from errcomp.readers.core.sheet import Value, long
 from errcomp.readers.serving import tables
 
-#: Quantities of a request. The other columns are these divided by a number of tokens.
+#: Quantities of a request. Other columns are these divided by a number of tokens.
 _QUANTITIES = {
     "request_e2e_time": "time",
     "prefill_e2e_time": "ttft",
@@ -19,13 +19,13 @@ _QUANTITIES = {
     "request_model_execution_time": "model execution time",
     "request_preemption_time": "preemption time",
 }
-#: Columns that the serving system has which VIDUR imitates, and VIDUR has not.
+#: Columns of the serving system that VIDUR simulates, and not of VIDUR.
 _SERVED = ("request_num_ignored", "request_num_pauses")
 _PLOT = re.compile(r"Request Id|Batch Id|Time \(sec\)|cdf")
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read the output of VIDUR, of Sarathi-Serve (which it imitates), and its profiles.
+    r"""Read the output of VIDUR, of Sarathi-Serve (which it simulates), and its profiles.
 
     Parameters
     ----------
@@ -39,16 +39,16 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Requests (s): time (end to end), ttft, tpot, queueing delay, execution time, model
-        execution time and preemption time, as predictions; those of Sarathi-Serve as measurements.
-        tpot is the decode time divided by all output tokens, the first among them. Batches (s)
-        and operators (ms, of one layer) as predictions. Profiles (ms): the median of each operator
-        or collective as measurement; ``repeat`` numbers rows of one configuration.
+        Requests (s): end-to-end time, ttft, tpot, queueing delay, execution time, model execution
+        time and preemption time, as predictions; for Sarathi-Serve as measurements. tpot is the
+        decode time divided by all output tokens, including the first. Batches (s) and operators
+        (ms, for one layer) are predictions. Profiles (ms): the median of each operator or
+        collective, as measurement; ``repeat`` numbers rows with the same configuration.
 
     Raises
     ------
     InputError
-        A file is damaged, or nothing there is of VIDUR.
+        A file is damaged, or no file is VIDUR's.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def _is_plot(source: Source) -> bool:
 
 
 def _is_unfinished(source: Source) -> bool:
-    """Say whether no request of the run ended: the columns of times are missing."""
+    """Say whether no request of the run finished: the columns of times are missing."""
     names = source.header
     arrived = {"Request Id", "request_arrived_at", "request_num_tokens"} <= set(names)
     return arrived and not tables.is_requests(source)
@@ -123,8 +123,8 @@ _tool.reads(
     quantities=tuple(_QUANTITIES.values()),
     units=("s",),
     sample="2026-02 (schedulers vllm and sarathi)",
-    limits="Columns divided by a number of tokens are left out, except tpot. A request that "
-    "the simulation did not finish has no value, and the status 'no value (NaN)'.",
+    limits="Columns divided by a number of tokens are left out, except tpot. Unfinished requests "
+    "have no value, and the status 'no value (NaN)'.",
 )(lambda source: _requests(source, "VIDUR", "predicted"))
 
 _tool.reads(
@@ -137,14 +137,14 @@ _tool.reads(
     tool="Sarathi-Serve",
     gives="measurements",
     reference="hardware",
-    limits="Told from VIDUR by the columns request_num_ignored and request_num_pauses.",
+    limits="Differs from VIDUR in the columns request_num_ignored and request_num_pauses.",
 )(lambda source: _requests(source, "Sarathi-Serve", "measured"))
 
 _tool.knows(
     "vidur-config",
     "config.json, config.yml",
     tables.is_vidur,
-    "Holds the configuration of the run, no times.",
+    "Holds the configuration of the run, but no times.",
     sample="2026-02",
     part_of="vidur-requests",
 )
@@ -154,7 +154,7 @@ _tool.reads(
     "batch_metrics.csv",
     "model: time, inter-batch delay (s)",
     lambda source: tables.is_batches(source) and not tables.is_frontier_beside(source),
-    limits="Frontier writes the same columns in ms: it is told by the files beside.",
+    limits="Frontier writes the same columns in ms; the other files in the folder identify it.",
 )(lambda source: tables.read_batches(source, "s"))
 
 _tool.reads(
@@ -162,8 +162,8 @@ _tool.reads(
     "operation_metrics.csv, cpu_operation_metrics.csv",
     "kernel, model: time (ms)",
     lambda source: tables.is_operations(source) and not tables.is_frontier_beside(source),
-    limits="The time of one layer, averaged over layers and stages; how often an operator "
-    "runs is known with config.json only.",
+    limits="The time of one layer, averaged over layers and stages; the number of executions is "
+    "known only with config.json.",
 )(tables.read_operations)
 
 _tool.reads(
@@ -171,8 +171,8 @@ _tool.reads(
     "chrome_trace.json",
     "model: time (us)",
     lambda source: tables.is_trace(source) and not tables.is_frontier_beside(source),
-    limits="One row for each batch and stage of the pipeline. Frontier writes the same: it is "
-    "told by the files beside.",
+    limits="One row per batch and stage of the pipeline. Frontier writes the same columns; the "
+    "other files in the folder identify it.",
 )(tables.read_trace)
 
 _tool.reads(
@@ -183,7 +183,7 @@ _tool.reads(
     gives="measurements",
     reference="hardware",
     sample="microsoft/vidur 7d47513 (A100: mlp, all_reduce, send_recv)",
-    limits="Of each operator the median (the mean where there is no median); minimum, maximum "
+    limits="Reads the median of each operator (or the mean, without a median); minimum, maximum "
     "and standard deviation are left out. The device is not in the file.",
 )(tables.read_profile)
 
@@ -191,22 +191,22 @@ _tool.knows(
     "vidur-plots",
     "plots/*.csv",
     _is_plot,
-    "Holds the points of a figure (a distribution or a series over time), not the values: "
-    "request_metrics.csv and batch_metrics.csv have them.",
+    "Holds the points of a figure (a distribution or a series over time). The values are in "
+    "request_metrics.csv and batch_metrics.csv.",
 )
 
 _tool.knows(
     "vidur-unfinished",
-    "request_metrics.csv (no request ended)",
+    "request_metrics.csv (no request finished)",
     _is_unfinished,
-    "It has no times: simulate longer, or more requests.",
+    "Has no times: simulate longer, or more requests.",
 )
 
 _tool.knows(
     "vidur-events",
     "event_trace.json",
     _is_events,
-    "Holds when the simulator handled its events, no durations: chrome_trace.json has them.",
+    "Holds the times at which the simulator handled events. Durations are in chrome_trace.json.",
 )
 
 FORMATS = _tool.formats

@@ -1,4 +1,4 @@
-"""Accel-Sim and AccelWattch: the simulator's log, and tables of the scripts around it."""
+"""Accel-Sim and AccelWattch: the simulator's log, and tables of its scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from errcomp.readers.core.values import number_at
 from errcomp.readers.simulators.gpgpu_sim import is_accel_sim, is_log, read_log
 from errcomp.system.strict_json import is_number
 
-# What the microbenchmarks of Accel-Sim's tuner print, and the power report of AccelWattch.
+# The output of the microbenchmarks of Accel-Sim's tuner, and the power report of AccelWattch.
 
 _RUNNING = re.compile(r"^running (?:\./)?(\S+) microbenchmark")
 _RULE = re.compile(r"^\s*/{10,}\s*$")
@@ -22,7 +22,7 @@ _VALUE = re.compile(
     r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([-+\d.eE]+)\s*(?:\(([^)]*)\)|(cycles|clk)\b)?"
 )
 _UNITS = {"clk": "cycles", "cycles": "cycles"}
-#: More cycles than a GPU does in ten minutes: an overflow of a difference of clock counters.
+#: More cycles than a GPU executes in ten minutes: the difference of clock counters overflowed.
 _TOO_MANY = 1e12
 _POWER_LINE = re.compile(
     r"^\s*(kernel_name|kernel_launch_uid|kernel_avg_power|kernel_max_power|kernel_min_power|"
@@ -63,7 +63,7 @@ def _values(text: str, benchmark: str, bad: set[str]) -> list[dict[str, Any]]:
 
 
 def _quantity(label: str, unit: str) -> str:
-    """Say what a line is about; empty for a limit by theory, a version, a share, ..."""
+    """Return the quantity of a line; empty for theoretical limits, versions, shares, ..."""
     if "theor" in label:
         return ""
     if "latency" in label:
@@ -79,11 +79,11 @@ def is_power_log(source: Source) -> bool:
     return {"kernel_name", "kernel_avg_power"} <= names
 
 
-# Tables of the scripts around Accel-Sim: get_stats.py, plot-correlation.py.
+# Tables of Accel-Sim's scripts: get_stats.py, plot-correlation.py.
 
 _TABLE_RULE = re.compile(r"-{20,},*$")
 _CORRELATION = ("Name", "Hardware", "Simulator", "Sim/HW")
-#: What is known of the statistics: they are named by the regular expression that finds them.
+#: Known statistics, which are named by the regular expression that finds them.
 _KNOWN = (
     (re.compile(r"gpu_(?:tot_)?sim_cycle"), "time", "cycles"),
     (re.compile(r"gpgpu_simulation_time"), "host time", "s"),
@@ -98,7 +98,7 @@ _INSTANCE = re.compile(r"(.+)--(\d+)")
 
 
 def is_stats(source: Source) -> bool:
-    """Say whether this is what get_stats.py prints."""
+    """Say whether this is the output of get_stats.py."""
     lines = [line.strip() for line in source.head_lines if line.strip()]
     rules = [i for i, line in enumerate(lines) if _TABLE_RULE.fullmatch(line)]
     return any(
@@ -134,7 +134,7 @@ class _Stats:
         if _TABLE_RULE.fullmatch(cells[0]):
             self._expect = "stat"
         elif self._expect == "stat":
-            # A regular expression may have commas.
+            # A regular expression may contain commas.
             self._stat = ",".join(cells).rstrip(", ")
             self.stats.append(self._stat)
             self._expect = "columns"
@@ -151,7 +151,7 @@ class _Stats:
             cells.pop()
         if len(cells) - 1 != len(self._columns):
             raise self.source.error(
-                f"{len(cells) - 1} values, while {len(self._columns)} columns are named above. The "
+                f"{len(cells) - 1} values, but {len(self._columns)} columns in the header. The "
                 "file may be cut off: copy it again.",
                 line=line,
             )
@@ -241,7 +241,7 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A log (stdout) of ``accel-sim.out``, what ``get_stats.py`` printed, a table of
+        A log (stdout) of ``accel-sim.out``, output of ``get_stats.py``, a table of
         ``plot-correlation.py``, a power report or table of AccelWattch, measured powers or
         counters of its hardware profiler, the output of the tuner's microbenchmarks, or a folder
         or archive of them.
@@ -249,19 +249,19 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Simulated cycles of kernels and runs, with the ``host time`` that the simulator took;
-        simulated and measured power (``W``), with ``measured_spread`` and ``n_repeats`` where the
+        Simulated cycles of kernels and runs, with the ``host time`` of the simulator;
+        simulated and measured power (``W``), with ``measured_spread`` and ``n_repeats`` if the
         file has them; measured cycles, latencies and bandwidths.
 
     Raises
     ------
     InputError
-        The file is none of these, or what it holds cannot be used.
+        The file is none of these, or its content cannot be used.
 
     Notes
     -----
-    A kernel that did not finish is a row with a status. The sheets of Pascal hold two tables of
-    the same kernels (``table``): choose one before pairing.
+    Kernels that did not finish have a status. The sheets of Pascal hold two tables of
+    the same kernels (``table``): select one before pairing.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def read(path: AnyPath) -> Output:
 
 
 def _is_powers(source: Source) -> bool:
-    # The names of the components are quoted, with a comma in each.
+    # The names of components are quoted and contain a comma.
     head = next((line for line in source.head_lines if line.strip()), "")
     return has(source.header, "kernel_avg_power") and "IBP" in head and "DRAMP" in head
 
@@ -296,7 +296,7 @@ _tool.reads(
     "log (stdout)",
     "kernel, model, system: time, host time (cycles, s)",
     lambda source: is_log(source) and is_accel_sim(source),
-    limits="Cycles and instructions only; caches, DRAM and network are not read.",
+    limits="Reads only cycles and instructions, not caches, DRAM and network.",
 )(read_log)
 
 
@@ -306,10 +306,10 @@ _tool.reads(
     "kernel, model, system: time, power, host time (cycles, W, s)",
     is_stats,
     sample="excerpt of accelsim-llm-perf-power",
-    limits="Statistics that are no cycles, times or powers are left out.",
+    limits="Statistics other than cycles, times and powers are left out.",
 )
 def read_stats(source: Source) -> Rows:
-    """Read what get_stats.py prints."""
+    """Read the output of get_stats.py."""
     table = _Stats(source)
     for line, cells in _cells(source):
         table.take(line, cells)
@@ -326,13 +326,13 @@ def read_stats(source: Source) -> Rows:
     notes = []
     if sums:
         notes.append(
-            "Without -K get_stats.py adds up all launches of a kernel: its value is of all of them "
-            "together, and how many there were is not in the file."
+            "Without -K, get_stats.py sums all launches of a kernel, and the file lacks the number "
+            "of launches."
         )
     other = [stat for stat in table.stats if not _known(stat) and stat not in _BUILDS]
     left = [stat for stat in other if not any(pattern.search(stat) for pattern, _ in _KEYS)]
     if left:
-        notes.append(f"{len(left)} statistics that are no time, energy or power are left out.")
+        notes.append(f"{len(left)} statistics other than times, energies and powers are left out.")
     return Rows(rows, notes=notes)
 
 
@@ -343,10 +343,10 @@ def read_stats(source: Source) -> Rows:
     is_correlation,
     gives="both",
     reference="hardware",
-    limits="Which statistic is compared stands in the name of the file only.",
+    limits="Only the name of the file says which statistic is compared.",
 )
 def read_correlation(source: Source) -> Rows:
-    """Read pairs of plot-correlation.py: each table has a line of explanation above its header."""
+    """Read pairs of plot-correlation.py: each table has a title line above its header."""
     rows: list[dict[str, Any]] = []
     title, before, short = "", "", 0
     within = False
@@ -362,8 +362,8 @@ def read_correlation(source: Source) -> Rows:
             short += within
             before = text.strip()
     note = (
-        "The file does not say which statistic it compares (its name does, for people): the unit "
-        "is that of the statistic. Numbers are rounded to two decimals."
+        "Only the name of the file says which statistic it compares; the unit is that of the "
+        "statistic. Numbers are rounded to two decimals."
     )
     return Rows(rows, dropped={"not a name with three numbers": short}, notes=[note])
 
@@ -396,7 +396,7 @@ def _read_pairs(source: Source) -> Rows:
     "accelwattch_<config>.csv of gen_sim_power_csv.py",
     "kernel: power (W)",
     _is_powers,
-    limits="The total only, not the power of components.",
+    limits="Reads only the total power, not that of components.",
 )
 def _read_powers(source: Source) -> Rows:
     sheet = source.sheet(["kernel_avg_power"])
@@ -409,7 +409,7 @@ def _read_powers(source: Source) -> Rows:
     "accelwattch_power_report.log",
     "kernel: power, maximum power, minimum power (W)",
     is_power_log,
-    limits="The total only, not the power of components.",
+    limits="Reads only the total power, not that of components.",
 )
 def read_power_log(source: Source) -> Rows:
     """Read the power of each launch of a kernel."""
@@ -451,7 +451,7 @@ def _read_measured(source: Source) -> Rows:
             pl.Int64, strict=False
         ),
     ).with_columns(pl.col("measured_spread").fill_nan(None))
-    note = "The standard deviation is that of numpy (divided by n, not by n - 1)."
+    note = "The standard deviation is NumPy's (divided by n, not by n - 1)."
     return Rows(rows, notes=[note])
 
 
@@ -460,7 +460,7 @@ def _read_measured(source: Source) -> Rows:
     "hw_perf.csv of the hardware profiler",
     "kernel: time (cycles)",
     _COUNTERS,
-    limits="Of the counters only the elapsed cycles.",
+    limits="Reads only the elapsed cycles of the counters.",
     **_MEASUREMENTS,
 )
 def _read_counters(source: Source) -> Rows:
@@ -475,7 +475,7 @@ def _read_counters(source: Source) -> Rows:
     "output of the tuner's GPU_Microbenchmark",
     "kernel: time, latency, bandwidth, throughput (cycles, byte/clk, byte/clk/SM, flop/clk/SM)",
     lambda source: any(_RUNNING.match(line) for line in source.head_lines),
-    limits="Configurations that it suggests are not read.",
+    limits="Suggested configurations are not read.",
     **_MEASUREMENTS,
 )
 def read_benchmarks(source: Source) -> Rows:
@@ -498,9 +498,9 @@ def read_benchmarks(source: Source) -> Rows:
             row["measured"] = None
     notes = []
     if device:
-        notes.append(f"{device} is the first device that the file lists: they ran on that.")
+        notes.append(f"{device} is the first device in the file, and ran the benchmarks.")
     if bad:
-        notes.append(f"{', '.join(sorted(bad))}: more than 10^12 cycles, which no run takes.")
+        notes.append(f"{', '.join(sorted(bad))}: more than 10^12 cycles, which is implausible.")
     return Rows(rows, notes=notes)
 
 
@@ -529,7 +529,7 @@ _tool.knows(
     "accel-sim-regexes",
     "statistics of get_stats.py (example_stats.yml)",
     _is_regexes,
-    "It holds the regular expressions that find statistics, not their values.",
+    "Holds the regular expressions that find statistics, not their values.",
     sample=_SAMPLE,
 )
 

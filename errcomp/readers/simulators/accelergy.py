@@ -11,7 +11,7 @@ from typing import Any
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.system.strict_json import number
 
-#: Of each kind of file: its outermost name, the list in it, and what a table holds.
+#: Kind of file → its outermost name, the list in it, and the content of a table.
 _KINDS = {
     "accelergy-ert": ("ERT", "tables", "actions"),
     "accelergy-ert-summary": ("ERT_summary", "table_summary", "actions"),
@@ -19,9 +19,9 @@ _KINDS = {
     "accelergy-art-summary": ("ART_summary", "table_summary", "area"),
     "accelergy-energy": ("energy_estimation", "components", "energy"),
 }
-#: What version 0.2 calls the tables of a summary.
+#: Name of the tables of a summary in version 0.2.
 _OLD_TABLES = "ERT summaries"
-#: Of an action whose energy depends on its arguments, in a summary.
+#: Statistics in a summary of an action whose energy depends on its arguments.
 _STATISTICS = {"average": "mean", "max": "max", "min": "min"}
 _RANGE = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]")
 
@@ -32,19 +32,19 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A file, or a folder or archive of them. A summary repeats the figures of its table.
+        A file, or a folder or archive of them. A summary repeats the values of its table.
 
     Returns
     -------
     Output
         Predictions of level "system": ``energy per action`` (pJ) by ``component``, ``action`` and
-        ``arguments`` (in a summary by ``statistic``), ``area`` (um^2, of one of the
+        ``arguments`` (in a summary by ``statistic``), ``area`` (um^2, for one of the
         ``instances``), ``energy`` (pJ) of a run.
 
     Raises
     ------
     InputError
-        It is no YAML, or a table has another form.
+        It is not YAML, or a table has another form.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _is(source: Source, kind: str) -> bool:
     outermost, tables, held = _KINDS[kind]
     lines = [line.rstrip() for line in source.head_lines]
     inner = any(line.lstrip() in (f"{tables}:", f"{_OLD_TABLES}:") for line in lines)
-    # Version 0.2 has the names of components and actions in place of lists of them.
+    # Version 0.2 uses the names of components and actions as keys, instead of lists.
     values = (f"{held}:", "energy:")
     has_values = any(value in line for line in lines for value in values)
     return f"{outermost}:" in lines and inner and has_values
@@ -80,7 +80,7 @@ def _read(source: Source, kind: str) -> Rows:
     if isinstance(entries, dict):
         entries = [_of_version_2(name, table, held) for name, table in entries.items()]
     if not isinstance(entries, list):
-        raise source.error(f"{outermost} must hold a list {tables}. Copy the file again.")
+        raise source.error(f"{outermost} must have a list {tables}. Copy the file again.")
     version = whole.get("version") if isinstance(whole, dict) else None
     common = {} if version is None else {"version": str(version)}
     rows = []
@@ -98,7 +98,7 @@ def _read(source: Source, kind: str) -> Rows:
 
 
 def _of_version_2(name: Any, table: Any, held: str) -> dict[str, Any]:
-    """Return a table of version 0.2, in which names stand for lists, as one of later versions."""
+    """Convert a table of version 0.2, with names as keys, to the form of later versions."""
     if held != "actions":
         return {"name": name, held: table.get(held) if isinstance(table, dict) else table}
     if not isinstance(table, dict):
@@ -111,7 +111,7 @@ def _of_version_2(name: Any, table: Any, held: str) -> dict[str, Any]:
 
 
 def _component(name: str) -> dict[str, Any]:
-    """Return the name without the range of its instances, and how many there are."""
+    """Return the name without the range of its instances, and the number of instances."""
     instances = 1
     for first, last in _RANGE.findall(name):
         instances *= max(int(last) - int(first) + 1, 0)
@@ -134,10 +134,10 @@ def _actions(source: Source, table: Mapping[str, Any], where: str) -> Iterator[d
 
 
 def _energies(action: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
-    """Return each energy of an action, with the arguments or the statistic that it is of."""
+    """Return each energy of an action, with its arguments or its statistic."""
     energy = action.get("energy")
     if isinstance(energy, list):
-        # Written by early versions: an energy for each combination of the arguments.
+        # Early versions write an energy for each combination of arguments.
         given = [item for item in energy if isinstance(item, dict)]
         return [({"arguments": _text(item.get("arguments"))}, item.get("energy")) for item in given]
     statistics = [
@@ -156,7 +156,7 @@ def _text(arguments: Any) -> str | None:
 
 
 def _number(source: Source, value: Any, title: str) -> float | None:
-    """Return a number; YAML takes 1e-09 for text."""
+    """Return a number; YAML reads 1e-09 as text."""
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -170,7 +170,7 @@ def _number(source: Source, value: Any, title: str) -> float | None:
 
 
 _SAMPLE = "0.4, timeloop-accelergy-exercises of 2024"
-_LIMITS = "The files state no units: energies are in pJ and areas in um^2, Accelergy's own."
+_LIMITS = "The files state no units; Accelergy's are pJ for energies and um^2 for areas."
 _tool = ToolFormats("Accelergy", gives="predictions", limits=_LIMITS)
 
 

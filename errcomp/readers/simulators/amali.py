@@ -1,4 +1,4 @@
-"""AMALi: predicted cycles of kernels, and those that were measured."""
+"""AMALi: predicted and measured cycles of kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Value, key, rows_of
 
-#: Columns of predictions: the model, and what it was made of.
+#: Columns of predictions: the model, and the models that it builds on.
 _MODEL = re.compile(r"(?:AMALI|GCoM)(?:\+[\w+]+)?", re.IGNORECASE)
 _MEASURED = "HW"
 _RUN = re.compile(r"Column_(\d+)")
@@ -25,18 +25,18 @@ def read(path: AnyPath) -> Output:
     -------
     Output
         ``time`` of each kernel in cycles. Results: the prediction of each model (``variant``:
-        AMALi, GCoM, GCoM+KLL, …), with the measurement where the table has a column ``HW``.
+        AMALi, GCoM, GCoM+KLL, …), with the measurement if the table has a column ``HW``.
         Tables of measurements (``Column_1`` … ``Average``): the average, with
         ``measured_spread`` and ``n_repeats``.
 
     Raises
     ------
     InputError
-        A value is no number, or there is no row.
+        A value is not a number, or there are no rows.
 
     Notes
     -----
-    The parts of the cycle stack (selected, wait, drain, …) are not read. Written after the
+    The parts of the cycle stack (selected, wait, drain, …) are not read. Written from the
     documentation: no results are published.
 
     Examples
@@ -73,7 +73,7 @@ def _read_results(source: Source) -> Rows:
     import polars as pl
 
     sheet = source.sheet(["kernel_id", _names(source)])
-    # A spreadsheet leaves rows of nothing but commas.
+    # Spreadsheets leave rows of only commas.
     filled = sheet.frame.select(pl.any_horizontal(pl.all() != "").alias("any"))["any"].to_numpy()
     empty = int((~filled).sum())
     sheet = sheet.take(filled) if empty else sheet

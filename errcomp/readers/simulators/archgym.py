@@ -1,4 +1,4 @@
-"""ArchGym: designs that an agent tried, and what the simulator answered."""
+"""ArchGym: designs tried by an agent, and the results of the simulator."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _MOST = 32
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read ``observations_feasible.csv``, with ``actions_feasible.csv`` beside it.
+    r"""Read ``observations_feasible.csv``, with ``actions_feasible.csv`` from the same folder.
 
     Parameters
     ----------
     path : path
-        The observations, or a folder or archive with both. Row i of one belongs to row i of the
-        other; the actions are looked for under the same name with "actions" for "observations".
+        The observations, or a folder or archive with both. Row i of one file belongs to row i of
+        the other. The file of actions has "actions" in its name instead of "observations".
 
     Returns
     -------
     Output
-        Of each ``design`` (its row, from 0) the observations, level "system", with its parameters
-        as keys. They are what a simulator said, and the truth for a proxy trained on them: they
+        The observations of each ``design`` (its row, from 0), level "system", with its parameters
+        as keys. They are results of a simulator, and the truth for a proxy trained on them, so they
         are given as measured. Their meaning and units are not published: ``quantity`` is the name
-        of the column, ``unit`` "unknown".
+        of the column, ``unit`` is "unknown".
 
     Raises
     ------
-    InputError
-        A row is cut off, has text where a number should be, or the files have other numbers of
+    A row is cut off, has text instead of a number, or the files have different numbers of
+    rows.
         rows.
 
     Examples
@@ -75,8 +75,8 @@ _tool = ToolFormats(
     _recognise,
     quantities=tuple(f"observation-{i + 1}" for i in range(_MOST)),
     units=("unknown",),
-    limits="The observations have neither names nor units in what is published; the first "
-    "looks like the simulated time.",
+    limits="The published observations have neither names nor units; the first looks like the "
+    "simulated time.",
 )
 def _read(source: Source) -> Rows:
     import polars as pl
@@ -87,7 +87,7 @@ def _read(source: Source) -> Rows:
     notes = []
     beside = source.sibling(source.path.name.replace("observations", "actions"))
     if beside is None or not _actions(beside):
-        notes.append("No file of actions is beside it: designs are known by their row only.")
+        notes.append("No file of actions in the folder: designs are identified only by their row.")
     else:
         keys |= _parameters(source, beside, len(sheet))
     return Rows(long(sheet, values, keys), notes=notes)
@@ -97,7 +97,7 @@ def _parameters(source: Source, beside: Source, n: int) -> dict[str, pl.Series]:
     sheet = beside.sheet()
     if len(sheet) != n:
         raise InputError(
-            f"{source.name}: {n} rows of observations, and {len(sheet)} rows of actions in "
+            f"{source.name}: {n} rows of observations, but {len(sheet)} rows of actions in "
             f"{beside.name}. Row i of one belongs to row i of the other: copy both again."
         )
     return {name.replace("-", "_"): key(sheet, name) for name in sheet.columns}
@@ -107,7 +107,7 @@ _tool.knows(
     "archgym-actions",
     "actions_feasible.csv",
     _actions,
-    "It holds the parameters of designs, and no results.",
+    "Holds the parameters of designs, but no results.",
     part_of="archgym-observations",
 )
 

@@ -1,4 +1,4 @@
-"""gem5: the statistics it dumps of a simulated system."""
+"""gem5: dumped statistics of a simulated system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _END = re.compile(r"-+ End Simulation Statistics\s+-+")
 _LINE = re.compile(r"\s*([^\s#]+)\s+(\S+)")
 _CYCLES = re.compile(r"(.+)\.(?:numCycles|num_cycles|totalCycles|total_cycles)")
 _CLOCK = re.compile(r"(?:.+\.)?(?:cpu_)?clk_domain\.clock")
-#: Old and new spelling of what is true of the whole system.
+#: Old and new names of statistics of the whole system.
 _NAMES = {
     "sim_seconds": "seconds",
     "simSeconds": "seconds",
@@ -28,7 +28,7 @@ _NAMES = {
     "sim_insts": "instructions",
     "simInsts": "instructions",
 }
-#: Ticks are a unit of time where their frequency is one of these.
+#: Ticks are a unit of time if their frequency is one of these.
 _TICKS = {1e12: "ps", 1e9: "ns", 1e6: "us"}
 
 
@@ -43,20 +43,20 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Each dump is a ``run``. Of it: the simulated ``time`` from the ticks (``ps`` at the usual
-        10^12 ticks a second), which is exact; ``time in seconds``, which gem5 rounds to a
-        millionth of a second; ``cycles`` of each CPU (``component``), with ``clock_hz`` where the
-        dump has one clock; and ``host time``, which the simulator itself took (measured).
+        Each dump is a ``run``. It has the simulated ``time`` from the ticks (``ps`` at the usual
+        10^12 ticks per second), which is exact; ``time in seconds``, which gem5 rounds to
+        microseconds; ``cycles`` of each CPU (``component``), with ``clock_hz`` if the dump has a
+        single clock; and ``host time``, the run time of the simulator itself (measured).
 
     Raises
     ------
     InputError
-        There is no dump, or a value in it is no number.
+        There is no dump, or a value in it is not a number.
 
     Notes
     -----
-    Misleads where the program did not reset the statistics between dumps: a note says that a dump
-    includes the one before. Histograms and counters of components are not read.
+    Misleads if the program did not reset the statistics between dumps: a note says that a dump
+    includes the previous one. Histograms and counters of components are not read.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def read(path: AnyPath) -> Output:
 
 
 class _Dump:
-    """What one dump says."""
+    """The content of a dump."""
 
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
@@ -97,7 +97,7 @@ class _Dump:
 
     @property
     def clock(self) -> float | None:
-        """Cycles in a second, where all clocks of processors agree."""
+        """Clock rate in Hz, if all processors have the same."""
         frequency = self.values.get("frequency")
         clocks = {name: value for name, value in self.clocks.items() if "cpu" in name}
         periods = set((clocks or self.clocks).values())
@@ -142,7 +142,7 @@ def _read(source: Source) -> Rows:
         empty += not added
         if not dump.complete:
             notes.append(
-                f"Dump {i} has no end: the simulation was stopped, or the file is cut off."
+                f"Dump {i} has no last line: the simulation was stopped, or the file is cut off."
             )
         ticks, final = dump.values.get("ticks", 0.0), dump.values.get("final", 0.0)
         if i > 1 and ticks > final - before > 0:
@@ -164,7 +164,7 @@ def _rows(run: str, dump: _Dump) -> list[dict[str, Any]]:
     elif "ticks" in values:
         rows.append({**common, "quantity": "ticks", "unit": "ticks", "predicted": values["ticks"]})
     if "seconds" in values:
-        # Beside exact ticks it is the same time once more, rounded.
+        # With exact ticks, this repeats the time, rounded.
         quantity = "time in seconds" if "ticks" in values and unit else "time"
         rows.append({**common, "quantity": quantity, "unit": "s", "predicted": values["seconds"]})
     for component, cycles in dump.cycles.items():

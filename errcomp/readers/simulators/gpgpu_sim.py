@@ -12,9 +12,9 @@ from errcomp.readers.core.values import number_at
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read logs (stdout) of GPGPU-Sim 3.x and 4.x, run by itself.
+    r"""Read logs (stdout) of GPGPU-Sim 3.x and 4.x, run on its own.
 
-    Those of Accel-Sim are for `errcomp.readers.simulators.accel_sim`.
+    For logs of Accel-Sim, use `errcomp.readers.simulators.accel_sim`.
 
     Parameters
     ----------
@@ -26,17 +26,17 @@ def read(path: AnyPath) -> Output:
     Output
         For each launch of a kernel its simulated ``time`` in cycles of the core clock, with
         ``launch``, ``stream``, ``instructions``, ``ipc`` and ``clock_hz``; for the ``run`` the
-        total; and the ``host time``, which the simulator itself took (measured).
+        total, and the ``host time``, the run time of the simulator itself (measured).
 
     Raises
     ------
     InputError
-        No kernel was launched, or a statistic is no number.
+        No kernel was launched, or a statistic is not a number.
 
     Notes
     -----
-    A kernel that was launched and did not finish is a row with a status; the total of such a run
-    has no value. Other statistics (caches, DRAM, network) are not read.
+    A kernel that did not finish has a status; the total of its run has no value. Other statistics
+    (caches, DRAM, network) are not read.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def read(path: AnyPath) -> Output:
     return read_as(path, FORMATS)
 
 
-# The log that GPGPU-Sim writes, alone and within Accel-Sim: one block for each kernel.
+# The log that GPGPU-Sim writes, alone and within Accel-Sim: one block per kernel.
 
 _BANNER = re.compile(r"GPGPU-Sim Simulator Version\s+([\w.]+)")
 _ACCEL_BUILD = re.compile(r"^\s*Accel-Sim \[build\s*([^\]]*)\]")
@@ -69,7 +69,7 @@ _BLOCK = re.compile(
 _CLOCK = re.compile(r"^-gpgpu_clock_domains\s+([\d.]+):")
 _CLOCK_HZ = re.compile(r"^GPGPU-Sim uArch: clock freqs: ([\d.]+):")
 _PUSHED = re.compile(r"^GPGPU-Sim PTX: pushing kernel '([^']*)' to stream")
-#: Names of kernels may be demangled, with blanks in them.
+#: Names of kernels may be demangled, with spaces in them.
 _LAUNCHED = re.compile(r"^\s*launching kernel name: (\S.*?)(?:\s+uid:\s*(\d+)\b.*)?\s*$")
 _HOST = re.compile(r"^gpgpu_simulation_time\s*=.*\((\d+) sec\)")
 _LIMIT = re.compile(r"break due to reaching the maximum (?:cycles|instructions)")
@@ -77,7 +77,7 @@ _EXIT = re.compile(r"GPGPU-Sim: \*\*\* exit detected \*\*\*")
 
 
 def is_accel_sim(source: Source) -> bool:
-    """Say whether a log is of Accel-Sim: it was driven by traces."""
+    """Say whether a log is Accel-Sim's: it is driven by traces."""
     return any(_ACCEL_BUILD.match(line) or _TRACE.search(line) for line in source.head_lines)
 
 
@@ -94,7 +94,7 @@ def is_log(source: Source) -> bool:
 
 @dataclass
 class _Log:
-    """What has been read of a log so far."""
+    """State while reading a log."""
 
     version: str = ""
     build: str = ""
@@ -102,7 +102,7 @@ class _Log:
     host: float | None = None
     exited: bool = False
     limited: bool = False
-    #: Names and numbers of the kernels that were launched; without a number where only pushed.
+    #: Names and numbers of the kernels that were launched; without a number if only pushed.
     launched: list[tuple[str, str]] = field(default_factory=list)
     pushed: list[tuple[str, str]] = field(default_factory=list)
     blocks: list[dict[str, Any]] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _Log:
             self.exited = True
         elif _LIMIT.search(text):
             self.limited = True
-            # What was running has been stopped, and has had its block.
+            # The running kernels were stopped, and have their block.
             if self.blocks:
                 self.blocks[-1]["last"] = True
         else:
@@ -144,9 +144,9 @@ class _Log:
         self.blocks[-1][name] = content
 
     def kernels(self, block: dict[str, Any]) -> list[tuple[str, str]]:
-        """Return names and numbers of the kernels of a block: of those that ran at the same time.
+        """Return names and numbers of the kernels of a block, which ran at the same time.
 
-        Their names stand in one line, divided by blanks, which names have as well.
+        Their names are on one line, separated by spaces, which also occur in names.
         """
         numbers = str(block.get("kernel_launch_uid", "")).split()
         text = str(block["kernel_name"]).strip()
@@ -162,19 +162,19 @@ class _Log:
         return list(zip(names, [*numbers, *[""] * len(names)], strict=False))
 
     def unfinished(self) -> list[str]:
-        """Return the kernels that were launched and have no block."""
+        """Return the launched kernels without a block."""
         done = [pair for block in self.blocks if _is_whole(block) for pair in self.kernels(block)]
         known = self.launched or self.pushed
         numbers = {number for _, number in done if number}
         if numbers and all(number for _, number in known):
             return [name for name, number in known if number not in numbers]
-        # A kernel that ran beside others may be in several blocks.
+        # A kernel that ran with others may be in several blocks.
         once = {(name, number or str(i)): name for i, (name, number) in enumerate(done)}
         left = Counter(name for name, _ in known) - Counter(once.values())
         return list(left.elements())
 
     def stopped(self, block: dict[str, Any]) -> bool:
-        """Say whether a limit stopped the kernels of a block: what it says is no time of them."""
+        """Say whether a limit stopped the kernels of a block: then it has no time for them."""
         after = any("limited" in other for other in self.blocks)
         return "limited" in block or ("last" in block and not after)
 
@@ -192,15 +192,15 @@ _tool = ToolFormats("GPGPU-Sim", gives="predictions")
     "kernel, model, system: time, host time (cycles, s)",
     lambda source: is_log(source) and not is_accel_sim(source),
     sample="3.2.2",
-    limits="Cycles and instructions only; caches, DRAM and network are not read.",
+    limits="Reads only cycles and instructions, not caches, DRAM and network.",
 )
 def read_log(source: Source) -> Rows:
-    """Read a log: cycles of each kernel, and of all together.
+    """Read a log: cycles of each kernel, and the total.
 
     Raises
     ------
     InputError
-        No kernel was launched, or a statistic is no number.
+        No kernel was launched, or a statistic is not a number.
     """
     log = _Log()
     for line, text in enumerate(source.lines(), start=1):
@@ -239,7 +239,7 @@ def _kernel(block: dict[str, Any], limited: bool) -> dict[str, Any]:
 
 
 def _run_row(log: _Log, unfinished: int) -> dict[str, Any]:
-    """Return the row of the whole run; it has no value where the run did not end."""
+    """Return the row of the whole run; it has no value if the run did not end."""
     row: dict[str, Any] = {"level": "model", "quantity": "time"}
     totals = [block["gpu_tot_sim_cycle"] for block in log.blocks if "gpu_tot_sim_cycle" in block]
     if unfinished:
@@ -247,7 +247,7 @@ def _run_row(log: _Log, unfinished: int) -> dict[str, Any]:
     elif log.limited:
         row["status"] = "stopped at the limit of cycles or instructions"
     elif _is_new(log) and not log.exited:
-        row["status"] = "no line of the end of the simulation: it may have been stopped"
+        row["status"] = "no line about the end of the simulation: it may have been stopped"
     elif not totals:
         row["status"] = "no total in the log"
     else:
@@ -256,7 +256,7 @@ def _run_row(log: _Log, unfinished: int) -> dict[str, Any]:
 
 
 def _is_new(log: _Log) -> bool:
-    """Versions since 4 say that the simulation has ended; old ones do not."""
+    """Say whether the log is from version 4 or newer, which print the end of the simulation."""
     return bool(log.build) or log.version.partition(".")[0] not in ("", "2", "3")
 
 
@@ -265,14 +265,14 @@ def _notes(log: _Log, unfinished: int) -> list[str]:
     sums = sum(block.get("gpu_sim_cycle", 0.0) for block in log.blocks)
     totals = [block["gpu_tot_sim_cycle"] for block in log.blocks if "gpu_tot_sim_cycle" in block]
     if unfinished:
-        notes.append("The run ended before all kernels had: it has kernels so far, and no total.")
+        notes.append("The run ended before all its kernels, so it has no total.")
     if totals and not unfinished and abs(sums - totals[-1]) > 0.5:
         notes.append(
-            f"The kernels take {sums:.0f} cycles together, the log says {totals[-1]:.0f} in all: "
-            "blocks are missing, or kernels ran at the same time."
+            f"The cycles of the kernels sum to {sums:.0f}, but the log's total is "
+            f"{totals[-1]:.0f}: blocks are missing, or kernels ran at the same time."
         )
     if any(_is_whole(block) and len(log.kernels(block)) > 1 for block in log.blocks):
-        notes.append("Kernels that ran at the same time are one row: their cycles are of them all.")
+        notes.append("Kernels that ran at the same time form one row, with their joint cycles.")
     if log.clock is None:
         notes.append("The log does not state a clock (-gpgpu_clock_domains).")
     return notes

@@ -16,7 +16,7 @@ _OPERATORS = (
     *("LayerNorm_MHA", "LayerNorm_FFN", "GeLU", "AllReduce_MHA", "AllReduce_FFN"),
 )
 _CLASSES = {"Softmax": "softmax", "GeLU": "gelu"}
-#: What a die is made of, in the order of the rows; a column for each of two dies.
+#: Parts of a die, in the order of the rows; one column for each of two dies.
 _PARTS = (
     *("Cores", "On-chip interconnect", "Global buffer", "Memory (PHY)", "Memory (control)"),
     *("Off-chip interconnect (PHY)", "Off-chip interconnect (control)", "Other"),
@@ -32,28 +32,28 @@ _DIE = re.compile(r"[0-9.]+,\t[0-9.]+\s*$")
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read the tables behind the figures of LLMCompass, measured and simulated.
+    r"""Read the tables of LLMCompass's figures, measured and simulated.
 
     Parameters
     ----------
     path : path
         ``matmul_A100.csv``, ``softmax_MI210.csv``, …, ``transformer_A100.csv``, ``die_area.csv``,
-        or a folder or archive of them. Files of measurements and of simulations are alike: what
-        the tool's own scripts call ``*_sim.csv`` and ``*_roofline.csv`` is given as predicted (the
-        latter with ``variant`` "roofline"), all else as measured. Operator and device are taken
-        from names of this kind, too; other names leave them open.
+        or a folder or archive of them. Measured and simulated files look the same: files that the
+        tool's own scripts call ``*_sim.csv`` and ``*_roofline.csv`` are predictions (the latter
+        with ``variant`` "roofline"), all others measurements. Operator and device also come from
+        such names; other names leave them open.
 
     Returns
     -------
     Output
         Of each ``shape``, level "kernel": ``time`` (ms) and ``throughput`` (TFLOP/s) of matrix
-        products, ``throughput`` (Gelements/s) of the others; ``time`` (s) of the twelve operators
-        of a layer; of dies ``area`` (mm^2) by ``component``.
+        products, ``throughput`` (Gelements/s) of other operators; ``time`` (s) of the twelve
+        operators of a layer; ``area`` (mm^2) of dies by ``component``.
 
     Raises
     ------
     InputError
-        A line has another form than those above it.
+        A line differs in form from the lines above it.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _is_matmul(source: Source) -> bool:
 
 
 def _is_rate(source: Source) -> bool:
-    """Is it a table of sizes that are powers of two, with a rate each; no comma without a blank."""
+    """Is it a table of sizes (powers of two) with rates, and a space after each comma."""
     lines = _filled_lines(source)
     return len(lines) > 1 and all(
         _RATE.match(line) and all(_power(size) for size in line.split(", ")[:-1]) for line in lines
@@ -88,7 +88,7 @@ def _power(size: str) -> bool:
 
 
 def _is_layer(source: Source) -> bool:
-    """Is it twelve times, of which both norms and both reductions are the same."""
+    """Are these twelve times, with both norms and both reductions equal."""
     lines = _filled_lines(source)
     texts = lines[0].split(",") if len(lines) == 1 else lines
     values = [text.strip() for text in texts]
@@ -106,7 +106,7 @@ def _die(source: Source) -> bool:
 
 
 def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
-    """Return keys that the name of the file says, the side of its values, and notes."""
+    """Return the keys in the name of the file, the side of its values, and notes."""
     match = _NAME.match(source.path.name)
     how = match["how"] if match else None
     keys: dict[str, Any] = {"level": "kernel"}
@@ -114,20 +114,20 @@ def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     if match:
         keys |= {"device": match["device"], "kernel_class": match["what"]}
     else:
-        notes.append("The name of the file says neither the operator nor the device.")
+        notes.append("The name of the file has neither the operator nor the device.")
     if how == "roofline":
         keys["variant"] = how
     side = "predicted" if how else "measured"
     if not how:
         notes.append(
-            "Taken for measured: simulated files have the same form, and names that end in _sim or "
+            "Read as measured: simulated files have the same form, with names that end in _sim or "
             "_roofline."
         )
     return keys, side, notes
 
 
 def _sizes(source: Source, fields: Callable[[Sequence[str]], Any]) -> Rows:
-    """Read lines of sizes and values; the fields of a line give its values with their units."""
+    """Read lines of sizes and values; `fields` returns the values of a line with their units."""
     common, side, notes = _origin(source)
     rows = []
     for i, line in enumerate(source.lines(), start=1):
@@ -138,7 +138,7 @@ def _sizes(source: Source, fields: Callable[[Sequence[str]], Any]) -> Rows:
         sizes = parts[: len(parts) - len(values or ())]
         if not values or not all(size.isascii() and size.isdigit() for size in sizes):
             raise source.error(
-                f"{line[:60]!r} has another form than the lines above. The file may be cut off: "
+                f"{line[:60]!r} differs in form from the lines above. The file may be cut off: "
                 "copy it again.",
                 line=i,
             )
@@ -161,14 +161,14 @@ def _rate_fields(parts: Sequence[str]) -> list[tuple[str, str, str]]:
     return [("throughput", "Gelements/s", parts[-1])] if len(parts) in (2, 3) else []
 
 
-# Whether a file of times is measured or simulated, only its name says.
+# Only its name shows whether a file of times is measured or simulated.
 _tool = ToolFormats(
     "LLMCompass",
     gives="measurements",
     reference="unknown",
     sample="measurements in its artifact (A100, MI210)",
-    limits="Measured and simulated files differ by their names only; operator and device are in "
-    "the name only, too.",
+    limits="Measured and simulated files differ only in their names, which also hold operator and "
+    "device.",
 )
 
 _tool.reads(
@@ -199,7 +199,8 @@ def _read_layer(source: Source) -> Rows:
     texts = [(i, text) for i, line in lines for text in line.split(",")]
     if len(texts) != len(_OPERATORS):
         raise source.error(
-            f"{len(texts)} times, must be those of {len(_OPERATORS)} operators. Copy it again."
+            f"expected the times of {len(_OPERATORS)} operators, got {len(texts)} times. Copy it "
+            "again."
         )
     rows = []
     for name, (line, text) in zip(_OPERATORS, texts, strict=True):
@@ -224,7 +225,7 @@ def _read_layer(source: Source) -> Rows:
     "system: area (mm^2)",
     _die,
     reference="hardware",
-    limits="The file has no names: dies and parts are those of the script that plots it.",
+    limits="The file has no names: dies and parts come from the script that plots it.",
 )
 def _read_die(source: Source) -> Rows:
     lines = [(i, line) for i, line in enumerate(source.lines(), start=1) if line.strip()]

@@ -1,4 +1,4 @@
-"""MAESTRO: its table with a row for each layer."""
+"""MAESTRO: its table with one row per layer."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def read(path: AnyPath) -> Output:
     Output
         For each layer, level "kernel", the predicted ``time`` (cycles), ``energy`` (nJ),
         ``throughput`` (MACs/cycle), ``area`` (um^2) and ``power`` (mW). ``kernel`` is the name of
-        the layer, which networks use twice; ``layer`` counts the rows of a ``run`` (network and
-        number of PEs) from 1.
+        the layer, which may repeat in a network; ``layer`` counts the rows of a ``run`` (network
+        and number of PEs) from 1.
 
     Raises
     ------
@@ -61,14 +61,14 @@ _tool = ToolFormats("MAESTRO", gives="predictions")
 
 @_tool.reads(
     "maestro-layers",
-    "table with a row for each layer (CSV)",
+    "table with one row per layer (CSV)",
     "kernel",
     (_CYCLES, "Layer Number", _ENERGY),
     quantities=tuple(value.quantity for value in _VALUES),
     units=tuple(value.unit for value in _VALUES),
     sample="tables in its repository (ResNet-50, MobileNetV2)",
-    limits="The header states no unit of area and power: um^2 and mW are those of its model. "
-    "The dataflow is in the name of the file only. Traffic, reuse and delays are left out.",
+    limits="The header has no units of area and power: um^2 and mW are MAESTRO's. "
+    "Only the name of the file has the dataflow. Traffic, reuse and delays are left out.",
 )
 def _read(source: Source) -> Rows:
     import polars as pl

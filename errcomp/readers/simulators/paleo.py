@@ -1,4 +1,4 @@
-"""Paleo: what its command line prints."""
+"""Paleo: the output of its command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SEPARATORS = ("\t", ";", "|", ",")
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read what ``paleo simulate``, ``paleo profile`` and ``paleo fullpass`` print.
+    r"""Read the output of ``paleo simulate``, ``paleo profile`` and ``paleo fullpass``.
 
     Parameters
     ----------
@@ -41,21 +41,21 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        In ms. Of a simulation for each number of ``workers``: ``compute time`` and its parts, and
-        the ``time`` of each scheme of communication (``collective``); with model parallelism the
-        bounds of a pass. Of a profile: the predicted ``time`` of each layer (``kernel``), with
-        the measured one of cuDNN or TensorFlow (``executor``) where it was run, and their sum. Of
-        a full pass: its measured parts.
+        Times in ms. A simulation has, for each number of ``workers``, ``compute time`` and its
+        parts, and the ``time`` of each communication scheme (``collective``); with model
+        parallelism, the bounds of a pass. A profile has the predicted ``time`` of each layer
+        (``kernel``), the measured one of cuDNN or TensorFlow (``executor``) if it was run, and
+        their sum. A full pass has its measured parts.
 
     Raises
     ------
     InputError
-        There is no table, or a time is no number.
+        There is no table, or a time is not a number.
 
     Notes
     -----
-    Written after the source code: no output is published. Paleo does not say which scheme of
-    communication a run uses, nor how much of it is hidden: there is no time of a whole iteration.
+    Written from the source code: no output is published. Paleo states neither the communication
+    scheme of a run nor how much of it is hidden, so there is no time of a whole iteration.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def _recognise(source: Source) -> bool:
 
 
 class _Output:
-    """What the lines say, one after the other."""
+    """State while reading the lines."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

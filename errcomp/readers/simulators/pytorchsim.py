@@ -40,15 +40,15 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Of each ``kernel`` the measured ``time`` and ``cycles`` (one derived from the other); of
-        attention ``time`` (us on the device) and ``host time`` (average on the host, with launch
-        and transfer: up to 26 times as long). Of a log the simulated ``time`` in cycles, level
+        For each ``kernel``, the measured ``time`` and ``cycles`` (one derived from the other). For
+        attention, ``time`` (us on the device) and ``host time`` (average on the host, with launch
+        and transfer: up to 26 times as long). For a log, the simulated ``time`` in cycles, level
         "model", with its clock as ``clock_hz``.
 
     Raises
     ------
     InputError
-        A row is cut off, or has text where a number should be.
+        A row is cut off, or has text instead of a number.
 
     Examples
     --------
@@ -72,7 +72,7 @@ _tool = ToolFormats(
     "ref_v6e.csv",
     "kernel: time, cycles (ns, cycles)",
     ("workload", "cycles", "latency_ns"),
-    limits="Cycles are 3.50 times the nanoseconds throughout: one of both is derived.",
+    limits="Cycles are always 3.50 times the nanoseconds, so one is derived from the other.",
 )
 def _read_reference(source: Source) -> Rows:
     import polars as pl
@@ -94,7 +94,7 @@ def _read_reference(source: Source) -> Rows:
     "kernel: time, host time, cycles (us, cycles)",
     ("device_us", "avg_us", "Hq", "Hkv"),
     sample="first 10 rows, TPU v6e",
-    limits="Utilisation and bandwidth are left out: they are computed from the others.",
+    limits="Utilisation and bandwidth are left out: they are derived values.",
 )
 def _read_measure(source: Source) -> Rows:
     import polars as pl
@@ -123,8 +123,7 @@ def _log(source: Source) -> bool:
     gives="predictions",
     reference=None,
     sample="",
-    limits="Written after the source of the simulator. Statistics of cores and memory are left "
-    "out.",
+    limits="Written from the source of the simulator. Statistics of cores and memory are left out.",
 )
 def _read_log(source: Source) -> Rows:
     clock, failed = None, ""

@@ -1,4 +1,4 @@
-"""SCALE-Sim: its reports with a row for each layer, of versions 1, 2 and 3."""
+"""SCALE-Sim: its reports with one row per layer, of versions 1, 2 and 3."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMPUTE = (
     Value("time with prefetch", "cycles", predicted=_PREFETCH),
     Value("stall", "cycles", predicted="Stall Cycles"),
 )
-#: Of version 1: what was read or written, by memory.
+#: Version 1: bytes read or written, by memory.
 _BYTES = re.compile(r"((?:SRAM|DRAM)_\w+)_bytes")
 _COMPUTE_KEYS = {
     "Overall Util %": "overall_util",
@@ -52,12 +52,12 @@ def read(path: AnyPath) -> Output:
     Output
         Predictions for each ``layer``, level "kernel": ``time`` and ``stall`` in cycles (version 3
         also ``time with prefetch``, the longest), ``bandwidth`` in words/cycle and ``accesses`` in
-        words by ``memory`` (version 1: in bytes), ``time`` in us where a time model was chosen.
+        words by ``memory`` (version 1: in bytes), ``time`` in us if a time model was chosen.
 
     Raises
     ------
     InputError
-        A row is cut off, or has text where a number should be.
+        A row is cut off, or has text instead of a number.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def _read(source: Source, values: Iterable[Value], column: str, keys: Mapping[st
 
 
 def _memories(columns: Iterable[str], end: str) -> list[tuple[str, str]]:
-    """Return the columns that end so, and the memory that each is of."""
+    """Return the columns with this ending, and the memory of each."""
     return [
         (column, column.removeprefix("Avg ").removesuffix(end).strip())
         for column in columns
@@ -108,8 +108,8 @@ def _first_bandwidth_report(source: Source) -> bool:
 
 
 _REPORT = ("LayerID", _CYCLES, "Stall Cycles")
-_WORDS_ARE_BYTES = "Words are taken for bytes, as version 1 does."
-#: Of version 2, whose test has golden traces.
+_WORDS_ARE_BYTES = "Words count as bytes, as in version 1."
+#: Sample of version 2, whose test has golden traces.
 _GOLDEN = "2, golden traces of its test"
 _tool = ToolFormats("SCALE-Sim", gives="predictions")
 
@@ -118,7 +118,7 @@ _tool.reads(
     "COMPUTE_REPORT.csv",
     "kernel: time, time with prefetch, stall (cycles)",
     _REPORT,
-    limits="The names of the layers are in the topology file.",
+    limits="Names of layers are only in the topology file.",
     sample=_GOLDEN,
 )(lambda source: _read(source, _COMPUTE, "LayerID", _COMPUTE_KEYS))
 
@@ -179,7 +179,7 @@ def _first_accesses(source: Source) -> Rows:
             frames.append(long(sheet, (value,), keys, level="kernel"))
     if not frames:
         raise source.error(
-            "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or name no format."
+            "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or give no format."
         )
     return Rows(pl.concat(frames, how="diagonal_relaxed"))
 
@@ -230,8 +230,8 @@ def _accesses(source: Source) -> Rows:
     "TIME_REPORT.csv of version 3",
     "kernel: time (us, cycles)",
     lambda source: [name for name in source.header if name] == ["LayerID", "Time (us)"],
-    limits="Without a time model the column headed Time (us) holds cycles: that is seen only "
-    "where COMPUTE_REPORT.csv is beside it.",
+    limits="Without a time model, the column Time (us) holds cycles, which is noticed only with "
+    "COMPUTE_REPORT.csv in the same folder.",
 )
 def _times(source: Source) -> Rows:
     rows = _frame(source, _TIME, "LayerID", {})
@@ -243,8 +243,8 @@ def _times(source: Source) -> Rows:
     if not fine.all() or cycles.tolist() != rows["predicted"].to_list():
         return Rows(rows)
     note = (
-        "The times are the cycles of COMPUTE_REPORT.csv: the run had no time model, and they are "
-        "given as cycles."
+        "The times are equal to the cycles of COMPUTE_REPORT.csv: the run had no time model, so "
+        "they are given as cycles."
     )
     import polars as pl
 
@@ -265,7 +265,7 @@ def _operators(source: Source) -> Rows:
     total = (names == "TOTAL").to_numpy()
     left = sheet.take(~total) if total.any() else sheet
     if not len(left):
-        raise source.error("no operator, only the total. The file may be cut off: copy it again.")
+        raise source.error("only a total, no operators. The file may be cut off: copy it again.")
     columns = {"layer": "layer", "stablehlo": "shape", "unit": "engine"}
     operators = _layers(left, "OpID")
     keys = {**keys_of(left, columns), "kernel": operators["kernel"], "operator": operators["layer"]}
@@ -282,14 +282,14 @@ _tool.knows(
     "scale-sim-sparse",
     "SPARSE_REPORT.csv",
     ("LayerID", "Sparsity Representation"),
-    "It holds sizes of filters in memory, and no times.",
+    "Holds sizes of filters in memory, but no times.",
 )
 
 _tool.knows(
     "scale-sim-topology",
     "topology",
     ("Layer name", "IFMAP Height", "Num Filter"),
-    "It describes the layers to simulate, and holds no times.",
+    "Describes the layers to simulate; holds no times.",
 )
 
 FORMATS = _tool.formats

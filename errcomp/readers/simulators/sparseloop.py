@@ -1,4 +1,4 @@
-"""Sparseloop: stats files that count what is gated or skipped, and the tables of its artifact."""
+"""Sparseloop: stats files that count gated and skipped operations, and the artifact's tables."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ _LAYER = re.compile(r"L\d+$")
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read stats files of sparse designs, or the cycles that its artifact compares.
+    r"""Read stats files of sparse designs, or the cycles compared in its artifact.
 
     Parameters
     ----------
     path : path
         ``timeloop-model.stats.txt`` of a design with sparse optimisations; the artifact's lists of
         cycles by layer (simulated, ground truth, both, or relative to the truth); its
-        ``ground_truth`` by density. Or a folder or archive of them.
+        ``ground_truth`` by density; or a folder or archive of them.
 
     Returns
     -------
     Output
-        Of stats files what `errcomp.readers.simulators.timeloop.read` gives, and ``energy per
-        algorithmic compute``. Of lists ``time`` in cycles by ``kernel`` (the layer): predicted,
-        measured or both. What the artifact calls truth is not said to be silicon.
+        For stats files, the rows of `errcomp.readers.simulators.timeloop.read`, and ``energy per
+        algorithmic compute``. For lists, ``time`` in cycles by ``kernel`` (the layer): predicted,
+        measured or both. The artifact's ground truth is not stated to be silicon.
 
     Raises
     ------
     InputError
-        A file is cut off, or has text where a number should be.
+        A file is cut off, or has text instead of a number.
 
     Examples
     --------
@@ -61,8 +61,8 @@ def read(path: AnyPath) -> Output:
 
 
 _NOT_SILICON = (
-    "The ground truth is of one processing element and no chip: taken for another simulator's. The "
-    "artifact does not say where it comes from."
+    "The ground truth is for a single processing element, not for a chip, so it is read as another "
+    "simulator's. The artifact does not state its source."
 )
 _HELD = "kernel: time (cycles)"
 _tool = ToolFormats("Sparseloop", reference="simulator", sample="MICRO 2022 artifact")
@@ -77,7 +77,7 @@ _tool.reads(
     gives="predictions",
     reference=None,
     sample="MICRO 2022 artifact; timeloop-accelergy-exercises of 2024",
-    limits="A design without sparse optimisations gives the file of Timeloop, and is read as such.",
+    limits="The file of a design without sparse optimisations is Timeloop's, and is read as such.",
 )(read_stats)
 
 
@@ -109,7 +109,7 @@ def _read_list(source: Source, pattern: re.Pattern[str], side: str) -> Rows:
         match = pattern.match(line)
         if match is None:
             raise source.error(
-                f"{line[:60]!r} has another form than the lines above. The file may be cut off: "
+                f"{line[:60]!r} differs in form from the lines above. The file may be cut off: "
                 "copy it again.",
                 line=i,
             )
@@ -155,7 +155,7 @@ _tool.reads(
 def _read_ratios(source: Source) -> Rows:
     sheet = source.sheet()
     if len(sheet) != 2:
-        raise source.error(f"must have a row of truths and one of ratios, got {len(sheet)} rows.")
+        raise source.error(f"expected a row of truths and a row of ratios, got {len(sheet)} rows.")
     rows: list[dict[str, Any]] = []
     for layer in sheet.columns:
         measured, predicted = sheet.numbers(layer).tolist()
@@ -178,7 +178,7 @@ def _densities(source: Source) -> bool:
     _HELD,
     _densities,
     gives="measurements",
-    limits="Truth only, read off a figure of another paper, whose design was simulated.",
+    limits="Only ground truth, read from a figure of another paper, which simulated its design.",
 )
 def _read_densities(source: Source) -> Rows:
     rows = []
@@ -188,12 +188,12 @@ def _read_densities(source: Source) -> Rows:
             shares = all(isinstance(share, int | float) and 0 <= share <= 1 for share in (a, b))
             if not shares or not isinstance(cycles, int | float):
                 raise source.error(
-                    f"must hold cycles by density of A and density of B, got {str(cycles)[:40]!r} "
+                    f"expected cycles by density of A and density of B, got {str(cycles)[:40]!r} "
                     f"at {str(a)[:40]!r}, {str(b)[:40]!r}. Copy the file again."
                 )
             measured = float(cycles) if abs(cycles) < 1e300 else float("inf")
             rows.append({"density_a": float(a), "density_b": float(b), "measured": measured})
-    notes = ("Read off a figure of a paper by the authors of the artifact, as their comments say.",)
+    notes = ("The authors of the artifact read these values from a figure of a paper.",)
     return Rows(rows, notes=notes)
 
 

@@ -1,4 +1,4 @@
-"""Timeloop: the stats file of a mapping of one layer on one accelerator."""
+"""Timeloop: the stats file of a mapping of a layer to an accelerator."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number_at
 
-# The stats file that Timeloop and Sparseloop write: levels, networks and a summary.
+# The stats file of Timeloop and Sparseloop: levels, networks and a summary.
 
 PER_COMPUTE = "energy per compute"
-#: By the word before a count of computes: what the energies below it are divided by.
+#: Word before a count of computes → quantity of the energies below, divided by it.
 _PER = {"Algorithmic": "energy per algorithmic compute"}
 QUANTITIES = (
     *("time", "energy", "EDP", "area", "throughput", "utilization"),
@@ -32,7 +32,7 @@ _SUMMARY = re.compile(
 _COUNT = re.compile(r"(?:(Algorithmic|Actual) )?(?:Computes|MACCs) = (\S+)\s*$")
 _ENERGY_UNIT = re.compile(r"(fJ|pJ)/(?:Algorithmic-)?(?:Compute|MACC)\s*$")
 _SHARE = re.compile(r"\s+(\S.*?)\s*= (\S+)\s*$")
-#: Of a level, what it takes as a whole: the sum over its data spaces.
+#: Energies of a whole level: sums over its data spaces.
 _ENERGIES = (
     *("Energy (total)", "Leakage energy (total)"),
     *("Temporal Reduction Energy (total)", "Address Generation Energy (total)"),
@@ -52,11 +52,11 @@ class _Level:
 
 @dataclass(slots=True)
 class _Stats:
-    """What the file says, as it says it."""
+    """The content of the file."""
 
     levels: list[_Level] = field(default_factory=list)
     summary: dict[str, tuple[float, str, str]] = field(default_factory=dict)
-    #: Of each count of computes: what is divided by it, the count, the unit and the shares.
+    #: For each count of computes: quantity divided by it, count, unit and shares.
     computes: list[tuple[str, int, str, list[tuple[str, float]]]] = field(default_factory=list)
 
 
@@ -67,7 +67,7 @@ def is_stats(source: Source) -> bool:
 
 
 def is_sparse(source: Source) -> bool:
-    """Say whether a stats file counts what was gated or skipped."""
+    """Say whether a stats file counts gated or skipped operations."""
     return any(_SPARSE.match(line) for line in source.head_lines)
 
 
@@ -76,12 +76,12 @@ def _parse(source: Source) -> _Stats:
     at = [i for i, line in enumerate(lines) if line.strip() == "Summary Stats"]
     if not at:
         raise source.error(
-            "no line 'Summary Stats', with which the file ends. It may be cut off: copy it again."
+            "no line 'Summary Stats' at the end. The file may be cut off: copy it again."
         )
     if len(at) > 1:
         raise source.error(
-            f"a second summary (the first is in line {at[0] + 1}): several results in one file. "
-            "Give one file for each.",
+            f"a second summary (the first is on line {at[0] + 1}): the file holds several results. "
+            "Give one file per result.",
             line=at[1] + 1,
         )
     stats = _Stats()
@@ -108,7 +108,7 @@ def _level_field(source: Source, level: _Level, name: str, text: str, line: int)
         value = number_at(source, name, text.removesuffix(" pJ"), line)
         level.energy = value + (level.energy or 0.0)
     elif name in ("Area", "Area (total)"):
-        # A buffer states the area of one instance, the arithmetic level that of all.
+        # Buffers state the area of one instance, the arithmetic level that of all.
         value = number_at(source, name, re.sub(r" um\^?2$", "", text), line)
         many = level.keys.get("instances", 1) if name == "Area" else 1
         level.area = value * many
@@ -138,14 +138,14 @@ def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> No
         ends = [shares[-1][0] if shares else "" for _, _, _, shares in stats.computes]
         if not ends or set(ends) != {"Total"}:
             raise source.error(
-                "the energies by component, with which the file ends, have no Total. It may be "
-                "cut off: copy it again."
+                "the energies by component at the end have no Total. The file may be cut off: copy "
+                "it again.",
             )
 
 
 def _summary(stats: _Stats, common: dict[str, Any], notes: list[str]) -> list[dict[str, Any]]:
     summary = stats.summary
-    # The last count is that of what was computed, after one of what the algorithm asks for.
+    # The last count is of actual computes, after that of algorithmic computes.
     keys = {**common, "computes": stats.computes[-1][1]}
     rows = [
         {**keys, "quantity": "time", "unit": "cycles", "predicted": summary["Cycles"][0]},
@@ -167,30 +167,30 @@ def _summary(stats: _Stats, common: dict[str, Any], notes: list[str]) -> list[di
 
 
 def _energy(stats: _Stats, notes: list[str]) -> dict[str, Any]:
-    """Return the energy as stated; where that was rounded to 0, energy per compute times computes.
+    """Return the stated energy; if rounded to 0, the energy per compute times computes.
 
-    Two decimals of a microjoule are all that the summary has, whatever the size of the problem.
+    The summary always has two decimals of a microjoule.
     """
     value, unit, text = stats.summary.get("Energy", (0.0, "uJ", ""))
     if value:
         return {"quantity": "energy", "unit": unit or "uJ", "predicted": value}
     _, count, unit, shares = stats.computes[-1]
     notes.append(
-        f"The summary rounds the energy to {text or 'nothing'} uJ: given is the total per compute "
-        "times the number of computes."
+        f"The summary rounds the energy to {text or 'nothing'} uJ, so the energy is the total per "
+        "compute times the number of computes."
     )
     return {"quantity": "energy", "unit": unit, "predicted": shares[-1][1] * count}
 
 
 def _area(stats: _Stats, common: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the area, unless it is that of a file without areas: 0.00, as if it were measured."""
+    """Return the area; files without areas state it as 0.00."""
     value, unit, _ = stats.summary.get("Area", (0.0, "", ""))
     if value:
         return [{**common, "quantity": "area", "unit": unit, "predicted": value}]
     return []
 
 
-#: A level of a mapping: its name, and the size of the tile of each data space in it.
+#: A level of a mapping: its name, and the tile size of each data space.
 _LEVEL = re.compile(r"\S+ \[ (?:\w+:\d+ ?(?:\([\d.]+\) ?)?)+\]\s*$")
 
 
@@ -200,12 +200,12 @@ def read(path: AnyPath) -> Output:
     Parameters
     ----------
     path : path
-        A stats file, or a folder or archive of them (maps beside them are passed over).
+        A stats file, or a folder or archive of them (maps are ignored).
 
     Returns
     -------
     Output
-        Predictions for the one layer, level "kernel", with its number of ``computes``:
+        Predictions for the layer, level "kernel", with its number of ``computes``:
 
         * ``time`` in cycles (the file states no clock; GFLOP/s are for 1 GHz), ``energy`` in uJ,
           ``EDP``, ``area``, ``throughput``, ``utilization`` (% or, in older versions, a fraction);
@@ -219,7 +219,7 @@ def read(path: AnyPath) -> Output:
     Raises
     ------
     InputError
-        The file is cut off, holds several results, or has text where a number should be.
+        The file is cut off, holds several results, or has text instead of a number.
 
     Examples
     --------
@@ -268,7 +268,7 @@ _tool = ToolFormats(
     lambda source: is_stats(source) and not is_sparse(source),
     quantities=QUANTITIES,
     units=UNITS,
-    limits="Names neither the layer nor the clock. Bandwidths, accesses and networks of levels "
+    limits="States neither the layer nor the clock. Bandwidths, accesses and networks of levels "
     "are left out.",
 )
 def read_stats(source: Source) -> Rows:
@@ -282,7 +282,7 @@ def read_stats(source: Source) -> Rows:
     else:
         rows = [{**common, "quantity": "time", "unit": "cycles", "status": "not evaluated"}]
         rows += _area(stats, common)
-        notes.append("The file states areas only: no mapping was evaluated.")
+        notes.append("The file has only areas: no mapping was evaluated.")
     instances = {level.name: level.keys for level in stats.levels}
     for quantity, count, unit, shares in stats.computes:
         for component, value in shares:
@@ -301,7 +301,7 @@ _tool.knows(
     "timeloop-map",
     "timeloop-mapper.map.txt",
     _is_map,
-    "A mapping says how loops are split, and no figure.",
+    "Holds the split of loops, but no results.",
     part_of="timeloop-stats",
 )
 
@@ -309,7 +309,7 @@ _tool.knows(
     "timeloop-xml",
     "timeloop-mapper.map+stats.xml",
     _xml,
-    "The same numbers are in stats.txt.",
+    "Repeats the numbers of stats.txt.",
     part_of="timeloop-stats",
 )
 

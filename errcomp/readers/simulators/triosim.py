@@ -1,4 +1,4 @@
-"""TrioSim: the measured trace that it takes, and the lines that it prints."""
+"""TrioSim: its input, a measured trace, and its printed output."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ _TOTAL = re.compile(
 
 
 def read(path: AnyPath) -> Output:
-    r"""Read ``trace.csv`` (measured operators) or what TrioSim prints (simulated).
+    r"""Read ``trace.csv`` (measured operators) or the output of TrioSim (simulated).
 
     Parameters
     ----------
     path : path
-        A trace (with ``tensor.csv`` beside it), the captured output, or a folder or archive.
+        A trace (with ``tensor.csv`` in its folder), the captured output, or a folder or archive.
 
     Returns
     -------
     Output
-        Of a trace the measured ``time`` on the GPU (us) of each operator (``kernel``, numbered by
-        ``layer``), and ``time without overlap``, from which TrioSim starts; ``shape`` of its
-        inputs where ``tensor.csv`` is there. Of the output the simulated ``time`` (s) of each
-        ``layer`` and ``rank``, and ``time`` (ms) of the whole, level "model".
+        For a trace, the measured ``time`` on the GPU (us) of each operator (``kernel``, numbered by
+        ``layer``), and ``time without overlap``, the input of TrioSim; ``shape`` of its inputs if
+        ``tensor.csv`` exists. For the output, the simulated ``time`` (s) of each ``layer`` and
+        ``rank``, and the total ``time`` (ms), level "model".
 
     Raises
     ------
     InputError
-        A row is cut off, or has text where a number should be.
+        A row is cut off, or has text instead of a number.
 
     Examples
     --------
@@ -80,7 +80,7 @@ _tool = ToolFormats(
     "trace.csv",
     "kernel: time, time without overlap (us)",
     _NEEDED,
-    limits="Operators are measured one by one: the file has no time of the iteration.",
+    limits="Operators were measured one by one; the file has no time of the iteration.",
 )
 def _read_trace(source: Source) -> Rows:
     import polars as pl
@@ -124,7 +124,7 @@ _tool.knows(
     "triosim-tensors",
     "tensor.csv",
     _tensors,
-    "It holds shapes of tensors, and no times.",
+    "Holds shapes of tensors, but no times.",
     part_of="triosim-trace",
 )
 
@@ -137,7 +137,7 @@ _tool.knows(
     gives="predictions",
     reference=None,
     sample="",
-    limits="Written after the source of the simulator. Messages between GPUs are left out.",
+    limits="Written from the source of the simulator. Messages between GPUs are left out.",
 )
 def _read_log(source: Source) -> Rows:
     started: dict[tuple[str, str], float] = {}
@@ -160,8 +160,8 @@ def _read_log(source: Source) -> Rows:
     for (rank, layer), begin in started.items():
         rows.append(_layer_row(rank, layer, begin, {"status": "did not finish"}))
     if not any(row["level"] == "model" for row in rows):
-        rows.append({**_WHOLE, "status": "did not finish: no line with the time of the whole"})
-    return Rows(rows, dropped={"layers that are done without having started": unread})
+        rows.append({**_WHOLE, "status": "did not finish: no line with the total time"})
+    return Rows(rows, dropped={"layers that end without a start": unread})
 
 
 _WHOLE = {"level": "model", "quantity": "time", "unit": "ms", "run": "run"}

@@ -104,7 +104,7 @@ def test_one_file_in_a_room_adds_a_reader(
 def test_without_the_file_nobody_knows_it(tmp_path: Path) -> None:
     path = written(tmp_path)
     assert not is_output(path)
-    with pytest.raises(InputError, match="not recognised as the output of a tool"):
+    with pytest.raises(InputError, match="not recognised as the output of a known tool"):
         ingest(path)
 
 

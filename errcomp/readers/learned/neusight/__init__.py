@@ -34,7 +34,7 @@ __all__ = ["FORMATS", "FailedCheck", "NeusightArtifact", "Report", "read"]
 
 _Totals = dict[Configuration, dict[str, float]]
 _Summary = dict[tuple[str, ...], dict[str, str]]
-#: What the artifact measures on: GPUs.
+#: Reference of the artifact's measurements: GPUs.
 _REFERENCE: Literal["hardware"] = "hardware"
 _SUMMARY_KEYS = ("device", "model_name", "mode", "seqlen", "batch", "option")
 
@@ -51,12 +51,12 @@ class NeusightArtifact:
     kernels : polars.DataFrame
         One row per traced operator, configuration and predictor: ``run``, ``tool``, ``device``,
         ``model``, ``mode``, ``seq_len``, ``batch``, ``variant``, ``kernel`` (name),
-        ``kernel_class``, ``count`` (how often it runs), ``measured`` and ``predicted`` (ms, one
+        ``kernel_class``, ``count`` (number of executions), ``measured`` and ``predicted`` (ms, one
         instance, forward and backward), ``measured_forward``, ``predicted_forward`` (ms) and
-        ``shape`` (of the output). ``measured`` is null where operators were not measured. Most
+        ``shape`` (of the output). ``measured`` is null if operators were not measured. Most
         operators only rearrange memory (class ``misc``): predicted 0, measured about 10 µs.
     report : Report
-        What was read, what has no partner and what did not check out.
+        Files read, configurations without a match, and failed checks.
     """
 
     pairs: Pairs
@@ -66,14 +66,14 @@ class NeusightArtifact:
     def kernels_of(self, tool: str = "neusight") -> Kernels:
         """Return the operators of one predictor, or of ``"all"``, as a table of kernels.
 
-        Its ``run_measured`` is the measured end-to-end latency. Runs with the variants ``dp4``,
-        ``tp4`` and ``pp4`` are spread over four devices and communicate: data parallelism hides
-        part of it, so that the operators add up to more than the prediction.
+        Its ``run_measured`` is the measured end-to-end latency. Runs of the variants ``dp4``,
+        ``tp4`` and ``pp4`` use four devices and communicate: data parallelism hides part of the
+        communication, so the sum of the operators exceeds the prediction.
 
         Raises
         ------
         InputError
-            There are no operators, or none of this predictor.
+            There are no operators of this predictor.
         """
         import polars as pl
 
@@ -97,28 +97,28 @@ def read(
 ) -> NeusightArtifact:
     r"""Read the NeuSight artifact: every configuration and every operator, and check them.
 
-    A trace holds one transformer layer; its operators run ``num_layer`` times, the others once:
+    A trace holds one transformer layer; its operators run ``num_layer`` times, all others once:
 
     .. math:: p = \sum_o c_o \, p_o + w, \qquad c_o \in \{1, L\}
 
-    with predicted latency p, operators o, layers L, and w the time that communication adds:
-    nothing on one device; all of it for tensor parallelism; what the backward pass does not hide
-    for data parallelism; 11 one-way transfers for four pipeline stages and one micro-batch. Every
-    prediction is compared with that (relative difference ≤ 1e-9).
+    with predicted latency p, operators o, layers L, and the time w that communication adds: zero on
+    one device; all of it for tensor parallelism; the part that the backward pass does not hide for
+    data parallelism; 11 one-way transfers for four pipeline stages and one micro-batch. Every
+    prediction is checked against this sum (relative difference ≤ 1e-9).
 
     Parameters
     ----------
     path : path
         Root of the artifact, or its ``scripts/asplos``.
     predictors : sequence of str, optional
-        Which of the predictors; all by default.
+        Predictors to read; by default all.
     progress : callable, optional
-        Called with the number of pairs read and of all of them.
+        Called with the number of pairs read, and the total.
 
     Returns
     -------
     NeusightArtifact
-        ``pairs``, ``kernels`` and ``report``. A configuration without partner is in the report.
+        ``pairs``, ``kernels`` and ``report``. The report lists configurations without a match.
 
     Raises
     ------
@@ -127,8 +127,8 @@ def read(
 
     Notes
     -----
-    Misleads where the sum of measured operators is taken for a measured latency: operators were
-    timed one by one, and their sum ranges from 0.59 to 1.54 of the latency.
+    Misleads if the sum of measured operators is taken for a measured latency: operators were
+    timed one by one, and their sum is 0.59 to 1.54 times the latency.
 
     References
     ----------
@@ -191,7 +191,7 @@ def _totals(
     totals: _Totals = {}
     for device in sorted(p for p in folder.iterdir() if p.is_dir()):
         device_of(root, device.name)
-        # Not every predictor knows every device. (glob would also pass over what it cannot read.)
+        # Predictors lack some devices. (glob would silently skip unreadable folders.)
         files = (device / inside).iterdir() if (device / inside).is_dir() else ()
         for path in sorted(p for p in files if p.suffix.lower() == ".json"):
             where = path.relative_to(root).as_posix()
@@ -201,7 +201,7 @@ def _totals(
                 continue
             total = totals[configuration] = read_total(path)
             parts = total["fw_latency"] + total["bwall_latency"]
-            # Distributed configurations give only the whole; their parts are 0.
+            # Distributed configurations give only the total; their parts are 0.
             if configuration.devices == 1 and not agree(parts, total["e2e_latency"]):
                 detail = f"{parts!r} and {total['e2e_latency']!r} ms"
                 failed.append(FailedCheck(where, "forward + backward = end to end", detail))
@@ -226,7 +226,7 @@ def _summary(root: Path) -> _Summary:
         reason = str(error).removeprefix(f"{path}: ")
         raise InputError(
             f"{path}: not the summary of the artifact ({reason}). Copy it again, or remove it: it "
-            "is only compared with."
+            "only serves for checks."
         ) from error
     return summary
 
@@ -241,7 +241,7 @@ def _check_pair(
 ) -> bool | None:
     """Check a pair against the authors' summary; return whether they call it in distribution."""
     where = f"{tool}: {c.run}"
-    # Labels of fused, distributed and Switch configurations give 0 layers.
+    # Labels of fused, distributed and Switch configurations have 0 layers.
     if label["num_layer"] not in (0, total["num_layer"]):
         detail = f"{label['num_layer']:g} measured, {total['num_layer']:g} predicted"
         failed.append(FailedCheck(where, "same number of layers", detail))
@@ -252,7 +252,7 @@ def _check_pair(
     ):
         other = row.get(column) or "nothing"
         if summary and not (is_number(other) and agree(float(other), latency)):
-            detail = f"{other} there, {latency!r} ms here"
+            detail = f"{other} in summary.csv, {latency!r} ms here"
             failed.append(FailedCheck(where, f"same {column} as summary.csv", detail))
     return {"True": False, "False": True}.get(row.get("OOD", ""))
 

@@ -1,4 +1,4 @@
-"""The files of the NeuSight artifact: where they are, what their names say, what they hold."""
+"""The files of the NeuSight artifact: where they are, their names, their content."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from errcomp.errors import InputError
 from errcomp.readers.core.values import amount
 from errcomp.system.strict_json import loads, table
 
-# What reading the NeuSight artifact found besides its tables.
+# The report on reading the NeuSight artifact.
 
-#: Sums of up to 2,135 numbers agree to about 1e-14; anything above this is another rule.
+#: Sums of up to 2,135 numbers agree to about 1e-14; anything above this is due to another rule.
 _TOLERANCE = 1e-9
 
 
@@ -29,7 +29,7 @@ def agree(first: float, second: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
-    """A statement about the artifact that did not hold: where, which, and the numbers."""
+    """A failed check of the artifact: where, which check, and the numbers."""
 
     where: str
     check: str
@@ -38,26 +38,26 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was read, what has no partner and what did not check out.
+    """Files read, configurations without a match, and failed checks.
 
     Attributes
     ----------
     root : str
-        The folder read.
+        The folder that was read.
     labels : int
-        Measured configurations.
+        Number of measured configurations.
     predictions, pairs : mapping of str to int
-        Per predictor: predicted configurations, and those of them that were measured.
+        Per predictor: number of predicted configurations, and of those also measured.
     without_prediction, without_label : mapping of str to tuple of str
         Per predictor: configurations measured but not predicted, and the reverse.
     without_operators : mapping of str to tuple of str
-        Per predictor: pairs whose operators were not read, because there is no file or no rule.
+        Per predictor: pairs whose operators were not read, for lack of a file or a rule.
     without_measured_operators : tuple of str
         Configurations with a pair but without measured operators.
     ignored : tuple of str
-        Files whose name is not that of a configuration.
+        Files not named like a configuration.
     failed_checks : tuple of FailedCheck
-        Empty when everything was as the rules say.
+        Empty if all checks passed.
     """
 
     root: str
@@ -92,7 +92,7 @@ class Report:
 
 
 def _listed(title: str, names: Sequence[str], indent: str = "  ") -> list[str]:
-    """Count names and show the first three of them; nothing to say of none."""
+    """Count names and show the first three; no line if there are none."""
     if not names:
         return []
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -108,7 +108,7 @@ class Device:
     in_training: bool | None
 
 
-#: Folder to device. Training devices: as the paper states them, see datasets/neusight/README.md.
+#: Folder → device. Training devices are from the paper, see datasets/neusight/README.md.
 DEVICES: Mapping[str, Device] = {
     "Tesla_P4": Device("P4", "NVIDIA", True),
     "Tesla_P100-PCIE-16GB": Device("P100", "NVIDIA", True),
@@ -127,7 +127,7 @@ MODES = {"inf": "inference", "train": "training"}
 _STEM = re.compile(
     r"(?P<model>\w+)-(?P<mode>inf|train)-(?P<seq>\d+)-(?P<batch>\d+)(?:-(?P<option>\w+))?"
 )
-#: Of the names that mean the same ("512" and "0512", none and "base") one is allowed.
+#: Only one of several equivalent names ("512" and "0512", none and "base") is allowed.
 _ONE_NAME = re.compile(
     r"\w+-\w+-[1-9][0-9]{0,8}-[1-9][0-9]{0,8}(?:-(?!base$|(?:dp|tp|pp)(?:0|\d{7}))\w+)?",
     re.ASCII,
@@ -138,7 +138,7 @@ _DEVICES_OF_OPTION = re.compile(r"(?:dp|tp|pp)(\d+)(?:_\d+)?")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Configuration:
-    """What a file name says: ``<model>-<mode>-<seq>-<batch>[-<option>]`` in a device folder."""
+    """The parts of a file name: ``<model>-<mode>-<seq>-<batch>[-<option>]`` in a device folder."""
 
     device_name: str
     model: str
@@ -183,9 +183,9 @@ def is_artifact(path: str | PathLike[str]) -> bool:
     """
     try:
         find_root(Path(path))
-    except PermissionError:  # it looks like one; reading it says what is closed
+    except PermissionError:  # it looks like one; reading it names the unreadable folder
         return True
-    except (InputError, OSError, ValueError):  # not there, closed, or a name that none can have
+    except (InputError, OSError, ValueError):  # missing, unreadable, or an invalid name
         return False
     return True
 
@@ -196,17 +196,15 @@ def find_root(path: Path) -> Path:
         if (root / "label").is_dir() and (root / "results" / "prediction").is_dir():
             return root
     if not path.exists():
-        raise InputError(
-            f"{path}: there is no such folder. Give the root of the NeuSight artifact."
-        )
+        raise InputError(f"{path}: no such folder. Give the root of the NeuSight artifact.")
     raise InputError(
-        f"{path}: not the NeuSight artifact: looked for label/ and results/prediction/ in it and "
+        f"{path}: not the NeuSight artifact: no label/ and results/prediction/ in it or "
         "in scripts/asplos/. Give the root of the artifact."
     )
 
 
 def device_of(root: Path, folder: str) -> Device:
-    """Look a device folder up; one that only the artifact's own device list knows is accepted."""
+    """Look up a device folder, also in the artifact's own list of devices."""
     if folder in DEVICES:
         return DEVICES[folder]
     configs = root / "data" / "device_configs"
@@ -220,12 +218,12 @@ def device_of(root: Path, folder: str) -> Device:
 
 
 def parse_stem(device_name: str, stem: str) -> Configuration | None:
-    """Read a file name; None if it is not that of a configuration.
+    """Read a file name; None if it does not name a configuration.
 
     Raises
     ------
     InputError
-        It is one, but not written as the artifact does: two names would be one configuration.
+        It names a configuration in another spelling, so that two names could mean the same.
     """
     match = _STEM.fullmatch(stem)
     if match is None:
@@ -233,7 +231,7 @@ def parse_stem(device_name: str, stem: str) -> Configuration | None:
     if _ONE_NAME.fullmatch(stem) is None:
         raise InputError(
             f"{device_name}/{stem}: sequence length and batch must be integers from 1 to 999999999 "
-            "without zeros in front, an option must not be base and its number not begin with 0. "
+            "without leading zeros; an option must not be base, nor its number begin with 0. "
             "Rename the file, or remove it."
         )
     return Configuration(
@@ -263,7 +261,7 @@ def read_total(path: Path) -> dict[str, float]:
     missing = [key for key in wanted if not isinstance(values, dict) or key not in values]
     if missing:
         raise InputError(f"{path}: missing {', '.join(missing)}: not a file of the artifact")
-    # Some labels do not know their number of layers (null or 0); predictions do.
+    # Some labels lack their number of layers (null or 0); predictions have it.
     if values["num_layer"] is None:
         values["num_layer"] = 0
     for key in wanted:
@@ -315,10 +313,10 @@ def read_operators(path: Path, *, measured: bool) -> list[Operator]:
 
 def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
     content = _text(path)
-    # Every file of the artifact ends with a line break: without it the last number may be cut.
+    # Every file of the artifact ends with a line break; without it, the last number may be cut.
     if content and not content.endswith("\n"):
         raise InputError(
-            f"{path}: line {content.count(chr(10)) + 1}: the file ends within a line: it was cut "
+            f"{path}: line {content.count(chr(10)) + 1}: the file ends within a line, so it is cut "
             "off. Copy it again."
         )
     return table(path, content, needed)

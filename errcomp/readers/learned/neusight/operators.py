@@ -1,4 +1,4 @@
-"""The operators behind the pairs of the NeuSight artifact, collected while its pairs are read."""
+"""The operators of the pairs of the NeuSight artifact, collected while reading the pairs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _VALUES = (
 
 
 class OperatorTable:
-    """Reads the operator files of one pair after the other and keeps what it found.
+    """Reads the operator files pair by pair, and collects the operators.
 
     Attributes
     ----------
     failed : list of FailedCheck
-        Rules that did not hold.
+        Failed checks.
     missing : dict of str to list of str
         Per predictor: configurations whose operators could not be read.
     unmeasured : dict of str to None
-        Configurations without measured operators, in the order they were met.
+        Configurations without measured operators, in order of appearance.
     """
 
     def __init__(self, root: Path) -> None:
@@ -59,7 +59,7 @@ class OperatorTable:
         self._measured: dict[Configuration, tuple[list[Operator], float | None]] = {}
 
     def add(self, row: dict[str, Any], configuration: Configuration) -> dict[str, Any]:
-        """Read the operators of a pair; return what they say about it (None where unknown)."""
+        """Read the operators of a pair; return the columns of the pair (None if unknown)."""
         facts: dict[str, Any] = dict.fromkeys(
             (
                 "operators",
@@ -84,12 +84,12 @@ class OperatorTable:
             counts = repeat_counts([o.name for o in operators], row["layers"])
             total = add_up(operators, counts, configuration.variant)
         except InputError as error:
-            self._fail(where, "it is known how operators add up", str(error))
+            self._fail(where, "rule for the sum of operators", str(error))
             self.missing.setdefault(tool, []).append(configuration.run)
             return facts
         if not agree(total.total, row["predicted"]):
             detail = f"{total.total!r} and {row['predicted']!r} ms ({total.rule})"
-            self._fail(where, "predicted operators add up to the prediction", detail)
+            self._fail(where, "predicted operators sum to the prediction", detail)
         partners = self._partners(where, operators, measured)
         self._append(configuration.run, row, operators, counts, partners)
         return facts | {
@@ -101,7 +101,7 @@ class OperatorTable:
         }
 
     def frame(self) -> pl.DataFrame:
-        """Return all operators read so far, one row each."""
+        """Return the operators collected so far, one per row."""
         import polars as pl
 
         schema: dict[str, Any] = dict.fromkeys(self._columns, pl.String)
@@ -115,7 +115,7 @@ class OperatorTable:
     def _measurements(
         self, configuration: Configuration, layers: int
     ) -> tuple[list[Operator], float | None]:
-        """Read the measured operators of a configuration (once for all predictors), and add up."""
+        """Read and sum the measured operators of a configuration (once for all predictors)."""
         path = self._root / "label" / configuration.device_name / f"{configuration.stem}.csv"
         if not path.is_file():
             return [], None
@@ -138,7 +138,7 @@ class OperatorTable:
             return nobody
         order = match_operators(operators, measured)
         if order is None:
-            detail = f"{len(measured)} measured, {len(operators)} predicted, not the same network"
+            detail = f"{len(measured)} measured, {len(operators)} predicted: different networks"
             self._fail(where, "measured and predicted operators are the same", detail)
             return nobody
         return [measured[i] for i in order]
@@ -156,7 +156,7 @@ class OperatorTable:
         for key in _KEYS:
             columns[key] += [row[key]] * n
         for operator, count, partner in zip(operators, counts, partners, strict=True):
-            # A transfer between stages is one way; the file gives there and back.
+            # A transfer between stages is one-way; the file has the round trip.
             one_way = operator.kind == "sendrecv"
             values = (
                 operator.name,
@@ -172,23 +172,23 @@ class OperatorTable:
                 columns[key].append(value)
 
 
-# Which measured operator of the NeuSight artifact is which predicted one.
+# Matching measured and predicted operators of the NeuSight artifact.
 
 
 def match_operators(
     predicted: Sequence[Operator], measured: Sequence[Operator]
 ) -> list[int] | None:
-    """Find for each predicted operator its measured one.
+    """Find the measured operator of each predicted operator.
 
-    Two traces of one network can list their operators in another order, and then number them
-    differently: ``add_1`` of one is ``add`` of the other. Unless both list the same names, an
-    operator is recognised by what it is, by all it depends on and by all that depends on it.
+    Two traces of a network may list their operators in a different order, and then number them
+    differently: ``add_1`` of one is ``add`` of the other. Unless both list the same names,
+    operators are matched by their type, by all that they depend on and by all that depends on them.
 
     Returns
     -------
     list of int or None
-        Position in ``measured`` for each operator of ``predicted``; None if they are not the same
-        operators.
+        Position in ``measured`` for each operator of ``predicted``; None if the operators are not
+        the same operators.
     """
     if [o.name for o in predicted] == [o.name for o in measured]:
         order = list(range(len(predicted)))
@@ -207,7 +207,7 @@ def match_operators(
 
 
 def _dataflow(operators: Sequence[Operator], numbers: dict[object, int]) -> list[tuple[int, int]]:
-    """Give the same number to operators with the same past and the same future."""
+    """Give the same number to operators with the same inputs and the same dependents."""
     above: dict[str, int] = {}
     users: defaultdict[str, list[str]] = defaultdict(list)
     kind = {o.name: re.sub(r"_\d+$", "", o.name) for o in operators}
@@ -225,11 +225,11 @@ def _dataflow(operators: Sequence[Operator], numbers: dict[object, int]) -> list
     return [(above[o.name], below[o.name]) for o in operators]
 
 
-# How the operators of the NeuSight artifact add up to a configuration.
+# Summing the operators of the NeuSight artifact to a configuration.
 #
-# A traced file holds one transformer layer and what surrounds it; a fused one holds all layers. The
-# rules below reproduce every predicted end-to-end latency of the artifact to rounding, except for
-# ``pp4_4`` (several micro-batches), for which the files do not say enough.
+# A traced file holds one transformer layer and the operators around it; a fused one holds all
+# layers. The rules below reproduce every predicted end-to-end latency of the artifact to rounding,
+# except for ``pp4_4`` (several micro-batches), whose files lack the information.
 
 #: Prefix of the operators of layer i, and of the first operator after the layers. BERT has no
 #: such operator: its layer ends with the last operator that carries the layer's name.
@@ -239,14 +239,14 @@ _LAYERS = (
     (re.compile(r"bert_encoder_layer_(\d+)_"), None),
 )
 _COMMUNICATION = ("allreduce", "sendrecv")
-#: One-way transfers that a step adds with four pipeline stages and one micro-batch. Read off the
-#: predictions, exact in all six of them; activations and gradients cross three boundaries each.
+#: One-way transfers that a step adds with four pipeline stages and one micro-batch. Inferred from
+#: the predictions, exact in all six of them; activations and gradients cross three boundaries each.
 PIPELINE_TRANSFERS = 11
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorSum:
-    """How operators combine, how many compute (rows, and with layers repeated), times in ms."""
+    """Sum of operators: rule, number of computing operators (rows, and executions), times in ms."""
 
     rule: str
     rows: int
@@ -256,12 +256,12 @@ class OperatorSum:
 
     @property
     def total(self) -> float:
-        """What the rule says the end-to-end latency is."""
+        """The end-to-end latency by the rule."""
         return self.compute + self.communication
 
 
 def repeat_counts(names: Sequence[str], layers: int) -> list[int]:
-    """Say how often each traced operator runs.
+    """Return the number of executions of each traced operator.
 
     Parameters
     ----------
@@ -273,12 +273,12 @@ def repeat_counts(names: Sequence[str], layers: int) -> list[int]:
     Returns
     -------
     list of int
-        ``layers`` for the operators of the traced layer, 1 for the others.
+        ``layers`` for the operators of the traced layer, 1 for all others.
 
     Raises
     ------
     InputError
-        No operator carries the name of a layer, or the trace holds neither one layer nor all.
+        No operator names its layer, or the trace holds neither one layer nor all.
 
     Examples
     --------
@@ -294,13 +294,15 @@ def repeat_counts(names: Sequence[str], layers: int) -> list[int]:
     if after is not None:
         ends = [i for i, name in enumerate(names) if name.startswith(after)]
         if not ends or ends[0] < end:
-            raise InputError(f"no operator {after} after layer 0: it is unknown where it ends")
+            raise InputError(
+                f"no operator {after} after layer 0, so the end of the layer is unknown"
+            )
         end = ends[0]
     return [layers if first <= i < end else 1 for i in range(len(names))]
 
 
 def _layer_of(names: Sequence[str]) -> tuple[list[int], set[int], str | None]:
-    """Return the positions that carry a layer's name, the layers, and what follows the last."""
+    """Return the positions of operators with layers, the layers, and the operator after them."""
     for pattern, after in _LAYERS:
         # Fused operators join several names with "~": search, not match.
         matches = {i: match for i, name in enumerate(names) if (match := pattern.search(name))}
@@ -308,18 +310,18 @@ def _layer_of(names: Sequence[str]) -> tuple[list[int], set[int], str | None]:
             return list(matches), {int(match[1]) for match in matches.values()}, after
     known = ", ".join(pattern.pattern for pattern, _ in _LAYERS)
     raise InputError(
-        f"no operator name says which layer it belongs to (known: {known}): it is unknown which "
+        f"no operator names its layer (known names: {known}), so it is unknown which "
         "operators repeat"
     )
 
 
 def add_up(operators: Sequence[Operator], counts: Sequence[int], variant: str) -> OperatorSum:
-    """Combine operators into a configuration.
+    """Sum the operators of a configuration.
 
     Raises
     ------
     InputError
-        The trace communicates in a way for which no rule is known.
+        No rule is known for the communication of the trace.
     """
     computing = [
         (o, n) for o, n in zip(operators, counts, strict=True) if o.kind not in _COMMUNICATION
@@ -352,10 +354,10 @@ def _communication(
 
 
 def _exposed(operators: Sequence[Operator], counts: Sequence[int]) -> float:
-    """Time of the all-reduces that the backward pass does not hide.
+    """Return the time of all-reduces that the backward pass does not hide.
 
     The backward pass runs the operators in reverse order; the all-reduce of a gradient starts when
-    the gradient is there and the one before it is done.
+    the gradient and the previous all-reduce are done.
     """
     backward = reduced = 0.0
     for operator in reversed(_expand(operators, counts)):

@@ -30,18 +30,18 @@ _NO_DEVICE = "/device:CUSTOM:"
 _STREAM = re.compile(r"Stream #")
 _OPS, _STEPS, _MODULES = "XLA Ops", "Steps", "XLA Modules"
 _NO_RUN = "outside of steps"
-#: An operation of a TPU is named by its whole text: "%fusion.1 = f32[8]{0} fusion(...)".
+#: The name of a TPU operation is its whole text: "%fusion.1 = f32[8]{0} fusion(...)".
 _HLO = re.compile(r"%?([^\s=]+) = .*", re.DOTALL)
 _LAUNCH = re.compile(r"(?:cu|cuda|hip|hsa_?)[A-Z]")
 _TEXTS = ("kernel", "kernel_class", "layer", "model", "operation")
 
 Keep = Callable[[Event], bool]
-#: What a trace holds, and what there is to say of it.
+#: The planes of a trace, and notes.
 Planes = tuple[list[Plane], list[str]]
 
 
 def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
-    """Make rows of a trace; what ``decode`` and the events raise says why it cannot be read."""
+    """Make rows of a trace; errors of ``decode`` and of events become an InputError."""
     import polars as pl
 
     try:
@@ -53,14 +53,14 @@ def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
         if not frames:
             hosts = [plane for plane in planes if plane.name.startswith(_HOST)]
             frames, inner = _of_hosts(hosts, beginning)
-            notes += ["The operations ran on the CPU: several threads may run parts of one."]
+            notes += ["The operations ran on the CPU: several threads may share an operation."]
     except ValueError as error:
         raise source.error(
             f"not a trace of XLA ({error}). It may be cut off: copy it again."
         ) from None
     if not frames:
         raise source.error(
-            "it holds no operation of a device or of XLA. Trace a program that computes, and wait "
+            "no operation of a device or of XLA. Trace a program that computes, and wait "
             "for it (block_until_ready) before the trace ends."
         )
     rows = pl.concat(frames, how="diagonal_relaxed")
@@ -68,12 +68,12 @@ def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
 
 
 def _of_devices(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFrame], int]:
-    """Return the kernels and steps of devices, and how many operations were left out."""
+    """Return the kernels and steps of devices, and the number of operations left out."""
     joined: list[pl.DataFrame] = []
     inner = 0
     several = sum(any(line.name == _STEPS for line in plane.lines) for plane in planes) > 1
     for plane in planes:
-        # Lines that were derived from the streams of a GPU repeat what is on them.
+        # Lines derived from the streams of a GPU repeat the streams.
         streams = [line for line in plane.lines if _STREAM.match(line.name) and len(line)]
         lines = streams or [line for line in plane.lines if line.name == _OPS]
         frames, gone = _kernels(lines, beginning, lambda event: True, nested=not streams)
@@ -85,7 +85,7 @@ def _of_devices(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFr
 
 
 def _of_hosts(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFrame], int]:
-    """Return the operations that ran on the host, in the steps that it marked."""
+    """Return the operations that ran on the host, with the steps marked there."""
     joined: list[pl.DataFrame] = []
     inner = 0
     for plane in planes:
@@ -120,7 +120,7 @@ def _timed(line: Line, beginning: int) -> Iterator[tuple[int, Event]]:
 def _kernels(
     lines: Sequence[Line], beginning: int, keep: Keep, *, nested: bool
 ) -> tuple[list[pl.DataFrame], int]:
-    """Return a frame for each line that has events of the kind wanted."""
+    """Return a frame for each line with the wanted events."""
     import polars as pl
 
     frames = []
@@ -133,7 +133,7 @@ def _kernels(
             if keep(event):
                 times.append((start, event.duration, event.count))
                 for name, text in zip(_TEXTS, _texts(event), strict=True):
-                    # One copy of each text, however many events have it.
+                    # Keep one copy of each text.
                     texts[name].append(None if text is None else same.setdefault(text, text))
         if not times:
             continue
@@ -151,7 +151,7 @@ def _kernels(
 
 
 def _texts(event: Event) -> tuple[str | None, ...]:
-    """Return the name of a kernel, its class, its operation, its program and what wrote it."""
+    """Return the name of a kernel, its class, its operation, its program and its source line."""
     stats = event.stats
     match = _HLO.fullmatch(event.name)
     name = (match[1] if match else event.name).strip() or "kernel without a name"
@@ -167,7 +167,7 @@ def _texts(event: Event) -> tuple[str | None, ...]:
 
 
 def _innermost(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say which contain no other: a loop takes as long as all that it repeats."""
+    """Say which events contain no other: the time of a loop includes its body."""
     order = np.lexsort((-end, start))
     first, last = start[order], end[order]
     alone = np.ones(len(start), dtype=bool)
@@ -176,7 +176,7 @@ def _innermost(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.b
 
 
 def _steps_of_device(plane: Plane, beginning: int) -> list[tuple[int, int, str]]:
-    """Return the steps of a device, or else the executions of programs: start, end and name."""
+    """Return the steps of a device, or else of the executions of programs: start, end and name."""
     steps: list[tuple[int, int, str]] = []
     for wanted, prefix in ((_STEPS, "step "), (_MODULES, "")):
         steps = steps or [
@@ -195,7 +195,7 @@ def _joined(
     suffix: str,
     where: str | None,
 ) -> list[pl.DataFrame]:
-    """Put the kernels of a plane into its steps, and add rows for those."""
+    """Assign the kernels of a plane to its steps, and add rows for the steps."""
     import polars as pl
 
     if not frames:
@@ -228,7 +228,7 @@ def _joined(
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return a name of its own for each step."""
+    """Return a unique name for each step."""
     times, seen = Counter(names), Counter[str]()
     numbered = []
     for name in names:
@@ -241,20 +241,20 @@ def _text_or_none(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-# The Chrome trace that JAX writes beside ``xplane.pb``, as planes, lines and events.
+# The Chrome trace that JAX writes with ``xplane.pb``, as planes, lines and events.
 
 _PROCESS = re.compile(rb'"name"\s*:\s*"(?:[\w.-]+ )?/(?:device:[A-Z]\w*:\d|host:CPU)')
-#: The name of a process may begin with that of the machine.
+#: The name of a process may begin with the machine's name.
 _MACHINE = re.compile(r"([\w.-]+) (/(?:device|host):.*)", re.DOTALL)
 _PS_IN_US = 1e6
-#: Picoseconds that still fit into 64 bits.
+#: Largest picoseconds that fit into 64 bits.
 _MOST = 1 << 62
-#: The profiler leaves out what is above.
+#: The profiler drops events above this number.
 _MOST_EVENTS = 1_000_000
 
 
 class _Event(msgspec.Struct, gc=False):
-    """What is used of an event; anything may stand there."""
+    """The fields of an event that are used; they may have any type."""
 
     ph: Any = None
     pid: Any = None
@@ -270,7 +270,7 @@ class _File(msgspec.Struct):
 
 
 class _Line(Line):
-    """A thread whose events are known already."""
+    """A thread whose events are already decoded."""
 
     def __init__(self, name: str, given: Sequence[Event]) -> None:
         super().__init__(name, 0, [], Plane())
@@ -295,7 +295,7 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
     Raises
     ------
     ValueError
-        It is no trace, or an event has no time.
+        It is not a trace, or an event has no time.
     """
     try:
         events = msgspec.json.decode(source.text, type=_File).events
@@ -324,13 +324,13 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
     notes = []
     if number >= _MOST_EVENTS:
         notes.append(
-            f"{number} events: the profiler leaves out more than a million. The xplane.pb has all."
+            f"{number} events: the profiler drops events above a million. The xplane.pb has all."
         )
     return planes, notes
 
 
 def _processes(names: dict[str, str]) -> dict[str, str]:
-    """Return the names with that of the machine behind, if there are several, else without."""
+    """Return the names, followed by the machine's name if there are several machines."""
     split = {process: _MACHINE.fullmatch(name) for process, name in names.items()}
     several = len({match[1] for match in split.values() if match}) > 1
     return {
@@ -359,22 +359,22 @@ def read(path: AnyPath) -> Output:
     ----------
     path : path
         A file, or a folder or archive of files. The schema (XSpace) is built in: no protobuf
-        library is needed. A trace as JSON is read where no ``xplane.pb`` is beside it, which has
-        the same events.
+        library is needed. A trace as JSON is read only without an ``xplane.pb`` in its folder,
+        which has the same events.
 
     Returns
     -------
     Output
-        In ps, measured: the ``time`` of what ran on each stream of a GPU or, on other devices, of
-        each operation of XLA; where no device ran any, of the operations of XLA on the CPU.
-        ``layer`` is the operation of the compiled program, ``model`` the program. Steps that the
-        trace marks, else executions of programs, are runs (level model). ``start`` counts from
-        the beginning of the trace.
+        Measured times in ps: the ``time`` of all work on each stream of a GPU or, on other devices,
+        of each operation of XLA; without work on a device, of the operations of XLA on the CPU.
+        ``layer`` is the operation of the compiled program, ``model`` the program. Steps marked in
+        the trace, or else executions of programs, are runs (level model). ``start`` counts from the
+        beginning of the trace.
 
     Raises
     ------
     InputError
-        A file is damaged, or holds events of the host only.
+        A file is damaged, or holds only events of the host.
 
     Examples
     --------
@@ -404,8 +404,8 @@ _tool = ToolFormats(
     "JAX",
     gives="measurements",
     reference="hardware",
-    limits="Operations that contain others (while, conditional) are left out where those are "
-    "there. Times of the host are left out.",
+    limits="Operations that contain others (while, conditional) are left out if those are "
+    "in the trace. Times of the host are left out.",
 )
 
 
@@ -417,16 +417,18 @@ _tool = ToolFormats(
     sample="2026 (AMD GPU)",
 )
 def read_xplane(source: Source) -> Rows:
-    """Read the planes of the devices; of the host where no device did anything."""
+    """Read the planes of the devices; or of the host if no device did any work."""
     return read_planes(source, lambda: planes_of(source.content()))
 
 
 @_tool.reads("jax-trace", "*.trace.json.gz", "kernel, model: time (ps)", is_trace)
 def read_trace(source: Source) -> Rows:
-    """Read the planes of the devices; of the host where no device did anything."""
+    """Read the planes of the devices; or of the host if no device did any work."""
     beside = next(source.path.parent.glob("*.xplane.pb"), None)
     if beside is not None:
-        raise source.error(f"it has the events of {beside.name}, which is beside it. Give that.")
+        raise source.error(
+            f"it repeats the events of {beside.name} in the same folder. Give that file."
+        )
     return read_planes(source, lambda: _planes(source))
 
 

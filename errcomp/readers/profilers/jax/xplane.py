@@ -14,7 +14,7 @@ _PLANES, _ERRORS, _WARNINGS = 1, 2, 3
 
 @dataclass(slots=True)
 class Event:
-    """One event: when it began on its line and how long it took, in ps, and how often."""
+    """An event: start on its line and duration, in ps, and number of occurrences."""
 
     name: str
     start: int
@@ -25,7 +25,7 @@ class Event:
 
 @dataclass(slots=True)
 class Line:
-    """One thread or stream; its events are decoded when they are asked for."""
+    """A thread or stream; its events are decoded on demand."""
 
     name: str
     start_ns: int
@@ -33,12 +33,12 @@ class Line:
     _plane: Plane
 
     def events(self) -> Iterator[Event]:
-        """Decode the events, in their order.
+        """Decode the events, in order.
 
         Raises
         ------
         ValueError
-            One is damaged.
+            An event is damaged.
         """
         for data in self._events:
             yield self._plane.event(data)
@@ -49,12 +49,12 @@ class Line:
 
 @dataclass(slots=True)
 class Plane:
-    """One device, or the host."""
+    """A device, or the host."""
 
     name: str = ""
     lines: list[Line] = field(default_factory=list)
     stats: dict[str, Any] = field(default_factory=dict)
-    #: What events are called, and what is true of all that are called so.
+    #: Names of events, and the statistics shared by all events of a name.
     _events: dict[int, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     _stats: dict[int, str] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ class Plane:
             elif number == 7 and isinstance(value, int):
                 content = self._stats.get(value, "")
             elif kind == _wire.LENGTH and isinstance(value, bytes):
-                # Other bytes than text are of no use here.
+                # Bytes other than text are not used here.
                 content = _text(value) if number == 5 else None
             elif kind == _wire.FIXED64 and isinstance(value, int):
                 content = _wire.double(value)
@@ -104,7 +104,7 @@ class Plane:
         for item in parts[5]:
             key, entry = _entry(item)
             plane._stats[key] = _first_text(entry, 2)
-        # Statistics have names that may come after them.
+        # Names of statistics may come after the statistics.
         for stat in parts[6]:
             plane.stats |= plane._stat(stat)
         if parts[3]:
@@ -128,12 +128,12 @@ class Plane:
 
 
 def planes_of(data: bytes) -> tuple[list[Plane], list[str]]:
-    """Decode a trace: its planes, and what the profiler says went wrong.
+    """Decode a trace: its planes, and the errors that the profiler reported.
 
     Raises
     ------
     ValueError
-        The bytes are no trace, or it is cut off.
+        The bytes are not a trace, or it is cut off.
     """
     planes, notes = [], []
     for number, _, value in _wire.fields(data):

@@ -9,7 +9,7 @@ from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, rea
 __all__ = ["FORMATS", "read"]
 
 _NAME = "kineto-trace"
-#: Names in the outermost object that Kineto writes beside the events.
+#: Names in the outermost object that Kineto writes next to the events.
 _BESIDE = frozenset(
     (
         "deviceProperties",
@@ -40,26 +40,26 @@ def read(path: AnyPath) -> Output:
     ----------
     path : path
         A Chrome trace of ``torch.profiler`` (also gzip), or a folder or archive of traces. Events
-        may be in an object with ``traceEvents`` or a bare list. They are read in pieces: a trace
-        may be larger than the memory.
+        may be in an object with ``traceEvents`` or in a bare list. They are read in pieces: a trace
+        may be larger than memory.
 
     Returns
     -------
     Output
         Measured times in us:
 
-        * level kernel, ``time``: every kernel, copy and set of memory on a GPU, with ``device``
-          (its name, where the trace says it), ``device_id``, ``stream``, ``start`` (as in the
-          trace), ``gap`` (since the one before on its stream), ``launch_call`` and its ``launch``
+        * level kernel, ``time``: every kernel, memory copy and memory set on a GPU, with ``device``
+          (its name, if the trace has it), ``device_id``, ``stream``, ``start`` (as in the
+          trace), ``gap`` (since the previous one on its stream), ``launch_call`` and its ``launch``
           (start), ``op`` (the innermost operator that launched it), ``shape`` (its input shapes,
           as JSON), ``size_bytes``, and of collectives ``collective`` and ``ranks``. A trace without
-          work of a GPU gives the operators on the CPU: their own time, without that of the
+          GPU work gives the operators on the CPU: their own time, without that of the
           operators they call.
-        * level model, ``time``: each step of the profiler, which is a ``run``; without steps the
+        * level model, ``time``: each step of the profiler, as a ``run``. Without steps, the
           trace is one run, from its first event to the end of the last. A kernel belongs to the
           step in which it was launched.
-        * level system, for each run and device, and for the run ``trace`` as a whole: ``busy time``
-          (at least one thing runs), ``idle time`` (nothing does, from the first start to the last
+        * level system, for each run and device, and for the whole ``trace``: ``busy time``
+          (at least one thing runs), ``idle time`` (nothing runs, from the first start to the last
           end), ``computation time`` and ``communication time`` (at least one such kernel runs;
           copies are neither), ``overlap`` (both at once) and ``exposed communication``
           (communication less the overlap).
@@ -69,12 +69,11 @@ def read(path: AnyPath) -> Output:
     Raises
     ------
     InputError
-        A trace is cut off, or holds neither kernels nor operators.
+        A trace is cut off, or has neither kernels nor operators.
 
-    Notes
-    -----
-    ``kernel_class`` is guessed from the name. Times of communication kernels contain the waiting
-    for other ranks. The time of a step is that on the host: kernels may run on after its end.
+    Notes ----- ``kernel_class`` is guessed from the name. Times of communication kernels include
+    waiting for other ranks. The time of a step is measured on the host: kernels may still run after
+    its end.
 
     Examples
     --------
@@ -109,8 +108,8 @@ _tool = ToolFormats("PyTorch profiler", gives="measurements", reference="hardwar
     "overlap, exposed communication, idle time (us)",
     _recognise,
     sample="PyTorch 2.0 to 2.5: CUDA (A100, H100) and ROCm 6.2 (MI250)",
-    limits="A trace that is cut off is refused. In the graph, waits for events are known only "
-    "where the trace has cuda_sync events; other waits are times that are certain.",
+    limits="A trace that is cut off is refused. The graph has waits for events only if the trace "
+    "has cuda_sync events; other waits become fixed times.",
 )
 def _read(source: Source) -> Rows:
     from errcomp.readers.profilers.kineto.rows import read_rows

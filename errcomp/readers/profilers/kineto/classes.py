@@ -1,4 +1,4 @@
-"""What kind of work a kernel does, from its name."""
+"""The class of work of a kernel, from its name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache
 COMMUNICATION = "communication"
 MEMORY = ("memcpy", "memset")
 
-#: Class and what its names contain; the first that fits counts. Names of fused kernels hold the
-#: names of all that was fused: what a Triton kernel is, its beginning says.
+#: Class → parts of names; the first match counts. Names of fused kernels hold the
+#: names of all fused operators, so Triton kernels are classified by their beginning.
 CLASSES: tuple[tuple[str, str], ...] = (
     ("memcpy", r"^\[?memcpy|^hipmemcpy|copybuffer(?!.*kernel)"),
     ("memset", r"^\[?memset|fillbuffer"),
@@ -51,7 +51,7 @@ CLASSES: tuple[tuple[str, str], ...] = (
     ),
 )
 _PATTERNS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in CLASSES)
-#: Template arguments may be thousands of characters long, and say little of the class.
+#: Template arguments may be thousands of characters long, and rarely show the class.
 _LOOKED_AT = 400
 _ANONYMOUS = "(anonymous namespace)::"
 
@@ -60,7 +60,7 @@ _ANONYMOUS = "(anonymous namespace)::"
 def class_of(name: str) -> str:
     """Return the class of a kernel or operator: gemm, conv, …; ``other`` if no rule fits.
 
-    Misleads as names do: a library may call a kernel anything.
+    Misleads if the name does: a library may give a kernel any name.
 
     Examples
     --------
@@ -69,6 +69,6 @@ def class_of(name: str) -> str:
     >>> class_of("triton_poi_fused_convolution_relu_0"), class_of("aten::topk")
     ('elementwise', 'other')
     """
-    # Parameters are named after structures that many kernels share.
+    # Types of parameters are shared by many kernels.
     text = name.replace(_ANONYMOUS, "").partition("(")[0][:_LOOKED_AT] or name
     return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), "other")

@@ -1,4 +1,4 @@
-"""What is used of the events of a trace, as columns."""
+"""The events of a trace, as columns of the fields that are used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 KERNEL, MEMCPY, MEMSET = range(3)
-#: Categories in capitals are those of PyTorch before 1.12.
+#: Capitalised categories are from PyTorch before 1.12.
 _GPU = {
     **dict.fromkeys(("kernel", "Kernel", "concurrent_kernel"), KERNEL),
     **dict.fromkeys(("gpu_memcpy", "Memcpy"), MEMCPY),
@@ -40,10 +40,10 @@ _KINDS: dict[str | None, str] = {
     "cuda_sync": "sync",
     "ac2g": "flow",
 }
-#: The profiler of PyTorch before Kineto gives no categories, but says whose functions they are.
+#: PyTorch's profiler before Kineto writes no categories, but names the functions' owner.
 _OLD_KINDS = {"CPU functions": "op", "CUDA functions": "gpu"}
 _STEP, _UNNAMED = "ProfilerStep", "unnamed"
-#: Times are microseconds; 10^15 are 30 years.
+#: Times are microseconds; 10^15 is about 30 years.
 _LONGEST, _LATEST = 1e15, 1e18
 _WHOLE = 1 << 62
 _BYTES = {
@@ -55,7 +55,7 @@ _BYTES = {
 
 
 class Names(dict[Any, int]):
-    """A number for each thing seen, in order of appearance."""
+    """Numbers distinct values in order of appearance."""
 
     def __missing__(self, key: Any) -> int:
         self[key] = number = len(self)
@@ -63,7 +63,7 @@ class Names(dict[Any, int]):
 
 
 class Table:
-    """Columns that grow: ``ts`` and ``dur`` in microseconds, and whole numbers of other names."""
+    """Columns that grow: ``ts`` and ``dur`` in microseconds, and columns of whole numbers."""
 
     def __init__(self, *others: str) -> None:
         self._columns: dict[str, array[Any]] = {"ts": array("d"), "dur": array("d")}
@@ -73,7 +73,7 @@ class Table:
         return len(self._columns["ts"])
 
     def add(self, events: Sequence[Event], *others: Iterable[int]) -> None:
-        """Append events, and for each of the other columns its values."""
+        """Append events, and the values of the other columns."""
         times = ([event.ts or 0.0 for event in events], [event.dur or 0.0 for event in events])
         for column, values in zip(self._columns.values(), (*times, *others), strict=True):
             column.extend(values)
@@ -84,7 +84,7 @@ class Table:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         column = self._columns[name]
-        # Without a copy: nothing is added any more where columns are asked for.
+        # Without a copy: nothing is added after columns are read.
         return np.frombuffer(column, dtype=column.typecode) if column else np.empty(0, np.int64)
 
 
@@ -95,7 +95,7 @@ _OP_COLUMNS = ("name", "thread", "external", "shape")
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """What a communication kernel says of its collective; -1 for what it does not."""
+    """The collective of a communication kernel; -1 for unknown numbers."""
 
     name: str
     ranks: int
@@ -104,7 +104,7 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A wait that the trace explains: of a stream for an event, or of the host."""
+    """A wait with a known reason: of a stream for an event, or of the host."""
 
     kind: str
     stream: Any
@@ -116,7 +116,7 @@ class Sync:
 
 @dataclass(slots=True)
 class Trace:
-    """A trace as columns; names, streams and the like are numbers of a list."""
+    """A trace as columns; names, streams and the like are indices into lists."""
 
     meta: dict[str, Any] = field(default_factory=dict)
     gpu: Table = field(default_factory=lambda: Table(*_GPU_COLUMNS))
@@ -139,7 +139,7 @@ def read_trace(source: Source) -> Trace:
     Raises
     ------
     InputError
-        It is cut off, or no JSON.
+        It is cut off, or not JSON.
     """
     return _Reader(source).read()
 
@@ -151,7 +151,7 @@ class _Reader:
         self._trace = Trace()
         self._names, self._shapes = Names(), Names()
         self._streams, self._devices, self._threads = Names(), Names(), Names()
-        # Flows say what correlations say too: they are for traces without.
+        # Flows repeat correlations, and replace them in traces without.
         self._with_flows = True
         self._flows: dict[tuple[int, float, str], int] = {}
         self._lonely: dict[tuple[int, float, str], tuple[Table, int]] = {}
@@ -279,7 +279,7 @@ class _Reader:
     def _without(
         self, table: Table, events: list[Event], correlations: Sequence[int], end: str
     ) -> None:
-        """Remember which events have no correlation: a flow may say it."""
+        """Record the events without a correlation: a flow may hold it."""
         if self._with_flows and min(correlations) < 0:
             first, threads = len(table), self._of_threads(events)
             for i, (event, thread) in enumerate(zip(events, threads, strict=True)):
@@ -290,7 +290,7 @@ class _Reader:
         threads = self._threads
         try:
             return [threads[event.pid, event.tid] for event in events]
-        except TypeError:  # lists or objects, which cannot be looked up
+        except TypeError:  # lists or objects, which are not hashable
             return [threads[_lookup_key(event.pid), _lookup_key(event.tid)] for event in events]
 
     def _finish(self) -> Trace:
@@ -302,7 +302,7 @@ class _Reader:
         trace.names, trace.shapes = list(self._names), list(self._shapes)
         trace.streams, trace.devices = list(self._streams), list(self._devices)
         counted = (
-            ("an event with text where a number belongs, or the like", self._events.bad),
+            ("an event with a field of the wrong type", self._events.bad),
             ("an event without a duration", self._unfinished),
             ("an event with an impossible time", self._impossible),
         )
@@ -336,7 +336,7 @@ def _whole_number(value: Any) -> int:
 
 
 def _lookup_key(value: Any, otherwise: Any = None) -> Any:
-    """Return something that can be looked up: a number or text."""
+    """Return a hashable value: a number or text."""
     if value is None:
         value = otherwise
     if value is None or type(value) is str or (type(value) is int and abs(value) < _WHOLE):
@@ -354,17 +354,17 @@ def _collective(args: Args) -> Collective:
     return Collective(str(args.collective), _whole_number(args.group_size), size)
 
 
-# Who launched a kernel, in which step, and which operators stand within which.
+# The launch and the step of each kernel, and the nesting of operators.
 
 
 def launches(trace: Trace) -> NDArray[np.int64]:
-    """Return for each piece of work on a GPU the call that launched it, -1 where none is known."""
+    """Return the call that launched each piece of GPU work, -1 if unknown."""
     calls, work = trace.runtime["correlation"], trace.gpu["correlation"]
     return _positions(calls, work)
 
 
 def _positions(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
-    """Return where each wanted number first stands among the known ones; -1: nowhere."""
+    """Return the first position of each wanted number among the known ones; -1 if missing."""
     positions = np.full(len(wanted), -1, dtype=np.int64)
     valid = np.flatnonzero(known >= 0)
     if len(valid):
@@ -376,16 +376,16 @@ def _positions(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def launching_ops(trace: Trace, calls: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each piece of work on a GPU the innermost operator that launched it, or -1.
+    """Return the innermost operator that launched each piece of GPU work, or -1.
 
-    The External id says it, unless it only repeats the correlation (PyTorch before 2.0); then it is
-    the innermost operator on the thread of the launch that was running at that time.
+    The External id names it, unless it only repeats the correlation (PyTorch before 2.0). Then it
+    is the innermost operator that was running on the launching thread at that time.
 
     Parameters
     ----------
     trace : Trace
     calls : ndarray
-        As `launches` returns.
+        The result of `launches`.
     """
     gpu, runtime, ops = trace.gpu, trace.runtime, trace.ops
     external = np.where(gpu["external"] != gpu["correlation"], gpu["external"], -1)
@@ -398,7 +398,7 @@ def launching_ops(trace: Trace, calls: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def parents(ops: Table) -> NDArray[np.int64]:
-    """Return for each operator the one directly around it on its thread, -1 for none."""
+    """Return the enclosing operator of each operator on its thread, -1 for none."""
     parent = np.full(len(ops), -1, dtype=np.int64)
     for nested in _threads(ops, np.arange(len(ops))).values():
         for outer, inner in itertools.pairwise(nested.levels):
@@ -412,7 +412,7 @@ def parents(ops: Table) -> NDArray[np.int64]:
 def _innermost(ops: Table, at: NDArray[Any], thread: NDArray[Any]) -> NDArray[np.int64]:
     """Return the innermost operator that was running on a thread at a time, -1 for none."""
     innermost = np.full(len(at), -1, dtype=np.int64)
-    # In traces in whole microseconds some have no length: they launched nothing.
+    # In traces with whole microseconds some operators have length 0: they launched nothing.
     for number, nested in _threads(ops, np.flatnonzero(ops["dur"] > 0)).items():
         on_thread = np.flatnonzero(thread == number)
         if len(on_thread):
@@ -432,13 +432,13 @@ def _threads(ops: Table, rows: NDArray[np.int64]) -> dict[int, _Nested]:
 
 
 class _Nested:
-    """The operators of one thread in the order of their starts, and at which depth each stands."""
+    """The operators of a thread in the order of their starts, with their depths."""
 
     def __init__(self, rows: NDArray[np.int64], ops: Table) -> None:
         self.rows = rows
         self._origin = ops["ts"][rows[0]]
         self.start = ops["ts"][rows] - self._origin
-        # An operator of no length ends after it starts, too.
+        # An operator of length 0 must also end after it starts.
         self.end = self.start + np.maximum(ops["dur"][rows], 1e-4)
         self._ends = np.sort(self.end)
         ended = np.searchsorted(self._ends, self.start, side="right")
@@ -451,7 +451,7 @@ class _Nested:
         at = times - self._origin
         innermost = np.full(len(at), -1, dtype=np.int64)
         started = np.searchsorted(self.start, at, side="right")
-        # At a time at which one ends and the next begins it is the next.
+        # If one ends when the next begins, take the next.
         for side in ("right", "left"):
             depth = started - np.searchsorted(self._ends, at, side=side) - 1
             for level, positions in enumerate(self.levels):
@@ -466,9 +466,9 @@ class _Nested:
 def steps_of(
     steps: list[tuple[str, float, float]], at: NDArray[Any]
 ) -> tuple[list[tuple[str, float, float]], NDArray[np.int64]]:
-    """Return the steps in order of time, and in which of them each time is; -1 for none.
+    """Return the steps in order of time, and the step of each time; -1 for none.
 
-    A step that several threads recorded is taken as the longest of those.
+    If several threads recorded a step, the longest record counts.
     """
     longest: dict[str, tuple[str, float, float]] = {}
     for step in steps:
@@ -485,7 +485,7 @@ def steps_of(
 
 
 def gaps(gpu: Table) -> NDArray[np.float64]:
-    """Return how long each stream did nothing before each piece of work; NaN before its first."""
+    """Return the idle time of the stream before each piece of work; NaN before its first."""
     start, order = gpu["ts"], np.lexsort((gpu["ts"], gpu["stream"], gpu["device"]))
     chain = np.stack([gpu["device"], gpu["stream"]])[:, order]
     idle = np.full(len(start), np.nan)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 19
-#: No trace has an event of this size; what looks like one is a file that is none.
+#: No trace has an event of this size; a file that seems to is not a trace.
 _MOST = 1 << 28
-#: Strings may hold what looks like the end of an event, but not often.
+#: Strings rarely hold text that looks like the end of an event.
 _TRIES = 32
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BEGIN = re.compile(rb'"traceEvents"\s*:\s*\[')
-#: Where one element of a list may end and the next begin; a string may hold the same.
+#: Candidate boundary between elements of a list; a string may hold the same text.
 _BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
 _BARE = re.compile(r"([:,\[]\s*)-?(?:inf(?:inity)?|nan)(?=\s*[,}\]])", re.IGNORECASE)
@@ -33,7 +33,7 @@ _CONTROL = dict.fromkeys(range(32), " ")
 
 
 class Args(msgspec.Struct, gc=False):
-    """What is used of the arguments of an event; anything may stand there."""
+    """The arguments of an event that are used; they may have any type."""
 
     stream: Any = None
     device: Any = None
@@ -52,7 +52,7 @@ class Args(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event."""
+    """An event."""
 
     ph: str | None = None
     cat: str | None = None
@@ -77,9 +77,9 @@ class Events:
     Attributes
     ----------
     meta : dict
-        What stands beside the events; complete when all of them are read.
+        Fields next to the list of events; complete after reading all events.
     bad : int
-        Events that have text where a number belongs, or the like.
+        Number of events with a field of the wrong type.
     """
 
     def __init__(self, source: Source) -> None:
@@ -124,7 +124,7 @@ class Events:
         return self._source.open()
 
     def _begin(self, file: BinaryIO) -> bytes:
-        """Read up to the first event; returns what was read behind that."""
+        """Read up to the first event; return the bytes read after that."""
         buffer = file.read(_BLOCK)
         self._offset = len(_BOM) if buffer.startswith(_BOM) else 0
         buffer = buffer.removeprefix(_BOM)
@@ -139,12 +139,12 @@ class Events:
                 more = file.read(_BLOCK)
                 if not more or len(buffer) > _MOST:
                     raise self._source.error(
-                        "no list traceEvents in it. The file may be cut off: copy it again."
+                        "no list traceEvents. The file may be cut off: copy it again."
                     )
                 begin = max(0, len(buffer) - 64)
                 buffer += more
                 continue
-            # The name may also stand within a string: only at the top it makes an object.
+            # The name may also occur inside a string: only at the top level it is the key.
             meta = _object(buffer[: match.end() - 1] + b"null}")
             if meta is not None:
                 self.meta.update(meta)
@@ -153,10 +153,10 @@ class Events:
             begin = match.end()
 
     def _block(self, buffer: bytes) -> tuple[list[Event], int, bytes] | None:
-        """Decode the events of which all is there: they, how many bytes, and what ended the list.
+        """Decode the complete events; return them, the number of bytes, and the end of the list.
 
-        A beginning that is a list when a bracket is put at its end, ends between two events. None
-        if there is no such beginning.
+        A beginning of the buffer that is a list once a bracket is added ends between two events.
+        None if there is no such beginning.
         """
         for match in itertools.islice(_event_ends(buffer), _TRIES):
             piece = b"[" + buffer[: match.start() + 1] + b"]"
@@ -168,7 +168,7 @@ class Events:
         return None
 
     def _decode(self, piece: bytes, *, whole: bool) -> tuple[list[Event], bytes]:
-        """Decode a list, and return it with what follows its end."""
+        """Decode a list, and return it with the bytes after its end."""
         try:
             return self._list(piece)
         except _Broken as broken:
@@ -195,7 +195,7 @@ class Events:
         return self._list(piece[:end])[0], piece[end:]
 
     def _one_by_one(self, piece: bytes) -> tuple[list[Event], bytes]:
-        """Decode event by event, and count those that cannot be used."""
+        """Decode event by event, and count unusable events."""
         try:
             parts, tail = _PIECES.decode(piece), b""
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -210,7 +210,7 @@ class Events:
         return events, tail
 
     def _end(self, tail: bytes) -> None:
-        """Read what follows the events; that it is damaged costs nothing but itself."""
+        """Read the fields after the events; damage there does not affect the events."""
         rest = tail.lstrip()
         if rest.startswith(b","):
             self.meta.update(_object(b"{" + rest[1:]) or {})
@@ -226,12 +226,12 @@ class Events:
         )
 
 
-class _Unfinished(Exception):  # noqa: N818 - no error: a place that was tried
-    """What looked like the end of an event is none."""
+class _Unfinished(Exception):  # noqa: N818 - not an error: a wrong guess
+    """The apparent end of an event is not its end."""
 
 
 class _Broken(Exception):  # noqa: N818
-    """The JSON cannot be read on from a byte."""
+    """The JSON is invalid at a byte."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(why)
@@ -241,7 +241,7 @@ class _Broken(Exception):  # noqa: N818
 def _broken(error: Exception, piece: bytes) -> _Broken:
     why = str(error)
     if isinstance(error, UnicodeDecodeError):
-        # It says where in its string, not where in the file.
+        # Its position refers to the string, not to the file.
         return _Broken("text that is not UTF-8", _not_text(piece))
     match = _AT_BYTE.search(why)
     why = why.removeprefix("JSON is malformed: ").partition(" (byte")[0]
@@ -249,8 +249,8 @@ def _broken(error: Exception, piece: bytes) -> _Broken:
 
 
 def _end_of_list(broken: _Broken, piece: bytes) -> int:
-    """Return where the list ends if what is broken is that more follows it."""
-    # What is said is the place behind the first character that follows.
+    """Return the end of the list if the error is only text after the list."""
+    # The error names the position after the first such character.
     end = piece.rfind(b"]", 0, broken.at - 1) + 1
     if "trailing characters" not in broken.why or not 0 < end < len(piece):
         raise broken from None
@@ -266,7 +266,7 @@ def _not_text(piece: bytes) -> int:
 
 
 def _event_ends(buffer: bytes) -> Iterator[re.Match[bytes]]:
-    """Find where events may end, from the last backwards."""
+    """Find possible ends of events, from the last backwards."""
     end = len(buffer)
     while end > 0:
         begin = max(0, end - (1 << 16))
@@ -276,7 +276,7 @@ def _event_ends(buffer: bytes) -> Iterator[re.Match[bytes]]:
 
 
 def _mended(piece: bytes) -> bytes:
-    """Mend what profilers write and JSON forbids: nan, inf, backslashes of Windows, raw bytes."""
+    """Repair invalid JSON of profilers: nan, inf, backslashes of Windows, raw bytes."""
     text = piece.decode("utf-8", "replace").translate(_CONTROL)
     text = _ESCAPE.sub(_escape, text)
     return _BARE.sub(r"\1null", text).encode()
@@ -285,7 +285,7 @@ def _mended(piece: bytes) -> bytes:
 def _escape(match: re.Match[str]) -> str:
     if match[1] is None:
         return r"\\"
-    # Half of a pair is no character; the other half may be missing.
+    # A lone surrogate is not a character; its other half may be missing.
     return "?" if match[1][:2].lower() == "ud" and match[1][2] in "89abcdefABCDEF" else match[0]
 
 

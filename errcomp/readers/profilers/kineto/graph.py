@@ -1,4 +1,4 @@
-"""What waited for what in a trace: its kernels as an execution graph that errors go through."""
+"""The dependencies in a trace: its kernels as an execution graph for propagating errors."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from errcomp.readers.core.source import Source
 
 
-#: Microseconds: old traces have whole ones only.
+#: Microseconds: old traces have only whole ones.
 _TOLERANCE = 1.0
 _LONGEST_NAME = 4000
 _WAIT_EVENT = "Stream Wait Event"
 _WHOLE_DEVICE = ("DeviceSynchronize", "CtxSynchronize", "Context Sync")
 _NOTE = (
-    "Measured durations. A kernel waits for the kernel before it on its stream, for its launch, "
-    "and for events of other streams where the trace names them (cuda_sync); the host launches in "
-    "the order of each thread and waits where it synchronised. What else it took until a kernel "
-    "started is a certain time: with measured durations the graph takes as long as the trace."
+    "Measured durations. A kernel waits for the previous kernel on its stream, for its launch, and "
+    "for events of other streams if the trace names them (cuda_sync). The host launches in the "
+    "order of each thread, and waits where it synchronised. The remaining time until a kernel "
+    "started is fixed: with measured durations, the graph takes as long as the trace."
 )
 
 
 @dataclass(slots=True)
 class _Graph:
-    """Nodes in the order of time, with the time at which each is finished when replayed."""
+    """Nodes in the order of time, with the time at which a replay finishes each."""
 
     nodes: list[dict[str, Any]] = field(default_factory=list)
     edges: list[tuple[str, str]] = field(default_factory=list)
     finished: dict[str, float] = field(default_factory=dict)
 
     def add(self, name: str, takes: float, after: Sequence[str], **fields: Any) -> float:
-        """Add a node, and return when it is finished."""
+        """Add a node, and return the time when it finishes."""
         begin = max((self.finished[node] for node in after), default=0.0)
         self.nodes.append({"id": name, **fields})
         self.edges += [(node, name) for node in after]
@@ -52,7 +52,7 @@ class _Graph:
         return begin + takes
 
     def until(self, name: str, time: float, after: Sequence[str], stream: str = "") -> list[str]:
-        """Return what is finished at a time: those given, or a certain wait after them."""
+        """Return nodes that finish at a time: those given, or a fixed wait after them."""
         begin = max((self.finished[node] for node in after), default=0.0)
         if not stream and time <= begin:
             return list(after)
@@ -64,7 +64,7 @@ class _Graph:
 
 @dataclass(slots=True)
 class _Chain:
-    """One stream of a device: its kernels that ran so far, and when they were launched."""
+    """A stream of a device: its kernels so far, and the times of their launches."""
 
     name: str
     running: list[int] = field(default_factory=list)
@@ -73,23 +73,25 @@ class _Chain:
 
 
 def graph_of(trace: Trace, source: Source, runs: Sequence[str]) -> dict[str, Any]:
-    """Return the document ``errcomp-prediction`` of a trace with work of a GPU.
+    """Return the document ``errcomp-prediction`` of a trace with GPU work.
 
     Parameters
     ----------
     trace : Trace
     source : Source
     runs : sequence of str
-        The run of each piece of work on a GPU.
+        The run of each piece of GPU work.
 
     Raises
     ------
     InputError
-        No kernel takes any time.
+        All kernels have a duration of 0.
     """
     replay = _Replay(trace, runs)
     if not replay.terms:
-        raise InputError(f"{source.name}: no kernel takes any time: there is nothing to propagate.")
+        raise InputError(
+            f"{source.name}: all kernels have a duration of 0, so there is nothing to propagate."
+        )
     graph = replay.graph
     return prediction(
         source.path.name[:_LONGEST_NAME] or "trace",
@@ -105,7 +107,7 @@ def graph_of(trace: Trace, source: Source, runs: Sequence[str]) -> dict[str, Any
 
 
 class _Replay:
-    """Goes through a trace in the order of time, and finds what each thing waited for."""
+    """Replays a trace in the order of time, and finds the dependencies of each node."""
 
     def __init__(self, trace: Trace, runs: Sequence[str]) -> None:
         self._trace = trace
@@ -133,7 +135,7 @@ class _Replay:
             if takes > 0
         ]
         self._dur = dur
-        #: Copies that ended before the call that launched them returned: the host waited.
+        #: Copies that ended before their launching call returned: the host waited for them.
         self._own: dict[int, int] = {}
         self._host: dict[int, str] = {}
         self._launch_node: dict[int, str] = {}
@@ -150,9 +152,9 @@ class _Replay:
         return [(start, 1, i) for i, start in enumerate(self._start)]
 
     def _host_items(self) -> list[tuple[float, int, int]]:
-        """Return calls that launch, at their begin, and calls that wait, at their end."""
+        """Return launching calls with their starts, and waiting calls with their ends."""
         names = [self._trace.names[code] for code in self._trace.runtime["name"].tolist()]
-        # A launch after its kernel began is none that it waited for.
+        # A kernel did not wait for a launch after its start.
         launching = {
             call
             for i, call in enumerate(self._call)
@@ -169,7 +171,7 @@ class _Replay:
         last: dict[int, float] = {}
         for start, _, call in launches:
             last[self._thread[call]] = max(last.get(self._thread[call], 0.0), start)
-        # Only what delayed a launch is part of the graph.
+        # Only waits that delayed a launch are part of the graph.
         return launches + [
             (self._call_end[call], 2, call)
             for call in waiting | set(self._own)
@@ -209,7 +211,7 @@ class _Replay:
         chain.all.append(i)
 
     def _synchronise(self, call: int) -> None:
-        """Let the host wait for what it waited for: that was launched before, and ended since."""
+        """Let the host wait for the work launched before the call that ended during it."""
         thread, end = self._thread[call], self._call_end[call]
         waited = [self._own[call]] if call in self._own else self._waited_for(call)
         after = [*self._host_before(call), *(self._ids[k] for k in waited)]
@@ -229,12 +231,12 @@ class _Replay:
         last = [k for k in (self._last_before(chain, call) for chain in chosen) if k is not None]
         if whole or (sync is not None and sync.kind == "Stream Sync"):
             return last
-        # Which stream or event it was is not known: the one whose end let the host go on.
+        # The stream or event is unknown: take the work whose end released the host.
         last = [k for k in last if self._end[k] > self._call_start[call]]
         return [max(last, key=lambda k: self._end[k])] if last else []
 
     def _last_before(self, chain: _Chain, call: int) -> int | None:
-        """Return the last kernel of a stream that was launched before a call and ended in time."""
+        """Return the last kernel of a stream launched before a call and ended by its end."""
         begin, end = self._call_start[call], self._call_end[call]
         for k in reversed(chain.all):
             launched = self._call_start[self._call[k]] if self._call[k] >= 0 else self._start[k]
@@ -243,7 +245,7 @@ class _Replay:
         return None
 
     def _overlaps(self) -> set[tuple[int, int]]:
-        """Streams whose kernels overlap: their order says nothing about who waits."""
+        """Streams with overlapping kernels: their order implies no waits."""
         reached: dict[tuple[int, int], float] = {}
         overlapping = set()
         for i in np.argsort(self._start, kind="stable").tolist():
@@ -254,7 +256,7 @@ class _Replay:
         return overlapping
 
     def _event_waits(self) -> dict[int, list[int]]:
-        """Kernels that waited for an event of another stream, and after which kernels it was."""
+        """Kernels that waited for an event of another stream, and the kernels before it."""
         trace = self._trace
         self._syncs: dict[int, Sync] = {sync.correlation: sync for sync in trace.syncs}
         waits = [sync for sync in trace.syncs if sync.kind == _WAIT_EVENT and sync.wait_on >= 0]
@@ -285,7 +287,7 @@ class _Replay:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Name each once, as `errcomp.Kernels.ids` does: the second time with ``#2``."""
+    """Make names unique, as `errcomp.Kernels.ids` does, by appending ``#2`` and so on."""
     plain = [name[:_LONGEST_NAME].replace("\0", " ") for name in names]
     taken = set(plain)
     times: dict[str, int] = {}
@@ -312,7 +314,7 @@ def _created(trace: Trace) -> str:
 
 
 def _inputs(source: Source) -> list[dict[str, str]]:
-    """Digest of the file; none if it was in an archive and is gone."""
+    """Digest of the file; empty if it came from an archive."""
     if not source.path.is_file():
         return []
     with source.path.open("rb") as file:

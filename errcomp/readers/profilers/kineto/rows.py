@@ -26,7 +26,7 @@ _WHOLE_TRACE, _OUTSIDE = "trace", "outside the steps"
 
 @dataclass(slots=True)
 class _Work:
-    """What ran, on GPUs or (where none did) the operators on the CPU, and in which step."""
+    """The work on GPUs, or else the operators on the CPU, with their steps."""
 
     rows: pl.DataFrame
     start: NDArray[np.float64]
@@ -35,7 +35,7 @@ class _Work:
     class_: NDArray[np.int64]
     #: Names of the classes.
     classes: list[str]
-    #: When it was launched: that decides in which step it is.
+    #: Time of the launch, which decides the step.
     launched: NDArray[np.float64]
     notes: list[str]
 
@@ -46,13 +46,13 @@ def read_rows(source: Source) -> Rows:
     Raises
     ------
     InputError
-        It is no JSON or cut off, or nothing in it has a duration.
+        It is not JSON or cut off, or nothing in it has a duration.
     """
     trace = columns.read_trace(source)
     if not len(trace.gpu) and not len(trace.ops):
         why = "; ".join(f"{drop.n} times {drop.reason}" for drop in trace.dropped) or "no events"
         raise source.error(
-            f"no kernel and no operator in this trace ({why}). Record it with "
+            f"the trace has no kernels and no operators ({why}). Record it with "
             "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
         )
     on_gpu = len(trace.gpu) > 0
@@ -90,7 +90,7 @@ def _gpu(trace: Trace) -> _Work:
     kind = gpu["kind"]
     classes, class_ = _classified(trace.names, gpu["name"])
     for i, name in enumerate(MEMORY):
-        # The category of the event knows better than its name.
+        # The category of an event is more reliable than its name.
         class_[kind == columns.MEMCPY + i] = classes.index(name)
     matched = call >= 0
     launched = np.where(matched, _gathered(runtime["ts"], call), np.nan)
@@ -116,8 +116,8 @@ def _gpu(trace: Trace) -> _Work:
     notes = []
     if not matched.all():
         notes.append(
-            f"the launch of {int((~matched).sum())} of {len(matched)} kernels and copies is not in "
-            "the trace: they belong to the step in which they started."
+            f"the trace lacks the launch of {int((~matched).sum())} of {len(matched)} kernels and "
+            "copies: they belong to the step in which they started."
         )
     when = np.where(matched, launched, gpu["ts"])
     origin = trace.span[0]
@@ -145,8 +145,8 @@ def _cpu(trace: Trace) -> _Work:
     start = ops["ts"] - trace.span[0]
     device = np.zeros(len(ops), dtype=np.int64)
     note = (
-        "no work of a GPU in this trace: the kernels are the operators on the CPU, each with its "
-        "own time, without that of the operators it calls (`op` is the one that calls it)."
+        "the trace has no GPU work: the kernels are the operators on the CPU, with their own time, "
+        "without the time of operators that they call (`op` is the caller)."
     )
     return _Work(rows, start, start + ops["dur"], device, class_, classes, ops["ts"], [note])
 
@@ -207,8 +207,8 @@ def _devices(
 def _step_notes(steps: Sequence[tuple[str, float, float]], step: NDArray[np.int64]) -> list[str]:
     if not steps:
         return [
-            "no steps (profiler.step()) in this trace: it is one run, and its time goes from the "
-            "first event to the end of the last."
+            "the trace has no steps (profiler.step()): it is one run, from the first event to the "
+            "end of the last."
         ]
     outside = int((step < 0).sum())
     return [f"{outside} kernels were launched outside the steps."] if outside else []
@@ -226,20 +226,20 @@ def _classified(names: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArr
 
 
 def _gathered(values: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any]:
-    """Take values where there is an index; anything where it is -1."""
+    """Take the values at an index; any value where it is -1."""
     return values[np.maximum(index, 0)] if len(values) else np.zeros(len(index), dtype=np.int64)
 
 
 def _texts(
     names: Sequence[str | None], codes: NDArray[Any], *, otherwise: str | None = None
 ) -> pl.Series:
-    """Return a column of names, each kept once however many rows have it; -1 is ``otherwise``."""
+    """Return a column of names, stored once each; -1 becomes ``otherwise``."""
     unique = pl.Series([*names, otherwise], dtype=pl.String)
     return unique.gather(np.where(codes < 0, len(unique) - 1, codes))
 
 
 def _keys(things: list[Any], codes: NDArray[Any]) -> pl.Series:
-    """Return a column of numbers where all are numbers, else of text."""
+    """Return a column of numbers if all are numbers, else of text."""
     if all(isinstance(thing, int) for thing in things):
         return pl.Series(np.array(things, dtype=np.int64)[codes])
     return _texts([None if thing is None else str(thing) for thing in things], codes)
@@ -251,7 +251,7 @@ def _null_if_negative(numbers: NDArray[Any]) -> pl.Series:
 
 
 def _messages(trace: Trace) -> dict[str, pl.Series]:
-    """Columns of communication kernels that say what they send, and sizes of copies."""
+    """Columns about the messages of communication kernels, and sizes of copies."""
     size = trace.gpu["bytes"].copy()
     size[trace.gpu["kind"] == columns.KERNEL] = -1
     names: dict[str, int] = {}
@@ -268,7 +268,7 @@ def _messages(trace: Trace) -> dict[str, pl.Series]:
 
 
 def _shapes(trace: Trace) -> list[str | None]:
-    """Return the shapes as JSON without blanks; None where the trace has none."""
+    """Return the shapes as JSON without spaces; None if the trace has none."""
     shapes: list[str | None] = []
     for raw in trace.shapes:
         try:
@@ -279,7 +279,7 @@ def _shapes(trace: Trace) -> list[str | None]:
 
 
 def _device_names(trace: Trace) -> list[str | None]:
-    """Return what each device is called; None where the trace does not say."""
+    """Return the name of each device; None if the trace lacks it."""
     known: dict[str, str] = {}
     properties = trace.meta.get("deviceProperties")
     for entry in properties if isinstance(properties, list) else ():
@@ -294,11 +294,11 @@ def _rank(meta: dict[str, Any]) -> int | None:
     return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
 
 
-# How long devices were busy, communicated and idled: lengths of unions of intervals.
+# Busy, communication and idle times of devices: lengths of unions of intervals.
 
 
 def union(start: NDArray[Any], end: NDArray[Any]) -> float:
-    """Return for how long at least one of the intervals lasts.
+    """Return the length of the union of intervals.
 
     Examples
     --------
@@ -327,16 +327,16 @@ def device_times(
     start, end : ndarray, shape (n,)
     group : ndarray of int
     communicates, computes : ndarray of bool
-        What is neither copies memory.
+        Which work communicates and which computes; the rest are copies.
 
     Yields
     ------
     group : int
     times : dict
-        ``busy time``: at least one thing runs; ``computation time``, ``communication time``: at
-        least one such kernel runs; ``overlap``: both at once; ``exposed communication``: the
-        communication time less the overlap; ``idle time``: nothing runs between the first start
-        and the last end.
+        ``busy time``: at least one piece of work runs; ``computation time``, ``communication
+        time``: at least one such kernel runs; ``overlap``: both at once; ``exposed communication``:
+        the communication time less the overlap; ``idle time``: nothing runs, between the first
+        start and the last end.
     """
     order = np.argsort(group, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):

@@ -26,9 +26,9 @@ __all__ = ["FORMATS", "read"]
 # The SQLite export of Nsight Systems.
 
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
-#: Tables of what a GPU does, and what their rows are.
+#: Tables of GPU work, and the kinds of their rows.
 _WORK = {"KERNEL": "", "MEMCPY": "memcpy", "MEMSET": "memset", "GRAPH_TRACE": "graph"}
-#: Of those that say what a GPU does, columns for all and some for one.
+#: Columns of these tables, common ones and those of single tables.
 _NUMBERS = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 _MORE: tuple[str, ...] = ("demangledName", "shortName", "bytes", "copyKind", "graphId")
 _MORE += ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
@@ -43,10 +43,10 @@ COPIES: tuple[str, ...] = (
 COPIES += ("Array-to-Array", "Array-to-Device", "Device-to-Array", "Device-to-Device")
 COPIES += ("Host-to-Host", "Peer-to-Peer")
 COPIES += ("Unified Host-to-Device", "Unified Device-to-Host", "Unified Device-to-Device")
-#: Run of what no range launched, where others have one.
+#: Run of work launched outside of ranges, if there are ranges.
 _NO_RUN = "outside of ranges"
 _PUSH_POP, _START_END = 59, 60
-#: The last three bytes of a thread's id say which thread of its process it is.
+#: The last three bytes of a thread's id number the thread in its process.
 _THREAD_BITS = 24
 
 
@@ -54,7 +54,7 @@ def is_export(source: Source) -> bool:
     """Say whether this is a database that nsys wrote."""
     tables = tables_in(source)
     if tables is None:
-        # Damaged or packed: the names of some tables are still at the start.
+        # Damaged or packed: names of some tables are still readable at the start.
         head = source.head if source.head.startswith(b"SQLite format 3") else b""
         return b"StringIds" in head and any(text in head for text in (b"CUPTI_ACTIVITY", b"NVTX_"))
     nsys = any(table.startswith((_ACTIVITY, "NVTX_", "TARGET_INFO_")) for table in tables)
@@ -70,11 +70,11 @@ _tool = ToolFormats("Nsight Systems", gives="measurements", reference="hardware"
     "kernel, model: time, host time (ns)",
     is_export,
     sample="2023.1 and 2025.5",
-    limits="A kernel that a CUDA graph launched is counted with its graph unless it was traced "
+    limits="A kernel launched by a CUDA graph is part of its graph, unless it was traced "
     "by node. Runs are the outermost NVTX ranges; without NVTX there are none.",
 )
 def read_export(source: Source) -> Rows:
-    """Read kernels, copies, sets and graphs, with the NVTX ranges that launched them."""
+    """Read kernels, memory copies and sets, and graphs, with the NVTX ranges of their launch."""
     import polars as pl
 
     with opened(source) as database:
@@ -87,11 +87,10 @@ def read_export(source: Source) -> Rows:
     dropped = []
     complete = pl.col("start").is_not_null() & (pl.col("end") >= pl.col("start"))
     if bad := len(work) - len(work := work.filter(complete)):
-        dropped.append(Dropped("work of a GPU whose start or end is not known", bad))
+        dropped.append(Dropped("GPU work without a start or an end", bad))
     if work.is_empty():
         raise source.error(
-            "no kernel or copy of a GPU ended in it. Profile with --trace cuda, and let the "
-            "program end."
+            "no kernel or copy ended on a GPU. Profile with --trace cuda, and let the program end."
         )
     work = work.sort("start", maintain_order=True)
     devices = facts["devices"]
@@ -105,14 +104,14 @@ def read_export(source: Source) -> Rows:
         if launches is None:
             notes.append(
                 "The file has NVTX ranges but no calls that launched kernels "
-                "(CUPTI_ACTIVITY_KIND_RUNTIME): which kernel belongs to which range is not known."
+                "(CUPTI_ACTIVITY_KIND_RUNTIME), so the ranges of the kernels are unknown."
             )
         else:
             work, runs = _with_ranges(work, launches, ranges)
     if runs:
         notes.append(
-            "Runs are the outermost NVTX ranges. Their time is from the first to the last thing "
-            "that they did on a GPU; the host time is the range itself."
+            "Runs are the outermost NVTX ranges. Their time is from the start of their first GPU "
+            "work to the end of the last; the host time is the range itself."
         )
     rows = _kernel_rows(work, common)
     if runs:
@@ -129,7 +128,7 @@ def _strings(database: sqlite3.Connection) -> dict[int, str]:
 def _work(
     source: Source, database: sqlite3.Connection, tables: set[str], names: dict[int, str]
 ) -> pl.DataFrame:
-    """Return all that a GPU did, in the columns of the tables, with names and classes."""
+    """Return all GPU work in the columns of the tables, with names and classes."""
     import polars as pl
 
     frames = []
@@ -146,7 +145,7 @@ def _work(
         if missing:
             raise source.error(
                 f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. It may come from a "
-                "version of nsys that is not known here: export it with a newer one."
+                "unsupported version of nsys: export it with a newer one."
             )
         frame = whole_numbers(columns, rows)
         texts = pl.Series("kernel", _texts(kind, columns, rows, names, copies), dtype=pl.String)
@@ -170,7 +169,7 @@ def _texts(
     names: dict[int, str],
     copies: dict[int, str],
 ) -> list[str]:
-    """Return what each row of a table is called; as ``nsys stats`` calls it."""
+    """Return the name of each row of a table, as in ``nsys stats``."""
     place = {name: i for i, name in enumerate(columns)}
     if kind == "MEMSET":
         return ["[CUDA memset]"] * len(rows)
@@ -190,7 +189,7 @@ def _texts(
 
 
 def _launches(database: sqlite3.Connection, tables: set[str]) -> pl.DataFrame | None:
-    """Return when and on which thread each piece of work was launched; None if it is not known."""
+    """Return the time and the thread of each launch; None if unknown."""
     import polars as pl
 
     table = _ACTIVITY + "RUNTIME"
@@ -201,7 +200,7 @@ def _launches(database: sqlite3.Connection, tables: set[str]) -> pl.DataFrame | 
     if len(columns) < len(wanted) or not rows:
         return None
     frame = whole_numbers(columns, rows)
-    # The driver's call stands within that of the runtime and has the same number.
+    # The driver's call is inside the runtime's call and has the same number.
     calls = frame.drop_nulls().sort("start").unique(["correlationId", "globalTid"], keep="first")
     return calls.select(
         "correlationId",
@@ -234,7 +233,7 @@ def _ranges(
 
 
 def _facts(database: sqlite3.Connection, tables: set[str]) -> dict[str, Any]:
-    """Return the names of the devices and when the profile began."""
+    """Return the names of the devices and the start of the profile."""
     devices: dict[int, str] = {}
     date = None
     if "TARGET_INFO_GPU" in tables:
@@ -242,7 +241,7 @@ def _facts(database: sqlite3.Connection, tables: set[str]) -> dict[str, Any]:
         if len(columns) == 2:
             devices = {gpu: str(name) for gpu, name in rows if isinstance(gpu, int) and name}
     if "TARGET_INFO_CUDA_DEVICE" in tables and len(set(devices.values())) > 1:
-        # Which devices a program sees, and in which order, is set from outside.
+        # The devices that a program sees, and their order, are set from outside.
         columns, rows = select(database, "TARGET_INFO_CUDA_DEVICE", ("cudaId", "gpuId"))
         if len(columns) == 2:
             devices = {cuda: devices[gpu] for cuda, gpu in rows if gpu in devices}
@@ -304,7 +303,7 @@ def _with_ranges(
 
 
 def _names_of_runs(texts: list[str]) -> list[tuple[str, int]]:
-    """Return a name of its own for each range, and the how-manieth of its text it is."""
+    """Return a unique name for each range, and its number among equal texts."""
     seen: dict[str, int] = {}
     numbered = []
     for text in texts:
@@ -338,11 +337,11 @@ def _kernel_rows(work: pl.DataFrame, common: dict[str, Any]) -> pl.DataFrame:
     )
 
 
-# The JSON export of Nsight Systems: one event a line.
+# The JSON export of Nsight Systems: one event per line.
 
 _TEXTS = re.compile(rb'\s*\{\s*"data"\s*:\s*\[\s*"')
 _EVENT = b'"CudaEvent"'
-#: How far the first event may stand behind the texts.
+#: Largest distance of the first event from the texts.
 _MOST_TEXTS = 1 << 23
 _COPY, _SET, _KERNEL = 1, 2, 3
 #: Numbers may be text.
@@ -350,7 +349,7 @@ _count = partial(count_of, or_text=True)
 
 
 class _Cuda(msgspec.Struct, gc=False):
-    """What is used of an event of a GPU; numbers may be text."""
+    """The fields of a GPU event that are used; numbers may be text."""
 
     start: Any = msgspec.field(default=None, name="startNs")
     end: Any = msgspec.field(default=None, name="endNs")
@@ -382,13 +381,13 @@ def is_lines(source: Source) -> bool:
 
 @_tool.reads(
     "nsys-lines",
-    "JSON export, an event a line (nsys export --type jsonlines)",
+    "JSON export, one event per line (nsys export --type jsonlines)",
     "kernel: time (ns)",
     is_lines,
-    limits="NVTX ranges and calls of the host are left out: the SQLite export has them.",
+    limits="NVTX ranges and calls of the host are left out; the SQLite export has them.",
 )
 def read_lines(source: Source) -> Rows:
-    """Read kernels, copies and sets of memory."""
+    """Read kernels, memory copies and memory sets."""
     decoder = msgspec.json.Decoder(_Line)
     texts: list[Any] = []
     rows: list[dict[str, Any]] = []
@@ -415,7 +414,7 @@ def read_lines(source: Source) -> Rows:
         else:
             rows.append(row)
     if not rows:
-        raise source.error(f"no work of a GPU in it ({bad} events without times). Trace CUDA.")
+        raise source.error(f"no GPU work ({bad} events without times). Trace CUDA.")
     return Rows(rows, dropped={"events without times": bad})
 
 
@@ -467,8 +466,8 @@ def read(path: AnyPath) -> Output:
     path : path
         A file, or a folder or archive of files:
 
-        * what ``nsys export`` writes, with ``--type sqlite`` or ``jsonlines``;
-        * what ``nsys stats`` prints or writes, as CSV, TSV, JSON, in columns or in boxes:
+        * output of ``nsys export`` with ``--type sqlite`` or ``jsonlines``;
+        * output of ``nsys stats`` as CSV, TSV, JSON, in columns or in boxes:
           cuda_gpu_trace, cuda_kern_exec_trace, cuda_kern_exec_sum, cuda_gpu_kern_sum,
           cuda_gpu_kern_gb_sum, cuda_gpu_mem_time_sum, cuda_gpu_sum, cuda_api_gpu_sum,
           nvtx_kern_sum, and their older names (gputrace, gpukernsum, …).
@@ -476,17 +475,17 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Measured ``time`` of each kernel, copy and set of memory, in ns (a table says its own
-        unit); of a table of sums the mean of the ``count`` instances. Of tables that list the same
-        work in several ways one is read. An export to SQLite also says which outermost NVTX range
-        launched it (``run``) and all ranges around the launch (``range``); of each such run there
-        are the ``time`` from the first to the last thing that it did on the GPU, and the
-        ``host time`` of the range itself, which may end before the GPU does.
+        Measured ``time`` of each kernel, memory copy and memory set, in ns (tables state their own
+        unit); for tables of sums the mean of the ``count`` instances. Of several tables that list
+        the same work, one is read. An SQLite export also gives the outermost NVTX range around the
+        launch (``run``) and all ranges around it (``range``). Each such run has the ``time`` from
+        the start of its first GPU work to the end of the last, and the ``host time`` of the range
+        itself, which may end before the GPU does.
 
     Raises
     ------
     InputError
-        A file is damaged, or holds no work of a GPU.
+        A file is damaged, or holds no GPU work.
 
     Examples
     --------
@@ -500,7 +499,7 @@ def read(path: AnyPath) -> Output:
 
 
 def _recognise_wrapper(source: Source) -> bool:
-    """Recognise notes of a script that calls nsys or ncu: they say what the tools' files say."""
+    """Recognise notes of a script that calls nsys or ncu, which repeat the tools' files."""
     if set(source.json_names) >= {"case_id", "command", "outputs", "tool", "tool_versions"}:
         return any(f'"tool": "{tool}"' in line for line in source.head_lines for tool in _TOOLS)
     lines = [*source.head_lines[:2], "", ""]
@@ -515,20 +514,20 @@ _tool.reads(
     "kernel: time (ns, us, ms, s)",
     lambda source: _nsys_stats.kind_of(source) in ("trace", "sum"),
     sample="2025.5",
-    limits="Tables of what the host did (cuda_api_sum, osrt_sum, nvtx_sum) are left out.",
+    limits="Tables about the host (cuda_api_sum, osrt_sum, nvtx_sum) are left out.",
 )(_nsys_stats.read_tables)
 _tool.knows(
     "nsys-host-stats",
     "tables of nsys stats about the host: cuda_api_sum, osrt_sum, nvtx_sum, …",
     lambda source: _nsys_stats.kind_of(source) == "other",
-    "It holds times of calls on the host, none of kernels. Give cuda_gpu_trace or "
+    "Holds times of calls on the host, but not of kernels. Give cuda_gpu_trace or "
     "cuda_gpu_kern_sum.",
 )
 _tool.knows(
     "nsys-wrapper",
     "kernel_list.csv, meta.json or invocation.txt of a script around nsys and ncu",
     _recognise_wrapper,
-    "A script wrote it beside the profiler's own files and it repeats them. Give those.",
+    "Written by a script, it repeats the profiler's own files. Give those.",
     sample="2026",
 )
 

@@ -1,4 +1,4 @@
-"""Tables of ``nsys stats``: CSV, TSV or JSON, or columns of text as it prints them."""
+"""Tables of ``nsys stats``: CSV, TSV or JSON, or columns of text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Kind = Literal["trace", "sum", "other"]
 _COLUMN = re.compile(r"(.*?)\s*(?:\(\s*([^()]*?)\s*\))?")
 _UNITS = {"ns": "ns", "nsec": "ns", "nanoseconds": "ns", "us": "us", "µs": "us", "μs": "us"}
 _UNITS |= {"usec": "us", "ms": "ms", "msec": "ms", "s": "s", "sec": "s", "seconds": "s"}
-#: What the columns of the versions are called, in lower case and without the unit.
+#: Names of the columns in all versions, in lower case and without the unit.
 _ALIASES = {
     "start": ("start", "kernel start"),
     "duration": ("duration", "kernel dur"),
@@ -46,9 +46,9 @@ _ALIASES = {
 _ALIASES |= {f"grid{axis}": (f"grd{axis}",) for axis in "xyz"}
 _ALIASES |= {f"block{axis}": (f"blk{axis}",) for axis in "xyz"}
 _WORDS = ("name", "device", "range", "grid", "block")
-#: Columns that only tables about the host have.
+#: Columns of tables about the host only.
 _HOST = frozenset(("num calls", "result", "style", "event name", "tid", "pid", "num gpu ops"))
-#: MPI and the like count instances of calls, as tables of kernels do of kernels.
+#: Tables of MPI and the like count instances of calls, like tables of kernels.
 _HOST |= {"source"}
 #: Tables that list the same kernels, the best first; cuda_gpu_sum has kernels and copies.
 _VARIANTS = ("by grid", "by name", "by launch", "by range")
@@ -64,7 +64,7 @@ _SEPARATOR = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """A header line of a table: which column is what, and in which unit."""
+    """A header line of a table: the meaning and the unit of each column."""
 
     kind: Kind
     columns: Mapping[str, str]
@@ -72,12 +72,12 @@ class _Header:
 
 
 def kind_of(source: Source) -> Kind | None:
-    """Say what the tables in the head of a file are about; None if there is none of nsys."""
+    """Return the subject of the tables in the head of a file; None without nsys tables."""
     if source.head.lstrip()[:1] == b"[":
         header = _header(source.json_names)
         return None if header is None else header.kind
     kinds = {header.kind for _, header in _headers(source.head_lines)}
-    # What the program printed may be longer than the head.
+    # The program's own output may exceed the head.
     if not kinds and "Collecting data..." in map(str.strip, source.head_lines):
         try:
             kinds = {header.kind for _, header in _headers(source.lines())}
@@ -88,7 +88,7 @@ def kind_of(source: Source) -> Kind | None:
 
 
 def read_tables(source: Source) -> Rows:
-    """Read the traces of a file, or where there is none the sums."""
+    """Read the traces of a file, or else the sums."""
     import polars as pl
 
     if source.head.lstrip()[:1] == b"[":
@@ -100,13 +100,13 @@ def read_tables(source: Source) -> Rows:
     chosen = _without_doubles(variants)
     notes = []
     if left_out := sum(header.kind != kind for _, header in headers):
-        why = " or sum up the trace" if kind == "trace" else ""
+        why = " or summarise the trace" if kind == "trace" else ""
         notes.append(
             f"{left_out} of {len(headers)} tables are left out: they are about the host{why}"
         )
     if chosen < variants:
         notes.append(
-            f"Tables that list work again are left out: {', '.join(sorted(variants - chosen))}"
+            f"Tables that repeat work are left out: {', '.join(sorted(variants - chosen))}"
         )
     frames = []
     host = 0
@@ -120,7 +120,7 @@ def read_tables(source: Source) -> Rows:
             host += gone
             frames.append(_rows(source, sheet, header))
     if not frames:
-        raise source.error("a table has a header but no row below it. Export it again.")
+        raise source.error("a table has a header but no rows. Export it again.")
     return _output(pl.concat(frames, how="diagonal_relaxed"), host, notes)
 
 
@@ -152,7 +152,7 @@ def _field(value: Any) -> str:
 
 
 def _of_gpu(sheet: Sheet, header: _Header) -> tuple[Sheet, int]:
-    """Leave out calls of the host, which cuda_api_gpu_sum has among the kernels."""
+    """Leave out calls of the host, which cuda_api_gpu_sum mixes with kernels."""
     if "category" not in header.columns:
         return sheet, 0
     texts = sheet.texts(header.columns["category"])
@@ -161,7 +161,7 @@ def _of_gpu(sheet: Sheet, header: _Header) -> tuple[Sheet, int]:
 
 
 def _variant(header: _Header) -> str:
-    """Say which of the tables about the GPU this is: what it lists, and how."""
+    """Return the kind of a table about the GPU: what it lists, and how."""
     columns = header.columns
     if "category" in columns:
         return _ALL
@@ -175,7 +175,7 @@ def _variant(header: _Header) -> str:
 
 
 def _without_doubles(variants: set[str]) -> set[str]:
-    """Return the variants to read of those that there are, so that nothing is read twice."""
+    """Return the variants to read, so that nothing is read twice."""
     kernels = [variant for variant in _VARIANTS if variant in variants]
     if kernels:
         return {kernels[0]} | variants & {_COPIES}
@@ -183,7 +183,7 @@ def _without_doubles(variants: set[str]) -> set[str]:
 
 
 def _headers(lines: Sequence[str]) -> Iterator[tuple[int, _Header]]:
-    """Yield where the headers of tables stand, and what they say; of repeated ones the first."""
+    """Yield the headers of tables with their lines; of repeated headers the first."""
     known = None
     for at, line in enumerate(lines):
         if not any(word in line for word in _WORDS_OF_HEADERS):
@@ -232,7 +232,7 @@ def _kind(columns: set[str], roles: set[str]) -> Kind | None:
         return "trace"
     if columns >= {"total time", "kern inst", "kernel name"} or columns >= {"kavg", "kernel name"}:
         return "sum"
-    # Of OpenMP the tables count by "Count" and "Name".
+    # OpenMP tables have the columns "Count" and "Name".
     counted = "instances" in columns or ("operation" in columns and "count" in roles)
     if {"total", "name"} <= roles and counted and not columns & _HOST:
         return "sum"
@@ -251,14 +251,14 @@ def _column_spans(rule: str) -> list[tuple[int, int]]:
 
 
 def _cells(line: str, places: Sequence[tuple[int, int]]) -> list[str]:
-    """Cut a line at the columns that the rule under the header shows; the last one has no end."""
+    """Cut a line at the columns under the header's rule; the last column has no end."""
     inner = [line[start:end].strip() for start, end in places[:-1]]
     last = line[places[-1][0] :].rstrip()
     return [*inner, (last.removesuffix("|") if line.lstrip()[:1] == "|" else last).strip()]
 
 
 def _sheet(source: Source, lines: Sequence[str], first_line: int, header: _Header) -> Sheet | None:
-    """Return a table up to what ends it; None where it has no row."""
+    """Return a table up to its end; None if it has no rows."""
     boxed = len(lines) > 1 and _BOX.fullmatch(lines[1]) is not None
     printed = boxed or (len(lines) > 1 and _RULE.fullmatch(lines[1]) is not None)
     last = 2 if printed else 1
@@ -287,7 +287,7 @@ def _unit(source: Source, header: _Header, role: str) -> str:
     unit = header.units.get(role) or header.units.get("total") or "ns"
     if unit.lower() not in _UNITS:
         raise source.error(
-            f"the times of column {header.columns[role]!r} are in {unit!r}, which is not known. "
+            f"the times of column {header.columns[role]!r} are in {unit!r}, an unknown unit. "
             "Export it with --timeunit nsec."
         )
     return _UNITS[unit.lower()]
@@ -304,7 +304,7 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
         count = sheet.numbers(columns["count"])
         if "total" in columns:
             unit = _unit(source, header, "total")
-            # More digits than the average that the table prints.
+            # More digits than the printed average.
             with np.errstate(divide="ignore", invalid="ignore"):
                 fields = {"measured": sheet.numbers(columns["total"]) / count}
         else:
@@ -334,7 +334,7 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
 
 
 def _names(sheet: Sheet, columns: Mapping[str, str]) -> dict[str, list[str | None]]:
-    """Return the names of kernels, the ranges in front of them, and what is no kernel."""
+    """Return the names of kernels, the ranges in front of them, and the classes of other work."""
     names = sheet.texts(columns["name"])
     split = {name: _split(name) for name in set(names)}
     fields: dict[str, list[str | None]] = {

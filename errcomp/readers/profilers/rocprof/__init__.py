@@ -35,9 +35,9 @@ def read(path: AnyPath) -> Output:
     Returns
     -------
     Output
-        Measured ``time`` of each kernel and copy in ns, end less begin; of a table of sums the
-        mean of the ``count`` calls. ``start`` is when it began, ``stream`` the stream or, where
-        there is none, the queue.
+        Measured ``time`` of each kernel and copy in ns, end less begin; in a table of sums the mean
+        of the ``count`` calls. ``start`` is its begin, ``stream`` its stream or, without streams,
+        its queue.
 
     Raises
     ------
@@ -60,13 +60,13 @@ _TRACES = (
     {"Kernel_Name", "Start_Timestamp", "End_Timestamp"},
     {"Direction", "Correlation_Id", "Start_Timestamp", "End_Timestamp"},
 )
-#: Of the older and the newer versions, without times.
+#: Columns of counters in older and newer versions, without times.
 _COUNTED = (
     {"Index", "KernelName", "gpu-id", "grd", "wgr"},
     {"Kernel_Name", "Dispatch_Id", "Counter_Name", "Counter_Value"},
 )
 _STATS = {"Name", "Calls", "TotalDurationNs"}
-#: What the host calls, and the groups of a table of domains.
+#: Prefixes of calls on the host, and groups of a table of domains.
 _HOST_CALL = re.compile(
     r"(?:hip|hsa|roctx|ompt|rocdec|rocjpeg)[_A-Z]\w*|nccl(?!DevKernel|Kernel)[A-Z]\w*|__hip\w+|"
     r"(?!MEMORY_COPY_)[A-Z_]+"
@@ -78,7 +78,7 @@ def _is_trace(source: Source) -> bool:
 
 
 def _of_host(source: Source) -> bool:
-    """Say whether the names of a table of sums are those of calls, not of kernels."""
+    """Say whether a table of sums lists calls, not kernels."""
     rows = [line for line in source.head_lines if line.strip()][1:]
     names = [row.split(",")[0].strip().strip('"') for row in rows]
     return bool(names) and all(_HOST_CALL.fullmatch(name) for name in names)
@@ -102,7 +102,7 @@ def _is_counters(source: Source) -> bool:
 
 # The CSV files of rocprof, rocprofv2 and rocprofv3.
 
-#: What the columns of the versions are called.
+#: Names of the columns in all versions.
 _ALIASES = {
     "kernel": ("KernelName", "Kernel_Name"),
     "start": ("BeginNs", "Start_Timestamp"),
@@ -137,7 +137,7 @@ _tool = ToolFormats(
     limits="Counters are left out.",
 )
 def read_trace(source: Source) -> Rows:
-    """Read one line for each dispatch of a kernel, or for each copy."""
+    """Read one line per dispatch of a kernel, or per copy."""
     import polars as pl
 
     sheet = source.sheet()
@@ -146,7 +146,7 @@ def read_trace(source: Source) -> Rows:
         for role, names in _ALIASES.items()
     }
     start, end = (_whole_times(sheet, str(named[role])) for role in ("start", "end"))
-    # Differences of whole numbers: as floating-point numbers these times have lost their last ns.
+    # Differences of whole numbers: as floats, these times lose their last ns.
     measured = (end - start).cast(pl.Float64)
     keys: dict[str, Any] = {"measured": measured, "start": start}
     if named["kernel"] is None:
@@ -167,7 +167,7 @@ def read_trace(source: Source) -> Rows:
     frame = pl.DataFrame(keys)
     notes, gone = [], 0
     if set(sheet.columns) >= _COUNTERS and {"dispatch", "process"} <= set(keys):
-        # One line for each counter of a dispatch.
+        # One line per counter of a dispatch.
         frame = frame.unique(["process", "dispatch"], keep="first", maintain_order=True)
         notes.append("Counters were collected: kernels ran one at a time, and may have run longer.")
         gone = len(sheet) - len(frame)
@@ -183,7 +183,7 @@ def read_trace(source: Source) -> Rows:
     limits="",
 )
 def read_stats(source: Source) -> Rows:
-    """Read one line for each kernel, with how often it ran and how long all its runs took."""
+    """Read one line per kernel, with the number and the total time of its runs."""
     import polars as pl
 
     sheet = source.sheet(("Name", "Calls", "TotalDurationNs"))
@@ -205,10 +205,10 @@ def read_stats(source: Source) -> Rows:
 
 
 def _whole_times(sheet: Sheet, column: str) -> pl.Series:
-    """Return times as whole numbers; null where the tool had none."""
+    """Return times as whole numbers; null where missing."""
     import polars as pl
 
-    sheet.numbers(column)  # says what is wrong with a field that is no number
+    sheet.numbers(column)  # raises on fields that are not numbers
     return pl.Series(sheet.texts(column), dtype=pl.String).cast(pl.Int64, strict=False)
 
 
@@ -224,7 +224,7 @@ def _shape(sheet: Sheet, shape: str, name: str, single: str | None) -> dict[str,
 
 
 def _devices_beside(source: Source) -> dict[str, str]:
-    """Return the names of the devices, from the file that rocprofv3 writes beside a trace."""
+    """Return the names of the devices, from the file that rocprofv3 writes with a trace."""
     own = source.path.name
     beside = source.sibling(_TRACE.sub("agent_info.csv", own)) if _TRACE.search(own) else None
     if beside is None:
@@ -237,7 +237,7 @@ def _devices_beside(source: Source) -> dict[str, str]:
     devices: dict[str, str] = {}
     for node, kind, name in zip(*columns, strict=True):
         if kind == "GPU" and name:
-            # The number alone (versions before 0.6), and that of all nodes (the default).
+            # The number alone (before version 0.6), and numbers over all nodes (the default).
             devices |= {node: name, f"Agent {node}": name}
     return devices
 
@@ -275,14 +275,14 @@ def read_rocpd(source: Source) -> Rows:
     with opened(source) as database:
         tables = tables_of(database)
         own = sorted(table for table in tables if table.startswith(f"{_DISPATCH}_"))
-        # Each process has tables of its own; views without its name show those of all.
+        # Each process has its own tables; views without a process name show all of them.
         for suffix in [table.removeprefix(_DISPATCH) for table in own] or [""]:
             frames.append(_dispatches(source, database, suffix))
             if f"{_COPY}{suffix}" in tables:
                 frames.append(_copies(database, suffix))
     frame = pl.concat([frame for frame in frames if frame is not None], how="diagonal_relaxed")
     if frame.is_empty():
-        raise source.error("no kernel that ran in it. Profile with --kernel-trace.")
+        raise source.error("no kernel ran. Profile with --kernel-trace.")
     frame = frame.sort("start", maintain_order=True).with_columns(
         measured=(pl.col("end") - pl.col("start")).cast(pl.Float64),
     )
@@ -296,7 +296,7 @@ def _dispatches(source: Source, database: sqlite3.Connection, suffix: str) -> pl
     if not {*_TIMES, "kernel_id"} <= set(columns):
         raise source.error(
             f"table {_DISPATCH}{suffix} has no start, end and kernel_id. It may come from a "
-            "version of rocprofv3 that is not known here: convert it with rocpd to CSV."
+            "unsupported version of rocprofv3: convert it to CSV with rocpd."
         )
     frame = whole_numbers(columns, rows)
     names = _texts(database, f"rocpd_info_kernel_symbol{suffix}", ("display_name", "kernel_name"))
@@ -381,7 +381,7 @@ _TABLES = {"rocpd_op", "rocpd_string"}
 
 _RPD_COLUMNS = (*_TIMES, "gpuId", "queueId", "description_id", "opType_id")
 _COPY_KIND, _FILL = "Copy", "Fill"
-#: Operations that are no work.
+#: Operations that are not work.
 _MARKERS = frozenset(("Barrier", "Marker", "Task", "UserMarker"))
 
 
@@ -401,7 +401,7 @@ def read_rpd(source: Source) -> Rows:
         names, texts = select(database, "rocpd_string", ("id", "string"))
     if not {*_TIMES, "description_id", "opType_id"} <= set(columns) or len(names) < 2:
         raise source.error(
-            "its tables rocpd_op and rocpd_string have not the columns of rocmProfileData. Convert "
+            "its tables rocpd_op and rocpd_string lack the columns of rocmProfileData. Convert "
             "it with rpd2tracing."
         )
     known = {number: text for number, text in texts if isinstance(text, str)}
@@ -442,20 +442,20 @@ _tool.knows(
     "rocprof-counters",
     "results.csv without times, counter_collection.csv without times",
     _is_counters,
-    "It holds counters of kernels and no times. Profile with --timestamp on (rocprof), or give "
+    "Holds counters of kernels, but no times. Profile with --timestamp on (rocprof), or give "
     "the kernel trace (rocprofv3 --kernel-trace).",
 )
 _tool.knows(
     "rocprof-host",
     "hip_stats.csv, hsa_stats.csv, domain_stats.csv, hip_api_trace.csv, …",
     _is_host,
-    "It holds times of calls on the host, none of kernels. Give the kernel trace.",
+    "Holds times of calls on the host, but not of kernels. Give the kernel trace.",
 )
 _tool.knows(
     "rocprof-agents",
     "agent_info.csv of rocprofv3",
     ("Node_Id", "Agent_Type", "Cu_Count", "Product_Name"),
-    "It says which devices there were.",
+    "Lists the devices.",
     part_of="rocprof-trace",
 )
 

@@ -12,12 +12,12 @@ from errcomp.readers.core import Rows, Source
 from errcomp.readers.core.values import count_of, dict_of, dicts_of, list_of
 from errcomp.results import Dropped
 
-#: Kinds of copies, where the file does not name them.
+#: Kinds of copies, if the file does not name them.
 _COPIES = ("NONE", "HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE")
 
 
 class _Record(msgspec.Struct, gc=False):
-    """A dispatch of a kernel or a copy, with what is used of it; anything may stand there."""
+    """The fields of a dispatch or a copy that are used; they may have any type."""
 
     start_timestamp: Any = None
     end_timestamp: Any = None
@@ -35,7 +35,7 @@ class _Records(msgspec.Struct):
 
 
 class _Process(msgspec.Struct):
-    """One process; the calls of the host, which may be most of the file, are passed over."""
+    """A process; the calls of the host, often most of the file, are skipped."""
 
     metadata: Any = None
     agents: Any = None
@@ -65,7 +65,7 @@ def read_json(source: Source) -> Rows:
         rows += fine
     if not rows:
         raise source.error(
-            f"no kernel that ran in it ({bad} records without times). Profile with --kernel-trace."
+            f"no kernel ran ({bad} records without times). Profile with --kernel-trace."
         )
     columns = dict.fromkeys(key for row in rows for key in row)
     table = {column: [row.get(column) for row in rows] for column in columns}
@@ -124,7 +124,7 @@ def _times(record: _Record) -> dict[str, Any] | None:
 
 
 def _kernels(process: _Process) -> dict[int, str]:
-    """Return the names of kernels; the demangled one, as the other profilers write it."""
+    """Return the names of kernels; demangled, as in other profilers."""
     names = ("formatted_kernel_name", "kernel_name")
     return _named(process.kernel_symbols, "kernel_id", names)
 
@@ -134,7 +134,7 @@ def _devices(process: _Process) -> dict[int, str]:
 
 
 def _named(records: Any, key: str, names: Sequence[str]) -> dict[int, str]:
-    """Return the first name that each record has, by its number."""
+    """Return the first name of each record, by its number."""
     named = {}
     for record in dicts_of(records):
         number = _handle(record.get(key))
@@ -159,20 +159,20 @@ def _shape(value: Any) -> str | None:
 
 
 def _handle(value: Any) -> int | None:
-    """Return a number that newer versions put into an object."""
+    """Return a number that newer versions wrap in an object."""
     return count_of(value.get("handle") if isinstance(value, dict) else value)
 
 
 # The JSON file of rocprof 1.x, which is a Chrome trace.
 
 _TIMES = re.compile(rb'"BeginNs"\s*:\s*"?\d+"?\s*,\s*"EndNs"\s*:')
-#: What the processes of a trace are called whose events ran on a device.
+#: Names of processes in a trace whose events ran on a device.
 _DEVICE = re.compile(r"\d*\s*(?:GPU\s*(?P<device>\d*)|COPY\w*)", re.IGNORECASE)
 _COPY_NAME = re.compile(r"Copy(?:Host|Device|Peer)|hcMemcpy|MEMORY_COPY")
 
 
 class _ChromeEvent(msgspec.Struct, gc=False):
-    """What is used of an event; the times may be numbers or text."""
+    """The fields of an event that are used; times may be numbers or text."""
 
     ph: Any = None
     name: Any = None
@@ -222,7 +222,7 @@ def read_chrome(source: Source) -> Rows:
         )
     if not rows:
         raise source.error(
-            f"no kernel in it ({host} calls of the host, {bad} events without times). Profile with "
+            f"no kernel ({host} calls of the host, {bad} events without times). Profile with "
             "--hip-trace or --hsa-trace, and with --timestamp on."
         )
     counted = (("calls of the host", host), ("events without times", bad))
@@ -230,7 +230,7 @@ def read_chrome(source: Source) -> Rows:
 
 
 def _chrome_devices(events: list[_ChromeEvent]) -> dict[str, str | None]:
-    """Return the processes that stand for devices, and the numbers of those."""
+    """Return the processes that are devices, with the devices' numbers."""
     devices: dict[str, str | None] = {}
     for event in events:
         if event.ph == "M" and event.name == "process_name" and isinstance(event.args, dict):
