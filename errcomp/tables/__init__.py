@@ -1,4 +1,4 @@
-"""What goes in: pairs, kernels, runs and histories, and the one place where each is checked."""
+"""The input tables: pairs, kernels, runs and histories, each checked in one place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from errcomp.tables.table import Table as Table
     from errcomp.tables.table import check_keys as check_keys
 
-#: Who reads pairs need not wait for histories.
+#: Each table is imported at first use: reading pairs must not wait for histories.
 _HOMES = {
     "RESERVED_KEYS": "memory.pairs",
     "Group": "table",

@@ -1,4 +1,4 @@
-"""Columns of a user's table turned into arrays, each with the row or line that a message names."""
+"""Columns of a user's table turned into arrays, with the row or line numbers that messages name."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-#: What is done with measurements that are not positive: an error, or left out and counted.
+#: Measurements that are not positive: raise an error, or leave them out and count them.
 Zeros = Literal["raise", "exclude"]
 
-#: What a message says to do about measurements that are not positive.
+#: Remedy for measurements that are not positive.
 NOT_POSITIVE_REMEDY = (
-    'Exclude such rows with zeros="exclude" (--zeros exclude; they will be counted), or fix the '
+    'Exclude such rows with zeros="exclude" (--zeros exclude; they are counted), or fix the '
     "measurement."
 )
 _NOT_FINITE_REMEDY = (
-    "Remove such rows or give them a status (a failed prediction is a row with a status, not a "
+    "Remove such rows, or give them a status (a failed prediction is a row with a status, not a "
     "number)."
 )
-#: What a status says where the prediction did not fail, in small letters.
+#: Values of a status that mean success, in lower case.
 STATUS_OK = ("", "ok", "success", "0", "none")
-#: What a message says of them.
+#: The same values in words, for messages.
 STATUS_WORDS = "ok, success, 0, none or nothing"
 
 
@@ -53,7 +53,7 @@ class Origin:
     rows : ndarray of int, shape (n,)
         Number of each row as the user counts them.
     word : {"row", "line"}
-        What is counted.
+        Whether rows or lines are counted.
     """
 
     source: str
@@ -68,7 +68,7 @@ class Origin:
 
     @property
     def prefix(self) -> str:
-        """Return what a message begins with."""
+        """Return the beginning of messages."""
         return f"{self.source}: " if self.source else ""
 
     def name(self, which: Any) -> str:
@@ -98,9 +98,9 @@ def rename(
     required: Sequence[str] = ("predicted", "measured"),
     options: str = "--predicted COLUMN --measured COLUMN",
 ) -> FrameT:
-    """Give the user's columns their names here, and insist on those that must be there.
+    """Rename the user's columns to the names used here, and require some of them.
 
-    `options` are those of the command line that name them.
+    `options` are the options of the command line that name columns.
     """
     import narwhals as nw
 
@@ -117,9 +117,9 @@ def rename(
     for old, uses in Counter(olds.values()).most_common(1):
         if uses > 1:
             both = " and ".join(new for new in olds if olds[new] == old)
-            raise InputError(f"{where}{both} are both {old!r}. Name a column of its own for each.")
+            raise InputError(f"{where}{both} are both {old!r}. Name a different column for each.")
     news = {old: new for new, old in olds.items()}
-    # The user did not ask for a column that a rename collides with: it is left out.
+    # A column that a renamed one collides with was not asked for: leave it out.
     names = [name for name in frame.columns if name in news or name not in olds]
     return frame.select(nw.col(name).alias(news.get(name, name)) for name in names)
 
@@ -135,7 +135,7 @@ def status_ok(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
 
 
 def dropped_rows(reason: str, rows: NDArray[np.int64]) -> tuple[Dropped, ...]:
-    """Count rows that are not used, if there are any."""
+    """Return the count of rows that are not used, if there are any."""
     return (Dropped(reason, len(rows), tuple(rows[:3].tolist())),) if len(rows) else ()
 
 
@@ -153,15 +153,15 @@ def succeeded(
 def nothing_left(
     noun: str, dropped: Sequence[Dropped], prefix: str, *, failed: str = ""
 ) -> InputError:
-    """Say that no row is left to work on, and why: rows dropped, and what `failures` says."""
+    """Return the error for a table without usable rows: drops, and the text of `failures`."""
     reasons = [f"{drop.n} dropped: {drop.reason}" for drop in dropped]
     reasons += [failed] if failed else []
     because = "; ".join(reasons) or "the table is empty"
-    return InputError(f"{prefix}no {noun} to work on ({because})")
+    return InputError(f"{prefix}no usable {noun} ({because})")
 
 
 def failures(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -> str:
-    """Say which rows have a status that is not one of success; empty where none has."""
+    """Name the rows whose status does not mean success; empty if there are none."""
     if ok.all():
         return ""
     status = str(column_values(frame, "status")[~ok][0])
@@ -176,10 +176,10 @@ def texts(
     *,
     blank: bool = False,
 ) -> NDArray[Any]:
-    """Return a column of names as an array of text, equal names as one object.
+    """Return a column of names as an array of text, one object per name.
 
-    A name that is missing is an error in rows that are used, unless it may be ``blank``; it is
-    ``""`` otherwise.
+    A missing name is an error in rows that are used, unless it may be ``blank``; elsewhere it is
+    ``""``.
     """
     values = column_values(frame, name).tolist()
     shared: dict[str, str] = {}
@@ -191,13 +191,13 @@ def texts(
             known[value] = shared.setdefault(text, text)
     except TypeError as error:
         raise InputError(
-            f"{origin.prefix}{name} must be text, but its values are lists or the like. Give each "
-            "part a column."
+            f"{origin.prefix}{name} must be text, but its values are lists or similar. Give each "
+            "part a column of its own."
         ) from error
     names = np.empty(len(values), dtype=object)
     names[:] = [known[value] for value in values]
     if not blank:
-        origin.refuse_missing((names == "") & used, name, "Give every row a name there.")
+        origin.refuse_missing((names == "") & used, name, "Fill it in.")
     return names
 
 
@@ -211,8 +211,7 @@ def numeric(
 ) -> NDArray[np.float64]:
     """Return a column as float64; rows that are not used may hold anything.
 
-    A number that is missing is an error in rows that are used, unless it may be ``blank``; it is
-    NaN then.
+    A missing number is an error in rows that are used, unless it may be ``blank``; it then is NaN.
     """
     values = column_values(frame, name)
     if values.dtype.kind in "fiu":
@@ -250,12 +249,12 @@ def _from_objects(
 
 
 def _to_float(value: Any, *, text: bool) -> float:
-    """Convert a number, or with ``text`` what a file has for one.
+    """Convert a number, or with ``text`` its spelling in a file.
 
     Raises
     ------
     TypeError, ValueError, OverflowError
-        It is none, although ``float`` may take it for one: True, b"1", a complex number, "1_000"
+        It is not a number, although ``float`` may accept it: True, b"1", a complex number, "1_000"
         or digits of other scripts.
     """
     if isinstance(value, str):
@@ -267,14 +266,14 @@ def _to_float(value: Any, *, text: bool) -> float:
 
 
 def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return numbers as float64, and refuse what NumPy would take for numbers."""
+    """Return numbers as float64, and refuse other types that NumPy would convert."""
     if np.ma.is_masked(values):
         raise InputError(f"{name} has masked values: remove these rows or give them a status")
     try:
         raw = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name} must be one-dimensional: {error}") from error
-    # NumPy would silently convert text that looks like numbers, complex numbers and dates.
+    # NumPy would silently convert numeric text, complex numbers and dates.
     if raw.dtype.kind not in "biufO":
         example = f" such as {raw.ravel().tolist()[0]!r}" if raw.size else ""
         raise InputError(f"{name} must be numbers, got {raw.dtype} values{example}")
@@ -293,7 +292,7 @@ def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_zeros(zeros: str) -> None:
-    """Raise if this says nothing of what to do with measurements that are not positive."""
+    """Raise unless the value is a known treatment of measurements that are not positive."""
     if zeros not in ("raise", "exclude"):
         raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
 
@@ -314,7 +313,7 @@ def check_values(
 def _short(value: Any) -> str:
     try:
         shown = repr(value)
-    except ValueError:  # an integer of more digits than Python writes
+    except ValueError:  # an integer with more digits than Python prints
         return f"a {type(value).__name__} of thousands of digits"
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
@@ -322,7 +321,7 @@ def _short(value: Any) -> str:
 def one_unit(
     frame: nw.DataFrame[Any], unit: str | None, used: NDArray[np.bool_], origin: Origin
 ) -> str | None:
-    """Return the unit that all rows in use have; raise when they have several."""
+    """Return the unit of all rows in use; raise if they have several."""
     if "unit" not in frame.columns:
         return unit
     cells = column_values(frame, "unit")[used]
@@ -339,7 +338,7 @@ def one_unit(
     return expected or None
 
 
-# Dates, in UTC whichever way they were written.
+# Dates, converted to UTC.
 
 _NAT = np.iinfo(np.int64).min
 
@@ -347,10 +346,10 @@ _NAT = np.iinfo(np.int64).min
 def dates_of(
     frame: nw.DataFrame[Any], name: str, used: NDArray[np.bool_], origin: Origin
 ) -> NDArray[np.datetime64]:
-    """Return a column of dates or time stamps as datetime64[s] in UTC, NaT where missing.
+    """Return a column of dates or timestamps as datetime64[s] in UTC, NaT where missing.
 
-    Time stamps with an offset are turned to UTC; those without one are taken to be UTC. Rows that
-    are not used may hold anything and are NaT.
+    Timestamps with an offset are converted to UTC; those without are taken as UTC. Rows that
+    are not used may hold anything, and are NaT.
 
     Raises
     ------
@@ -387,7 +386,7 @@ def dates_of(
 
 
 def _of_polars(native: Any, name: str) -> NDArray[np.datetime64] | None:
-    """Read a typed column of Polars without making an object of each value."""
+    """Read a typed column of Polars without an object per value."""
     import polars as pl
 
     if not isinstance(native, pl.DataFrame):
@@ -402,7 +401,7 @@ def _of_polars(native: Any, name: str) -> NDArray[np.datetime64] | None:
 
 
 def _stamp(value: Any) -> tuple[int, bool | None] | None:
-    """Return seconds since 1970 in UTC and whether there is an offset; None if it is no date."""
+    """Return seconds since 1970 in UTC and whether there is an offset; None if it is not a date."""
     if is_missing(value) or (isinstance(value, str) and not value.strip()):
         return _NAT, None
     if isinstance(value, str):
@@ -411,7 +410,7 @@ def _stamp(value: Any) -> tuple[int, bool | None] | None:
         except ValueError:
             return None
     if isinstance(value, datetime):
-        # A time without an offset is taken as it is, never as that of this machine.
+        # A time without an offset is never taken as the local time of this machine.
         return timegm(value.utctimetuple()), value.utcoffset() is not None
     if isinstance(value, date):
         return timegm(value.timetuple()), False
@@ -421,7 +420,7 @@ def _stamp(value: Any) -> tuple[int, bool | None] | None:
 def _refuse(name: str, values: list[Any], which: list[bool], origin: Origin) -> NoReturn:
     bad = np.asarray(which, dtype=bool)
     raise InputError(
-        f"{origin.prefix}{name} must be a date or a time stamp (ISO 8601: 2026-11-20 or "
+        f"{origin.prefix}{name} must be a date or a timestamp (ISO 8601: 2026-11-20 or "
         f"2026-11-20T09:30:00Z), got {str(values[int(np.argmax(bad))])[:60]!r} in "
-        f"{origin.name(bad)}. Write it so."
+        f"{origin.name(bad)}. Use one of these formats."
     )

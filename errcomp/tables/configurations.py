@@ -1,4 +1,4 @@
-"""Which columns tell configurations apart, and so match the rows of several tools."""
+"""Which columns identify a configuration, and so match the rows of several tools."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 __all__ = ["RUN_KEYS", "VARIANT_KEYS", "cannot_match"]
 
-#: Keys whose values are ways of running one workload rather than other workloads.
+#: Keys whose values are ways of running the same workload.
 VARIANT_KEYS = ("devices", "variant", "mode", "precision", "dtype", "compiler", "backend", "phase")
 
-#: Keys that say what was run and on what: rows that differ in one of these are never the same
-#: configuration, even where a tool has one value only.
+#: Keys that say what was run and where: rows that differ in one of them are never the same
+#: configuration, even if a tool has only one value.
 RUN_KEYS = ("device", "model", "mode", "batch", "seq_len", "kernel_class", *VARIANT_KEYS)
 
 
 def cannot_match(name: str, values_of_tools: Sequence[Iterable[Any]]) -> bool:
     """Say whether a column names the tool rather than a configuration: a trace, a file, a version.
 
-    That is one with a single value within each tool, not the same for all. It can match no rows of
-    two tools, and what was run is not told by it. Keys in `RUN_KEYS` do tell: tools with one
+    Such a column has a single value within each tool, and different values between tools. It cannot
+    match rows of two tools, and does not say what was run. Keys in `RUN_KEYS` do: tools with one
     device each have no configuration in common.
 
     Examples

@@ -1,4 +1,4 @@
-"""The user's own frame, of any library: columns as arrays in, native frames out.
+"""The user's own dataframe, of any library: read as arrays, returned as native frames.
 
 Frames in memory become arrays; rows in an engine stay there (see `errcomp.tables.engine`).
 """
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: What the names of columns made here begin with, so that they meet none of the user's.
+#: Prefix of columns made here, so that they do not collide with the user's.
 MARK = "_errcomp_"
 
 
 def in_engine(native: Any) -> bool:
-    """Say whether this is a frame whose rows are not in memory: lazy, distributed, a relation."""
+    """Say whether the rows of a frame are not in memory: lazy, distributed, a relation."""
     import narwhals as nw
 
     try:
         return isinstance(nw.from_native(native, pass_through=True), nw.LazyFrame)
     except nw.exceptions.DuplicateError:
-        return False  # collecting it reports what is wrong
+        return False  # collecting it reports the error
 
 
 def to_eager(native: Any) -> nw.DataFrame[Any]:
@@ -66,21 +66,21 @@ def wrapped(native: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
 
 
 def check_names(names: Sequence[Any], engine: str) -> None:
-    """Raise if an engine that says nothing of its names cannot tell columns apart by them."""
+    """Raise if an engine would silently confuse columns of similar names."""
     _check_names(names)
-    # Spark does not tell upper from lower case, and takes a point for access to a part.
+    # Spark ignores case, and reads a dot as access to a part of a column.
     same = [name.lower() if engine == "Spark" else name for name in names]
     if len(set(same)) < len(same):
         raise InputError(_TWICE)
     for name in names:
         if engine == "Spark" and ("." in name or "`" in name):
             raise InputError(
-                f"column {name!r}: Spark takes what follows a point for a part of a column. Rename "
+                f"column {name!r}: Spark reads the text after a dot as a part of a column. Rename "
                 "the column."
             )
 
 
-_TWICE = "the table has two columns of one name. Rename one."
+_TWICE = "the table has two columns of the same name. Rename one of them."
 
 
 def _check_names(names: Iterable[Any]) -> None:
@@ -98,12 +98,12 @@ def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:
     for name, values in columns.items():
         try:
             scalar = isinstance(values, str | bytes) or not isinstance(values, Iterable)
-            # One value stands for all rows, as in Polars.
+            # A single value is repeated in all rows, as in Polars.
             data[name] = values if scalar else pl.Series(name, _with_one_type(values))
         except refused as error:
             reason = str(error).split("\n", maxsplit=1)[0][:120]
             raise InputError(
-                f"column {name!r} cannot be read: {reason}. Give all its values one type, one "
+                f"column {name!r} cannot be read: {reason}. Give all values one type, and one "
                 "value per row."
             ) from error
     try:
@@ -116,7 +116,7 @@ def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:
 
 
 def _with_one_type(values: Any) -> Any:
-    """Make floats of a list of integers and floats, which Polars would refuse."""
+    """Convert a list of integers and floats to floats; Polars would refuse it."""
     kinds = {type(v) for v in values} if isinstance(values, list | tuple) else set()
     if {int, float} <= kinds <= {int, float, type(None)}:
         return [None if v is None else float(v) for v in values]
@@ -134,7 +134,7 @@ def is_missing(value: Any) -> bool:
 
 
 def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
-    """Return one column as an array; missing is NaN among floats, None among everything else."""
+    """Return one column as an array; missing values are NaN in floats, None in all other types."""
     import narwhals as nw
 
     series = frame[name]
@@ -149,7 +149,7 @@ def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
 
 
 def _without_decimals(values: NDArray[Any]) -> NDArray[Any]:
-    """Make floats of decimals, or texts where floats have too few digits to tell them apart."""
+    """Convert decimals to floats, or to texts if floats would make different ones equal."""
     floats = [None if v is None else float(v) for v in values]
     exact = all(f is None or Decimal(repr(f)) == v for f, v in zip(floats, values, strict=True))
     result = np.empty(len(values), dtype=object)
@@ -158,7 +158,7 @@ def _without_decimals(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _in_64_bits(values: Iterable[Any]) -> list[Any]:
-    """Make texts of a column of integers (identifiers) that not every library can hold."""
+    """Convert integers (identifiers) that some libraries cannot hold to texts."""
     column = list(values)
     kinds = set(map(type, column))
     if kinds == {int}:
@@ -169,9 +169,9 @@ def _in_64_bits(values: Iterable[Any]) -> list[Any]:
 
 
 def frame_from_columns(columns: Mapping[str, Iterable[Any]], like: Any = None) -> Any:
-    """Build a native frame of the same library as ``like`` (Polars when there is none).
+    """Build a native frame of the same library as ``like`` (Polars without it).
 
-    NaN is missing in a column that is an array of floats.
+    NaN counts as missing in arrays of floats.
     """
     import polars as pl
 
@@ -185,7 +185,9 @@ def frame_from_columns(columns: Mapping[str, Iterable[Any]], like: Any = None) -
 
     implementation = nw.from_native(like).implementation
     if implementation.is_dask() or implementation.is_pyspark():
-        implementation = nw.Implementation.PANDAS  # what users of these have for small tables
+        implementation = (
+            nw.Implementation.PANDAS
+        )  # what users of these engines have for small tables
     elif not (implementation.is_pandas_like() or implementation.is_pyarrow()):
         return pl.DataFrame(data, strict=False)
     plain = {name: v.to_list() if isinstance(v, pl.Series) else v for name, v in data.items()}

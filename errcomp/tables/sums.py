@@ -1,4 +1,4 @@
-"""Sums over groups of rows: what is asked of rows that stay in an engine, and what it answers."""
+"""Sums over groups of rows: the queries to rows in an engine, and the answers."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ if TYPE_CHECKING:
 
 #: Width of a bucket of a histogram, as a natural logarithm.
 BUCKET = math.log(1.01)
-#: Groups that have a histogram each, at most: each fetches up to some hundred buckets.
+#: Largest number of groups with a histogram: each fetches up to some hundred buckets.
 MOST_HISTOGRAMS = 20_000
-#: Stands for the bucket of what is exactly 0.
+#: Bucket of values that are exactly 0.
 _EXACT = np.iinfo(np.int64).min
-#: Stands for that of what is beyond the largest float64.
+#: Bucket of values above the largest float64.
 _BEYOND = 10**6
 
 
 class Sum(NamedTuple):
-    """One figure over the rows of a group.
+    """A sum, or the like, over the rows of a group.
 
     Attributes
     ----------
     terms : tuple of str
-        What is added up is the product of these terms (see `errcomp.tables.engine`); ``p`` is
+        Factors of the product to sum (see `errcomp.tables.engine`); ``p`` is
         the prediction, ``m`` the measurement.
     how : {"sum", "max", "count", "within"}
-        ``"count"``: rows where the term exists; ``"within"``: rows where it is at most ``limit``.
+        ``"count"``: number of rows with the term; ``"within"``: number of rows where it is at
+        most ``limit``.
     limit : float
     """
 
@@ -48,7 +49,7 @@ class Sum(NamedTuple):
 
     @property
     def is_product(self) -> bool:
-        """Whether it runs over a column of its own, and not over a term."""
+        """Whether it needs a column of products, and not only a term."""
         return len(self.terms) > 1 or self.how == "within"
 
 
@@ -59,9 +60,9 @@ class Totals:
     Attributes
     ----------
     keys : mapping of str to list
-        Values of each key, one per group; missing is None.
+        Values of each key, one per group; None where missing.
     n : ndarray of int, shape (groups,)
-        Rows in each group.
+        Number of rows in each group.
     sums : mapping of Sum to ndarray, shape (groups,)
     """
 
@@ -77,9 +78,9 @@ class Totals:
         return {name: values[i] for name, values in self.keys.items()}
 
     def merged(self, by: Sequence[str]) -> Totals:
-        """Add up the groups that share these keys; ordered by them."""
+        """Add up groups that share these keys, and order the result by them."""
         numbers, count = self.numbered(by)
-        if count == len(self):  # no two share them
+        if count == len(self):  # no two groups share them
             first = np.argsort(numbers)
         else:
             first = np.full(count, len(self), dtype=np.int64)
@@ -96,11 +97,11 @@ class Totals:
         )
 
     def numbered(self, by: Sequence[str]) -> tuple[Ints, int]:
-        """Return the number of each group in the order of these keys, and how many there are."""
+        """Return the number of each group in the order of these keys, and the count of groups."""
         return numbered({name: self.keys[name] for name in by}, len(self))
 
     def parts(self, by: Sequence[str]) -> list[Ints]:
-        """Return which groups share these keys, where they are ordered by them."""
+        """Return the groups that share these keys; the groups must be ordered by them."""
         starts = np.flatnonzero(np.diff(self.numbered(by)[0])) + 1
         return np.split(np.arange(len(self)), starts)
 
@@ -115,7 +116,7 @@ class Totals:
 
 
 def _known(total: Sum, values: Floats) -> Floats:
-    """Return what a figure over no row is where the term exists."""
+    """Fill in the result of a sum over no rows."""
     if total.how == "sum":
         return values
     return np.where(np.isnan(values), -np.inf if total.how == "max" else 0.0, values)
@@ -131,12 +132,12 @@ def _added(total: Sum, values: Floats, numbers: Ints, count: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many rows of each group have a value in each bucket, buckets in ascending order.
+    """Number of rows per group and bucket of a value, buckets in ascending order.
 
     Attributes
     ----------
     bucket, count : sequence of ndarray of int
-        For each group the buckets that hold rows, and how many.
+        The buckets with rows, and their number of rows, for each group.
     n : ndarray of int, shape (groups,)
     """
 
@@ -146,7 +147,7 @@ class Histogram:
 
     @classmethod
     def of(cls, counts: Totals, buckets: Sequence[Any]) -> Histogram:
-        """Order counts by group and bucket; without a bucket is what is exactly 0."""
+        """Order counts by group and bucket; rows without a bucket are exactly 0."""
         numbers = np.asarray(
             [_EXACT if is_missing(b) else int(min(b, _BEYOND)) for b in buckets], dtype=np.int64
         )
@@ -165,7 +166,7 @@ class Histogram:
         )
 
     def merged(self, codes: Ints) -> Histogram:
-        """Put groups together that have the same number, from 0 without gaps."""
+        """Merge groups with the same number; numbers count from 0 without gaps."""
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order])) + 1
         parts = [self.select(index).pooled() for index in np.split(order, starts)]
@@ -187,7 +188,7 @@ class Histogram:
         return np.repeat(self._middles(), self.count[0])
 
     def share_of_largest(self, worst: int) -> float:
-        """Return the share of so many largest values of the first group in the sum of them all."""
+        """Return the share of the `worst` largest values in the sum of the first group."""
         middle, down = self._middles(), self.count[0][::-1]
         taken = np.clip(worst - (down.cumsum() - down), 0, down)[::-1]
         return float((taken * middle).sum() / (self.count[0] * middle).sum())
@@ -201,7 +202,7 @@ class Histogram:
 
     @staticmethod
     def value(bucket: int, where: float) -> float:
-        """Return the value at a place of a bucket: 0 is its lower edge, 1 the upper."""
+        """Return the value at a position in a bucket: 0 is the lower edge, 1 the upper edge."""
         if bucket == _BEYOND:
             return np.inf
         return 0.0 if bucket == _EXACT else float(np.exp((bucket + where) * BUCKET))

@@ -1,4 +1,4 @@
-"""What all tables have in common: columns to group by, groups of rows, and selections."""
+"""The common base of all tables: columns to group by, groups of rows, selections."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def check_keys(by: str | Sequence[str], reserved: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys to group by; a single one may be given as it is.
+    """Return the keys to group by as a tuple; a single key may be a string.
 
     Parameters
     ----------
     by : str or sequence of str
-        Keys asked for.
+        The requested keys.
     reserved : sequence of str
-        Columns of the result, which a key of the same name would overwrite.
+        Columns of the result, which keys must not overwrite.
 
     Raises
     ------
     InputError
-        A key is no text, is given twice or has the name of a column of the result.
+        A key is not a string, is given twice, or has the name of a column of the result.
 
     Examples
     --------
@@ -58,54 +58,54 @@ def check_keys(by: str | Sequence[str], reserved: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that share their key values: ``key`` names them, ``index`` are row positions."""
+    """Rows with the same values of the keys: ``key`` has the values, ``index`` the positions."""
 
     key: dict[str, Any]
     index: NDArray[np.int64]
 
 
 class Backend(ABC):
-    """What every table is asked, in memory or in an engine.
+    """Interface of every table, in memory or in an engine.
 
     Attributes
     ----------
     source : str
-        Named in messages.
+        Name of the table in messages.
     engine : str
-        What people call the engine that holds the rows; empty where they are in memory.
+        Common name of the engine that holds the rows; empty for rows in memory.
     dropped : tuple of Dropped
-        Rows that are not used, with reasons.
+        Counts of rows that are not used, with the reasons.
     """
 
     source: str
     engine: str = ""
     dropped: tuple[Dropped, ...]
-    #: Name here → column of the data, where the user said so.
+    #: Name used here → column of the data, for renamed columns.
     _renamed: Mapping[str, str] = {}
 
     @property
     def prefix(self) -> str:
-        """What a message begins with."""
+        """Beginning of messages."""
         return f"{self.source}: " if self.source else ""
 
     @abstractmethod
     def grouped(self, keys: Sequence[str] = ()) -> Table:
-        """Return what a question about these keys needs.
+        """Return a table that can answer questions about these keys.
 
-        An engine answers with groups of its rows, and what is known of each: counts, sums,
-        extremes, histograms. A table in memory answers with itself: its rows are at hand.
+        For rows in an engine it holds groups of rows with their counts, sums, extremes and
+        histograms. A table in memory returns itself.
         """
 
 
 class Keyed(Backend):
-    """A table with columns to group by, and to choose rows by.
+    """A table with columns to group by and to select rows by.
 
     Attributes
     ----------
     subject : str or None
-        The tool that the table is about when it holds several.
+        The tool that the table is about if it holds several.
     selection : dict of str to tuple of str
-        Conditions by which rows were chosen from a larger table (see `where`).
+        Conditions that selected these rows from a larger table (see `where`).
     unit : str or None
         Unit of predictions and measurements.
     """
@@ -132,32 +132,51 @@ class Keyed(Backend):
         ------
         InputError
             A key or a value does not occur; the message lists those that do.
+
+        Examples
+        --------
+        >>> from errcomp import datasets
+        >>> datasets.load("neusight").where({"device": ["H100", "L4"], "mode": "training"}).n
+        60
         """
 
     def check_columns(self, names: Iterable[str]) -> None:
-        """Raise if there is no such key."""
+        """Raise `InputError` if the table lacks one of these keys.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> pairs = Pairs({"predicted": [11.0], "measured": [10.0], "device": ["A"]})
+        >>> pairs.check_columns(["device"])
+        """
         keys = self.keys
         for name in names:
             if name not in keys:
                 now = [new for new, old in self._renamed.items() if old == name]
-                called = f"It is called {now[0]!r} now. " if now else ""
+                called = f"It is now called {now[0]!r}. " if now else ""
                 raise InputError(
                     f"{self.prefix}no column {name!r}. {called}"
                     f"{offer('Columns to group by', keys, wanted=str(name))}"
                 )
 
     def of_tool(self, name: str | None = None) -> Self:
-        """Return the rows of one tool, or of the table's subject when no name is given.
+        """Return the rows of one tool, by default of the table's subject.
 
-        A table without a column ``tool``, or without a subject, is returned whole when no name is
-        given; ``"all"`` returns the whole table, unless a tool has that name. Upper and lower case
-        need not be right where only one tool can be meant.
+        Without a name, a table without a column ``tool`` or without a subject is returned whole.
+        ``"all"`` returns the whole table, unless a tool has that name. Case is ignored if the name
+        is unambiguous without it.
 
         Raises
         ------
         InputError
-            There is no such tool, or several differ from the name by case only; the message lists
-            them.
+            There is no such tool, or several differ only in case; the message lists the tools.
+
+        Examples
+        --------
+        >>> from errcomp import datasets
+        >>> pairs = datasets.load("neusight")
+        >>> pairs.n, pairs.of_tool().n, pairs.of_tool("Habitat").tools
+        (386, 146, ('habitat',))
         """
         wanted = self.subject if name is None else str(name)
         if wanted is None:
@@ -170,7 +189,7 @@ class Keyed(Backend):
 
 
 class Table(Keyed):
-    """Rows at hand, with columns to group by: each a row of the data, or a group of its rows.
+    """A table whose rows can be read: rows of the data, or groups of them.
 
     Attributes
     ----------
@@ -181,22 +200,39 @@ class Table(Keyed):
     rows: NDArray[np.int64]
     _columns: Mapping[str, NDArray[Any]]
     _native: Any
-    #: Attributes that have a value for each row.
+    #: Attributes with one value per row.
     _per_row: ClassVar[tuple[str, ...]] = ("rows",)
 
     def grouped(self, keys: Sequence[str] = (), **_: Any) -> Self:
-        """Return the table: its rows are at hand, each one of the data or a group of these."""
+        """Return the table itself: its rows can be read.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> pairs = Pairs({"predicted": [11.0], "measured": [10.0], "device": ["A"]})
+        >>> pairs.grouped(["device"]) is pairs
+        True
+        """
         return self
 
     @cached_property
     def behind(self) -> Behind:
-        """What stands behind each row: one measurement, or several that an engine put together."""
+        """The measurements in each row: a single one, or several that an engine combined."""
         return Behind.single(len(self))
 
     def take(self, index: NDArray[Any]) -> Self:
-        """Return the rows at these positions (or under this mask) as a table of their own."""
+        """Return the rows at these positions (or under this mask) as a new table.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> pairs = Pairs({"predicted": [11.0, 9.0, 5.0], "measured": [10.0, 10.0, 10.0]})
+        >>> worst = pairs.take(abs(pairs.predicted - pairs.measured) > 2)
+        >>> worst.predicted.tolist(), worst.rows.tolist()
+        ([5.0], [3])
+        """
         part = object.__new__(type(self))
-        # What was computed from all rows does not hold for a selection.
+        # Cached results of all rows do not hold for a selection.
         known = {k: v for k, v in vars(self).items() if not _is_cached(type(self), k)}
         vars(part).update(known)
         for name in self._per_row:
@@ -221,7 +257,7 @@ class Table(Keyed):
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Rows of the data that each row stands for, shape (rows,): one, in memory."""
+        """Number of rows of the data in each row, shape (rows,); 1 in memory."""
         return np.ones(len(self), dtype=np.int64)
 
     @property
@@ -231,7 +267,18 @@ class Table(Keyed):
 
     @property
     def native(self) -> Any:
-        """The frame that went in (columns renamed, no row removed); says which library to use."""
+        """The frame that went in (columns renamed, no row removed)."""
+        return self._native
+
+    def to_frame(self) -> Any:
+        """Return the frame that the table was made from; the same as `native`.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> Pairs({"predicted": [11.0, 9.0], "measured": [10.0, 10.0]}).to_frame().shape
+        (2, 2)
+        """
         return self._native
 
     def column(self, name: str) -> NDArray[Any]:
@@ -241,20 +288,33 @@ class Table(Keyed):
         ------
         InputError
             There is no such column; the message lists those that exist.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> pairs = Pairs({"predicted": [9.0] * 2, "measured": [10.0] * 2, "device": ["A", "B"]})
+        >>> pairs.column("device").tolist()
+        ['A', 'B']
         """
         self.check_columns((name,))
         return self._columns[name]
 
     def codes(self, *names: str) -> NDArray[np.int64]:
-        """Return the group of each row: which rows have equal values in these columns, shape (n,).
+        """Return the group of each row, by its values in these columns, shape (n,).
 
-        Groups are numbered from 0 in the order in which they appear; missing values are equal to
-        each other.
+        Groups are numbered from 0 in order of appearance. Missing values are equal to each other.
 
         Raises
         ------
         InputError
-            A column does not exist or is named twice, or its values are lists or the like.
+            A column does not exist or is named twice, or its values are lists or similar.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> pairs = Pairs({"predicted": [9.0] * 3, "measured": [10.0] * 3, "device": [*"BAB"]})
+        >>> pairs.codes("device").tolist()
+        [0, 1, 0]
         """
         plain = self._plain(check_keys(names, ()))
         groups, _ = numbered(plain, len(self))
@@ -269,7 +329,14 @@ class Table(Keyed):
         Raises
         ------
         InputError
-            A key does not exist or is given twice, or its values are lists or the like.
+            A key does not exist or is given twice, or its values are lists or similar.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> pairs = Pairs({"predicted": [9.0] * 3, "measured": [10.0] * 3, "device": [*"BAB"]})
+        >>> [(group.key["device"], group.index.tolist()) for group in pairs.groups("device")]
+        [('A', [1]), ('B', [0, 2])]
         """
         by = check_keys(by, ())
         if not by:
@@ -291,6 +358,13 @@ class Table(Keyed):
         ------
         InputError
             A key or a value does not occur; the message lists those that do.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Pairs
+        >>> pairs = Pairs({"predicted": [9.0] * 3, "measured": [10.0] * 3, "device": [*"BAB"]})
+        >>> pairs.where({"device": "B"}).rows.tolist()
+        [1, 3]
         """
         chosen = as_options(conditions)
         mask = np.ones(len(self), dtype=bool)
@@ -322,7 +396,7 @@ def _is_cached(kind: type, name: str) -> bool:
 
 
 def as_options(conditions: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the values asked for of each key, as text, each once."""
+    """Return the requested values of each key, as text, without duplicates."""
     return {
         name: tuple(
             dict.fromkeys(map(str, wanted if isinstance(wanted, list | tuple | set) else [wanted]))
@@ -332,13 +406,13 @@ def as_options(conditions: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def meant(options: tuple[str, ...], values: Collection[str]) -> tuple[str, ...]:
-    """Return the values that are meant: one with commas looks like several on a command line."""
+    """Return the requested values: one with commas looks like several on a command line."""
     whole = ",".join(options)
     return (whole,) if whole in values and not set(values).issuperset(options) else options
 
 
 def check_options_occur(name: str, options: Sequence[str], values: Collection[str]) -> None:
-    """Raise if a key has not one of the values asked for; the message lists those it has."""
+    """Raise if a requested value of a key does not occur; the message lists those that do."""
     for option in options:
         if option not in values:
             known = offer(f"Values of {name}", sorted(values), wanted=option)
@@ -346,38 +420,39 @@ def check_options_occur(name: str, options: Sequence[str], values: Collection[st
 
 
 def tool_called(wanted: str, tools: Sequence[str], prefix: str) -> str:
-    """Return the tool of this name, in upper or lower case; raise if it is none or several."""
+    """Return the tool of this name, in any case; raise unless it is exactly one."""
     called = [tool for tool in tools if tool == wanted]
     called = called or [tool for tool in tools if tool.lower() == wanted.lower()]
     if len(called) == 1:
         return called[0]
     if called:
         raise InputError(
-            f"{prefix}several tools may be {wanted!r}. Tools in the table: {describe_names(tools)}"
+            f"{prefix}several tools match {wanted!r}. Tools in the table: {describe_names(tools)}"
         )
     hint = offer("Tools in the table", tools, wanted=wanted)
     raise InputError(f"{prefix}no tool {wanted!r}. {hint if tools else 'There is no column tool.'}")
 
 
 def nothing_satisfies(chosen: Mapping[str, Sequence[str]]) -> InputError:
-    """Say that no row has all the values asked for."""
+    """Return the error that no row has all requested values."""
     asked = ", ".join(f"{name}={','.join(options)}" for name, options in chosen.items())
-    return InputError(f"no row satisfies all of: {asked}")
+    return InputError(f"no row has all of: {asked}")
 
 
 def one_of(texts: Sequence[str], options: Sequence[str]) -> NDArray[np.bool_]:
-    """Say which of the texts is one of the options."""
+    """Say which of the texts are among the options."""
     return np.fromiter(map(set(options).__contains__, texts), bool, len(texts))
 
 
 def plain_values(name: str, values: NDArray[Any] | Sequence[Any]) -> list[Any]:
-    """Missing is None in every key: NaN is not equal to itself and would split a group."""
+    """Replace missing values by None: NaN is not equal to itself and would split a group."""
     plain: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
     try:
         different = dict.fromkeys(plain)
     except TypeError as error:
         raise InputError(
-            f"cannot group by {name!r}: its values are lists or the like. Give each part a column."
+            f"cannot group by {name!r}: its values are lists or similar. Give each part a column "
+            "of its own."
         ) from error
     if any(map(is_missing, different)):
         plain = [None if is_missing(value) else value for value in plain]
@@ -385,14 +460,14 @@ def plain_values(name: str, values: NDArray[Any] | Sequence[Any]) -> list[Any]:
 
 
 def numbered(columns: Mapping[str, Sequence[Any]], n: int) -> tuple[NDArray[np.int64], int]:
-    """Return the group of each of n rows, numbered in the order of their keys, and the count.
+    """Return the group of each of n rows, numbered in the order of keys, and their number.
 
     Values are those of `plain_values`.
     """
     groups, count = np.zeros(n, dtype=np.int64), min(n, 1)
     for values in columns.values():
         different: Any = dict.fromkeys(values)
-        # Whole numbers, or texts, are ordered as they are, and faster.
+        # Whole numbers and texts need no sort key, which is faster.
         as_they_are = set(map(type, different)) in ({int}, {str})
         order = sorted(different) if as_they_are else sorted(different, key=sort_key)
         rank = {value: i for i, value in enumerate(order)}
@@ -406,7 +481,7 @@ def numbered(columns: Mapping[str, Sequence[Any]], n: int) -> tuple[NDArray[np.i
 
 
 def sort_key(value: Any) -> tuple[int, Any, str]:
-    """Order values of any kind: numbers, then texts, then what is missing."""
+    """Order values of any kind: numbers, then texts, then missing values."""
     if value is None:
         return (2, 0.0, "")
     if isinstance(value, Real):
@@ -414,20 +489,20 @@ def sort_key(value: Any) -> tuple[int, Any, str]:
     return (1, 0.0, str(value))
 
 
-# How many measurements stand behind each row of a table, and how far they scatter.
+# The measurements in each row of a table: their number and their scatter.
 
 
 class Behind(NamedTuple):
-    """What stands behind rows; arrays of shape (n,).
+    """The measurements in each row; arrays of shape (n,).
 
     Attributes
     ----------
     n : ndarray of int
-        Measurements.
+        Number of measurements.
     scatter : ndarray
-        Sum of squares of their logarithms about the mean, which is that of the row.
+        Sum of squares of their logarithms about the mean, which is the row's value.
     alike : ndarray of bool
-        All of them have the values of the row, which are then those that were written.
+        All measurements are equal to the row's value, which then is exact.
     """
 
     n: NDArray[np.int64]
@@ -436,15 +511,15 @@ class Behind(NamedTuple):
 
     @classmethod
     def single(cls, n: int) -> Behind:
-        """Return what stands behind n rows that are a measurement each."""
+        """Return n rows of a single measurement each."""
         return cls(np.ones(n, dtype=np.int64), np.zeros(n), np.ones(n, dtype=bool))
 
     def at(self, index: NDArray[Any]) -> Behind:
-        """Return what stands behind the rows at these positions, or under this mask."""
+        """Return the measurements of the rows at these positions, or under this mask."""
         return Behind(*(values[index] for values in self))
 
 
-# Columns of a large frame, each read when it is asked for.
+# Columns of a large frame, each read at first use.
 
 
 class OnDemand(Mapping[str, "NDArray[Any]"]):
@@ -455,11 +530,11 @@ class OnDemand(Mapping[str, "NDArray[Any]"]):
     frame : narwhals.DataFrame
         All rows.
     names : sequence of str
-        Its columns that there are to be, and those that are known.
+        The columns to offer, of the frame or of `known`.
     index : ndarray of int or bool
-        Which rows.
+        The rows to offer.
     known : dict of str to ndarray
-        Columns of all rows that need not be read; what is read is added. Selections share it.
+        Columns already read, with all rows; further ones are added. Selections share it.
     """
 
     def __init__(

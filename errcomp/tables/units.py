@@ -1,12 +1,12 @@
-"""Units of what is predicted and measured, in the one place that knows them."""
+"""Units of predictions and measurements."""
 
 from __future__ import annotations
 
 from errcomp.errors import InputError
 
-#: Seconds in one unit.
+#: Unit → seconds.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}
-#: What is measured, and its units in terms of one of them.
+#: Kind of quantity → its units, in terms of one of them.
 _KINDS = {
     "time": {**SECONDS, "min": 60.0, "h": 3600.0},
     "energy": {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "µJ": 1e-6, "nJ": 1e-9, "pJ": 1e-12, "fJ": 1e-15},
@@ -18,7 +18,7 @@ _KINDS = {
 
 
 def kind_of(unit: str) -> str | None:
-    """Return what a unit measures: time, energy, power, …; None if it is not known.
+    """Return what a unit measures: time, energy, power, …; None if unknown.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def kind_of(unit: str) -> str | None:
 
 
 def ratios_of(unit: str) -> tuple[tuple[float, str], ...]:
-    """Return the ratios of a unit to others of its kind, with the smaller unit named first.
+    """Return the ratios of a unit to others of its kind, naming the smaller unit first.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def ratios_of(unit: str) -> tuple[tuple[float, str], ...]:
     units = next((units for units in _KINDS.values() if unit in units), {})
     by_ratio: dict[float, list[str]] = {}
     for other, size in units.items():
-        # µ is also written u.
+        # µ is also written as u.
         if size == units[unit] or ("u" in other and other.replace("u", "µ", 1) in units):
             continue
         small, large = (other, unit) if size < units[unit] else (unit, other)
@@ -49,22 +49,22 @@ def ratios_of(unit: str) -> tuple[tuple[float, str], ...]:
 
 
 def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = None) -> float:
-    """Return how many ``to`` one ``unit`` is.
+    """Return the factor that converts ``unit`` into ``to``.
 
-    Cycles become a time only with a clock: without one they stay cycles.
+    Cycles convert to times only with a clock rate.
 
     Parameters
     ----------
     unit, to : str
     source : str
-        Named in messages.
+        Name of the table in messages.
     clock_hz : float, optional
-        Cycles in a second.
+        Clock rate in cycles per second.
 
     Raises
     ------
     InputError
-        The units measure different things, or one is not known.
+        The units measure different things, or one is unknown.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = Non
             return float((1.0 / clock_hz / SECONDS[second]) ** power)
     for units in _KINDS.values():
         if unit in units and to in units:
-            # Divided the other way where that is exact: 1e-6 / 1e-3 is not 0.001.
+            # Divide the other way if that is exact: 1e-6 / 1e-3 is not 0.001.
             return (
                 1.0 / round(units[to] / units[unit])
                 if units[to] > units[unit]
@@ -86,23 +86,23 @@ def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = Non
             )
     prefix = f"{source}: " if source else ""
     clock = (
-        " Cycles become a time with a clock only (--clock 1.2GHz)."
+        " Cycles convert to times only with a clock rate (--clock 1.2GHz)."
         if "cycles" in (unit, to)
         else ""
     )
     raise InputError(
         f"{prefix}mixed units: {unit!r} and {to!r} cannot be converted into each other.{clock} "
-        f"Choose rows of one kind: --where unit={unit}."
+        f"Select rows of one kind: --where unit={unit}."
     )
 
 
 def seconds_in(unit: str | None, *, source: str = "") -> float:
-    """Return how many seconds one unit is.
+    """Return the seconds in one unit.
 
     Raises
     ------
     InputError
-        The unit is missing or is no unit of time.
+        The unit is missing or not a unit of time.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def seconds_in(unit: str | None, *, source: str = "") -> float:
     prefix = f"{source}: " if source else ""
     if unit is None:
         raise InputError(
-            f"{prefix}the times have no unit, and launches are known in µs. State the unit, "
-            "for instance --unit ms (in Python unit='ms')."
+            f"{prefix}the times have no unit, but launch times are in µs. State the unit, "
+            "e.g. --unit ms (in Python unit='ms')."
         )
     if unit not in SECONDS:
         raise InputError(
-            f"{prefix}{unit!r} is not a unit of time that is known. Known: "
-            f"{', '.join(SECONDS)}. Convert the table, or state the unit it has."
+            f"{prefix}{unit!r} is not a known unit of time. Known units: "
+            f"{', '.join(SECONDS)}. Convert the table, or state its actual unit."
         )
     return SECONDS[unit]

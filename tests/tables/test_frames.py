@@ -56,7 +56,7 @@ def test_two_columns_of_one_name_are_refused(library: str) -> None:
         frame = module.DataFrame([[1.0, 2.0]], columns=["a", "a"])
     else:
         frame = module.table([module.array([1.0]), module.array([2.0])], names=["a", "a"])
-    with pytest.raises(InputError, match="two columns of one name"):
+    with pytest.raises(InputError, match="two columns of the same name"):
         to_eager(frame)
 
 

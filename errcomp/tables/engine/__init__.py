@@ -1,4 +1,4 @@
-"""Rows that stay in the engine they are in: only sums over them are fetched."""
+"""Rows that stay in their engine: only sums over them are fetched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-#: What people call an engine, by Narwhals' name of its implementation.
+#: Common names of engines, by Narwhals' name of the implementation.
 _NAMES = {
     "polars": "Polars",
     "duckdb": "DuckDB",
@@ -34,19 +34,19 @@ _NAMES = {
 }
 #: A condition on rows, from the expressions of their columns.
 Condition = Callable[[Callable[[str], nw.Expr]], nw.Expr]
-#: The column that says which part of a table a row lies in.
+#: Column with the number of the partition of each row.
 PARTITION = f"{MARK}partition"
 
 
 class Grouped(NamedTuple):
-    """What an engine sends of groups by expressions, in no particular order.
+    """Groups by expressions, as an engine returns them, in no particular order.
 
     Attributes
     ----------
     keys : dict
-        For each key the values of the groups.
+        Values of each key, one per group.
     n : ndarray of int
-        Rows of each group.
+        Number of rows in each group.
     figures : dict of str to ndarray
     """
 
@@ -68,7 +68,7 @@ class Rows:
     ----------
     frame : narwhals.LazyFrame
     engine : str
-        What people call it.
+        Its common name.
     schema : dict
         Type of each column.
     """
@@ -86,13 +86,13 @@ class Rows:
         return bool(self.schema[name].is_numeric())
 
     def ok(self) -> Rows:
-        """Return the rows whose column ``status`` does not say that the prediction failed."""
+        """Return the rows whose column ``status`` does not mean a failed prediction."""
         status = nw.col("status").cast(nw.String).str.strip_chars().str.to_lowercase()
         missing = ("nan",) if self.schema["status"].is_float() else ()
         return self.filtered(status.is_null() | status.is_in((*STATUS_OK, *missing)))
 
     def positive_or_bad(self, name: str, other: str) -> Rows:
-        """Leave rows out in which a column is not positive; keep those that hold no number."""
+        """Leave out rows in which a column is not positive; keep those without a number."""
         bad = nw.lit(False)
         for column in (name, other):
             value = nw.col(column).cast(nw.Float64)
@@ -106,7 +106,7 @@ class Rows:
         return self.filtered(chosen | text.is_null() if None in texts else chosen)
 
     def filtered(self, condition: nw.Expr) -> Rows:
-        """Return the rows for which this holds."""
+        """Return the rows that meet a condition."""
         return Rows(self.asked(lambda: self.frame.filter(condition)))
 
     def count(self) -> int:
@@ -115,7 +115,7 @@ class Rows:
         return int(table[f"{MARK}n"].to_list()[0])
 
     def empty(self, names: Sequence[str]) -> set[str]:
-        """Say which of these columns hold nothing; none do where there is no row."""
+        """Return the columns without any value; the empty set if there are no rows."""
         if not names:
             return set()
         counts = [nw.col(name).count().alias(_numbered(names)[i]) for i, name in enumerate(names)]
@@ -127,7 +127,7 @@ class Rows:
         return {name for name, key in numbered if not table[key].to_list()[0]}
 
     def distinct(self, name: str, most: int) -> list[Any]:
-        """Return the different values of a column, up to so many of them."""
+        """Return the different values of a column, `most` at the most."""
         table = self._fetched(lambda: self.frame.select(name).unique().head(most))
         return list(column_values(table, name).tolist())
 
@@ -138,9 +138,9 @@ class Rows:
         return list(zip(*(column_values(table, f"{MARK}{suffix}") for suffix in "vt"), strict=True))
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
-        """Add up over the rows of each group, inside the engine.
+        """Sum over the rows of each group, inside the engine.
 
-        Groups come in no particular order, one of them perhaps in parts: see `Totals.merged`.
+        Groups come in no particular order, and a group may be split: see `Totals.merged`.
         """
         wanted = [nw.len().alias(f"{MARK}n"), *(sum_of(total) for total in sums)]
 
@@ -157,13 +157,13 @@ class Rows:
     def grouped(
         self, keys: Mapping[str, nw.Expr], figures: Mapping[str, tuple[str, nw.Expr]], most: int
     ) -> Grouped:
-        """Group by expressions inside the engine, and fetch up to so many groups.
+        """Group by expressions inside the engine, and fetch at most `most` groups.
 
         Parameters
         ----------
         keys : mapping of str to expression
         figures : mapping of str to (how, expression)
-            How is ``"sum"``, ``"min"`` or ``"max"``.
+            The first entry is ``"sum"``, ``"min"`` or ``"max"``.
         most : int
         """
         named, values = _numbered(tuple(keys)), [f"{MARK}v{i}" for i in range(len(figures))]
@@ -184,7 +184,7 @@ class Rows:
         )
 
     def histogram(self, by: Sequence[str], log_term: str) -> Histogram:
-        """Count rows by group and by bucket of a logarithm, inside the engine."""
+        """Count rows per group and bucket of a logarithm, inside the engine."""
         keys, bucket = _numbered(by), f"{MARK}bucket"
 
         def counted() -> nw.LazyFrame[Any]:
@@ -212,7 +212,7 @@ class Rows:
     def _with_terms(self, by: Sequence[str], terms: set[str]) -> nw.LazyFrame[Any]:
         measured = nw.col("measured").cast(nw.Float64)
         frame = self.frame.select(
-            # Names such as "a.b" or "_errcomp_n" mean something else to an engine, or here.
+            # Names such as "a.b" or "_errcomp_n" have a special meaning for an engine, or here.
             *(nw.col(name).alias(key) for name, key in zip(by, _numbered(by), strict=True)),
             nw.col("predicted").cast(nw.Float64).alias(f"{MARK}p"),
             nw.when(measured > 0).then(measured).alias(f"{MARK}m"),
@@ -222,12 +222,12 @@ class Rows:
         return frame
 
     def _fetched(self, make: Callable[[], nw.LazyFrame[Any]]) -> nw.DataFrame[Any]:
-        # Polars' streaming engine is the one that holds no more than it needs.
+        # Polars' streaming engine holds only what it needs.
         options: Any = {"engine": "streaming"} if self.engine == "Polars" else {}
         return self.asked(lambda: make().collect(**options))
 
     def asked(self, work: Callable[[], T]) -> T:
-        """Run what makes the engine work, and name the engine if it fails."""
+        """Run a query, and name the engine if it fails."""
         try:
             return work()
         except (ErrcompError, MemoryError):
@@ -237,7 +237,7 @@ class Rows:
             purpose = f"fetching sums from {self.engine}"
             raise MissingExtraError(str(error.name), extra, purpose) from error
         except Exception as error:
-            # Engines raise what they like: a worker that died, a file that is none, a full disk.
+            # Engines raise anything: for a dead worker, an invalid file, a full disk.
             first = (str(error).strip() or type(error).__name__).split("\n", maxsplit=1)[0]
             raise EngineError(f"{self.engine} failed: {first[:300]}") from error
 
@@ -263,23 +263,23 @@ def _floats(table: nw.DataFrame[Any], name: str) -> NDArray[np.float64]:
     return np.asarray(table[name].cast(nw.Float64).to_numpy(), dtype=np.float64)
 
 
-# What is added up over rows: errors of pairs and their products, as expressions of an engine.
+# Terms to sum over rows: errors of pairs and their products, as expressions of an engine.
 
-#: A larger logarithm is that of no float64.
+#: No float64 has a larger logarithm.
 _LARGEST_LOG = 710.0
-#: The inverse of a smaller ratio is no float64.
+#: The inverse of a smaller ratio overflows a float64.
 _SMALLEST_RATIO = 1e-307
 
 
 class _Term(NamedTuple):
-    """One column from others: a function of their expressions, and their names."""
+    """A column computed from others: the function of their expressions, and their names."""
 
     make: Callable[[Callable[[str], nw.Expr]], nw.Expr]
     needs: tuple[str, ...] = ()
 
 
 def _positive(expression: nw.Expr) -> nw.Expr:
-    """Make other values missing: engines disagree on what the logarithm of zero is."""
+    """Set other values to missing: engines disagree on the logarithm of zero."""
     return nw.when(expression > 0).then(expression)
 
 
@@ -292,7 +292,7 @@ def _factor(ratio: nw.Expr) -> nw.Expr:
     return nw.when(able > 1.0).then(able).otherwise(1.0 / able) - 1.0
 
 
-#: Missing where it is not defined, so that a count tells; after those that it is made from.
+#: Missing where undefined, so that counts show it; each after the terms that it is computed from.
 _TERMS: Mapping[str, _Term] = {
     "signed": _Term(lambda c: c("p") - c("m")),
     "signed_ape": _Term(lambda c: c("signed") / c("m"), ("signed",)),
@@ -302,7 +302,7 @@ _TERMS: Mapping[str, _Term] = {
     "symmetric": _Term(lambda c: c("error") * 2.0 / (c("p").abs() + c("m")), ("error",)),
     "high": _Term(lambda c: _one_where(c("p") > c("m"))),
     "low": _Term(lambda c: _one_where(c("p") < c("m"))),
-    # By how much too high or too low as a factor: twice either way is 1.
+    # Factor between the two, less 1: twice too high and twice too low are both 1.
     "factor": _Term(lambda c: _factor(c("ratio")), ("ratio",)),
     "log_ape": _Term(lambda c: _positive(c("ape")).log(), ("error", "ape")),
     "log_ratio": _Term(lambda c: _positive(c("ratio")).log(), ("ratio",)),
@@ -329,13 +329,13 @@ def base_terms(terms: Iterable[str]) -> list[list[nw.Expr]]:
 
 def _name_of(total: Sum) -> str:
     """Return the column of a sum."""
-    # Spark takes a point for access to a part of a column.
+    # Spark reads a dot as access to a part of a column.
     end = f"_{total.limit:.17g}".replace(".", "_") if total.how == "within" else ""
     return f"{MARK}{total.how}_{'_'.join(total.terms)}{end}"
 
 
 def product_of(total: Sum) -> nw.Expr:
-    """Return the column that a sum of products runs over: engines add up columns."""
+    """Return the column of products to sum: engines sum only columns."""
     product = _column(total.terms[0])
     for term in total.terms[1:]:
         product = product * _column(term)
@@ -352,19 +352,19 @@ def sum_of(total: Sum) -> nw.Expr:
 
 
 def bucket_of(log_term: str) -> nw.Expr:
-    """Return the number of the bucket in which the logarithm of a value lies, as a float."""
-    # Spark cannot round what is infinite.
+    """Return the number of the bucket that holds a logarithm, as a float."""
+    # Spark cannot round infinities.
     log = nw.when(_column(log_term) > _LARGEST_LOG).then(nw.lit(1e6)).otherwise(_column(log_term))
     return (log / BUCKET).floor().alias(f"{MARK}bucket")
 
 
-# Which part of a table a row lies in, for messages: engines number their parts.
+# The partition of each row, for messages: engines number their partitions.
 
 
 def with_partition(native: Any, engine: str) -> Any:
-    """Add the number of the part that each row lies in, where the engine has parts."""
+    """Add the number of each row's partition, if the engine has partitions."""
     if engine == "Dask":
-        # The types, for Dask, which would call the function on two rows to find out.
+        # Give Dask the types: it would call the function on two rows to learn them.
         meta = native._meta.assign(**{PARTITION: 0})
         return native.map_partitions(_with_number, meta=meta)
     if engine == "Spark":

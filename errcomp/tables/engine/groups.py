@@ -1,6 +1,6 @@
-"""Rows in an engine reduced to groups, as a small table whose messages name rows by their keys.
+"""Rows in an engine reduced to groups: a small table whose messages name rows by their keys.
 
-Of times: counts, logarithms and their squares, extremes.
+For times it holds counts, logarithms and their squares, and extremes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-#: Width of the buckets of logarithms. Squares are added up about the middle of a bucket: about 0
-#: they would lose the digits of a scatter that is small beside the logarithm itself.
+#: Width of the buckets of logarithms. Squares are summed about the middle of a bucket. About 0,
+#: they would lose the digits of a scatter that is small compared with the logarithm itself.
 WIDTH = 0.125
-#: Groups that are fetched, at most.
+#: Largest number of groups that are fetched.
 _MOST = 10_000_000
-#: What is written in ten characters is a day; what is longer has a time of day.
+#: A day has ten characters; longer texts have a time of day.
 _DAY = 10
 
-#: Engines whose days are those of a session's time zone.
+#: Engines that compute days in the time zone of the session.
 _OWN_ZONE = ("DuckDB", "Spark")
 
 _FINE, _NULL, _ZERO, _NAN, _OTHER = range(5)
 
 
 class EngineRows(Backend):
-    """Rows of a table in an engine, those left out that failed.
+    """Rows of a table in an engine, without failed ones.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class EngineRows(Backend):
         self._rows, self._renamed, self.dropped = Rows(renamed), dict(columns or {}), ()
         for name in numbers:
             if name in self._rows.schema and not self._rows.is_number(name):
-                # Engines do not parse dates out of text.
+                # Engines do not parse numbers from text.
                 raise InputError(
                     f"{self.prefix}{name} must be a number, but the column holds "
                     f"{self._rows.schema[name]}. Cast it in {self.engine} first."
@@ -92,20 +92,20 @@ class EngineRows(Backend):
 
 
 class Logs(NamedTuple):
-    """One column of times over groups; arrays of shape (groups,).
+    """A column of times by group; arrays of shape (groups,).
 
     Attributes
     ----------
     value : ndarray
-        The one value that all rows of the group have, else their geometric mean. Where there is
-        no logarithm, a value that the rows have: 0, NaN, negative or infinite.
+        The value that all rows of the group share, else their geometric mean. Without a logarithm:
+        a value of one of the rows, i.e. 0, NaN, negative or infinite.
     missing : ndarray of bool
-        There is no value.
+        The group has no value.
     alike : ndarray of bool
-        All rows of the group have the value.
+        All rows of the group have this value.
     scatter : ndarray
-        Sum of squares of the logarithms about their mean: 0 where all are alike, and where it was
-        not asked for.
+        Sum of squares of the logarithms about their mean; 0 if all values are equal, or if it was
+        not requested.
     """
 
     value: Floats
@@ -114,7 +114,7 @@ class Logs(NamedTuple):
     scatter: Floats
 
     def written(self) -> list[float | None]:
-        """Return the values, None where there is none: NaN is a value."""
+        """Return the values, None where missing; NaN is a value."""
         both = zip(self.value.tolist(), self.missing.tolist(), strict=True)
         return [None if missing else value for value, missing in both]
 
@@ -125,14 +125,14 @@ class Cells(NamedTuple):
     Attributes
     ----------
     keys : dict
-        For each key the values of the groups; missing is None.
+        Values of each key, one per group; None where missing.
     n : ndarray of int, shape (groups,)
     logs : dict of str to Logs
     spread : ndarray, shape (groups,)
-        Root mean square of a relative standard deviation, as its logarithms' variances add up;
-        NaN where it is missing.
+        Root mean square of the relative standard deviations, from the mean variance of their
+        logarithms; NaN where missing.
     timed : ndarray of int, shape (groups,)
-        Rows whose date has a time of day that was left out.
+        Number of rows whose date had a time of day, which was left out.
     """
 
     keys: dict[str, list[Any]]
@@ -153,7 +153,7 @@ def cells_of(
     prefix: str = "",
     width: float = WIDTH,
 ) -> Cells:
-    """Group rows inside the engine, and fetch what is known of each group.
+    """Group rows inside the engine, and fetch the sums of each group.
 
     Parameters
     ----------
@@ -161,18 +161,18 @@ def cells_of(
     by : sequence of str
         Columns to group by.
     bucketed : str
-        Column of times that are also grouped by the bucket of their logarithm; rows whose value
-        is not positive and finite are groups of their own.
+        Column of times; rows are also grouped by the bucket of its logarithm. Values that are not
+        positive and finite form groups of their own.
     logs : sequence of str
-        Further columns of times whose logarithms are added up.
+        Further columns of times whose logarithms are summed.
     spread : str, optional
         Column of relative standard deviations.
     day : str, optional
-        Column of dates to group by, to the day.
+        Column of dates; rows are also grouped by its day.
     prefix : str
-        What messages begin with.
+        Beginning of messages.
     width : float
-        Of the buckets.
+        Width of the buckets.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def cells_of(
     if len(groups.n) > _MOST:
         raise InputError(
             f"{prefix}more than {_MOST:,} groups by {', '.join(names)}: "
-            "they would fill the memory that the rows are not to fill. Leave out columns that "
+            "they would need as much memory as the rows themselves. Leave out columns that "
             f"differ from row to row, or select rows in {rows.engine} first."
         )
     return Cells(
@@ -214,7 +214,7 @@ def cells_of(
 def _of_times(
     name: str, width: float | None
 ) -> tuple[dict[str, nw.Expr], dict[str, tuple[str, nw.Expr]]]:
-    """Return what to group a column of times by, and what to add up."""
+    """Return the keys that group a column of times, and the sums over it."""
     value = nw.col(name).cast(nw.Float64)
     fine = (value > 0) & value.is_finite()
     other = nw.when(value.is_nan()).then(nw.lit(_NAN)).otherwise(nw.lit(_OTHER))
@@ -231,7 +231,7 @@ def _of_times(
 
 
 def _of_spread(name: str) -> tuple[dict[str, nw.Expr], dict[str, tuple[str, nw.Expr]]]:
-    """Return what to group a relative standard deviation by, and what to add up."""
+    """Return the keys that group a relative standard deviation, and the sums over it."""
     value = nw.col(name).cast(nw.Float64)
     known = ~value.is_null() & ~value.is_nan()
     square = nw.when(known).then(value * value)
@@ -247,7 +247,7 @@ def _of_spread(name: str) -> tuple[dict[str, nw.Expr], dict[str, tuple[str, nw.E
 
 
 def _of_day(rows: Rows, name: str, prefix: str) -> tuple[nw.Expr, nw.Expr]:
-    """Return the day of a column of dates, and whether that leaves out a time of day."""
+    """Return the day of a column of dates, and whether the dates have a time of day."""
     date, kind = nw.col(name), rows.schema[name]
     if isinstance(kind, nw.Datetime):
         if kind.time_zone not in (None, "UTC") and rows.engine not in _OWN_ZONE:
@@ -257,7 +257,7 @@ def _of_day(rows: Rows, name: str, prefix: str) -> tuple[nw.Expr, nw.Expr]:
     if kind == nw.String and (n := rows.filtered(date.str.len_chars() > _DAY).count()):
         raise InputError(
             f"{prefix}{name} is a text with a time of day in {n:,} rows, "
-            "which an engine cannot group by the day. Cast the column to a time stamp or a date "
+            "which an engine cannot group by day. Cast the column to a timestamp or a date "
             f"in {rows.engine} first."
         )
     return date, nw.lit(0)
@@ -276,7 +276,7 @@ def _logs(groups: Grouped, name: str, width: float | None) -> Logs:
             dtype=np.float64,
         )
         square = np.where(fine, groups.figures[f"square:{name}"], 0.0) - total * mean
-        # Values that differ must not look equal because of rounding.
+        # Different values must not look equal after rounding.
         scatter = np.where(alike, 0.0, np.maximum(square, np.finfo(np.float64).tiny))
         mean = mean + (bucket + 0.5) * width
     value = np.where(alike, low, np.exp(mean))
@@ -289,7 +289,7 @@ def _spreads(groups: Grouped) -> Floats:
     known = np.asarray(groups.keys["known"], dtype=bool)
     least, most = groups.figures["least"], groups.figures["most"]
     mean = np.sqrt(np.expm1(np.where(known, groups.figures["spread"], 0.0) / groups.n))
-    # Impossible values are kept as they are: the caller checks values.
+    # Keep impossible values: the caller checks them.
     shown = np.where(np.isposinf(most), most, np.where(least < 0, least, mean))
     return np.where(known, np.where(least == most, least, shown), np.nan)
 
@@ -303,24 +303,24 @@ def _whole(values: Floats) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class GroupOrigin(Origin):
-    """Where groups of rows came from: rows in an engine have no numbers, but keys.
+    """Where groups of rows came from: rows in an engine have keys, but no row numbers.
 
     Attributes
     ----------
     n : ndarray of int, shape (n,)
-        Rows of each group.
+        Number of rows in each group.
     keys : mapping of str to sequence
-        Values of each key, for all groups of the table.
+        Values of each key, one per group of the table.
     """
 
     n: NDArray[np.int64]
     keys: Mapping[str, Sequence[Any]]
 
     def name(self, which: Any) -> str:
-        """Count the rows of these groups, and name the first three groups by their keys."""
+        """Return the number of rows in these groups, and the keys of the first three groups."""
         total = int(self.n[which].sum())
         places = (self.rows[which] - 1).tolist()
-        # Groups that differ only in columns that are not keys share a label.
+        # Groups that differ only in other columns than keys share a label.
         labels = (", ".join(f"{k}={v[i]}" for k, v in self.keys.items()) for i in places)
         different = list(dict.fromkeys(labels))
         more = f" (and {len(different) - 3:,} more)" if len(different) > 3 else ""
@@ -342,14 +342,14 @@ class GroupOrigin(Origin):
 def group_table(
     columns: Mapping[str, Any], by: Sequence[str]
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-    """Return groups as a frame ordered by these columns, and the order.
+    """Return groups as a frame, sorted by these columns, and the order.
 
     Engines send groups in no particular order.
     """
     import polars as pl
 
     frame: pl.DataFrame = frame_from_columns(columns)
-    # The reader of the table reports what is wrong with lists.
+    # The reader of the table reports an error for lists.
     plain = [n for n in by if not frame.schema[n].is_nested() and frame.schema[n] != pl.Object]
     keys = frame.select(pl.col(plain).cast(pl.String, strict=False)).with_row_index("\0at")
     order = keys.sort(plain, nulls_last=True, maintain_order=True)["\0at"]

@@ -1,4 +1,4 @@
-"""Histories whose rows stay in an engine: what `errcomp.tables.History` is for rows in memory."""
+"""Histories whose rows stay in an engine: the counterpart of `errcomp.tables.History`."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ __all__ = ["HistoryRows"]
 class HistoryRows(EngineRows):
     """Validations in an engine, reduced inside it to groups by series, version, stack and day.
 
-    What repeats each other is put together there: number, mean and scatter of the logarithms.
-    What `errcomp.half_life`, `errcomp.halflife.forecast.forecast_half_life` and
-    `errcomp.halflife.panel.panel_of` make of it is what they make of the same rows in memory, but
-    for what needs single rows:
+    Repeats are combined there: their number, and mean and scatter of their logarithms.
+    `errcomp.half_life`, `errcomp.halflife.forecast.forecast_half_life` and
+    `errcomp.halflife.panel.panel_of` give the same results as for the same rows in memory, except
+    where they need single rows:
 
-    * Copies of a row are counted as repeats; in memory they are refused.
-    * Results carried over from an earlier version are looked for only where one validation stands
-      alone or all that are put together are equal. A note counts the others.
-    * Dates count to the day: of UTC, or of the session's time zone where DuckDB or Spark has time
-      stamps with one.
-    * Columns that neither name a series nor are asked for are not looked at: no note says that
-      repeats differ in one.
+    * Copies of a row count as repeats; in memory they are refused.
+    * Results carried over from an earlier version are detected only if a group holds a single
+      validation or equal ones. A note counts the other groups.
+    * Dates count to the day: in UTC, or in the session's time zone where DuckDB or Spark has
+      timestamps with a time zone.
+    * Columns that neither name a series nor are requested are not read: no note says that repeats
+      differ in them.
 
     Parameters
     ----------
     data : lazy frame
         Polars LazyFrame, DuckDB relation, Dask or Spark dataframe, …; a frame in memory counts as
-        an engine too. Columns as in `errcomp.tables.History`; numbers must be numbers, and what
-        is missing of ``measured`` is a validation that gave no figure.
+        an engine too. Columns as in `errcomp.tables.History`; numbers must have a numeric type,
+        and a row without ``measured`` is a validation without a result.
     columns, series, order, unit, source
         As in `errcomp.tables.History`.
 
@@ -60,16 +60,16 @@ class HistoryRows(EngineRows):
     native
         The frame that went in.
     engine : str
-        What people call the engine.
+        The engine's common name.
     dropped : tuple of Dropped
         Failed validations.
 
     Raises
     ------
     InputError
-        Columns are missing or hold no numbers.
+        Columns are missing or not numeric.
     EngineError
-        The engine failed, in its own words.
+        The engine failed; the message is its own.
 
     Examples
     --------
@@ -115,16 +115,23 @@ class HistoryRows(EngineRows):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that hold something."""
+        """Names of the columns that have values."""
         return tuple(name for name in self._rows.schema if name not in self._empty)
 
     def grouped(self, keys: Sequence[str] = ()) -> History:
-        """Return a history whose rows stand for groups of validations.
+        """Return a history whose rows are groups of validations.
 
         Parameters
         ----------
         keys : sequence of str
-            Columns that will be asked for.
+            Columns that the caller needs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = {"version": ["1", "1", "2"], "op": ["Conv"] * 3, "measured": [10.0, 10.0, 9.0]}
+        >>> HistoryRows(pl.LazyFrame(data)).grouped().behind.n.tolist()
+        [2, 1]
         """
         by, columns = self._group_columns(keys), self.columns
         cells = self._cells(
@@ -138,7 +145,7 @@ class HistoryRows(EngineRows):
         return _GroupedHistory(cells, self)
 
     def _group_columns(self, keys: Sequence[str]) -> list[str]:
-        """Return the columns that tell groups apart."""
+        """Return the columns to group by."""
         columns = self.columns
         named = list(known_keys(self._series, columns, self.prefix))
         if not named and "series" in columns:
@@ -165,7 +172,7 @@ class _GroupedHistory(History):
         measured = cells.logs["measured"]
         logs = {name: log.written() for name, log in cells.logs.items()}
         spread = {} if np.isnan(cells.spread).all() else {"measured_spread": cells.spread}
-        # Number the groups: those that agree in all else are not duplicates.
+        # Number the groups: groups that agree in all columns are not duplicates.
         apart = {} if "repeat" in cells.keys else {"repeat": np.arange(len(cells.n))}
         columns = {**cells.keys, **logs, **spread, **apart}
         frame, order = group_table(columns, (*cells.keys, "measured"))
@@ -182,12 +189,12 @@ class _GroupedHistory(History):
             alike &= cells.logs["predicted"].alike[at]
         self.behind = Behind(cells.n[at], measured.scatter[at], alike)
         self.notes += (
-            f"the rows were added up inside {rows.engine}: validations entered twice count as "
+            f"the rows were summed inside {rows.engine}: validations entered twice count as "
             "repeats",
         )
         if timed := int(cells.timed[at].sum()):
             self.notes += (
-                f"{timed:,} validations have a time of day, which is left out: dates count to the "
+                f"{timed:,} validations have a time of day, which is ignored: dates count to the "
                 "day",
             )
 
@@ -195,6 +202,6 @@ class _GroupedHistory(History):
         return GroupOrigin.of_groups(frame, self._cell_keys, self._n, source)
 
     def left_out(self, reason: str, mask: NDArray[np.bool_]) -> tuple[Dropped, ...]:
-        """Count the validations under a mask that are left out: rows of groups have no numbers."""
+        """Count the validations under a mask that are left out: groups have no row numbers."""
         n = int(self.behind.n[mask].sum())
         return (Dropped(reason, n),) if n else ()

@@ -1,4 +1,4 @@
-"""Kernels whose rows stay in an engine, reduced inside it to what corrections are learnt from."""
+"""Kernels whose rows stay in an engine, reduced there to groups for learning corrections."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelRows"]
 
-#: Width of the buckets of log measurements: kernels 2 % apart are told apart.
+#: Width of the buckets of log measurements: values more than 2 % apart stay separate.
 BUCKET = 0.02
-#: What tells kernels apart, and what a correction weighs them by.
+#: Columns that identify a kernel, and the weight of a correction.
 _KEYS = (
     *("run", "kernel", "kernel_class", "device", "mode", "shape", "tool"),
     *("predicted", "count", "unit"),
@@ -30,14 +30,14 @@ class KernelRows(EngineRows):
     """Kernels in an engine, for `errcomp.calibration.KernelCorrection`.
 
     Measurements of one kernel (run, class, name, device, mode, shape, predicted time and count)
-    that are within 2 % of each other are put together inside the engine: number, mean and scatter
-    of their logarithms. In what is learnt
+    within 2 % of each other are combined inside the engine: their number, and mean and scatter of
+    their logarithms. Of the results,
 
-    * exact: numbers of kernels and of those dropped, sizes, weights, means and scatter; and all
-      where no two measurements of a kernel in a run are within 2 % of each other but different.
-    * approximate: what a single measurement counts for as an outlier, medians, and the floor below
-      which a typical time stands in for a prediction. Each is that of the mean of its 2 %: factors
-      agree to 0.1 % in the tests.
+    * exact are the numbers of kernels and of dropped kernels, sizes, weights, means and scatter;
+      everything is, if measurements of a kernel in a run are either equal or over 2 % apart.
+    * approximate are the weights of outliers, medians, and the floor below which a typical time
+      replaces a prediction. Each uses the mean of measurements within 2 %. In the tests, factors
+      agree to 0.1 %.
 
     Parameters
     ----------
@@ -52,22 +52,22 @@ class KernelRows(EngineRows):
     native
         The frame that went in.
     engine : str
-        What people call the engine.
+        The engine's common name.
     dropped : tuple of Dropped
         Failed predictions.
 
     Raises
     ------
     InputError
-        Columns are missing or hold no numbers.
+        Columns are missing or not numeric.
     EngineError
-        The engine failed, in its own words.
+        The engine failed; the message is its own.
 
     Notes
     -----
-    Groups are as many as there are different kernels in runs. Misleads where ``predicted`` differs
-    from row to row of one kernel (a predictor that is not deterministic): every row is a group
-    then, and more than ten million groups are refused.
+    There is one group per different kernel of a run. Misleads if ``predicted`` differs from row to
+    row of one kernel (a predictor that is not deterministic): every row is then a group of its own,
+    and more than ten million groups are refused.
 
     Examples
     --------
@@ -108,12 +108,19 @@ class KernelRows(EngineRows):
         )
 
     def grouped(self, keys: Sequence[str] = ()) -> Kernels:
-        """Return kernels that stand for groups of rows, to learn from: they do not add up to runs.
+        """Return groups of rows as kernels to learn from: they do not add up to runs.
 
         Parameters
         ----------
         keys : sequence of str
-            Further columns that will be asked for.
+            Further columns that the caller needs.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = {"kernel_class": ["BMM"] * 3, "predicted": [1] * 3, "measured": [1.2, 1.2, 1.5]}
+        >>> sorted(KernelRows(pl.LazyFrame(data)).grouped().behind.n.tolist())
+        [1, 2]
         """
         by = [name for name in dict.fromkeys((*_KEYS, *keys)) if name in self._rows.schema]
         return _GroupedKernels(self._cells("kernels", by, bucketed="measured", width=BUCKET), self)

@@ -1,4 +1,4 @@
-"""Pairs whose rows stay in an engine: what `errcomp.tables.Pairs` is for rows in memory."""
+"""Pairs whose rows stay in an engine: the counterpart of `errcomp.tables.Pairs`."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 __all__ = ["PairRows", "PairTotals"]
 
-#: Column that names the file of each row, and how messages call it.
+#: Column that names the file of each row, and its name in messages.
 PLACE = "_errcomp_file"
 _PLAIN = {PLACE: "file", PARTITION: "partition"}
 
-#: Different values of a column that are looked at, at most.
+#: Largest number of different values of a column that are read.
 _MOST = 10_000
-#: Tell whether every row could be used: where a value is missing or a measurement not positive
-#: there is no error, and what is not finite makes a sum that is not finite.
+#: Show whether every row could be used. The error is missing if a value is missing or a measurement
+#: is not positive; values that are not finite make a sum that is not finite.
 _ERRORS, _KNOWN = Sum(("error",)), Sum(("error",), "count")
-#: A row that has this has an error as well. Counting once takes a fortieth of a query less.
+#: A row with this term has an error as well; counting both costs 2.5 % of a query.
 _IMPLIES = Sum(("log_ratio",), "count")
 
 
 class PairRows(EngineRows, Keyed):
-    """Rows of pairs in an engine, checked while they are added up.
+    """Rows of pairs in an engine, checked while they are summed.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ class PairRows(EngineRows, Keyed):
     columns, unit, source, zeros
         As in `errcomp.tables.Pairs`.
     place : str, optional
-        Column that says where each row is, e.g. its file: no key, but named in messages.
+        Column with the place of each row, e.g. its file: not a key, but named in messages.
 
     Attributes
     ----------
     native
         The frame that went in.
     engine : str
-        What people call the engine.
+        The engine's common name.
     dropped : tuple of Dropped
         Rows that are left out.
     selection : dict of str to tuple of str
@@ -69,9 +69,9 @@ class PairRows(EngineRows, Keyed):
     Raises
     ------
     InputError
-        Columns are missing or hold no numbers, or units are mixed.
+        Columns are missing or not numeric, or units are mixed.
     EngineError
-        The engine failed, in its own words.
+        The engine failed; the message is its own.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class PairRows(EngineRows, Keyed):
 
     @property
     def n(self) -> int:
-        """Number of rows in use: the engine counts them."""
+        """Number of rows in use, counted by the engine."""
         return self._rows.count()
 
     def where(self, conditions: Mapping[str, Any]) -> Self:
@@ -131,6 +131,13 @@ class PairRows(EngineRows, Keyed):
         ------
         InputError
             A key or a value does not occur; the message lists those that do.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = {"predicted": [9.0] * 3, "measured": [10.0] * 3, "device": ["B", "A", "B"]}
+        >>> PairRows(pl.LazyFrame(data)).where({"device": "B"}).n
+        2
         """
         chosen = as_options(conditions)
         self.check_columns(tuple(chosen))
@@ -139,7 +146,7 @@ class PairRows(EngineRows, Keyed):
             distinct = self._rows.distinct_texts(name, _MOST)
             texts = {str(value) for value, _ in distinct}
             options = chosen[name] = meant(options, texts)
-            if len(distinct) < _MOST:  # otherwise there may be more values than were fetched
+            if len(distinct) < _MOST:  # otherwise not all values were fetched
                 check_options_occur(name, options, texts)
             lost = [option for option in options if option not in texts]
             # Each engine writes True, times and decimals in its own way.
@@ -154,14 +161,31 @@ class PairRows(EngineRows, Keyed):
         keys: Sequence[str] = (),
         *,
         sums: Sequence[Sum] = (),
-        clusters: Sequence[str] = (),
+        cluster: Sequence[str] = (),
         within: Sequence[str] = (),
     ) -> PairTotals:
-        """Add the pairs up by their keys; see `PairTotals`."""
-        return PairTotals(self, by=keys, sums=sums, clusters=clusters, within=within)
+        """Sum the pairs by their keys; see `PairTotals`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = {"predicted": [9.0] * 3, "measured": [10.0] * 3, "device": ["B", "A", "B"]}
+        >>> PairRows(pl.LazyFrame(data)).grouped(["device"]).counts.tolist()
+        [1, 2]
+        """
+        return PairTotals(self, by=keys, sums=sums, cluster=cluster, within=within)
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
-        """Add up by group, ordered by key; raise if a row cannot be used."""
+        """Return sums by group, ordered by key; raise if a row cannot be used.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = {"predicted": [9.0, 12.0], "measured": [10.0, 10.0], "device": ["B", "B"]}
+        >>> sums = PairRows(pl.LazyFrame(data)).totals(["device"], [Sum(("ape",))]).sums
+        >>> sums[Sum(("ape",))].round(3).tolist()
+        [0.3]
+        """
         known = _IMPLIES if _IMPLIES in sums else _KNOWN
         wanted = list(dict.fromkeys((_ERRORS, known, *sums)))
         totals = self._rows.totals(by, wanted).merged(by)
@@ -169,11 +193,26 @@ class PairRows(EngineRows, Keyed):
         return totals
 
     def has_histogram(self, by: Sequence[str]) -> bool:
-        """Say whether `histogram` knows these keys: an engine can be asked for any."""
+        """Return True: an engine has a histogram by any keys.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> PairRows(pl.LazyFrame({"predicted": [9.0], "measured": [10.0]})).has_histogram([])
+        True
+        """
         return True
 
     def histogram(self, by: Sequence[str]) -> Histogram:
-        """Count pairs by group and by bucket of their APE, of rows that `totals` has checked."""
+        """Count pairs by group and bucket of the APE; `totals` must have checked the rows.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> rows = PairRows(pl.LazyFrame({"predicted": [9.0, 5.0], "measured": [10.0, 10.0]}))
+        >>> rows.histogram([]).values().round(2).tolist()
+        [0.1, 0.5]
+        """
         return self._rows.histogram(by, "log_ape")
 
     def _one_unit(self, unit: str | None) -> str | None:
@@ -203,17 +242,17 @@ class PairRows(EngineRows, Keyed):
             if n:
                 raise InputError(f"{self.prefix}{rule}, {self._described(n, rows, rule)}. {remedy}")
         raise InputError(
-            f"{self.prefix}a sum over these rows is beyond the largest number a float64 can hold "
+            f"{self.prefix}a sum over these rows exceeds the largest number that a float64 holds "
             "(1.8e308). Check that predicted and measured have the same unit."
         )
 
     def _all_known(self) -> bool:
-        """Say whether all rows have an error: what was counted may lack another reason."""
+        """Say whether all rows have an error: the counts may differ for another reason."""
         counted = self._rows.totals((), [_KNOWN])
         return bool((counted.sums[_KNOWN] == counted.n).all())
 
     def _described(self, n: int, rows: list[dict[str, Any]], rule: str) -> str:
-        """Name three of the rows by their keys: rows in an engine have no numbers."""
+        """Name up to three rows by their keys: rows in an engine have no row numbers."""
         name = rule.split(" ", 1)[0]
         keys = (*(part for part in (self._place, PARTITION) if part in rows[0]), *self.keys)
         named = [", ".join(f"{_PLAIN.get(k, k)}={row[k]}" for k in keys) for row in rows]
@@ -240,30 +279,29 @@ _REASONS: tuple[tuple[str, Condition, str], ...] = (
 )
 
 
-# Pairs added up by their keys.
+# Pairs summed by their keys.
 
 
 class PairTotals(Table):
     """Sums over pairs that stay in an engine, one row for each combination of keys.
 
-    What `errcomp.tables.Pairs` offers to group and select, it offers as well; what needs single
-    pairs it does not.
+    It groups and selects like `errcomp.tables.Pairs`, but has no single pairs.
 
     Parameters
     ----------
     pairs : PairRows
     by : sequence of str
-        Keys that parts are chosen by. Quantiles are known of parts that are unions of their groups.
-    clusters : sequence of str
-        Keys that quantiles are known by as well, unless there are too many.
+        Keys to select by. Quantiles exist for unions of the groups of these keys.
+    cluster : sequence of str
+        Keys that quantiles are also kept for, unless they have too many groups.
     within : sequence of str
-        Keys that split these groups further; sums are known of every combination.
+        Keys that split these groups further; sums exist for every combination.
     sums : sequence of Sum
 
     Attributes
     ----------
     engine : str
-        Where the pairs are.
+        Common name of the engine that holds the pairs.
 
     Raises
     ------
@@ -289,12 +327,12 @@ class PairTotals(Table):
         by: Sequence[str],
         within: Sequence[str],
         sums: Sequence[Sum],
-        clusters: Sequence[str] = (),
+        cluster: Sequence[str] = (),
     ) -> None:
-        keys = tuple(dict.fromkeys((*by, *clusters, *within)))
+        keys = tuple(dict.fromkeys((*by, *cluster, *within)))
         pairs.check_columns(keys)
         self._totals = pairs.totals(keys, sums)
-        known = tuple(dict.fromkeys((*by, *clusters)))
+        known = tuple(dict.fromkeys((*by, *cluster)))
         if self._totals.numbered(known)[1] > MOST_HISTOGRAMS:
             known = tuple(by)
         self._histogram = pairs.histogram(known)
@@ -313,29 +351,70 @@ class PairTotals(Table):
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Pairs that each row stands for, shape (rows,)."""
+        """Number of pairs in each row, shape (rows,)."""
         return self._totals.n
 
     def take(self, index: NDArray[Any]) -> Self:
-        """Return the rows at these positions (or under this mask) as a table of their own."""
+        """Return the rows at these positions (or under this mask) as a new table.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = {"predicted": [9.0] * 3, "measured": [10.0] * 3, "device": ["B", "A", "B"]}
+        >>> totals = PairRows(pl.LazyFrame(data)).grouped(["device"])
+        >>> totals.take(totals.counts > 1).column("device").tolist()
+        ['B']
+        """
         part = super().take(index)
         part._totals = self._totals.select(index)
         return part
 
     def sums(self, total: Sum) -> NDArray[np.float64]:
-        """Return a sum over the pairs of each row, shape (rows,)."""
+        """Return a sum over the pairs of each row, shape (rows,).
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> rows = PairRows(pl.LazyFrame({"predicted": [9.0, 12.0], "measured": [10.0, 10.0]}))
+        >>> rows.grouped(sums=[Sum(("ape",))]).sums(Sum(("ape",))).round(3).tolist()
+        [0.3]
+        """
         return self._totals.sums[total]
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum] = ()) -> Totals:
-        """Add up by group, ordered by key, as `PairRows.totals`: all sums that there are."""
+        """Return sums by group, ordered by key, like `PairRows.totals`; all stored sums.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = {"predicted": [9.0] * 3, "measured": [10.0] * 3, "device": ["B", "A", "B"]}
+        >>> PairRows(pl.LazyFrame(data)).grouped(["device"]).totals([]).n.tolist()
+        [3]
+        """
         return self._totals.merged(by)
 
     def has_histogram(self, by: Sequence[str]) -> bool:
-        """Say whether `histogram` knows these keys."""
+        """Say whether `histogram` has these keys.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> rows = PairRows(pl.LazyFrame({"predicted": [9.0], "measured": [10.0], "device": ["A"]}))
+        >>> [rows.grouped(by).has_histogram(["device"]) for by in (["device"], [])]
+        [True, False]
+        """
         return set(by) <= self._of_histogram.keys.keys()
 
     def histogram(self, by: Sequence[str] = ()) -> Histogram:
-        """Return the histograms of the groups, ordered by key."""
+        """Return the histograms of the groups, ordered by key.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> rows = PairRows(pl.LazyFrame({"predicted": [9.0, 5.0], "measured": [10.0, 10.0]}))
+        >>> rows.grouped().histogram().values().round(2).tolist()
+        [0.1, 0.5]
+        """
         groups = np.unique(self._group)
         histogram = self._histogram.select(groups)
         return histogram.merged(self._of_histogram.select(groups).numbered(by)[0])

@@ -1,4 +1,4 @@
-"""Tables of pairs too large for memory: Parquet files, read where they lie."""
+"""Tables of pairs too large for memory: Parquet files, read in place."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["scan"]
 
-#: From this many rows on a single file stays on disk: sums over it are then faster than its pairs.
+#: Rows of a single file that stays on disk: from this size, sums in place are faster.
 LARGE = 1_000_000
 
 
 def parquet_files(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the Parquet files that a path means: a file, a pattern, or a folder of them.
+    """Return the Parquet files of a path: a file, a pattern, or a folder of files.
 
-    Names that begin with a point or an underscore are left out, as Spark and Hive do: these write
-    such files beside their tables. Empty where the path means none of these.
+    Names that begin with a dot or an underscore are left out, as in Spark and Hive, which write
+    such files beside their tables. Empty if the path is none of these.
 
     Raises
     ------
@@ -43,10 +43,10 @@ def parquet_files(path: str | os.PathLike[str]) -> list[Path]:
         files = list(_inside(given))
         return files if all(map(_is_parquet, files)) else []
     if not given.exists() and has_magic(str(path)):
-        # Path.glob takes no absolute pattern.
+        # Path.glob does not accept absolute patterns.
         names = [Path(name) for name in sorted(glob(str(path), recursive=True))]  # noqa: PTH207
         shown = [n for n in names if not any(map(_is_hidden, set(n.parts) - set(given.parts)))]
-        # "logs/**" matches a folder and what is in it.
+        # "logs/**" matches a folder and its content.
         return list(dict.fromkeys(file for name in shown for file in parquet_files(name)))
     return [given] if given.is_file() and _is_parquet(given) else []
 
@@ -70,13 +70,13 @@ def _is_parquet(file: Path) -> bool:
 
 
 def is_large(path: str | os.PathLike[str]) -> bool:
-    """Say whether a path means several Parquet files, or one of a million rows or more."""
+    """Say whether a path is several Parquet files, or a single one of a million rows or more."""
     files = parquet_files(path)
     if len(files) == 1 and Path(path).is_file():
         try:
             rows = pl.scan_parquet(files[0], glob=False).select(pl.len()).collect().item()
         except pl.exceptions.PolarsError:
-            return False  # the reader reports what is wrong
+            return False  # the reader reports the error
         return int(rows) >= LARGE
     return bool(files)
 
@@ -88,17 +88,17 @@ def scan(
     unit: str | None = None,
     zeros: Zeros = "raise",
 ) -> PairRows:
-    """Take Parquet files as one table of pairs whose rows are never all in memory.
+    """Read Parquet files as one table of pairs, whose rows are never all in memory.
 
-    Sums over them are made by Polars' streaming engine, in memory that depends on the number of
-    groups and not on that of rows.
+    Polars' streaming engine computes the sums. Memory depends on the number of groups, not on the
+    number of rows.
 
     Parameters
     ----------
     path : path
-        A file, a folder (with all that is in it), or a pattern such as ``"logs/**/*.parquet"``.
-        Folders named ``key=value``, as Spark and Hive write them, are a column, unless the files
-        have it themselves.
+        A file, a folder (with all its subfolders), or a pattern such as ``"logs/**/*.parquet"``.
+        Folders named ``key=value``, as Spark and Hive write them, become a column, unless the files
+        have that column.
     columns, unit, zeros
         As in `errcomp.Pairs`.
 
@@ -110,8 +110,8 @@ def scan(
     Raises
     ------
     InputError
-        There is no such file, one cannot be read, or the files or the names of their folders have
-        different columns.
+        There is no such file, a file cannot be read, or files or names of folders differ in their
+        columns.
 
     Examples
     --------
@@ -140,41 +140,42 @@ def scan(
 
 
 def _check_columns(files: Sequence[Path]) -> None:
-    """Raise if a file is none, or has other columns than the first."""
+    """Raise if a file is invalid, or has other columns than the first."""
     first: Mapping[str, pl.DataType] | None = None
     keys = _keys_of(files[0])
     for file in files:
         if _keys_of(file) != keys:
             raise InputError(
-                f"{file}: the keys in the names of its folders ({describe_names(_keys_of(file))}) "
-                f"are not those of {files[0]} ({describe_names(keys)}). Name files of one kind."
+                f"{file}: its folders name the keys {describe_names(_keys_of(file))}, "
+                f"those of {files[0]} name {describe_names(keys)}. Give files with the same keys."
             )
         try:
             schema = _columns_of(file)
         except (pl.exceptions.PolarsError, OSError) as error:
             reason = str(error).split("\n", maxsplit=1)[0][:120]
-            raise InputError(f"{file}: no Parquet file that can be read ({reason}).") from error
+            raise InputError(f"{file}: not a readable Parquet file ({reason}).") from error
         if first is None:
             first = schema
         elif schema != first:
             raise InputError(
                 f"{file}: its columns are not those of {files[0]}: {_difference(first, schema)}. "
-                "Name files of one kind, or write this one again with the same columns."
+                "Give files with the same columns, or rewrite this file."
             )
 
 
 def _keys_of(file: Path) -> list[str]:
-    """Return the keys in the names of its folders: device=A/mode=train/part-0.parquet has two."""
+    """Return the keys in the names of folders: device=A/mode=train/part-0.parquet has two."""
     return [name.partition("=")[0] for name in file.parent.parts if "=" in name]
 
 
 def _has_keys_of_its_own(file: Path) -> bool:
-    """Say whether the names of its folders have keys that are no columns of the file."""
+    """Say whether a file's folders name keys, and whether all are missing from its columns."""
     keys, columns = _keys_of(file), _columns_of(file)
     twice = [key for key in keys if key in columns]
     if 0 < len(twice) < len(keys):
         raise InputError(
-            f"{file}: {twice[0]} is in the names of its folders and a column as well. Rename one."
+            f"{file}: {twice[0]} is both in the names of its folders and a column. Rename one of "
+            "them."
         )
     return bool(keys) and not twice
 
@@ -193,7 +194,7 @@ def _difference(expected: Mapping[str, pl.DataType], other: Mapping[str, pl.Data
     ]
     parts = [
         f"it lacks {describe_names(lost)}" if lost else "",
-        f"it has {describe_names(more)} besides" if more else "",
+        f"it also has {describe_names(more)}" if more else "",
         *kinds[:3],
     ]
     return "; ".join(part for part in parts if part)

@@ -1,1 +1,1 @@
-"""Tables in memory: each row is one of the data."""
+"""Tables in memory: each row is a row of the data."""

@@ -42,93 +42,94 @@ OPTIONS = "--column version=COLUMN --column measured=COLUMN"
 
 
 class History(Table):
-    r"""One validation of one predictor under one version of the software in each row.
+    r"""Validations: each row is one predictor's result under one version of the software.
 
     Parameters
     ----------
     data : dataframe or mapping of columns
         pandas, Polars, PyArrow, … Its columns:
 
-        * ``version``: of the software that was validated, as text (1.10 is not 1.1).
-        * ``measured``: a time or a throughput, finite and > 0. Rows without one are validations
-          that gave no figure: counted in `dropped`.
+        * ``version``: version of the software, as text (1.10 is not 1.1).
+        * ``measured``: a time or a throughput, finite and > 0. Rows without it are validations
+          without a result, counted in `dropped`.
         * ``predicted``: finite and > 0. Without it the prediction is frozen at the first
           measurement of each series.
         * ``date``: when it was validated; ``released``: when that version was released. ISO 8601,
-          dates or time stamps, in UTC where no offset is given.
-        * ``series``: the unit of observation, what is validated again and again. Together with
-          ``level`` and ``predictor`` where there are such columns. Where there is no column
-          ``series``, all columns without another meaning together name it.
-        * ``predictor``, ``predictor_version``: what predicted.
+          dates or timestamps; UTC if there is no offset.
+        * ``series``: the unit of observation, which is validated again and again. Columns ``level``
+          and ``predictor`` are part of its name. Without a column ``series``, all columns without
+          another meaning together name the series.
+        * ``predictor``, ``predictor_version``: name and version of the predictor.
         * ``level``: kernel, composition, model, …
         * ``stack_<component>``: version of a further component (driver, CUDA, …).
-        * ``repeat``: number of a repetition.
-        * ``measured_spread``: relative standard deviation of single runs behind the measurement,
-          ``n_repeats``: their number; may be missing.
-        * ``status``: rows whose status is not ok are failed validations: counted in `dropped`.
+        * ``repeat``: number of the repetition.
+        * ``measured_spread``: relative standard deviation of the single runs of a measurement;
+          ``n_repeats``: their number. Both may be missing.
+        * ``status``: rows whose status is not ok are failed validations, counted in `dropped`.
         * ``unit``: the same in all rows of a series.
 
         Every other column is a key.
     columns : mapping, optional
         Renames columns of the data: ``{"version": "round"}`` reads version from round.
     series : sequence of str, optional
-        Columns that together name the unit of observation, instead of a column ``series`` or of
-        all columns: results beside ``measured`` (a second run, a percentile) do not name it.
+        Columns that together name the series, instead of a column ``series`` or of all columns.
+        Results beside ``measured`` (a second run, a percentile) do not name it.
     order : sequence of str, optional
-        Versions, oldest first, where neither release dates, numbers nor dates can order them.
+        Versions, oldest first, needed if release dates, numbers and dates cannot order them.
     unit : str, optional
-        Unit of all measurements. Must agree with a ``unit`` column where there is one.
+        Unit of all measurements. Must agree with a column ``unit``, if there is one.
     source : str
-        Named in messages, e.g. the file.
+        Name of the table in messages, e.g. the file.
     line_offset : int, optional
-        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+        Set by readers of text files: row i (from 0) is on line ``i + line_offset``.
 
     Attributes
     ----------
     versions : tuple of str
-        Oldest first. A selection keeps them all: what it was not validated under is still a
-        release (see `with_own_versions`).
+        Oldest first. A selection keeps all versions of the table: a version that it was not
+        validated under is still a release (see `with_own_versions`).
     order_by : {"order", "released", "number", "date", "single"}
-        What ordered them: as given, release dates, version numbers, dates of the first
-        validation; or there is only one.
+        What ordered the versions: the given order, release dates, version numbers, or the dates of
+        the first validation; ``"single"`` if there is only one version.
     version_dates : ndarray of datetime64[s], shape (versions,)
-        Of release where known, else of the first validation; NaT where neither is.
+        Release date if known, else the date of the first validation; NaT without both.
     version : ndarray of int, shape (n,)
         Position in `versions`.
     series_names : tuple of str
-        In the order in which they appear.
+        In order of appearance.
     series : ndarray of int, shape (n,)
         Position in `series_names`.
     series_columns : tuple of str
         Columns that name the series.
     stack : ndarray of int, shape (n,)
-        Which combination of predictor version and stack components a row was validated with.
+        Number of the combination of predictor version and stack components of each row.
     measured, predicted : ndarray, shape (n,)
-        ``predicted`` is None where the table has no predictions.
+        ``predicted`` is None if the table has no predictions.
     date, released : ndarray of datetime64[s], shape (n,)
         UTC, NaT where unknown.
     spread, runs : ndarray, shape (n,)
         ``measured_spread`` and ``n_repeats``; NaN where unknown.
     notes : tuple of str
-        What a reader should know of how the table was read.
+        Remarks on how the table was read.
     dropped : tuple of Dropped
 
     Raises
     ------
     InputError
-        Columns or values are missing, values are no numbers or not positive, units are mixed
+        Columns or values are missing, values are not numbers or not positive, units are mixed
         within a series, dates cannot be read or mix times with and without a time zone, a version
         has two release dates, a validation occurs twice, versions cannot be ordered, or no row is
         left.
 
     Notes
     -----
-    Rows of one series and version are repeats. Rows that agree in everything (series, version,
-    predictor, stack, date, repeat and values) are one validation entered twice, and refused.
+    Rows of the same series and version are repeats. Rows that agree in everything (series,
+    version, predictor, stack, date, repeat and values) are the same validation entered twice, and
+    are refused.
 
-    Misleads where a column that is a result (another metric, the gap) stays in a table without
-    ``series``: every row is then a series of its own. Where one software version was validated
-    with several predictor versions, each of those is a series.
+    Misleads if a column that is a result (another metric, the gap) stays in a table without
+    ``series``: every row is then a series of its own. If several predictor versions were validated
+    under one software version, each of them is a series.
 
     Examples
     --------
@@ -204,7 +205,7 @@ class History(Table):
         elif "series" in frame.columns:
             names = [name for name in ("series", "level", "predictor") if name in frame.columns]
         else:
-            # Sorted, so that a series has one name whatever the order of the columns.
+            # Sorted, so that the name of a series does not depend on the order of the columns.
             other = {*NOT_KEYS, *OCCASION, *components}
             names = sorted(set(frame.columns) - other)
         codes, values = codes_of(frame, names, used)
@@ -215,7 +216,7 @@ class History(Table):
                 names = [*names, *of_predictor]
                 codes, values = codes_of(frame, names, used)
                 self.notes += (
-                    "several predictor versions were validated under one version of the software: "
+                    "several predictor versions were validated under one software version: "
                     "each is a series of its own",
                 )
         if "series" in names:
@@ -254,8 +255,8 @@ class History(Table):
         if twice.any():
             raise InputError(
                 f"{used.prefix}duplicate validations: {used.name(twice)} agree in series, version, "
-                "date, repeat and values. Remove the copies; if they are repetitions that gave the "
-                "same value, number them in a column repeat."
+                "date, repeat and values. Remove the copies; if they are repetitions with the "
+                "same result, number them in a column repeat."
             )
 
     def _order(self, names: list[str], order: Sequence[str] | None, used: Origin) -> None:
@@ -303,12 +304,12 @@ class History(Table):
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        """Where each validation stands in `native`, shape (n,)."""
+        """Position of each validation in `native`, shape (n,)."""
         return self._columns.index
 
     @property
     def condition_columns(self) -> tuple[str, ...]:
-        """Keys that neither name the series nor say when it was validated, or with which stack."""
+        """Keys other than the names of the series, the time of validation and the stack."""
         named = {*self.series_columns, *OCCASION, "series"}
         return tuple(n for n in self.keys if n not in named and not n.startswith(STACK))
 
@@ -320,8 +321,14 @@ class History(Table):
     def error(self) -> NDArray[np.float64]:
         r"""Return the error of each validation, :math:`\ln(p / m)`, shape (n,).
 
-        Where the table has no predictions, p is the first measurement of the series (the geometric
+        If the table has no predictions, p is the first measurement of the series (the geometric
         mean of its repeats).
+
+        Examples
+        --------
+        >>> history = History({"version": ["1", "2"], "op": ["Conv"] * 2, "measured": [10.0, 11.0]})
+        >>> history.error().round(3).tolist()
+        [0.0, -0.095]
         """
         measured = np.log(self.measured)
         if self.predicted is not None:
@@ -340,31 +347,52 @@ class History(Table):
         Raises
         ------
         InputError
-            There is no such column, or its values are lists or the like.
+            There is no such column, or its values are lists or similar.
+
+        Examples
+        --------
+        >>> data = {"version": ["1", "2"], "series": ["Conv"] * 2, "measured": [10.0, 11.0]}
+        >>> history = History({**data, "model": ["x", "x"]})
+        >>> history.per_series("model").tolist()
+        ['x']
         """
         values, codes = self._values_at(name, first := np.unique(self.series, return_index=True)[1])
         values[np.unique(self.series[codes != codes[first][self.series]])] = None
         return values
 
     def _values_at(self, name: str, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the values of a column in some rows, and which of all rows have equal ones."""
+        """Return the values of a column in some rows, and which rows have equal values."""
         frame = to_eager(self._native)
         if name not in self._columns or name not in frame.columns or name in ("version", "series"):
             return self.column(name)[rows].astype(object), self.codes(name)
-        # Compare codes: building a value for each of millions of rows would be wasted.
+        # Compare codes: building millions of values would be a waste.
         codes, _ = codes_of(frame.select(name), [name], Origin.of_table(self.source, 0, None))
         values = column_values(frame[self.positions[rows].tolist()], name).astype(object)
         return values, codes[self.positions]
 
     def left_out(self, reason: str, mask: NDArray[np.bool_]) -> tuple[Dropped, ...]:
-        """Count the validations under a mask that are left out, if there are any."""
+        """Count the validations under a mask that are left out, if there are any.
+
+        Examples
+        --------
+        >>> history = History({"version": ["1", "2"], "op": ["Conv"] * 2, "measured": [10.0, 11.0]})
+        >>> [(drop.n, drop.reason) for drop in history.left_out("slow", history.measured > 10)]
+        [(1, 'slow')]
+        """
         return dropped_rows(reason, self.rows[mask])
 
     def with_own_versions(self) -> Self:
-        """Return the table with those versions only that occur in it.
+        """Return the table with only those versions that occur in it.
 
-        For a selection from a table of several products, each with versions of its own: releases
-        of the others are then not counted.
+        Use it for a selection from a table of several products with versions of their own:
+        releases of the other products then do not count.
+
+        Examples
+        --------
+        >>> data = {"version": ["1", "2"], "series": ["a", "b"], "measured": [9.0, 8.0]}
+        >>> part = History(data).where({"series": "b"})
+        >>> part.versions, part.with_own_versions().versions
+        (('1', '2'), ('2',))
         """
         versions, codes = np.unique(self.version, return_inverse=True)
         part = copy(self)
@@ -373,9 +401,16 @@ class History(Table):
         return part
 
     def take(self, index: NDArray[Any]) -> Self:
-        """Return the validations at these positions (or under this mask) as a table of their own.
+        """Return the validations at these positions (or under this mask) as a new table.
 
-        Its versions are those of the whole table.
+        It keeps the versions of the whole table.
+
+        Examples
+        --------
+        >>> history = History({"version": ["1", "2"], "op": ["Conv"] * 2, "measured": [10.0, 11.0]})
+        >>> part = history.take(history.measured > 10)
+        >>> part.n, part.versions
+        (1, ('1', '2'))
         """
         part = super().take(index)
         series, part.series = np.unique(self.series[index], return_inverse=True)

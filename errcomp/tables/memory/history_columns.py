@@ -1,4 +1,4 @@
-"""The columns of a history as codes and arrays of all its rows, and the order of its versions."""
+"""The columns of a history as codes and arrays, and the order of its versions."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
     from errcomp.results import Dropped
 
 
-#: Why validations are left out.
+#: Reason for leaving out validations.
 FAILED = "the validation failed (status)"
-#: Columns that begin with this hold versions of further components of the software stack.
+#: Columns that begin with this hold versions of other components of the software stack.
 STACK = "stack_"
 VALUES = ("measured", "predicted", "measured_spread", "n_repeats")
 NOT_KEYS = (*VALUES, "status", "unit")
-#: Columns that say which validation a row is, not what was validated.
+#: Columns that identify the validation, not the thing validated.
 OCCASION = ("version", "predictor_version", "date", "released", "repeat")
-#: Columns that tables without anything in them may have, e.g. those from a store.
+#: Columns that may be empty, e.g. in tables from a store.
 MAY_BE_EMPTY = ("series", "predictor", "level", *VALUES[1:], *OCCASION[1:], "status", "unit")
 
 
 def validated(frame: nw.DataFrame[Any]) -> NDArray[np.bool_]:
-    """Say which rows did not fail and have a measurement, whatever it is."""
+    """Say which rows did not fail and have a measurement, of any value."""
     return status_ok(frame) & ~_blank(frame, "measured")
 
 
 def used_rows(
     frame: nw.DataFrame[Any], origin: Origin
 ) -> tuple[NDArray[np.bool_], tuple[Dropped, ...]]:
-    """Return which rows are validations with a figure, and how many are not, by reason.
+    """Return which rows are validations with a result, and how many are not, by reason.
 
     Raises
     ------
     InputError
-        None is.
+        There are no such rows.
     """
     succeeded, ok = status_ok(frame), validated(frame)
     dropped = (
@@ -61,7 +61,7 @@ def used_rows(
 
 
 def _blank(frame: nw.DataFrame[Any], name: str) -> NDArray[np.bool_]:
-    """Say where a column has nothing: missing or blank text, but not a float that is NaN."""
+    """Say where a column is empty: missing or blank text, but not NaN."""
     values = column_values(frame, name)
     if values.dtype.kind in "fiu":
         return np.asarray(frame[name].is_null().to_numpy(), dtype=bool)
@@ -75,18 +75,18 @@ def codes_of(
 ) -> tuple[NDArray[np.int64], pl.DataFrame]:
     """Give a number to each combination of values in these columns, in order of appearance.
 
-    Values are compared as text without blanks around it; missing and blank are equal.
+    Values are compared as text without surrounding spaces; missing and empty are equal.
 
     Returns
     -------
     codes : ndarray of int, shape (n,)
     values : polars.DataFrame
-        The combination behind each code, as text; null where missing.
+        The combination of each code, as text; null where missing.
 
     Raises
     ------
     InputError
-        The values of a column are lists or the like.
+        The values of a column are lists or similar.
     """
     import polars as pl
 
@@ -126,36 +126,36 @@ def _texts(frame: nw.DataFrame[Any], name: str, origin: Origin) -> pl.Series:
 
 def _not_plain(name: str, origin: Origin) -> InputError:
     return InputError(
-        f"{origin.prefix}the values of {name} are lists or the like, but it names what was "
-        "validated. Give each part a column, or leave it out."
+        f"{origin.prefix}the values of {name} are lists or similar, but the column identifies what "
+        "was validated. Give each part a column of its own, or leave the column out."
     )
 
 
 def version_codes(
     frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the version of each row and their names, in the order in which they appear.
+    """Return the version of each row and their names, in order of appearance.
 
-    Only those of rows that are used get a name; other rows may have any code.
+    Only versions of rows in use get a name; other rows may have any code.
     """
     for value in frame["version"].drop_nulls().head(1).to_list():
         if isinstance(value, float) and not is_missing(value):
             raise InputError(
-                f"{origin.prefix}version must be text, got the number {value}: 1.1 and 1.10 would "
-                "be one version. Read the column as text."
+                f"{origin.prefix}version must be text, got the number {value}: as numbers, 1.1 and "
+                "1.10 would be the same version. Read the column as text."
             )
     codes, values = codes_of(frame, ["version"], origin)
     names = values["version"].to_list()
     if None in names:
         missing = ok & (codes == names.index(None))
         origin.refuse_missing(missing, "version", "Fill it in, or remove the row.")
-    # Versions at which every validation failed are not among those compared.
+    # Versions under which every validation failed are not compared.
     used, codes[ok] = np.unique(codes[ok], return_inverse=True)
     return codes, [names[i] for i in used]
 
 
 def series_names(values: pl.DataFrame) -> tuple[str, ...]:
-    """Return a name for each series: its values joined, quoted where that would be ambiguous."""
+    """Return a name for each series: its values joined, quoted if the name would be ambiguous."""
     rows = values.fill_null("-").rows()
     names = ["/".join(row) for row in rows]
     if len(set(names)) < len(names):
@@ -194,7 +194,7 @@ def spreads(
         if name == "n_repeats":
             fine &= numbers == np.floor(numbers)
         bad = ok & ~fine & ~np.isnan(numbers)
-        remedy = "Fix the value, or leave it empty where it is not known."
+        remedy = "Fix the value, or leave it empty if unknown."
         origin.refuse(bad, numbers, f"{name} must be {rule}", remedy)
         columns.append(numbers)
     return columns[0], columns[1]
@@ -208,12 +208,12 @@ def unit_of(
     series: NDArray[np.int64],
     series_names: Sequence[str],
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return the unit of all rows, None where series differ, which ratios do not mind; and notes.
+    """Return the unit of all rows and notes; None if series differ, which ratios allow.
 
     Raises
     ------
     InputError
-        A series has several units, or not the one given.
+        A series has several units, or another than the given unit.
     """
     if "unit" not in frame.columns:
         return unit, ()
@@ -256,7 +256,7 @@ def first_dates(
 def known_keys(
     series: Sequence[str] | None, columns: Sequence[str], prefix: str
 ) -> tuple[str, ...]:
-    """Return the columns that were given to name a series, all of which are there."""
+    """Return the given columns that name a series; raise if any is missing."""
     given = () if series is None else (series,) if isinstance(series, str) else tuple(series)
     able = [name for name in columns if name not in (*NOT_KEYS, *OCCASION)]
     for name in given:
@@ -269,7 +269,7 @@ def known_keys(
 
 
 def without_empty(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Leave out reserved columns that hold nothing: a table with one is like one without."""
+    """Leave out empty reserved columns: they mean the same as no column."""
     empty = [
         name
         for name in frame.columns
@@ -299,16 +299,16 @@ _Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class VersionOrder:
-    """Versions, oldest first, and what put them in this order.
+    """Versions, oldest first, and what they were ordered by.
 
     Attributes
     ----------
     names : tuple of str
     by : {"order", "released", "number", "date", "single"}
-        What was given, release dates, version numbers, dates of the first validation; or there is
-        one version only.
+        The given order, release dates, version numbers, dates of the first validation, or a single
+        version.
     notes : tuple of str
-        What a reader should know, e.g. where numbers and release dates disagree.
+        Remarks, e.g. that numbers and release dates disagree.
     """
 
     names: tuple[str, ...]
@@ -317,10 +317,10 @@ class VersionOrder:
 
 
 def version_number(name: str) -> _Key | None:
-    """Return what a version number is sorted by; None where the name is no version number.
+    """Return the sort key of a version number; None if the name is not a version number.
 
     The order is that of PEP 440: 1.9 < 1.10, 2.7.0.dev1 < 2.7.0rc1 < 2.7.0 < 2.7.0.post1, and 1.0
-    equals 1.0.0. A whole number of more than six digits is taken for a hash unless it is a date.
+    equals 1.0.0. A whole number of more than six digits counts as a hash unless it is a date.
 
     Parameters
     ----------
@@ -374,20 +374,20 @@ def order_versions(
 ) -> VersionOrder:
     """Put versions in order.
 
-    As given if an order is given; else by release date if every version has one; else by number if
-    every name is one; else by the date of the first validation if every version has one. Versions
-    of one release date (or date of validation) are ordered by number, then by the other date.
+    Ordered by the first of these that applies: the given order; release dates, if every version
+    has one; numbers, if every name is a version number; dates of the first validation, if every
+    version has one. Versions with the same date are ordered by number, then by the other date.
 
     Parameters
     ----------
     names : sequence of str, shape (m,)
-        Different from each other.
+        Different names.
     order : sequence of str, optional
-        Names, oldest first. More than there are is fine: the others are left out, with a note.
+        Names, oldest first. Names that do not occur are left out, with a note.
     released, first : ndarray of datetime64[s], shape (m,)
         When each was released and first validated; NaT where unknown.
     source : str
-        Named in messages.
+        Name of the table in messages.
 
     Returns
     -------
@@ -396,13 +396,13 @@ def order_versions(
     Raises
     ------
     InputError
-        The order given lacks a version or names one twice, or nothing orders all versions; the
-        message says which could not be ordered.
+        The given order lacks a version or repeats one, or nothing orders all versions; the message
+        names those that could not be ordered.
 
     Notes
     -----
-    Misleads where numbers are those of several products, or of branches that live side by side:
-    a patch of an old branch is newer than the first release of the next one. Release dates know.
+    Misleads if the numbers are from several products, or from parallel branches: a patch of an old
+    branch is newer than the first release of the next branch. Release dates order them correctly.
 
     Examples
     --------
@@ -451,9 +451,9 @@ def _as_given(
     ordered = tuple(name for name in order if name in dates)
     notes = []
     if left := len(order) - len(ordered):
-        notes.append(f"{left} versions of the order given were never validated: left out")
+        notes.append(f"{left} versions of the given order were never validated: left out")
     if pair := _inversion(ordered, np.asarray([dates[name] for name in ordered], dtype="M8[s]")):
-        notes.append(f"the order given is not that of release: {pair}")
+        notes.append(f"the given order differs from the release dates: {pair}")
     return VersionOrder(ordered, "order", tuple(notes))
 
 
@@ -464,10 +464,10 @@ def _by_date(
     numbers: Sequence[_Key | None],
     noun: str,
 ) -> tuple[tuple[str, ...] | None, str]:
-    """Order by date, what shares one by number or the other date; or say why that cannot be."""
+    """Order by date, and equal dates by number or by the other date; or say why not."""
     without = [name for name, date in zip(names, dates, strict=True) if np.isnat(date)]
     if without:
-        return None, f"without a {noun}: {_first_few(without)}"
+        return None, f"no {noun}: {_first_few(without)}"
     order: list[str] = []
     for date in np.unique(dates):
         same = np.flatnonzero(dates == date).tolist()
@@ -478,7 +478,7 @@ def _by_date(
         if None in keys or len(set(keys)) < len(keys):
             keys = [others[i] for i in same if not np.isnat(others[i])]
         if len(set(keys)) < len(same):
-            return None, f"{_first_few([names[i] for i in same])} have one {noun}, {_day(date)}"
+            return None, f"{_first_few([names[i] for i in same])} share one {noun}, {_day(date)}"
         rank = sorted(range(len(same)), key=keys.__getitem__)  # type: ignore[arg-type]
         order += [names[same[i]] for i in rank]
     return tuple(order), ""
@@ -489,11 +489,11 @@ def _by_number(
 ) -> tuple[tuple[str, ...] | None, str]:
     others = [name for name, number in zip(names, numbers, strict=True) if number is None]
     if others:
-        return None, f"no version number: {_first_few(others)}"
+        return None, f"not a version number: {_first_few(others)}"
     seen: dict[_Key | None, str] = {}
     for name, number in zip(names, numbers, strict=True):
         if number in seen:
-            return None, f"{seen[number]!r} and {name!r} are one number"
+            return None, f"{seen[number]!r} and {name!r} are the same number"
         seen[number] = name
     rank = sorted(range(len(names)), key=numbers.__getitem__)  # type: ignore[arg-type]
     return tuple(names[i] for i in rank), ""
@@ -516,7 +516,7 @@ def _disagreement(
 
 
 def _inversion(names: Sequence[str], dates: NDArray[np.datetime64]) -> str:
-    """Name the first version that was released before one that comes earlier in this order."""
+    """Name the first version released before a version that precedes it in this order."""
     known = np.flatnonzero(~np.isnat(dates))
     for before, after in pairwise(known.tolist()):
         if dates[after] < dates[before]:

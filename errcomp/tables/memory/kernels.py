@@ -1,4 +1,4 @@
-"""The Kernels table: the kernels (operators) of runs, and the one place where they are checked."""
+"""The Kernels table: the kernels (operators) of runs, and their checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST = 2**53
 _RESERVED = ("run", "kernel", "kernel_class", "count", "predicted", "measured", "run_measured")
 _NOT_KEYS = ("count", "predicted", "measured", "run_measured", "status", "unit")
-#: Columns that say something of a whole run, where they do not differ between its kernels.
+#: Columns that describe the whole run, if its kernels agree.
 _RUN_KEYS = ("tool", "device", "model", "mode", "batch", "seq_len", "variant", "version", "date")
 
 
@@ -35,19 +35,19 @@ class RunTotals:
     Attributes
     ----------
     run : ndarray of str
-        Names, in the order in which the runs appear.
+        Names, in order of appearance.
     predicted, measured : ndarray
         Σ count · predicted and Σ count · measured; NaN where a kernel of the run has no such time
         or its prediction failed.
     run_measured : ndarray
-        Measured end to end; NaN where it was not.
+        Measured end-to-end time; NaN if not measured.
     kernels, instances : ndarray of int
-        Rows of the run, and how many kernels run: Σ count.
+        Number of rows of the run, and number of kernels executed: Σ count.
     complete : ndarray of bool
         No prediction of a kernel of the run failed.
     keys : mapping of str to ndarray
-        Of the columns tool, device, model, mode, batch, seq_len, variant, version and date those
-        that there are: the value that all kernels of the run share, None where they differ.
+        The columns tool, device, model, mode, batch, seq_len, variant, version and date, as far as
+        the table has them: the value that all kernels of the run share, None if they differ.
     unit : str or None
         Unit of the times.
     source : str
@@ -70,24 +70,24 @@ class RunTotals:
 
 
 class Kernels(Table):
-    r"""One kernel (operator) of one run in each row, with the times of one instance.
+    r"""Kernels (operators) of runs: each row has the times of one instance.
 
     Parameters
     ----------
     data : dataframe or mapping of columns
         pandas, Polars, PyArrow, … with ``predicted`` or ``measured`` or both. Its columns:
 
-        * ``run``: name of the run; without it all rows are one run, ``"run"``.
-        * ``kernel``: name of the kernel; without it ``class/row number``.
-        * ``kernel_class``: class of the kernel; without it the name of the kernel.
-        * ``count``: how often the kernel runs; 1 without it.
-        * ``predicted``, ``measured``: time of one instance, finite and ≥ 0 (a predictor may say 0
-          of an operator that only rearranges memory). ``measured`` may be missing (null, NaN)
-          where a kernel was not measured; see `unmeasured`.
+        * ``run``: name of the run; without it, all rows belong to one run, ``"run"``.
+        * ``kernel``: name of the kernel; without it, ``class/row number``.
+        * ``kernel_class``: class of the kernel; without it, the name of the kernel.
+        * ``count``: number of executions of the kernel; without it, 1.
+        * ``predicted``, ``measured``: time of one instance, finite and ≥ 0 (a predictor may give 0
+          for an operator that only rearranges memory). ``measured`` may be missing (null, NaN)
+          if a kernel was not measured; see `unmeasured`.
         * ``run_measured``: end-to-end time of the run, > 0, the same in all its rows, or missing
           in all of them.
         * ``device``: may differ between the kernels of a run; ``""`` where missing.
-        * ``status``: rows whose status is not ok are failed predictions: counted in `dropped`,
+        * ``status``: rows whose status is not ok are failed predictions, counted in `dropped`;
           their runs are `incomplete`.
         * ``unit``: the same in all rows.
 
@@ -95,19 +95,19 @@ class Kernels(Table):
     columns : mapping, optional
         Renames columns of the data: ``{"measured": "latency_ms"}`` reads measured from latency_ms.
     unit : str, optional
-        Unit of all times. Must agree with a ``unit`` column where there is one.
+        Unit of all times. Must agree with a column ``unit``, if there is one.
     source : str
-        Named in messages, e.g. the file.
+        Name of the table in messages, e.g. the file.
     line_offset : int, optional
-        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+        Set by readers of text files: row i (from 0) is on line ``i + line_offset``.
 
     Attributes
     ----------
     run, kernel, kernel_class, device : ndarray of str, shape (n,)
-        As objects: a long name is stored once, however many rows have it.
+        Arrays of objects: each name is stored once.
     count : ndarray of int, shape (n,)
     predicted, measured, run_measured : ndarray, shape (n,)
-        NaN where unknown; ``predicted`` only where the table has no such column.
+        NaN where unknown; ``predicted`` only if the table has no such column.
     rows : ndarray of int, shape (n,)
         Number of each row (or line) as the user counts them.
 
@@ -115,12 +115,12 @@ class Kernels(Table):
     ------
     InputError
         Columns are missing; names are missing; counts are not whole numbers ≥ 1 or add up to more
-        than 2⁵³; times are no numbers, negative or not finite; units are mixed; or no row is left.
+        than 2⁵³; times are not numbers, negative or not finite; units are mixed; or no row is left.
 
     Notes
     -----
-    A run is known by its name. Misleads where one name stands for several executions: their
-    kernels add up. `totals` refuses that for several tools; several repetitions need names.
+    A run is identified by its name. Misleads if several executions share a name: their
+    kernels add up. `totals` refuses that for several tools; repetitions need names of their own.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class Kernels(Table):
         return Origin.of_table(source, len(frame), line_offset)
 
     def _fail(self, columns: OnDemand, rows: NDArray[np.int64]) -> None:
-        """Take these as the kernels whose prediction failed."""
+        """Record the kernels whose prediction failed."""
         self._failed, self._failed_rows = columns, rows
         self.dropped = dropped_rows(FAILED, rows)
 
@@ -209,13 +209,13 @@ class Kernels(Table):
 
     @cached_property
     def _by_run(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The run of each row, and the first row of each run."""
+        """Run of each row, and first row of each run."""
         codes = self.codes("run")
         return codes, np.unique(codes, return_index=True)[1]
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """Names of the runs, in the order in which they appear."""
+        """Names of the runs, in order of appearance."""
         return tuple(self.run[self._by_run[1]].tolist())
 
     @property
@@ -225,7 +225,7 @@ class Kernels(Table):
 
     @property
     def incomplete(self) -> tuple[str, ...]:
-        """Names of the runs with a failed kernel; one that lost all is not among `runs`."""
+        """Names of the runs with a failed kernel; `runs` lacks those whose kernels all failed."""
         return tuple(dict.fromkeys(self._failed["run"].tolist()))
 
     @property
@@ -236,9 +236,9 @@ class Kernels(Table):
 
     @cached_property
     def ids(self) -> NDArray[Any]:
-        """A name for each row, unique in this table: ``run/kernel``, the second time with ``#2``.
+        """Unique name of each row: ``run/kernel``; with ``#2`` if the name repeats.
 
-        A selection is numbered anew.
+        A selection numbers its rows again.
         """
         plain = [f"{run}/{kernel}" for run, kernel in zip(self.run, self.kernel, strict=True)]
         taken = set(plain)
@@ -249,7 +249,7 @@ class Kernels(Table):
             for i, name in enumerate(plain):
                 times[name] = times.get(name, 0) + 1
                 if times[name] > 1:
-                    # A kernel may itself be called "add#2".
+                    # The name of a kernel may be "add#2".
                     while f"{name}#{times[name]}" in taken:
                         times[name] += 1
                     ids[i] = f"{name}#{times[name]}"
@@ -257,9 +257,16 @@ class Kernels(Table):
         return ids
 
     def take(self, index: NDArray[Any]) -> Self:
-        """Return the kernels at these positions (or under this mask) as a table of their own.
+        """Return the kernels at these positions (or under this mask) as a new table.
 
-        Failed kernels of its runs stay with it: they are `dropped`, and the runs `incomplete`.
+        Failed kernels of its runs stay in `dropped`, and their runs in `incomplete`.
+
+        Examples
+        --------
+        >>> data = {"run": ["a", "a", "b"], "kernel": ["k", "l", "k"], "predicted": [3.0, 1.0, 2.0]}
+        >>> kernels = Kernels(data)
+        >>> kernels.take(kernels.predicted >= 2).ids.tolist()
+        ['a/k', 'b/k']
         """
         part = super().take(index)
         part._read_names()
@@ -271,12 +278,18 @@ class Kernels(Table):
     def where(self, conditions: Mapping[str, Any]) -> Self:
         """Keep the kernels whose key has the value given, or one of the values given.
 
-        Failed kernels are `dropped` of the selection if they satisfy the conditions.
+        `dropped` counts the failed kernels that meet the conditions.
 
         Raises
         ------
         InputError
             A key or a value does not occur; the message lists those that do.
+
+        Examples
+        --------
+        >>> data = {"run": ["a", "a", "b"], "kernel": ["k", "l", "k"], "predicted": [3.0, 1.0, 2.0]}
+        >>> Kernels(data).where({"run": "a"}).ids.tolist()
+        ['a/k', 'a/l']
         """
         part = super().where(conditions)
         mask = np.ones(len(self._failed_rows), dtype=bool)
@@ -286,12 +299,18 @@ class Kernels(Table):
         return part
 
     def per_run(self, name: str) -> NDArray[Any]:
-        """Return the value of a column for each run, shape (runs,); None where its kernels differ.
+        """Return the value of a column for each run, shape (runs,); None if its kernels differ.
 
         Raises
         ------
         InputError
-            There is no such column, or its values are lists or the like.
+            There is no such column, or its values are lists or similar.
+
+        Examples
+        --------
+        >>> data = {"run": ["a", "a", "b"], "kernel": ["k", "l", "k"], "predicted": [3.0, 1.0, 2.0]}
+        >>> Kernels({**data, "model": ["x", "x", "y"]}).per_run("model").tolist()
+        ['x', 'y']
         """
         values = self.column(name)[self._by_run[1]].astype(object)
         values[self._differing(name)] = None
@@ -304,11 +323,11 @@ class Kernels(Table):
         return np.unique(runs[codes != codes[first][runs]])
 
     def totals(self) -> RunTotals:
-        r"""Add the kernels of each run up.
+        r"""Return the totals of the kernels of each run.
 
         .. math:: P_r = \sum_{k \in r} c_k \, p_k, \qquad M_r = \sum_{k \in r} c_k \, m_k
 
-        with count c, and predicted p and measured m of one instance.
+        with count c, and predicted time p and measured time m of one instance.
 
         Returns
         -------
@@ -318,20 +337,26 @@ class Kernels(Table):
         Raises
         ------
         InputError
-            Kernels of several tools would be added up, or a total is too large to be stored.
+            A run has kernels of several tools, or a total is too large for a float64.
 
         Notes
         -----
-        Misleads where it is taken for the time of the run: kernels overlap, and the time between
-        them (launches, communication) is not theirs. Compare with ``run_measured``.
+        Misleads if it is taken for the time of the run: kernels overlap, and it leaves out the time
+        between them (launches, communication). Compare with ``run_measured``.
+
+        Examples
+        --------
+        >>> data = {"run": ["a"] * 2, "kernel": ["k", "l"], "predicted": [1, 0.5], "count": [8, 4]}
+        >>> Kernels(data).totals().predicted.tolist()
+        [10.0]
         """
         codes, first = self._by_run
         n = len(first)
         if "tool" in self._columns and len(mixed := self._differing("tool")):
             raise InputError(
-                f"{self.prefix}run {self.runs[mixed[0]]!r} "
-                f"has kernels of several tools ({describe_names(self.tools)}), which do not add "
-                "up. Choose one with of_tool(...) (--tool)."
+                f"{self.prefix}run {self.runs[mixed[0]]!r} has kernels of several tools "
+                f"({describe_names(self.tools)}), which must not be added up. Choose one with "
+                "of_tool(...) (--tool)."
             )
         failed = set(self.incomplete)
         complete = np.asarray([run not in failed for run in self.runs], dtype=bool)
@@ -361,7 +386,7 @@ class Kernels(Table):
 
 
 def _runs_of_tools(columns: Mapping[str, NDArray[Any]]) -> list[tuple[str, ...]]:
-    """Return the run of each row, and whose: tools fail in runs of the same name."""
+    """Return the run and the tool of each row: several tools may fail in the same run."""
     names = ("run", "tool") if "tool" in columns else ("run",)
     return list(zip(*(map(str, columns[name]) for name in names), strict=True))
 
@@ -370,7 +395,7 @@ def _runs_of_tools(columns: Mapping[str, NDArray[Any]]) -> list[tuple[str, ...]]
 
 
 def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
-    """Raise unless one of these columns is there."""
+    """Raise unless one of these columns exists."""
     if not set(names) & set(frame.columns):
         hint = offer("Columns found", frame.columns, wanted=names[0])
         raise InputError(
@@ -386,7 +411,7 @@ def names_of(
     n, every = len(frame), np.ones(len(frame), dtype=bool)
     columns = {"run": np.full(n, "run", dtype=object)}
     if "run" in frame.columns:
-        # Failed kernels need a run too: they say which run is incomplete.
+        # Failed kernels need a run, too: it is incomplete.
         columns["run"] = texts(frame, "run", every, origin)
     for name in ("kernel", "kernel_class"):
         if name in frame.columns:
@@ -401,12 +426,12 @@ def names_of(
 
 
 def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -> NDArray[np.int64]:
-    """Return how often each kernel runs; 1 where nothing says so."""
+    """Return the number of executions of each kernel; 1 without a count."""
     if "count" not in frame.columns:
         return np.ones(len(frame), dtype=np.int64)
     counts = numeric(frame, "count", ok, origin)
     bad = ok & ~((counts >= 1) & (counts < _MOST) & (counts == np.floor(counts)))
-    remedy = "Remove kernels that do not run, and give the others the number of times they do."
+    remedy = "Remove kernels that are not executed, and give the others their number of executions."
     origin.refuse(bad, counts, f"count must be a whole number from 1 to {_MOST - 1}", remedy)
     if counts[ok].sum() > _MOST:
         raise InputError(
@@ -424,7 +449,7 @@ def times_of(
     *,
     blank: bool = False,
 ) -> NDArray[np.float64]:
-    """Return a column of times, NaN where there is none."""
+    """Return a column of times, NaN where missing."""
     if name not in frame.columns:
         return np.full(len(frame), np.nan)
     times = numeric(frame, name, ok, origin, blank=blank)

@@ -1,4 +1,4 @@
-"""The Pairs table and the one place where pairs are checked."""
+"""The Pairs table, and the checks of pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-#: Columns with a meaning of their own; every other column is a key to group by as well.
+#: Columns with a reserved meaning; every other column is a key to group by, too.
 RESERVED_KEYS = (
     "tool",
     "level",
@@ -45,15 +45,15 @@ RESERVED_KEYS = (
     "repeat",
 )
 OPTIONS = "--predicted COLUMN --measured COLUMN --column NAME=COLUMN"
-#: Columns that are no keys.
+#: Columns that are not keys.
 NOT_KEYS = ("predicted", "measured", "status", "unit")
-#: Why rows are left out.
+#: Reasons for leaving out rows.
 FAILED = "the prediction failed (status)"
 NOT_POSITIVE = "measured is not positive"
 
 
 def as_pairs(
-    predicted: ArrayLike, measured: ArrayLike, *, zeros: Zeros = "raise"
+    *, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Check two arrays of predictions and measurements and return them as float64.
 
@@ -76,11 +76,11 @@ def as_pairs(
 
     Examples
     --------
-    >>> as_pairs([11.0, 90.0], [10.0, 0.0])
+    >>> as_pairs(predicted=[11.0, 90.0], measured=[10.0, 0.0])
     Traceback (most recent call last):
         ...
     errcomp.errors.InputError: measured must be positive, got 0.0 in row 2. Exclude such rows with \
-zeros="exclude" (--zeros exclude; they will be counted), or fix the measurement.
+zeros="exclude" (--zeros exclude; they are counted), or fix the measurement.
     """
     p = as_float("predicted", predicted)
     m = as_float("measured", measured)
@@ -91,12 +91,12 @@ zeros="exclude" (--zeros exclude; they will be counted), or fix the measurement.
     keep = check_values(p, m, zeros=zeros, origin=Origin("", np.arange(1, len(p) + 1), "row"))
     p, m = p[keep], m[keep]
     if len(p) == 0:
-        raise InputError("no pairs: at least one prediction with its measurement is needed")
+        raise InputError("no pairs: give at least one prediction with its measurement")
     return p, m
 
 
 class Pairs(Table):
-    """One predicted quantity and its measurement in each row, with keys to group by.
+    """Pairs: each row is a predicted quantity and its measurement, with keys to group by.
 
     Parameters
     ----------
@@ -107,15 +107,15 @@ class Pairs(Table):
     columns : mapping, optional
         Renames columns of the data: ``{"measured": "latency_ms"}`` reads measured from latency_ms.
     unit : str, optional
-        Unit of both columns. Must agree with a ``unit`` column where there is one.
+        Unit of both columns. Must agree with a column ``unit``, if there is one.
     source : str
-        Named in messages, e.g. the file.
+        Name of the table in messages, e.g. the file.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
     subject : str, optional
-        The tool that an audit is about when the table holds several.
+        The tool to audit if the table holds several.
     line_offset : int, optional
-        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+        Set by readers of text files: row i (from 0) is on line ``i + line_offset``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The Runs table: executions end to end, and how their times meet those of their kernels."""
+"""The Runs table: end-to-end executions, and joining their times to their kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_KEYS = (*_TIMES, "status", "unit")
 
 
 class Runs(Table):
-    """One end-to-end execution in each row.
+    """Runs: each row is an end-to-end execution.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Runs(Table):
         columns:
 
         * ``run``: name of the run, a different one in each row.
-        * ``measured``: end to end, finite and > 0, or missing (null, NaN) where it was not.
-        * ``predicted``: end to end, finite and ≥ 0.
-        * ``status``: rows whose status is not ok are failed runs: counted in `dropped`.
+        * ``measured``: end-to-end time, finite and > 0, or missing (null, NaN).
+        * ``predicted``: end-to-end time, finite and ≥ 0.
+        * ``status``: rows whose status is not ok are failed runs, counted in `dropped`.
         * ``unit``: the same in all rows.
 
         Every other column (``device``, ``model``, ``mode``, ``batch``, ``variant``, ``version``,
@@ -43,17 +43,17 @@ class Runs(Table):
     columns : mapping, optional
         Renames columns of the data: ``{"measured": "latency_ms"}`` reads measured from latency_ms.
     unit : str, optional
-        Unit of all times. Must agree with a ``unit`` column where there is one.
+        Unit of all times. Must agree with a column ``unit``, if there is one.
     source : str
-        Named in messages, e.g. the file.
+        Name of the table in messages, e.g. the file.
     line_offset : int, optional
-        Given by readers of text files: row i (from 0) stands on line ``i + line_offset``.
+        Set by readers of text files: row i (from 0) is on line ``i + line_offset``.
 
     Attributes
     ----------
     run : ndarray of str, shape (n,)
     predicted, measured : ndarray, shape (n,)
-        NaN where unknown; ``predicted`` only where the table has no such column.
+        NaN where unknown; ``predicted`` only if the table has no such column.
     rows : ndarray of int, shape (n,)
         Number of each row (or line) as the user counts them.
     dropped : tuple of Dropped
@@ -61,7 +61,7 @@ class Runs(Table):
     Raises
     ------
     InputError
-        Columns or names are missing, a run occurs twice, times are no numbers, negative or not
+        Columns or names are missing, a run occurs twice, times are not numbers, negative or not
         finite, a measurement is 0, units are mixed, or no row is left.
 
     Examples
@@ -110,8 +110,8 @@ class Runs(Table):
         twice[np.unique(self.run.astype(str), return_index=True)[1]] = False
         if twice.any():
             raise InputError(
-                f"{origin.prefix}every run must have a name of its own, got "
-                f"{self.run[twice][0]!r} again in {origin.name(twice)}. Give repetitions names."
+                f"{origin.prefix}every run needs a name of its own, got {self.run[twice][0]!r} "
+                f"again in {origin.name(twice)}. Give repetitions different names."
             )
 
     def __repr__(self) -> str:
@@ -119,28 +119,28 @@ class Runs(Table):
 
 
 def with_runs(kernels: Kernels, runs: Runs) -> Kernels:
-    """Return the kernels with what was measured and is known of their runs as a whole.
+    """Return the kernels with the end-to-end times and the keys of their runs.
 
-    Each run's end-to-end time becomes ``run_measured`` of its kernels (where it was not measured,
-    what they have stays), and keys of the runs that the kernels lack become keys of theirs. The
-    tables given stay as they are.
+    The end-to-end time of each run becomes ``run_measured`` of its kernels; if it was not measured,
+    the kernels keep theirs. Keys of the runs that the kernels lack become keys of the kernels. The
+    tables given are not changed.
 
     Parameters
     ----------
     kernels : Kernels
     runs : Runs
-        Of the same names.
+        Runs with the same names.
 
     Returns
     -------
     Kernels
-        In the same order; rows, failed kernels and selections are kept.
+        The kernels in the same order; row numbers, failed kernels and selections are kept.
 
     Raises
     ------
     InputError
-        Runs are in one table only, nothing was measured, units differ, or the tables say
-        different things of a run.
+        Runs are in one of the tables only, no run was measured, units differ, or the tables
+        contradict each other.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def with_runs(kernels: Kernels, runs: Runs) -> Kernels:
     """
     prefix = runs.prefix
     if np.isnan(runs.measured).all():
-        raise InputError(f"{prefix}no run was measured. Add the column measured.")
+        raise InputError(f"{prefix}no run has a measurement. Add the column measured.")
     if None not in (kernels.unit, runs.unit) and kernels.unit != runs.unit:
         raise InputError(
             f"{prefix}mixed units: the runs are in {runs.unit!r}, the kernels in "
@@ -216,7 +216,7 @@ def _listing(names: Sequence[str]) -> str:
 
 
 def _extended(table: OnDemand, runs: Runs, new: Sequence[str], at: Mapping[str, int]) -> OnDemand:
-    """Return the columns of kernels with new ones, of their runs."""
+    """Return the columns of the kernels with new columns from their runs."""
     known = dict(table._known)
     of_row = [at.get(name) for name in known["run"]]
     for name in new:

@@ -23,13 +23,7 @@ from errcomp.tables.engine import groups as _cells
 from errcomp.tables.engine.history import HistoryRows
 from tests.tables.engine.test_engines import ENGINES
 
-pytestmark = [
-    pytest.mark.extras,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.extras
 
 Make = Callable[[str, pl.DataFrame], Any]
 FIRST = dt.date(2024, 1, 1)
@@ -230,7 +224,7 @@ def test_what_gave_no_figure_is_counted(history: pl.DataFrame) -> None:
     ]
     same(panel_of(found), panel_of(History(table)))
     failed = table.with_columns(status=pl.lit("failed"))
-    with pytest.raises(InputError, match=rf"no validations to work on \({len(table)} dropped: the"):
+    with pytest.raises(InputError, match=rf"no usable validations \({len(table)} dropped: the"):
         half_life(failed.lazy())
 
 
@@ -243,7 +237,7 @@ def test_dates_count_to_the_day(history: pl.DataFrame, to_engine: Make) -> None:
         found = panel_of(HistoryRows(to_engine(engine, timed)))
         same(found, expected)
         (note,) = (note for note in found.notes if "time of day" in note)
-        assert note.endswith("which is left out: dates count to the day")
+        assert note.endswith("which is ignored: dates count to the day")
     texts = table.with_columns(pl.col("date").cast(pl.String))
     same(panel_of(HistoryRows(texts.lazy())), expected)
     with pytest.raises(InputError, match=r"date is a text with a time of day .* in Polars first"):
@@ -288,7 +282,7 @@ def test_days_are_those_of_utc(engine: str, to_engine: Make) -> None:
 
 def test_lists_name_no_series() -> None:
     table = pl.LazyFrame({"version": ["1", "2"], "k": [[1], [2]], "measured": [1.0, 2.0]})
-    with pytest.raises(InputError, match="the values of k are lists or the like"):
+    with pytest.raises(InputError, match="the values of k are lists or similar"):
         half_life(table)
 
 

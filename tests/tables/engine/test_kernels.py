@@ -20,20 +20,14 @@ from errcomp.tables.engine import groups as _cells
 from errcomp.tables.engine.kernels import KernelRows
 from tests.tables.engine.test_engines import ENGINES
 
-pytestmark = [
-    pytest.mark.extras,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.extras
 
 Make = Callable[[str, pl.DataFrame], Any]
 
 
 @pytest.fixture(scope="module")
 def neusight() -> pl.DataFrame:
-    return pl.DataFrame(datasets.load_kernels("neusight-kernels").native)
+    return pl.DataFrame(datasets.load("neusight-kernels").native)
 
 
 @pytest.fixture(scope="module")
@@ -183,9 +177,7 @@ def test_the_same_is_refused_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
             unit=["ms", "s"] * 100
         ),
         "measured must be a number, but the column holds String": kernels(measured=["1"] * 200),
-        r"no kernels to work on \(200 dropped: the prediction failed": kernels(
-            status=["oom"] * 200
-        ),
+        r"no usable kernels \(200 dropped: the prediction failed": kernels(status=["oom"] * 200),
         r"no kernel to learn from \(200 measured as 0\)": kernels(measured=[0.0] * 200),
     }
     for message, table in cases.items():

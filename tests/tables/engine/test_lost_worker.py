@@ -15,11 +15,7 @@ import pytest
 from errcomp.summary import Summary, summarize
 from errcomp.tables.engine.pairs import PairRows
 
-pytestmark = [
-    pytest.mark.extras,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = [pytest.mark.extras, pytest.mark.slow]
 
 
 def slowly(part: Any, started: str) -> Any:

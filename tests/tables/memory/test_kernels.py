@@ -179,7 +179,7 @@ def test_rows_that_failed_may_hold_anything_but_need_a_run() -> None:
     }
     kernels = Kernels(data)
     assert (kernels.count.tolist(), kernels.predicted.tolist()) == ([2], [1.5])
-    with pytest.raises(InputError, match="run is missing in row 2. Give every row a name there"):
+    with pytest.raises(InputError, match="run is missing in row 2. Fill it in"):
         Kernels({**data, "run": ["a", None]})
 
 
@@ -308,13 +308,13 @@ def test_columns_are_renamed() -> None:
             r"missing column predicted or measured. Columns found: run, .* columns=\{\.\.\.\}\.$",
         ),
         (without("kernel", "kernel_class"), "missing column kernel or kernel_class. Columns found"),
-        ({name: [] for name in GOOD}, r"no kernels to work on \(the table is empty\)"),
+        ({name: [] for name in GOOD}, r"no usable kernels \(the table is empty\)"),
         (
             {**GOOD, "status": ["crash"] * 5},
             r"no kernels .*\(5 dropped: the prediction failed .*; rows 1, 2, 3 \(and 2 more\) with",
         ),
         ({**GOOD, "unit": ["ms"] * 4 + ["us"]}, r"mixed units: 'ms' and 'us' .*in row 5\)"),
-        ({**GOOD, "run": ["a", "", " ", None, "b"]}, "run is missing in rows 2, 3, 4. Give every"),
+        ({**GOOD, "run": ["a", "", " ", None, "b"]}, "run is missing in rows 2, 3, 4. Fill it"),
         (with_value("kernel", None), "kernel is missing in row 2"),
         (with_value("kernel_class", " "), "kernel_class is missing in row 2"),
         (with_value("predicted", "fast"), "column 'predicted' cannot be read"),
@@ -336,7 +336,7 @@ def test_bad_tables_say_where(data: dict[str, Any], message: str) -> None:
         ("measured", float("inf"), "measured must be finite and ≥ 0, got inf in row 2"),
         ("measured", -0.5, "measured must be finite and ≥ 0, got -0.5 in row 2"),
         ("count", 0, "count must be a whole number from 1 to 9007199254740991, got 0.0 in row 2"),
-        ("count", -3, r"got -3.0 in row 2. Remove kernels that do not run"),
+        ("count", -3, r"got -3.0 in row 2. Remove kernels that are not executed"),
         ("count", 1.5, "count must be a whole number .* got 1.5 in row 2"),
         ("count", float("nan"), "count must be a whole number .* got nan in row 2"),
         ("count", float("inf"), "count must be a whole number .* got inf in row 2"),

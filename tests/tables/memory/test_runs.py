@@ -77,14 +77,14 @@ def test_columns_are_renamed() -> None:
     ("changes", "message"),
     [
         ({"run": ["a", "b", "a"]}, "name of its own, got 'a' again in row 3. Give repetitions"),
-        ({"run": ["a", "", None]}, "run is missing in rows 2, 3. Give every row a name"),
+        ({"run": ["a", "", None]}, "run is missing in rows 2, 3. Fill it in"),
         ({"measured": [0.0, 1.0, 0.0]}, r"r\.csv: measured must be positive, got 0.0 in rows 1, 3"),
         ({"measured": [1.0, -1.0, 1.0]}, "measured must be finite and ≥ 0, got -1.0 in row 2"),
         ({"measured": [1.0, float("inf"), 1.0]}, "measured must be finite and ≥ 0, got inf in"),
         ({"measured": ["x", "1", "1"]}, "measured must be a number, got 'x' in row 1"),
         ({"predicted": [1.0, None, 1.0]}, "predicted is missing in row 2"),
         ({"unit": ["ms", "us", "ms"]}, "mixed units: 'ms' and 'us'"),
-        ({"status": ["crash"] * 3}, r"no runs to work on \(3 dropped: the run failed"),
+        ({"status": ["crash"] * 3}, r"no usable runs \(3 dropped: the run failed"),
     ],
 )
 def test_bad_tables_say_where(changes: dict[str, Any], message: str) -> None:
@@ -169,7 +169,7 @@ def test_what_was_measured_before_stays() -> None:
             {"run": list("abcdefgh"), "measured": list(range(1, 9))},
             r"runs 'd', 'e', 'f' \(and 2 more\) of the table of runs are not in the kernels, which",
         ),
-        ({"run": list("abc"), "predicted": [1, 2, 3]}, "no run was measured. Add the column"),
+        ({"run": list("abc"), "predicted": [1, 2, 3]}, "no run has a measurement. Add the column"),
         (
             {"run": list("abc"), "measured": [1, 2, 3], "unit": ["us"] * 3},
             "mixed units: the runs are in 'us', the kernels in 'ms'",

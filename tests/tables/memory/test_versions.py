@@ -132,8 +132,9 @@ def test_an_order_is_taken_as_given():
     found = order(["b", "a"], given=["a", "x", "b"], released=["2025-01-01", "2025-02-01"])
     assert (found.names, found.by) == (("a", "b"), "order")
     assert found.notes == (
-        "1 versions of the order given were never validated: left out",
-        "the order given is not that of release: b (2025-01-01) was released before a (2025-02-01)",
+        "1 versions of the given order were never validated: left out",
+        "the given order differs from the release dates: b (2025-01-01) was "
+        "released before a (2025-02-01)",
     )
 
 
@@ -145,21 +146,21 @@ def test_an_order_is_taken_as_given():
         (
             ["a", "b", "c", "d"],
             {"first": ["2025-01-01", "", "", ""]},
-            r"cannot be ordered: without a release date: a, b, c \(and 1 more\); no version "
-            r"number: a, b, c \(and 1 more\); without a date of validation: b, c, d\. Name them, "
-            r"oldest first, with order=\[...\] \(--order A,B,C\)",
+            r"cannot be ordered: no release date: a, b, c \(and 1 more\); "
+            r"not a version number: a, b, c \(and 1 more\); no date of validation: b, c, d. "
+            r"Name them, oldest first, with order=\[...\] \(--order A,B,C\),",
         ),
         (
             ["a", "b", "c"],
             {"released": ["2025-01-02", "2025-01-01", "2025-01-02"]},
-            "a, c have one release date, 2025-01-02",
+            "a, c share one release date, 2025-01-02",
         ),
         (
             ["a", "b"],
             {"released": ["2025-01-01"] * 2, "first": ["2025-01-01", ""]},
-            "a, b have one release date, 2025-01-01",
+            "a, b share one release date, 2025-01-01",
         ),
-        (["1.0", "1.0.0"], {}, "'1.0' and '1.0.0' are one number"),
+        (["1.0", "1.0.0"], {}, "'1.0' and '1.0.0' are the same number"),
     ],
 )
 def test_what_cannot_be_ordered_says_why(names, options, message):
