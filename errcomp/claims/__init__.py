@@ -1,4 +1,4 @@
-"""What tools say of themselves, and whether it is true."""
+"""Published claims about the accuracy of tools, and whether they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims against pairs: the figure recomputed, the verdict, and what the figure hides."""
+"""Audit of claims: the recomputed metric, the verdict, and what the metric hides."""
 
 from __future__ import annotations
 
@@ -45,14 +45,16 @@ if TYPE_CHECKING:
 
 __all__ = ["AUDIT_FIGURES", "Audit", "AuditRow", "audit"]
 
-#: Recomputed for every group, whatever the claim says of its own definition.
+#: Recomputed for every group, whichever of them the claim names.
 AUDIT_FIGURES = (
     *("mape", "median_ape", "gmape", "wape"),
     *("total_error", "bias", "within_10", "max_ape"),
 )
-#: Figures that go by another name where pairs stay in an engine.
+#: Metrics that have another name where pairs stay in an engine.
 AT_SCALE = {"median_ape": "median_ape_approx"}
-#: Keys that verdicts and caveats ask for, whatever the reader groups by.
+#: Keys that an audit groups by if none are named and the table has them.
+USUAL_KEYS = ("device", "mode")
+#: Keys that verdicts and caveats need, whatever the user groups by.
 _ASKED = ("level", "reference", "in_training", *GROUP_KEYS)
 
 
@@ -62,17 +64,17 @@ def grouped(
     claims: Sequence[Claim] | None,
     clusters: Sequence[str],
 ) -> AuditPairs:
-    """Return the pairs; where they stay in an engine, sums by every key that an audit looks at.
+    """Return the pairs; where they stay in an engine, sums by every key that an audit needs.
 
     Parameters
     ----------
     pairs : Pairs, PairRows or PairTotals
     keys : sequence of str
-        Those that the reader groups by.
+        Those that the user groups by.
     claims : sequence of Claim, optional
-        Those that may be judged: the keys of their subsets are needed, and their figures.
+        Claims to check: the keys of their subsets are needed, and their metrics.
     clusters : sequence of str
-        Keys whose values are drawn whole.
+        Keys whose values are resampled whole.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def grouped(
     return pairs.grouped(
         there,
         sums=list(dict.fromkeys((*sums_for(_names(pairs, also), intervals=True), *SUMS))),
-        clusters=clusters,
+        cluster=clusters,
         within=[key for key in (*_ASKED, *clusters) if key in pairs.keys and key not in there],
     )
 
@@ -101,9 +103,9 @@ def grouped(
 def figures_of(
     pairs: AuditPairs, *, also: Sequence[str] = (), **options: Any
 ) -> dict[str, Estimate]:
-    """Compute the figures of an audit, and those that a claim needs besides, as far as can be.
+    """Compute the metrics of an audit, and further ones that a claim needs, as far as possible.
 
-    They have the names that they have in memory.
+    They have the names that they have for pairs in memory.
     """
     names = _names(pairs, also)
     estimates = summarize(pairs, figures=tuple(names), **options).figures
@@ -111,7 +113,7 @@ def figures_of(
 
 
 def _names(pairs: AuditPairs | PairRows, also: Sequence[str]) -> dict[str, str]:
-    """Return the name here of each figure of an audit; without single pairs, of those of sums."""
+    """Return the name of each metric of an audit in this table: in an engine, that from sums."""
     if not pairs.engine:
         return {name: name for name in (*AUDIT_FIGURES, *also)}
     from errcomp.metrics.sums import TERMS
@@ -121,18 +123,18 @@ def _names(pairs: AuditPairs | PairRows, also: Sequence[str]) -> dict[str, str]:
 
 
 def drawn_whole(pairs: AuditPairs, cluster: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the keys whose values the intervals of these pairs draw whole."""
+    """Return the keys whose values the intervals of these pairs resample whole."""
     labels = {name: pairs.column(name) for name in cluster_keys(cluster, pairs.keys)}
     return dependence(labels, given=cluster is not None, counts=pairs.counts).names
 
 
 _CODES = tuple(dict.fromkeys(check.code for check in CHECKS))
 _OF_ROWS = tuple(check.code for check in CHECKS if check.scope != "tools")
-#: Figures that may be negative, and those that are shares.
+#: Metrics that may be negative, and those that are shares.
 _SIGNED, _SHARES = ("total_error", "bias"), ("within_10",)
 _TEXT, _COUNT = shape_of(str), shape_of(Count)
 
-#: Columns of a row besides its keys: a key of the same name would be lost.
+#: Columns of a row other than its keys: a key of the same name would be lost.
 _COLUMNS = (
     "n",
     *(f"{name}{end}" for name in AUDIT_FIGURES for end in ("", "_low", "_high")),
@@ -144,7 +146,7 @@ _COLUMNS = (
 
 
 class _Tool(Part):
-    """The tool of a row; a table that has none may still be grouped by a key of that name."""
+    """The tool of a row; a table without tools may still be grouped by a key of that name."""
 
     def write(self, row: AuditRow) -> Mapping[str, Any]:
         return {"tool": row.tool}
@@ -157,7 +159,7 @@ class _Tool(Part):
 
 
 class _Figures(Part):
-    """Every figure of an audit, with its ends where it can have any, and how those were made."""
+    """Every metric of an audit, with its interval if it can have one, and the method."""
 
     def write(self, row: AuditRow) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
@@ -199,7 +201,7 @@ class _Figures(Part):
 
 @dataclass(frozen=True, slots=True)
 class AuditRow(Document):
-    """One group of pairs: what was claimed for it and what its pairs say.
+    """One group of pairs: what was claimed for it and what its pairs show.
 
     Attributes
     ----------
@@ -210,14 +212,15 @@ class AuditRow(Document):
     n : int
         Pairs in the group.
     figures : mapping of str to Estimate
-        Every figure in `AUDIT_FIGURES`, with an interval where a tested one exists.
+        Every metric in `AUDIT_FIGURES`, with an interval where a tested one exists.
     verdict : Verdict
-        The claim (if any) judged against the recomputed figure.
+        The claim (if any) compared with the recomputed metric.
     caveats : tuple of Caveat
-        What the figure hides, most important first.
+        What the metric hides, most important first.
     cluster : str
-        Keys whose values the intervals draw whole, with a comma between two that cross. Empty where
-        each pair is drawn by itself: no key could make pairs of this group err alike.
+        Keys whose values the intervals resample whole, with a comma between two that cross. Empty
+        where single pairs are resampled: no key divides this group into pairs with correlated
+        errors.
     """
 
     KEYS: ClassVar = (
@@ -233,8 +236,8 @@ class AuditRow(Document):
     caveats: tuple[Caveat, ...]
     cluster: str = ""
 
-    def agree(self, field: Field) -> None:
-        """Refuse caveats that are not of rows."""
+    def _agree(self, field: Field) -> None:
+        """Refuse caveats that are not about rows."""
         for caveat, place in zip(self.caveats, field.at("caveats").items(), strict=True):
             if caveat.code not in _OF_ROWS:
                 place.at("code").refuse(f"one of {', '.join(_OF_ROWS)}")
@@ -253,31 +256,31 @@ class Audit(Shown, Document):
     by : tuple of str
         The grouping keys.
     rows : tuple of AuditRow
-        One for each tool and group.
+        One row per tool and group.
     overall : tuple of AuditRow
-        One for each tool, all its pairs together.
+        One row per tool, for all its pairs together.
     claims : tuple of Verdict
-        Claims of the audited tools that name no subset of the grouping keys, judged against all
+        Claims of the audited tools that name no subset of the grouping keys, compared with all
         pairs of the tool.
     caveats : tuple of Caveat
         About comparing the tools in the table.
     dropped : tuple of Dropped
         Rows not used, with reasons.
     level, seed, method
-        How the intervals were made.
+        How the intervals were computed.
     joint_level : float
-        Level at which each claim is judged once more, so that all hold together: those of the rows
-        and those about all pairs or a subset.
+        Level at which each claim is checked a second time, so that all verdicts hold together
+        (Bonferroni): claims about rows, about subsets and about all pairs.
     others : tuple of str
         Tools in the table that were not audited.
     cluster_keys : tuple of str
-        Columns by which pairs may err alike: those given as clusters, else those of model and
-        device that the table has. Where there are none, all pairs count as independent.
+        Columns whose values may have correlated errors: those given as clusters, else model and
+        device if the table has them. Without any, all pairs count as independent.
     engine : str
-        Where the pairs stayed, of which only sums were fetched; empty where they were at hand. In
-        an engine medians are those of a histogram, ``median_ape_approx``.
+        The engine in which the pairs stayed, so that only sums were fetched; empty if the pairs
+        were in memory. In an engine, medians are those of a histogram, ``median_ape_approx``.
     not_looked_for : tuple of str
-        Caveats that single pairs are needed for, which were not at hand.
+        Caveats that were not checked, because they need single pairs.
     """
 
     SCHEMA: ClassVar = "errcomp.audit/1"
@@ -309,14 +312,14 @@ class Audit(Shown, Document):
     engine: str = ""
     not_looked_for: tuple[str, ...] = ()
 
-    def agree(self, field: Field) -> None:
-        """Refuse rows without the grouping keys, and claims judged without a claim."""
+    def _agree(self, field: Field) -> None:
+        """Refuse rows without the grouping keys, and verdicts on claims without a claim."""
         for row, place in zip(self.rows, field.at("rows").items(), strict=True):
             for name in set(self.by) - set(row.key):
                 place.at(name)
         for verdict, place in zip(self.claims, field.at("claims").items(), strict=True):
             if verdict.claim is None:
-                place.at("claim").refuse("the claim that was judged")
+                place.at("claim").refuse("the claim that was checked")
         for name, place in zip(
             self.not_looked_for, field.at("not_looked_for").items(), strict=True
         ):
@@ -325,11 +328,17 @@ class Audit(Shown, Document):
 
     @property
     def judged_together(self) -> int:
-        """How many claims `joint_level` allows for; a group that holds all pairs adds none."""
+        """Number of claims that `joint_level` allows for; a group of all pairs adds none."""
         return round((1 - self.level) / (1 - self.joint_level))
 
     def view(self, pairs: Pairs | None = None) -> Report:
-        """Return what people see of it: with the figures of single pairs, where they are given."""
+        """Return the report of the audit; figures of single pairs need ``pairs``.
+
+        >>> import errcomp as ec
+        >>> table = {"predicted": [11.0, 7.0], "measured": [10.0, 10.0]}
+        >>> ec.audit(table).view().line
+        ['MAPE 20.00 %', 'n=2']
+        """
         from errcomp.claims.view.audit import audit_view
 
         return audit_view(self, pairs)
@@ -338,7 +347,7 @@ class Audit(Shown, Document):
 def audit(
     pairs: Any,
     *,
-    by: Sequence[str] | None = None,
+    by: str | Sequence[str] = USUAL_KEYS,
     tool: str | None = None,
     claims: Sequence[Claim] | None = None,
     level: float = 0.95,
@@ -348,32 +357,32 @@ def audit(
     resamples: int = 9999,
     seed: int = 0,
 ) -> Audit:
-    """Compare what tools claim of themselves with what their pairs say.
+    """Compare what tools claim about their accuracy with what their pairs show.
 
-    The verdict follows from the interval of the recomputed figure, never from a ratio set by hand:
+    The verdict follows from the interval of the recomputed metric, never from a ratio set by hand:
     a claim is *consistent* when some number that would be printed like it lies in the interval,
     *overstated* when the whole interval lies above it (the tool is less accurate than claimed),
     *understated* when it lies below, and *not verifiable*, with the reason, when the pairs cannot
-    decide (no interval for so few pairs, another level, another reference, no error figure).
+    decide (too few pairs for an interval, another level, another reference, no error metric).
 
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
         Predictions and measurements. With a column ``tool``, every tool is audited on its own.
         Rows of a Polars LazyFrame, a DuckDB relation, a Dask or a Spark dataframe, and those that
-        `errcomp.scan` leaves in their files, are not fetched: only sums over them are.
-    by : sequence of str, optional
-        Keys to group by; by default those of device and mode that the table has.
+        `errcomp.scan` leaves in their files, are not fetched; only sums over them are.
+    by : str or sequence of str
+        Keys to group by; by default device and mode if the table has them, ``()`` for none.
     tool : str, optional
-        Only this tool; by default the table's subject where it has one, else all.
+        Only this tool; by default the table's subject if it has one, else all.
     claims : sequence of Claim, optional
-        What to judge; by default what the registry knows of the tools in the table.
+        Claims to check; by default those of the registry about the tools in the table.
     level, method, cluster, resamples, seed
         Of the intervals, as in `errcomp.summarize`. Without ``cluster``, whole models and devices
-        are drawn wherever the table has such keys.
+        are resampled wherever the table has such keys.
     keys : str or sequence of str
-        Columns that together name a configuration: by these the rows of several tools are matched,
-        see `errcomp.caveats.check_table`.
+        Columns that together name a configuration. They match the rows of several tools, see
+        `errcomp.caveats.check_table`.
 
     Returns
     -------
@@ -386,9 +395,8 @@ def audit(
 
     Notes
     -----
-    Where pairs stay in an engine, their medians are read off histograms, exact copies
-    of pairs are not recognised, and caveats that single pairs are needed for are not looked for:
-    ``not_looked_for`` names them.
+    Where pairs stay in an engine, medians are read off histograms and exact copies of pairs are
+    not recognised. Caveats that need single pairs are not checked; ``not_looked_for`` names them.
 
     Examples
     --------
@@ -401,8 +409,8 @@ def audit(
     check_options(["mape"], level=level, method=method, resamples=resamples, seed=seed)
     rows = pairs_of(pairs)
     clusters = cluster_keys(cluster, rows.keys)
-    wanted = [k for k in ("device", "mode") if k in rows.keys] if by is None else by
-    grouping = check_keys(wanted, _COLUMNS)
+    usual = by is USUAL_KEYS
+    grouping = check_keys([k for k in by if k in rows.keys] if usual else by, _COLUMNS)
     matched = (keys,) if isinstance(keys, str) else tuple(keys)
     rows.check_columns(matched)
     table = grouped(rows, grouping, claims, clusters)
@@ -461,11 +469,11 @@ class _Found(NamedTuple):
 
     @property
     def test(self) -> tuple[int, bytes]:
-        """What is tested: a group may hold all pairs, and is then no test besides theirs."""
+        """The test behind the row: a group that holds all pairs adds no test to theirs."""
         return id(self.row.verdict.claim), self.pairs.rows.tobytes()
 
     def with_joint_word(self, estimates_of: Callable[..., Mapping[str, Estimate]]) -> _Found:
-        """Judge the claim on other intervals of the same figures, as the joint verdict."""
+        """Compare the claim with other intervals of the same metrics, for the joint verdict."""
         row, pairs = self
         if not row.verdict.recomputed:
             return self
@@ -476,7 +484,7 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is found of one tool: its groups, its other claims, all its pairs without a claim."""
+    """Results for one tool: its groups, its other claims, all its pairs without a claim."""
 
     groups: list[_Found]
     others: list[_Found]
@@ -487,11 +495,11 @@ class _Part:
 
     @property
     def overall(self) -> AuditRow:
-        """All pairs of the tool, with the claim about them where there is one."""
+        """All pairs of the tool, with the claim about them if one exists."""
         return self.unclaimed or next(one.row for one in self.others if _is_about_all(one.row))
 
     def with_joint_words(self, estimates_of: Callable[..., Mapping[str, Estimate]]) -> _Part:
-        """Judge all claims once more, on intervals at the level that holds for all of them."""
+        """Check all claims a second time, at the level that holds for all of them together."""
         groups = [one.with_joint_word(estimates_of) for one in self.groups]
         others = [one.with_joint_word(estimates_of) for one in self.others]
         return _Part(groups, others, self.unclaimed)
@@ -538,7 +546,7 @@ def _row(
 
 
 def _shown(figures: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """Return the figures of every row; one that only the claim is about stands in its verdict."""
+    """Return the metrics of every row; a metric that only the claim uses is in its verdict."""
     return {name: figures[name] for name in AUDIT_FIGURES}
 
 
@@ -561,7 +569,7 @@ def _claim_for(known: Sequence[Claim], key: Mapping[str, Any]) -> Claim | None:
 
 
 def _applies(claim: Claim, pairs: AuditPairs) -> bool:
-    """Say whether the table has rows of the subset that is claimed about."""
+    """Say whether the table has rows of the claim's subset."""
     return all(
         key in pairs.keys and value in {str(v) for v in pairs.column(key)}
         for key, value in claim.subset.items()

@@ -1,4 +1,4 @@
-"""Figures as people print them: what a printed number says about the number behind it."""
+"""Printed figures: which numbers a printed figure can stand for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGN = re.compile(r"\s*%")
 _FACTORS = ("×", "x")
 _POWER = re.compile(r"[eE]([+-]?\d+)")
 _LARGEST_POWER = 300
-#: Well above the rounding error of a sum; but no more than a share of the figure's width.
+#: Well above the rounding error of a sum, but at most a share of the figure's width.
 _ROUNDING, _SHARE_OF_WIDTH = 1e-12, 1e-3
 
 
@@ -33,24 +33,24 @@ _ROUNDING, _SHARE_OF_WIDTH = 1e-12, 1e-3
 class Printed:
     """A published figure and the interval of numbers that would be printed like it.
 
-    `contains`, `lies_below` and `lies_above` are the one place where a number is compared with the
-    ends of a figure: which end belongs to it, and that the last bit of a sum does not decide.
+    Compare a number with a figure only by `contains`, `lies_below` and `lies_above`: they know
+    which end belongs to the figure, and do not let the last bit of a sum decide.
 
     Attributes
     ----------
     text : str
         As printed.
     value : float or None
-        The number itself, as a fraction; None for a bound or a range, which name no number.
+        The number itself, as a fraction; None for a bound or a range.
     low, high : float
         Fractions. The interval is half-open, ``[low, high)``, except that a range and a bound
         written with ≤ or ≥ include the end they print.
     kind : {"value", "bound", "range"}
-        What was printed.
+        The form that was printed.
     decimals : int
-        Decimals behind the point as printed (in percent where a percent sign was printed).
+        Decimals behind the point as printed (of the per cent where a % sign was printed).
     percent : bool
-        Whether a percent sign was printed.
+        Whether a % sign was printed.
     closed : bool
         Whether ``high`` belongs to the interval.
     """
@@ -77,7 +77,7 @@ class Printed:
 
     @property
     def number(self) -> float:
-        """What it is sorted by: the number itself, the bound, the lower end of a range.
+        """Number to sort by: the number itself, the bound, the lower end of a range.
 
         Examples
         --------
@@ -90,7 +90,7 @@ class Printed:
         return self.ends[self.kind == "bound" and self.low <= 0]
 
     def contains(self, value: float) -> bool:
-        """Say whether this number, a fraction, would be printed so (or lies in the range).
+        """Say whether this number, a fraction, would be printed like the figure or is in its range.
 
         Examples
         --------
@@ -100,7 +100,7 @@ class Printed:
         return not (self.lies_below(value) or self.lies_above(value))
 
     def lies_below(self, value: float) -> bool:
-        """Say whether this number is larger than all that would be printed so.
+        """Say whether this number is larger than all numbers that would be printed like the figure.
 
         Examples
         --------
@@ -111,7 +111,7 @@ class Printed:
         return at > self.high or (at == self.high and not self.closed)
 
     def lies_above(self, value: float) -> bool:
-        """Say whether this number is smaller than all that would be printed so.
+        """Say whether this number is smaller than all numbers printed like the figure.
 
         Examples
         --------
@@ -121,10 +121,11 @@ class Printed:
         return self._snapped(value) < self.low
 
     def complement(self) -> Printed:
-        """Return what is left to 100 %: of an accuracy, the error. What it printed stays.
+        """Return the difference to 100 %: of an accuracy, the error. The printed text stays.
 
-        An end belongs to the complement where it belongs to the figure: an accuracy of more than
-        95 % is an error below 5 %. An error is not negative: what a bound leaves begins at 0.
+        An end belongs to the complement if it belongs to the figure: an accuracy of more than
+        95 % is an error below 5 %. An error is never negative, so the complement of a lower bound
+        begins at 0.
 
         Examples
         --------
@@ -145,16 +146,17 @@ class Printed:
         return replace(self, value=value, low=low, high=high, closed=self.contains(self.ends[0]))
 
     def _snapped(self, value: float) -> float:
-        """Take a value that differs from an end by rounding only for that end."""
+        """Return the end from which a value differs by rounding only, else the value."""
         slack = tolerance(self)
         return next((end for end in self.ends if abs(value - end) <= slack), value)
 
 
 def tolerance(figure: Printed) -> float:
-    """How far from an end of the figure a value still counts as on it.
+    """Distance from an end of the figure within which a value counts as equal to it.
 
-    Well above the rounding error of a sum, and well below the width of the figure: means of rounded
-    errors often lie exactly on an end, and in another order the same sum is a bit larger.
+    It is well above the rounding error of a sum and well below the width of the figure. Means of
+    rounded errors often lie exactly on an end, and the same sum in another order differs in its
+    last bit.
 
     Examples
     --------
@@ -167,7 +169,7 @@ def tolerance(figure: Printed) -> float:
 
 
 def _as_printed(end: float) -> float:
-    """Return the number that was printed: an interval that excludes it starts one bit above."""
+    """Return the printed number: an interval that excludes it starts one bit above."""
     return float(f"{end:.15g}") if abs(end) > sys.float_info.min else 0.0
 
 
@@ -177,15 +179,15 @@ def parse_printed(text: str | float) -> Printed:
     Definition: a value stands for every number that rounds to it at the decimals printed, so
     ``2.3%`` is [2.25 %, 2.35 %). A tie counts as rounded up. An upper bound starts at 0, because an
     error magnitude cannot be negative; a lower bound ends at infinity. A range has the ends it
-    prints, both included. A tilde is not more than a value: what "about" meant is not known.
+    prints, both included. A tilde changes nothing: how near "about" means is not known.
 
-    A number without a percent sign is a fraction, as everywhere in errcomp: 0.023 is 2.3 %, and 2.3
+    A number without a % sign is a fraction, as everywhere in errcomp: 0.023 is 2.3 %, and 2.3
     is 230 %. A factor (``3.8×``) is the number itself.
 
     Parameters
     ----------
     text : str or float
-        One figure without words. A float is read at the digits with which Python prints it.
+        One figure without words. A float has the digits that Python prints.
 
     Returns
     -------
@@ -215,7 +217,7 @@ def parse_printed(text: str | float) -> Printed:
     if not written.isascii() and any(c.isdigit() and not c.isascii() for c in written):
         raise _unreadable(text)
     if any(abs(int(power)) > _LARGEST_POWER for power in _POWER.findall(written)):
-        raise InputError(f"the figure {text!r} is beyond any error: write it without the exponent.")
+        raise InputError(f"the figure {text!r} is too large: write it without an exponent.")
     if match := _VALUE.fullmatch(written):
         return _value(written, match)
     if match := _BOUND.fullmatch(written):
@@ -228,7 +230,7 @@ def parse_printed(text: str | float) -> Printed:
 def in_percent(text: str) -> str:
     """Write a printed error or share as all results do: in per cent, a space before the sign.
 
-    A figure without a percent sign is a fraction, as in `parse_printed`; a factor stays one.
+    A figure without a % sign is a fraction, as in `parse_printed`; a factor stays a factor.
 
     Parameters
     ----------
@@ -257,7 +259,7 @@ def _hundredfold(match: re.Match[str]) -> str:
 
 def _unreadable(text: str | float) -> InputError:
     return InputError(
-        f"cannot read the figure {text!r}. Write one number as it was printed, without words: "
+        f"cannot read the figure {text!r}. Write a number as it was printed, without words: "
         '"2.3%", "<5%", "5–10%", or a fraction such as 0.023.'
     )
 
@@ -302,7 +304,9 @@ def _range(text: str, match: re.Match[str]) -> Printed:
     if a > b:
         raise InputError(f"the range {text!r} ends before it begins. Write the smaller end first.")
     if match["first"] not in (None, match["unit"]):
-        raise InputError(f"the ends of the range {text!r} have different units. Write both alike.")
+        raise InputError(
+            f"the ends of the range {text!r} have different units. Write both in the same unit."
+        )
     scale = _scale(match)
     return Printed(
         text,
@@ -326,7 +330,7 @@ def _decimals(number: Decimal) -> int:
 
 
 def written(value: float, unit: str, decimals: int) -> Written:
-    """Return the parts of a figure with one decimal more than it is printed with.
+    """Return the parts of a number with one decimal more than the printed figure has.
 
     Examples
     --------

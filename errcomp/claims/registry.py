@@ -1,4 +1,4 @@
-"""What each tool says of its own accuracy, and whether anybody could check it."""
+"""Registry of published claims: each tool's stated accuracy, and whether it can be checked."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Verifiable = Literal["verifiable", "no output", "no hardware", "no pairs"]
 VERIFIABLE: Mapping[str, str] = {
     "verifiable": "predictions and measurements of what the claim is about are published",
     "no output": "the tool produces no predictions any more",
-    "no hardware": "predictions can be produced, but measuring needs hardware that is not at hand",
+    "no hardware": "predictions can be produced, but the hardware to measure is not available",
     "no pairs": "nobody publishes predictions together with the measurements",
 }
 
-#: Metrics that say how much is right; the error is what is left to 100 %.
+#: Metrics that say how much is right; the error is the difference to 100 %.
 _COMPLEMENTS = ("accuracy", "alignment")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim(Document):
-    """One published figure with everything that its source says, or does not say, about it.
+    """One published figure and what its source states about it, or leaves open.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class Claim(Document):
     metric : str
         As the source names it: MAPE, error, RMSE, accuracy, Kendall tau, share within 10%, …
     kind : {"error", "measured", "correlation", "share", "none"}
-        What sort of figure it is: a relative error, one in the unit of the data, and so on. Figures
-        of different kinds cannot be compared, let alone ranked.
+        Kind of metric: a relative error, an error in the unit of the data, and so on. Figures of
+        different kinds cannot be compared.
     level : str
         kernel, basic block, model, collective, system, or design point.
     reference : str
@@ -63,20 +63,20 @@ class Claim(Document):
     aggregation : str
         How many errors became one figure; ``"not stated"`` where the source does not say.
     workloads, scope : str
-        What the figure is about and what it is said to hold for.
+        What the figure is about, and what its source says it holds for.
     subset : mapping of str to str
         The same as keys of a pairs table, e.g. ``{"device": "V100", "mode": "inference"}``; empty
         where the source claims it for the tool as a whole or does not say.
     source, edition, claimed_by : str
-        Where it stands, in which edition of the survey, and who says so.
+        Where the figure was published, in which edition of the survey, and who claims it.
     verifiable : {"verifiable", "no output", "no hardware", "no pairs"}
         Whether anybody could check it; `VERIFIABLE` says what each word means.
     reason : str
         Why, in a sentence.
     survey_verdict : str
-        The survey's own word, unjudged; empty where it gives none.
+        The survey's own verdict, unchecked; empty where it gives none.
     note : str
-        What a reader should know besides.
+        What a reader should also know.
 
     Examples
     --------
@@ -112,8 +112,8 @@ class Claim(Document):
     survey_verdict: str = ""
     note: str = ""
 
-    def agree(self, field: Field) -> None:
-        """Refuse a figure that is not one."""
+    def _agree(self, field: Field) -> None:
+        """Refuse a figure that cannot be read."""
         try:
             self.interval  # noqa: B018 - read once, here, where its place is known
         except InputError as error:
@@ -123,7 +123,7 @@ class Claim(Document):
     def figure(self) -> Printed | None:
         """The figure as an error (or a share, a correlation); None where the source gives none.
 
-        An accuracy or alignment is turned into the error that it leaves: 97.6 % is 2.4 %.
+        An accuracy or alignment becomes an error: 97.6 % becomes 2.4 %.
         """
         if not self.printed:
             return None
@@ -134,7 +134,7 @@ class Claim(Document):
     def interval(self) -> tuple[float, float] | None:
         """Ends of the fractions that would be printed like the figure; None without a figure.
 
-        Which end belongs to it, `contains` knows.
+        `contains` knows which end belongs to it.
         """
         return None if (figure := self.figure) is None else figure.ends
 
@@ -160,7 +160,7 @@ class Claim(Document):
 
     @property
     def central(self) -> float | None:
-        """The fraction that is claimed: the figure itself, or the upper end of a bound or range."""
+        """The claimed fraction: the figure itself, or the upper end of a bound or range."""
         if self.interval is None:
             return None
         low, high = self.interval
@@ -170,7 +170,7 @@ class Claim(Document):
 
     @property
     def shown(self) -> str:
-        """The figure as results write it: an error or a share in per cent."""
+        """The figure as results print it: an error or a share in per cent."""
         return in_percent(self.printed) if self.kind in ("error", "share") else self.printed
 
 
@@ -207,7 +207,7 @@ def tools() -> tuple[str, ...]:
 
 
 def claims_of(tool: str) -> tuple[Claim, ...]:
-    """Return what is claimed of one tool; nothing for a tool that is not in the registry.
+    """Return the claims about one tool; nothing for a tool that is not in the registry.
 
     Case and punctuation do not matter, and ``micro`` is Li et al., as the NeuSight artifact has it.
     Use `find` where an unknown tool is a mistake.
@@ -227,14 +227,14 @@ def claims_of(tool: str) -> tuple[Claim, ...]:
 def find(
     tool: str | None = None, *, device: str | None = None, mode: str | None = None
 ) -> tuple[Claim, ...]:
-    """Return the claims made of a tool, a device, a mode, or of their combination.
+    """Return the claims about a tool, a device, a mode, or a combination of them.
 
     Parameters
     ----------
     tool : str, optional
-        Name of a tool; all tools where left out.
+        Name of a tool; all tools by default.
     device, mode : str, optional
-        Only claims that are made for this device or mode.
+        Only claims about this device or mode.
 
     Returns
     -------
@@ -244,8 +244,8 @@ def find(
     Raises
     ------
     InputError
-        The tool is not in the registry (the closest names are listed), or nothing is claimed of it
-        for that device or mode (those with a claim are listed).
+        The tool is not in the registry (the message lists the closest names), or has no claim
+        about that device or mode (the message lists those with a claim).
 
     Examples
     --------
@@ -254,13 +254,13 @@ def find(
     >>> find("neusigth")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: no claim is known of 'neusigth'. Did you mean 'NeuSight'? Tools \
+    errcomp.errors.InputError: no claim of 'neusigth' is known. Did you mean 'NeuSight'? Tools \
 with a claim: Timeloop, ...
     """
     found = claims() if tool is None else claims_of(tool)
     if not found:
         known_tools = offer("Tools with a claim", tools(), wanted=str(tool))
-        raise InputError(f"no claim is known of {tool!r}. {known_tools}")
+        raise InputError(f"no claim of {tool!r} is known. {known_tools}")
     for key, wanted in (("device", device), ("mode", mode)):
         if wanted is None:
             continue
@@ -268,14 +268,14 @@ with a claim: Timeloop, ...
         found = tuple(c for c in found if _plain(c.subset.get(key, "")) == _plain(wanted))
         if not found:
             raise InputError(
-                f"no claim{f' of {tool}' if tool else ''} is made for {key} {wanted!r}. "
+                f"no claim{f' of {tool}' if tool else ''} is about {key} {wanted!r}. "
                 f"{did_you_mean(wanted, known)}"
-                f"There are claims for: {', '.join(known) or f'no {key} at all'}."
+                f"Claims exist for: {', '.join(known) or f'no {key}'}."
             )
     return found
 
 
-#: Metrics that a user can say the claim has, and what kind of figure each is.
+#: Metrics that the user can name for a claim, and the kind of each.
 USER_METRICS: Mapping[str, Kind] = {
     "error": "error",
     "MAE": "measured",
@@ -289,31 +289,31 @@ USER_METRICS: Mapping[str, Kind] = {
 def user_claim(
     printed: str, *, aggregation: str | None = None, metric: str = "error", tool: str = ""
 ) -> Claim:
-    """Make a claim of the user's own from a figure, to judge pairs by.
+    """Make the user's own claim from a figure, to compare with pairs.
 
     Parameters
     ----------
     printed : str
         The figure as printed, e.g. ``"2.3%"`` or ``"<5%"``.
     aggregation : str, optional
-        How it was aggregated, if its source says so: mean, median, geometric mean, weighted, or
+        How it was aggregated, if its source says it: mean, median, geometric mean, weighted, or
         total (the error of a sum, or the difference of two means).
     metric : {"error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"}
-        What sort of figure it is. Only errors have an aggregation. An MAE is a number in the unit
-        of the pairs; one in percent is taken for the MAPE that it is. A correlation is Pearson's.
+        The metric. Only errors have an aggregation. An MAE is a number in the unit of the pairs; an
+        "MAE" in per cent is a MAPE, and taken as such. A correlation is Pearson's.
     tool : str
         Whose figure it is.
 
     Returns
     -------
     Claim
-        Of no stated level: it is judged against whatever pairs it is given.
+        Without a stated level: it is compared with whatever pairs it is given.
 
     Raises
     ------
     InputError
-        The text is not one figure, the metric is none of these, or what is no error is said to
-        have an aggregation.
+        The text is not one figure, the metric is unknown, or an aggregation is given for a metric
+        that is not an error.
 
     Examples
     --------
@@ -325,19 +325,19 @@ def user_claim(
         raise InputError(f"no metric {metric!r} of a claim. {known}")
     if aggregation is not None and metric != "error":
         raise InputError(
-            f"{metric} as a metric has no aggregation ({aggregation!r}): only errors do. "
-            "Leave it out."
+            f"only errors have an aggregation: the metric {metric} does not, got {aggregation!r}. "
+            "Leave the aggregation out."
         )
     figure = parse_printed(printed)
     if (figure.value or figure.high) < 0 or figure.high <= 0:
-        raise InputError(f"the claim {printed!r} is not positive: the size of an error is")
+        raise InputError(f"the claim {printed!r} is not positive. Write the size of the error.")
     kind = USER_METRICS[metric]
     if metric == "MAE" and figure.percent:
         kind = "error"
     if not figure.percent and figure.low > 1 and kind != "measured":
         raise InputError(
-            f"the claim {printed!r} has no percent sign, and as a fraction it is more than 100 %. "
-            f'Write "{printed}%", or "{100 * (figure.value or figure.low):g}%" if that is meant.'
+            f"the claim {printed!r} has no % sign, and as a fraction it is more than 100 %. "
+            f'Write "{printed}%", or "{100 * (figure.value or figure.low):g}%" if you mean that.'
         )
     return Claim(
         tool=tool,
@@ -348,7 +348,7 @@ def user_claim(
         level="not stated",
         reference="not stated",
         verifiable="verifiable",
-        reason="The pairs given are taken to be those that the figure is about.",
+        reason="The figure is assumed to be about these pairs.",
         aggregation=aggregation or ("mean" if metric == "MAE" else "not stated"),
         source="given by the user",
         claimed_by="the user",

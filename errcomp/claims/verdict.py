@@ -1,4 +1,4 @@
-"""One claim judged against recomputed figures: the word follows from the interval."""
+"""Verdict on a claim: it follows from the interval of the recomputed metric."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ __all__ = [
     "word_of",
 ]
 
-#: What can be said of a claim.
+#: The verdicts.
 Word = Literal["consistent", "overstated", "understated", "not verifiable", "no claim"]
 
 Aggregation = Literal["mean", "median", "geometric mean", "weighted"]
 
-#: Aggregation of absolute percentage errors and the figure that computes it.
+#: Aggregation of absolute percentage errors and the metric that computes it.
 AGGREGATIONS: Mapping[str, str] = {
     "mean": "mape",
     "median": "median_ape",
     "geometric mean": "gmape",
     "weighted": "wape",
 }
-#: What a source may say of its aggregation, and the figure that it then means. The error of a total
-#: is a figure of its own: a source that says nothing of it is not taken to mean it.
+#: Aggregations that a source may name, and the metric that each means. The error of a total is a
+#: metric of its own: a source means it only if it says so.
 _BY_AGGREGATION: Mapping[str, str] = {**AGGREGATIONS, "total": "total_error"}
-#: Metrics whose name fixes the figure, whatever the aggregation of the others.
+#: Metrics whose name fixes the aggregation.
 _BY_METRIC = {"share within 10%": "within_10"}
 _ERROR_METRICS = ("MAPE", "MAE", "error", "accuracy", "alignment")
 #: Means by their name.
 _MEANS = ("MAPE", "MAE")
-#: What a source may mean that writes "correlation" and does not say which.
+#: What a source may mean by "correlation" if it does not say which.
 _CORRELATIONS = ("pearson", "spearman", "r2")
-#: What follows from an average that is not named: in a source, and in a claim of the user's own.
+#: What follows if the average is not named: by a source, and by the user's own claim.
 _UNSAID = (
-    ", and the source does not say which it is",
-    ": say which it is with --aggregation mean (or median, geometric mean, weighted)",
+    ", and the source does not say which average it is",
+    ": name the average with --aggregation mean (or median, geometric mean, weighted)",
 )
 
-#: A kind of error that one run in five has is missed by fewer pairs in more than 7 % of samples:
-#: from these it cannot be said that a tool is better than claimed.
+#: Fewer pairs miss a kind of error that every fifth run has in more than 7 % of samples: too few
+#: to show that a tool is better than claimed.
 FEWEST_BELOW = 12
 
 
@@ -76,7 +76,7 @@ def _of_claim(name: str, type_: Any, attribute: str) -> Derived:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Document):
-    """What the pairs say of a claim.
+    """What the pairs show about a claim.
 
     Attributes
     ----------
@@ -85,17 +85,18 @@ class Verdict(Document):
     reason : str
         One sentence.
     claim : Claim or None
-        What was judged.
+        The claim that was checked.
     recomputed : Estimate or None
-        The figure under the claim's own definition (the mean where it states none).
+        The metric by the claim's own definition (the mean where it states none).
     ratio : float or None
         Recomputed over claimed; over the nearer end for a bound or a range.
     aggregations : mapping of str to float
         The same pairs under every aggregation.
     agreeing : tuple of str
-        Aggregations under which the pairs give a number that would be printed as the claim was.
+        Aggregations under which the pairs give a number that would be printed like the claim.
     jointly : str or None
-        The word at the level that holds for all claims judged together (Bonferroni); None alone.
+        The verdict at the level that holds for all claims together (Bonferroni); None for a single
+        claim.
     """
 
     KEYS: ClassVar = (
@@ -124,44 +125,45 @@ class Verdict(Document):
     agreeing: tuple[str, ...] = ()
     jointly: Word | None = None
 
-    def agree(self, field: Field) -> None:
-        """Refuse a word that does not follow from the claim and the interval."""
+    def _agree(self, field: Field) -> None:
+        """Refuse a verdict that does not follow from the claim and the interval."""
         if self.word not in ("consistent", "overstated", "understated"):
             return
         if self.claim is None or self.recomputed is None:
-            field.at("verdict").refuse("a word that needs no claim and no figure, or have both")
+            field.at("verdict").refuse("a verdict that needs no claim and no metric, or have both")
         follows = word_of(self.claim, self.recomputed)
         if self.word != follows:
             field.at("verdict").refuse(f"{follows!r}, which follows from the interval")
 
     @property
     def together(self) -> Word:
-        """The word that counts where several claims are judged.
+        """The verdict after correcting for the number of claims.
 
-        Over- and understated only where that holds for all of them together: many true claims must
-        not look wrong because they are many.
+        Over- and understated only if that holds for all claims together: true claims must not look
+        wrong because they are many.
         """
         decided = self.word in ("overstated", "understated")
         return self.jointly or self.word if decided else self.word
 
     @property
     def shown(self) -> str:
-        """The word, in brackets where it does not hold for all claims together."""
+        """The verdict, in brackets where it does not hold for all claims together."""
         return self.word if self.together == self.word else f"({self.word})"
 
 
 def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) -> Verdict:
-    """Judge one claim.
+    """Compare one claim with the recomputed metrics.
 
-    Definition: let [L, H] be the interval of the figure that the claim names and C the numbers that
+    Definition: let [L, H] be the interval of the metric that the claim names and C the numbers that
     would be printed like the claim: [a, b) for a value, with b for a range and for "≤ b".
     *Overstated* when L lies above all of C (the error is larger than claimed), *understated* when H
-    lies below all of C, *consistent* when they overlap. A MAPE is a mean by its
-    name. An "error" of unstated aggregation is judged as a mean, but over- or understated only if
-    the median, the geometric and the weighted mean of the pairs say the same. Of a share or a
-    correlation more is better: *overstated* when H < a. A correlation is Pearson's unless its
-    source says otherwise, and is never called understated: rare large errors that the pairs do not
-    show would lower it.
+    lies below all of C, *consistent* when they overlap.
+
+    A MAPE is a mean by its name. An "error" of unstated aggregation is taken as a mean, but it is
+    over- or understated only if the median, the geometric and the weighted mean of the pairs agree.
+    For a share or a correlation more is better: *overstated* when H < a. A correlation is Pearson's
+    unless its source says otherwise. It is never understated: rare large errors that the pairs do
+    not show would lower it.
 
     Parameters
     ----------
@@ -171,23 +173,38 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) ->
         At least those in `AGGREGATIONS`, ``total_error``, ``within_10`` and those that
         `figures_for` names, all of the same pairs.
     pairs : Table
-        The pairs behind the figures; their ``level`` and ``reference`` must be the claim's.
+        The pairs behind the metrics; their ``level`` and ``reference`` must be the claim's.
 
     Returns
     -------
     Verdict
+
+    Examples
+    --------
+    >>> from errcomp.claims.registry import user_claim
+    >>> from errcomp.metrics.intervals import estimate
+    >>> from errcomp.tables import Pairs
+    >>> data = {"predicted": [1.1, 1.2, 1.3, 1.4] * 5, "measured": [1.0] * 20}
+    >>> names = [*AGGREGATIONS.values(), "total_error", "within_10"]
+    >>> figures = {name: estimate(name, **data) for name in names}
+    >>> judge(user_claim("5%", aggregation="mean"), figures, Pairs(data)).word
+    'overstated'
     """
     if claim is None:
-        return Verdict("no claim", "No figure is claimed for exactly these pairs.")
+        return Verdict("no claim", "No claim is about exactly these pairs.")
     aggregations = {name: figures[key].value for name, key in AGGREGATIONS.items()}
     obstacle = _obstacle(claim, pairs)
     name = _figure_name(claim)
     if obstacle or name is None or claim.interval is None or name not in figures:
-        reason = obstacle or f"{claim.metric or 'No metric'} is not an error figure of these pairs."
+        reason = obstacle or (
+            f"{claim.metric} is not a metric that these pairs give."
+            if claim.metric
+            else "The claim names no metric."
+        )
         if not obstacle and name is not None and claim.kind == "correlation":
             reason = (
-                f"The claim is a correlation ({figure(name).label}), which takes single pairs: "
-                "only sums over these are at hand. Collect the table first."
+                f"The claim is a correlation ({figure(name).label}), which needs single pairs; "
+                "only sums are available here. Collect the table first."
             )
         return Verdict("not verifiable", reason, claim, aggregations=aggregations)
     recomputed = _size(figures[name]) if name == "total_error" else figures[name]
@@ -209,7 +226,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) ->
 def _undecided(
     word: Word, claim: Claim, recomputed: Estimate, figures: Mapping[str, Estimate]
 ) -> str:
-    """Say why the word that an interval gives does not decide the claim; empty where it does."""
+    """Say why the interval's verdict does not decide the claim; empty where it does."""
     n, label = recomputed.n, figure(recomputed.figure).label
     if word == "not verifiable" and claim.kind == "correlation":
         return f"{label} {recomputed.format()}: {recomputed.method}."
@@ -220,10 +237,10 @@ def _undecided(
         return f"{why[:1].upper()}{why[1:]}."
     if word == "understated" and n < FEWEST_BELOW:
         return (
-            f"{recomputed.format()} from {n:,} pairs is better than {claim.shown}, but so few may "
-            f"have missed rare errors: at least {FEWEST_BELOW} are needed to say so."
+            f"{recomputed.format()} from {n:,} pairs is better than {claim.shown}, but {n:,} pairs "
+            f"may have missed rare errors: at least {FEWEST_BELOW} are needed."
         )
-    # Rare outliers make an interval lie too high, never too low (docs/intervals.md).
+    # Missing rare outliers make an interval of a correlation too high (docs/intervals.md).
     if word == "understated" and claim.kind == "correlation":
         return (
             f"{label} {recomputed.format()} from {n:,} pairs: more than {claim.shown}, but a few "
@@ -243,7 +260,7 @@ def _undecided(
 
 
 def figures_for(claim: Claim | None) -> tuple[str, ...]:
-    """Return the figures that `judge` needs for a claim besides those of every audit.
+    """Return the metrics that `judge` needs for a claim, in addition to those of every audit.
 
     Examples
     --------
@@ -258,17 +275,17 @@ def figures_for(claim: Claim | None) -> tuple[str, ...]:
 
 
 def _is_any_correlation(claim: Claim) -> bool:
-    """Say whether a source leaves open which correlation it means; it is judged as Pearson's."""
+    """Say whether a source leaves open which correlation it means; Pearson's is assumed."""
     words = claim.metric.lower()
     return claim.kind == "correlation" and "corr" in words and figure_meant(words) == "pearson"
 
 
 def _reading(claim: Claim, name: str, figures: Mapping[str, Estimate], word: Word) -> str:
-    """Say as what a claim was judged where its metric could mean something else."""
+    """Say which metric was assumed where the claim's could mean several."""
     if claim.metric == "MAE" and name == "mape":
-        return " An MAE has the unit of the pairs: a percentage is judged as a MAPE."
+        return " An MAE has the unit of the pairs, so a percentage is taken as a MAPE."
     if name == "r2":
-        return " Judged as R² = 1 − Σ(p − m)² / Σ(m − m̄)², not as the square of a correlation."
+        return " Taken as R² = 1 − Σ(p − m)² / Σ(m − m̄)², not as the square of a correlation."
     named = not _is_any_correlation(claim) or "pearson" in claim.metric.lower()
     if named or word != "overstated":
         return ""
@@ -280,15 +297,23 @@ def _reading(claim: Claim, name: str, figures: Mapping[str, Estimate], word: Wor
         return " The source does not say which correlation it is."
     return (
         " The source does not say which correlation it is: "
-        f"{' and '.join(fits)} of the same pairs would be printed so."
+        f"{' and '.join(fits)} of the same pairs would round to {claim.shown}."
     )
 
 
 def could_hold_as(verdict: Verdict, figures: Mapping[str, Estimate]) -> tuple[str, ...]:
     """Return the other averages under which an over- or understated error could be as claimed.
 
-    A claim that is called a MAPE is judged as a mean; where its source does not say how it was
-    averaged, a reader should know whether that name decides.
+    A claim called a MAPE is taken as a mean. Where its source does not say how it was averaged, a
+    reader should know whether that assumption decides the verdict.
+
+    Examples
+    --------
+    >>> from errcomp.claims.registry import user_claim
+    >>> lows = {"mape": 0.056, "median_ape": 0.02, "gmape": 0.04, "wape": 0.05}
+    >>> figures = {name: Estimate(name, 0.09, low=low, high=0.12) for name, low in lows.items()}
+    >>> could_hold_as(Verdict("overstated", "", user_claim("2.3%"), figures["mape"]), figures)
+    ('median',)
     """
     claim = verdict.claim
     decided = verdict.word in ("overstated", "understated")
@@ -300,7 +325,15 @@ def could_hold_as(verdict: Verdict, figures: Mapping[str, Estimate]) -> tuple[st
 
 
 def lacks_aggregation(verdict: Verdict) -> bool:
-    """Say whether a claim of the user's own is undecided only because it names no average."""
+    """Say whether the user's own claim is undecided only because it names no average.
+
+    Examples
+    --------
+    >>> from errcomp.claims.registry import user_claim
+    >>> mape = Estimate("mape", 0.0874, low=0.056, high=0.121, level=0.95, method="log-t")
+    >>> lacks_aggregation(Verdict("not verifiable", "", user_claim("2.3%"), mape))
+    True
+    """
     claim, found = verdict.claim, verdict.recomputed
     if claim is None or found is None or found.low is None:
         return False
@@ -309,7 +342,7 @@ def lacks_aggregation(verdict: Verdict) -> bool:
 
 
 def spoken(aggregations: Sequence[str]) -> str:
-    """Write the names of aggregations in a sentence.
+    """Join the names of aggregations for a sentence.
 
     Examples
     --------
@@ -320,7 +353,7 @@ def spoken(aggregations: Sequence[str]) -> str:
 
 
 def _size(total: Estimate) -> Estimate:
-    """Return the size of a signed error: claims are printed without a sign."""
+    """Return the size of a signed error, because claims are printed without a sign."""
     size = replace(total, value=abs(total.value), definition=f"{total.definition} Its size.")
     if total.low is None or total.high is None:
         return size
@@ -337,7 +370,15 @@ def _is_open(claim: Claim) -> bool:
 
 
 def word_of(claim: Claim, recomputed: Estimate) -> Word:
-    """Compare the interval of a figure with the numbers that print like the claim."""
+    """Compare the interval of a metric with the numbers that print like the claim.
+
+    Examples
+    --------
+    >>> from errcomp.claims.registry import user_claim
+    >>> mape = Estimate("mape", 0.0874, low=0.056, high=0.121, level=0.95, method="log-t")
+    >>> word_of(user_claim("2.3%"), mape), word_of(user_claim("10%"), mape)
+    ('overstated', 'consistent')
+    """
     claimed = claim.figure
     assert claimed is not None  # the caller has seen to that
     if recomputed.low is None or recomputed.high is None:
@@ -369,8 +410,8 @@ def _obstacle(claim: Claim, pairs: Table) -> str:
         return "The source gives no figure."
     if not claim.subset and not claim.scope.startswith("not stated"):
         return (
-            f"The claim is about {claim.scope}. Nothing in the table says which rows those are: "
-            "find them with `errcomp claims search`, or select them with --where and judge them "
+            f"The claim is about {claim.scope}. The table does not say which rows those are: "
+            "find them with `errcomp claims search`, or select them with --where and check them "
             f"with --claim {claim.printed}."
         )
     partial = set(pairs.selection) - set(claim.subset) - {"tool"}
@@ -382,16 +423,16 @@ def _obstacle(claim: Claim, pairs: Table) -> str:
         if not any(level in claim.level for level in levels):
             return (
                 f"The claim is about the {claim.level} level, the pairs are of the "
-                f"{' and '.join(levels)} level: such figures are never ranked together."
+                f"{' and '.join(levels)} level: figures of different levels are not comparable."
             )
     return _other_reference(claim, pairs)
 
 
 def _other_reference(claim: Claim, pairs: Table) -> str:
-    """Say that pairs were measured on something else than the claim is about; empty if not.
+    """Say that the pairs' reference is not that of the claim; empty if it is.
 
-    Pairs that do not say what they were measured on are judged: most claims are about hardware, and
-    so are most measurements. The caveat "reference-mismatch" says that it is not known.
+    Pairs without a stated reference are compared: most claims and most measurements are about
+    hardware. The caveat "reference-mismatch" says that the reference is unknown.
     """
     claimed = kind_of_reference(claim.reference)
     if "reference" not in pairs.keys or claimed not in REFERENCE_KINDS:
@@ -401,10 +442,10 @@ def _other_reference(claim: Claim, pairs: Table) -> str:
     if not others:
         return ""
     kinds = " and ".join(kind for kind in found if kind != UNKNOWN)
-    remedy = " Judge those of one reference only: --where reference=…" if len(found) > 1 else ""
+    remedy = " Select one reference: --where reference=…" if len(found) > 1 else ""
     return (
-        f"The claim's reference is {claim.reference}, that of these pairs {kinds}: such figures "
-        f"are never ranked together.{remedy}"
+        f"The claim's reference is {claim.reference}, that of these pairs is {kinds}: figures with "
+        f"different references are not comparable.{remedy}"
     )
 
 
@@ -429,9 +470,9 @@ def _sentence(
             return f"{found}: {claim.shown} is within the interval."
         return f"{found}: the interval reaches into {claim.shown}."
     side = "above" if recomputed.value > (claim.high or 0.0) else "below"
-    times = "" if ratio is None else f", {ratio:.1f} times what is claimed"
+    times = "" if ratio is None else f", {ratio:.1f} times the claim"
     text = f"{found}: the whole interval is {side} {claim.shown}{times}."
     others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
     if others:
-        text += f" The {spoken(others)} of the same pairs would be printed so."
+        text += f" The {spoken(others)} of the same pairs would round to {claim.shown}."
     return text

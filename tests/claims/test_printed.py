@@ -108,7 +108,7 @@ def test_what_an_accuracy_leaves_has_the_ends_that_belong_to_it(text, ends, insi
     "text", ["", "N/A", "—", "2.3% MAPE", "0.97 Kendall tau", "nan", "inf", "5–", "%", "<"]
 )
 def test_what_is_not_one_figure_is_refused_with_the_remedy(text):
-    with pytest.raises(InputError, match="Write one number as it was printed"):
+    with pytest.raises(InputError, match="Write a number as it was printed"):
         parse_printed(text)
 
 

@@ -125,9 +125,9 @@ def test_find_narrows():
         ({"tool": "neusigth"}, "Did you mean 'NeuSight'"),
         ({"tool": "vidor"}, "VIDUR"),
         ({"tool": "zzzzzz"}, "Tools with a claim: Timeloop"),
-        ({"tool": "neusight", "device": "A10"}, r"There are claims for: .*V100"),
-        ({"tool": "vidur", "mode": "training"}, "no mode at all"),
-        ({"device": "A10"}, "no claim is made for device 'A10'"),
+        ({"tool": "neusight", "device": "A10"}, r"Claims exist for: .*V100"),
+        ({"tool": "vidur", "mode": "training"}, "exist for: no mode"),
+        ({"device": "A10"}, "no claim is about device 'A10'"),
     ],
 )
 def test_find_says_what_there_is(arguments, message):

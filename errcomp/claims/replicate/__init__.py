@@ -1,4 +1,4 @@
-"""The survey's tables, recomputed cell by cell from the data behind them."""
+"""The survey's tables, recomputed cell by cell from their data."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["STATUSES", "TITLES", "Cell", "Replication", "Status", "replicate_survey"]
 
 
-#: What each table of the dataset is, for people.
+#: Title of each table of the dataset.
 TITLES: Mapping[str, str] = {
-    "tools": "Table 2: accuracies that tools claim of themselves",
+    "tools": "Table 2: accuracies that tools claim",
     "table3_suite": "Table 3: the suite of scenarios",
     "table4_accuracy": "Table 4: published accuracy and the survey's own",
     "table6_neusight": "Table 6: NeuSight by device and mode",
@@ -35,21 +35,21 @@ TITLES: Mapping[str, str] = {
 
 
 def replicate_survey(
-    printed: Mapping[str, pl.DataFrame] | None = None, *, pairs: Pairs | None = None
+    *, printed: Mapping[str, pl.DataFrame] | None = None, pairs: Pairs | None = None
 ) -> Replication:
-    """Recompute every cell of the survey's tables that can be, and mark each of them.
+    """Recompute every cell of the survey's tables if possible, and give each a status.
 
-    Definition: a cell is *reproduced* when the rule that the survey states, or that the words of
-    the cell imply, gives a figure that would be printed like it. It is *reproduced under another
-    rule* when only one of the other rules tried does; the rule is named and was found by trying a
-    fixed list in a fixed order, the same for all cells of a kind. It is *not reproduced* when none
-    does, and has *no data* when there is nothing to recompute it from. No cell is left out.
+    Definition: a cell is *reproduced* if the rule that the survey states, or that the words of the
+    cell imply, gives a figure that would be printed like it. It is *reproduced under another rule*
+    if only another rule does. That rule is named; the rules are tried in a fixed order, the same
+    for all cells of a kind. A cell is *not reproduced* if no rule gives it, and has *no data* if
+    there is no data to recompute it from. No cell is left out.
 
     Rules for an error of NeuSight: mean of the absolute percentage errors, then of errors rounded
-    before averaging, then median and geometric mean; each of single-device unfused configurations
-    first, then of all variants pooled. Where the words name no subset: one key value or one
-    configuration alone. Misleads where many rules are tried on a coarse figure: an agreement of
-    two digits is weak evidence for the rule.
+    before averaging, then median and geometric mean. Each is tried on single-device unfused
+    configurations first, then on all variants pooled. If the words name no subset, single key
+    values and single configurations are tried as well. Misleads where many rules are tried on a
+    coarse figure: an agreement of two digits is weak evidence for the rule.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def replicate_survey(
     >>> cell.printed, cell.status
     ('14.08%', 'reproduced under another rule')
     >>> cell.rule
-    'mean of APEs, each rounded to two decimals of a percent before averaging, fused with unfused \
+    'mean of APEs, each rounded to two decimals of a per cent before averaging, fused with unfused \
 configurations pooled (11)'
     """
     from errcomp import datasets
@@ -88,7 +88,7 @@ configurations pooled (11)'
 
 
 def _parts() -> Mapping[str, Callable[[Source], Iterator[Cell]]]:
-    """Return what recomputes each table of the dataset."""
+    """Return the function that recomputes each table of the dataset."""
     from errcomp.claims.replicate import judgements, neusight, runs
 
     return {

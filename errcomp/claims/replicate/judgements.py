@@ -1,4 +1,4 @@
-"""Tables 2, 3, 4 and 9 to 12: published claims, counts, and what is the survey's judgement."""
+"""Tables 2, 3, 4 and 9 to 12: published claims, counts, and assessments of the survey."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from errcomp.claims.replicate.runs import same_load
 
 
 def _claim(source: Source, cell: PrintedCell) -> Cell:
-    """Look for NeuSight's claim in its pairs; those of other tools are inputs."""
+    """Recompute NeuSight's claim from its pairs; claims of other tools are inputs."""
     if cell.row == "NeuSight":
         candidates, note = published_rules(source, cell)
         return judge(cell, candidates, note)
@@ -31,18 +31,18 @@ def _claim(source: Source, cell: PrintedCell) -> Cell:
 
 
 def tools(source: Source) -> Iterator[Cell]:
-    """Judge the self-reported accuracies of Table 2."""
+    """Recompute the self-reported accuracies of Table 2."""
     for cell in source.cells["tools"]:
         yield _claim(source, cell)
 
 
 def table4(source: Source) -> Iterator[Cell]:
-    """Judge the published and the survey's own accuracy, and its verdicts."""
+    """Recompute the published and the survey's own accuracy, and its verdicts."""
     for cell in source.cells["table4_accuracy"]:
         if cell.column == "published":
             yield _claim(source, cell)
         elif cell.row != "NeuSight":
-            note = "A judgement in words: no measurement is published beside the tool's output."
+            note = "An assessment in words: no measurement is published beside the tool's output."
             if cell.printed == "Ranking valid":
                 note += f" {same_load(source)}"
             yield no_data(cell, note)
@@ -68,7 +68,7 @@ def _range_rule(rule: str) -> str:
 
 
 def _overstatement(source: Source) -> list[Candidate]:
-    """Return recomputed over claimed: row by row, and everything over the headline claim."""
+    """Return recomputed over claimed: row by row, and all rows over the headline claim."""
     table = "table6_neusight"
     survey = [c.value for c in source.cells[table] if c.column == "survey" and c.value]
     judged = {c.row: c.printed for c in source.cells[table] if c.column == "survey verdict"}
@@ -105,14 +105,14 @@ _COLUMNS: Mapping[str, str] = {
 
 
 def table10(source: Source) -> Iterator[Cell]:
-    """Recompute accuracy and coverage; the other columns are judgements."""
+    """Recompute accuracy and coverage; the other columns are assessments."""
     for cell in source.cells["table10_cross_tool"]:
         if cell.column == "accuracy":
             yield _best_accuracy(source, cell)
         elif cell.column == "coverage of 36":
             yield _coverage(source, cell)
         else:
-            note = "A judgement in words; no rule for it is stated."
+            note = "An assessment in words, without a stated rule."
             if (cell.row, cell.column) == ("NeuSight", "scope"):
                 note += " The errors in the same row are of end-to-end latencies."
             yield no_data(cell, note)
@@ -135,25 +135,25 @@ def _coverage(source: Source, cell: PrintedCell) -> Cell:
     return judge(cell, [Candidate(rule, total, stated=True)])
 
 
-#: What it would take to check a column of Tables 11 and 12.
+#: Basis of each column of Tables 11 and 12.
 _DEPLOYMENT: Mapping[str, str] = {
     "docker": "Whether the project offered a container when the survey looked",
     "time to first output": "Working time of one person on one machine",
     "deterministic": "Output of repeated runs, which is not published",
     "installs": "One attempt on one machine",
     "runs": "One attempt on one machine",
-    "failure mode": "A judgement in words of one attempt on one machine",
+    "failure mode": "An assessment in words of one attempt on one machine",
 }
 
 
 def table11_12(source: Source) -> Iterator[Cell]:
-    """State for every deployment cell what it would take to check it."""
+    """Say for every deployment cell how it could be checked."""
     for cell in source.cells["table11_12_deployment"]:
         deployment = _DEPLOYMENT[cell.column]
         yield no_data(cell, f"{deployment}; checking it means deploying the tool again.")
 
 
-# Tables 3 and 9: how many scenarios the tools cover, and what of it follows from the table.
+# Tables 3 and 9: how many scenarios the tools cover, and which totals follow from the table.
 
 
 _COVERAGE, _TOTALS = "table9_coverage", "table9_totals"
@@ -212,8 +212,8 @@ def _covered(source: Source, letters: str, at_least: int) -> _Bounds:
 def _reachable(counts: Sequence[int], size: int) -> set[tuple[int, int]]:
     """Return every possible pair of scenarios covered once and covered more than once.
 
-    One tool after the other, ``again`` of its scenarios are ones that had been covered once,
-    ``new`` are ones that had not been covered, and the rest had been covered more often.
+    The tools are added one by one: ``again`` of a tool's scenarios were covered once before,
+    ``new`` were not covered, and the rest were covered more often.
     """
     states = {(0, 0)}
     for count in counts:
@@ -228,7 +228,7 @@ def _reachable(counts: Sequence[int], size: int) -> set[tuple[int, int]]:
 
 
 def table3(source: Source) -> Iterator[Cell]:
-    """State that the suite is a definition, and what it adds up to."""
+    """Say that the suite is a definition, and give its sum."""
     total = sum(_suite(source).values())
     for cell in source.cells[_SUITE_TABLE]:
         yield no_data(
@@ -238,18 +238,18 @@ def table3(source: Source) -> Iterator[Cell]:
 
 
 def table9_coverage(source: Source) -> Iterator[Cell]:
-    """Compare the sizes with Table 3; what a tool covers is the survey's judgement."""
+    """Compare the sizes with Table 3; the survey decides what a tool covers."""
     suite = _suite(source)
     for cell in source.cells[_COVERAGE]:
         if cell.column == "scenarios":
             same = Candidate("scenarios of the category in Table 3", suite[cell.row], stated=True)
-            yield judge(cell, [same], "The same number printed twice.")
+            yield judge(cell, [same], "The same number is printed twice.")
             continue
         claimed = sum(int(n) for n, _ in _COUNT.findall(cell.printed))
         fits = f"{claimed} of {suite[cell.row]}"
         yield no_data(
             cell,
-            f"The survey's judgement ({fits} scenarios); which scenarios are meant is not printed.",
+            f"The survey's assessment ({fits} scenarios); it does not say which scenarios.",
         )
 
 
@@ -264,14 +264,14 @@ def table9_totals(source: Source) -> Iterator[Cell]:
             total = float(sum(suite[name] for name in _NAMED))
             yield judge(cell, [Candidate("sum of the three categories in Table 3", total, True)])
         elif cell.row.startswith("workloads said"):
-            yield judge(cell, _headline(source, n), "The headline's half is of no count printed.")
+            yield judge(cell, _headline(source, n), "No printed count gives the headline's half.")
         else:
             yield judge(cell, _of_suite(source, cell, n), _BOUNDS)
 
 
 _BOUNDS = (
-    "Table 9 says how many scenarios a tool covers, not which, so a count of several tools may "
-    "only be known within bounds."
+    "Table 9 says how many scenarios a tool covers, not which. So a count over several tools may "
+    "have only bounds."
 )
 
 
@@ -289,7 +289,7 @@ def _of_tool(source: Source, cell: PrintedCell, n: int) -> list[Candidate]:
     ]
 
 
-#: Both ways of counting a partial: the one that "covered" suggests comes first.
+#: Both ways of counting partial support; the one that "covered" suggests is first.
 _WAYS: Mapping[str, str] = {
     "SP": "full or partial support counts",
     "S": "only full support counts",

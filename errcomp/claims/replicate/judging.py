@@ -1,4 +1,4 @@
-"""Printed cells, candidate rules, and whether a rule prints what the survey printed."""
+"""Printed cells, candidate rules, and whether a rule gives the printed figure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from errcomp.report.model import Report
     from errcomp.tables import Pairs
 
-#: What came out of recomputing a cell.
+#: The result of recomputing a cell.
 Status = Literal["reproduced", "reproduced under another rule", "not reproduced", "no data"]
 Value = float | tuple[float, float]
 
-#: More digits a number has not.
+#: Most significant digits of a float.
 _MOST_DECIMALS = 20
 #: All statuses.
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -32,30 +32,30 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True)
 class Cell(Document):
-    """One printed cell and what became of it.
+    """One printed cell, recomputed.
 
     Attributes
     ----------
     table, where : str
         File of the transcription, and where the survey prints it.
     edition : str
-        Edition of the survey that the figure is from.
+        Edition of the survey with this figure.
     row, column, printed : str
         The cell, as printed.
     recomputed : float, tuple of two floats or None
         In ``unit``; two numbers for a range, or for bounds where the inputs leave the figure open.
-        None where there is nothing to recompute it from.
+        None without data.
     unit : str
-        ``"fraction"`` (printed as percent), ``"ratio"``, ``"count"``, ``"cycles"``, ``"s"``, …, or
+        ``"fraction"`` (printed in per cent), ``"ratio"``, ``"count"``, ``"cycles"``, ``"s"``, …, or
         ``"text"``.
     status : {"reproduced", "reproduced under another rule", "not reproduced", "no data"}
-        Reproduced is what prints the same under the rule that the survey states or implies.
+        A cell is reproduced if it prints the same under the rule that the survey states or implies.
     rule : str
         The rule that ``recomputed`` follows; ``"none"`` without data.
     note : str
-        Why, and what a reader should know.
+        The reason, and what a reader should know.
     decimals : int
-        Decimals printed.
+        Printed decimals.
     """
 
     table: str
@@ -77,7 +77,7 @@ class Cell(Document):
         return show(self.recomputed, self.unit, self.decimals)
 
     def describe(self) -> str:
-        """Say in a few sentences what was printed, what was found and why.
+        """Say in a few sentences what was printed, what was recomputed, and the rule.
 
         Examples
         --------
@@ -103,7 +103,7 @@ def show(value: Value | None, unit: str, decimals: int) -> str:
 
 
 class _Counts(Part):
-    """How many cells of each table, and of all, have each status."""
+    """Number of cells with each status, by table and in all."""
 
     def write(self, result: Replication) -> Mapping[str, Any]:
         return {"counts": {name: dict(count) for name, count in result.counts().items()}}
@@ -132,7 +132,7 @@ class Replication(Shown, Document):
     cells : tuple of Cell
         In the order of the survey.
     counted : mapping, optional
-        How many cells of all tables have each status, where ``cells`` are those of some tables.
+        Number of cells of all tables with each status, if ``cells`` are those of some tables.
     """
 
     SCHEMA: ClassVar = "errcomp.replication/1"
@@ -143,22 +143,37 @@ class Replication(Shown, Document):
     counted: Mapping[str, Mapping[Status, int]] | None = None
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the replication.
+
+        >>> from errcomp.claims import replicate_survey
+        >>> replicate_survey().of_table("table8_vidur").view().tables[0].title
+        'Table 8 and section 7.3 (table8_vidur)'
+        """
         from errcomp.claims.view.replication import replication_view
 
         return replication_view(self)
 
     def of_table(self, name: str) -> Replication:
-        """Return the cells of one table, with the counts of all."""
+        """Return the cells of one table, with the counts of all.
+
+        >>> from errcomp.claims import replicate_survey
+        >>> {cell.table for cell in replicate_survey().of_table("table8_vidur").cells}
+        {'table8_vidur'}
+        """
         return Replication(self.tables()[name], self.counts())
 
     def tables(self) -> Mapping[str, tuple[Cell, ...]]:
-        """Return the cells of each table, by the name of the table."""
+        """Return the cells of each table, by the name of the table.
+
+        >>> from errcomp.claims import replicate_survey
+        >>> list(replicate_survey().tables())[:2]
+        ['tools', 'table3_suite']
+        """
         names = dict.fromkeys(cell.table for cell in self.cells)
         return {name: tuple(c for c in self.cells if c.table == name) for name in names}
 
     def counts(self) -> Mapping[str, Mapping[Status, int]]:
-        """Return how many cells have each status, by table and under ``"all"``.
+        """Return the number of cells with each status, by table and under ``"all"``.
 
         Examples
         --------
@@ -194,7 +209,7 @@ _FIGURE = re.compile(r"[<>~≤≥]?\s*\d+(?:\.\d+)?(?:–\d+(?:\.\d+)?)?\s*[%×]
 
 @dataclass(frozen=True, slots=True)
 class PrintedCell:
-    """One cell as printed, with its number as a fraction where a percentage was printed."""
+    """One cell as printed; its number is a fraction if a percentage was printed."""
 
     table: str
     where: str
@@ -207,7 +222,7 @@ class PrintedCell:
 
     @property
     def figures(self) -> tuple[Printed, ...]:
-        """The number printed, or the two ends of the range printed in a text."""
+        """The printed number, or the two ends of a range printed in a text."""
         if self.unit != "text":
             return (parse_printed(self.printed),)
         match = _FIGURE.search(self.printed)
@@ -218,24 +233,24 @@ class PrintedCell:
 
     @property
     def decimals(self) -> int:
-        """Decimals printed."""
+        """Printed decimals."""
         return max((figure.decimals for figure in self.figures), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to arrive at a figure.
+    """A rule, and the figure that it gives.
 
     Attributes
     ----------
     rule : str
         The rule in words.
     value : float or tuple of two floats
-        What it gives, in the unit of the cell.
+        The figure, in the unit of the cell.
     stated : bool
-        Whether this is the rule that the survey states or that the words of the cell imply.
+        Whether the survey states the rule, or the words of the cell imply it.
     outwards : bool
-        The ends of a range are rounded away from each other, not to the nearest.
+        Whether the ends of a range are rounded away from each other, not to the nearest.
     """
 
     rule: str
@@ -245,7 +260,7 @@ class Candidate:
 
 
 class Source:
-    """Everything that the replication works from: printed cells, run figures and pairs.
+    """The input of the replication: printed cells, figures of runs, and pairs.
 
     Parameters
     ----------
@@ -269,7 +284,7 @@ class Source:
         self._found: dict[str, Any] = {}
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Compute something slow at its first use only."""
+        """Compute a slow result only once."""
         if name not in self._found:
             self._found[name] = compute()
         return self._found[name]
@@ -280,18 +295,18 @@ class Source:
         return self.pairs.where({"tool": "neusight"})
 
     def run(self, tool: str, run: str, quantity: str, statistic: str = "mean") -> float | None:
-        """Return a figure derived from a tool's own output, or None where there is no output."""
+        """Return a figure from a tool's own output, or None without output."""
         return self._runs.get((tool, run, quantity, statistic))
 
     def need(self, tool: str, run: str, quantity: str, statistic: str = "mean") -> float:
-        """Return a figure that the dataset must have."""
+        """Return a figure that must be in the dataset."""
         value = self.run(tool, run, quantity, statistic)
         if value is None:
             raise InputError(f"the survey dataset has no {quantity} ({statistic}) of {tool}, {run}")
         return value
 
     def number(self, table: str, row: str, column: str) -> float:
-        """Return a printed number, as a fraction where a percentage was printed."""
+        """Return a printed number, as a fraction if a percentage was printed."""
         for cell in self.cells[table]:
             if (cell.row, cell.column) == (row, column) and cell.value is not None:
                 return cell.value
@@ -299,7 +314,7 @@ class Source:
 
 
 def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") -> Cell:
-    """Take the first rule that prints the cell as it is; say what the stated one gives if not."""
+    """Take the first rule that gives the printed cell; else say what the stated rule gives."""
     tried = list(candidates)
     for candidate in tried:
         fit = _fits(cell.figures, candidate)
@@ -309,7 +324,7 @@ def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") ->
         notes = [note]
         if fit == "tie":
             notes.append(
-                "It is exactly halfway between two printed figures, of which the lower is printed."
+                "It is exactly halfway between two figures; the survey prints the lower one."
             )
         if not candidate.stated:
             notes += [_shown_rule(c, cell) for c in tried if c.stated]
@@ -321,7 +336,7 @@ def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") ->
 def judge_range(
     low: PrintedCell, high: PrintedCell, candidates: Iterable[Candidate], note: str = ""
 ) -> list[Cell]:
-    """Judge two cells that are the ends of one range: a rule must print both of them."""
+    """Recompute two cells that are the ends of a range: a rule must give both of them."""
     tried = list(candidates)
     figures = (*low.figures, *high.figures)
     chosen = next((c for c in tried if _fits(figures, c) != "no"), None)
@@ -339,7 +354,7 @@ def judge_range(
 
 
 def no_data(cell: PrintedCell, why: str) -> Cell:
-    """Say why there is nothing to recompute a cell from."""
+    """Say why there is no data to recompute a cell."""
     return _cell(cell, None, "no data", "none", [why])
 
 
@@ -363,14 +378,14 @@ def _cell(
 
 
 def _unit_of(cell: PrintedCell) -> str:
-    """Return the unit of the cell's number, also where it stands in a text."""
+    """Return the unit of the cell's number, also if the number is within a text."""
     if cell.unit == "text" and cell.figures:
         return "fraction" if cell.figures[0].percent else "ratio"
     return cell.unit
 
 
 def _listed(candidates: Iterable[Candidate], cell: PrintedCell) -> list[str]:
-    """Say what the first few rules give; other roundings of the same figure add nothing."""
+    """Say what the first few rules give, without other roundings of the same figure."""
     return [_shown_rule(candidate, cell) for candidate in candidates if not candidate.outwards][:4]
 
 
@@ -380,12 +395,12 @@ def _shown_rule(candidate: Candidate, cell: PrintedCell) -> str:
 
 
 def _fits(figures: tuple[Printed, ...], candidate: Candidate) -> str:
-    """Say whether every figure is printed so ("yes"), only after rounding a tie down, or not."""
+    """Say whether every figure matches ("yes"), only after rounding a tie down, or not."""
     value = candidate.value
     if isinstance(value, float | int):
         values: tuple[float, ...] = (value,) * len(figures)
     elif len(figures) == 1:
-        # Bounds do not settle a single figure unless they agree.
+        # Bounds give a single figure only if they are equal.
         values = value[:1] if value[0] == value[1] else ()
     else:
         values = value
@@ -401,7 +416,7 @@ def _fits(figures: tuple[Printed, ...], candidate: Candidate) -> str:
 
 
 def _fit(figure: Printed, value: float) -> str:
-    # A tie is recognised before the interval decides: binary rounding puts it on either side.
+    # Ties are recognised before the interval decides: binary rounding puts them on either side.
     if figure.kind == "value" and math.isclose(value, figure.high, rel_tol=1e-9):
         return "tie"
     return "yes" if figure.contains(value) or math.isclose(value, figure.low) else "no"

@@ -1,8 +1,8 @@
 """Table 6, the figures about NeuSight in the survey's text, and error ranges by level.
 
-Each rule for an error is tried in a fixed order, the one that the words imply first. A range has
-two printed ends, which one rule must print together: what the words say, then other selections of
-the same figures, then their ends rounded away from each other.
+The rules for an error are tried in a fixed order, the one that the words imply first. A range has
+two printed ends, which a rule must give together. The rule of the words is tried first, then other
+selections of the same figures, then ends rounded away from each other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _mean_of_rounded(pairs: Pairs) -> float:
 #: Name and function of each aggregation, the most common first.
 AGGREGATIONS: Mapping[str, Callable[[Pairs], float]] = {
     "mean APE": lambda pairs: mape(predicted=pairs.predicted, measured=pairs.measured),
-    "mean of APEs, each rounded to two decimals of a percent before averaging": _mean_of_rounded,
+    "mean of APEs, each rounded to two decimals of a per cent before averaging": _mean_of_rounded,
     "median APE": lambda pairs: median_ape(predicted=pairs.predicted, measured=pairs.measured),
     "geometric mean of APE": lambda pairs: gmape(
         predicted=pairs.predicted, measured=pairs.measured
@@ -52,7 +52,7 @@ AGGREGATIONS: Mapping[str, Callable[[Pairs], float]] = {
 
 
 def select(pairs: Pairs, conditions: Mapping[str, object]) -> Pairs | None:
-    """Return the pairs with these key values, or None where there is none."""
+    """Return the pairs with these key values, or None without such pairs."""
     mask = np.ones(pairs.n, dtype=bool)
     for key, wanted in conditions.items():
         mask &= np.asarray([value == wanted for value in pairs.column(key)], dtype=bool)
@@ -60,7 +60,7 @@ def select(pairs: Pairs, conditions: Mapping[str, object]) -> Pairs | None:
 
 
 def selections(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
-    """Return like with like first (one device, not fused), then everything pooled."""
+    """Return comparable pairs first (one device, not fused), then all pooled."""
     variants = set(pairs.column("variant"))
     single = select(pairs, {"variant": _SINGLE})
     if len(variants) > 1 and single is not None:
@@ -75,7 +75,7 @@ def selections(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
 
 
 def group_rules(pairs: Pairs) -> Iterator[Candidate]:
-    """Return every rule for the error of one group; the first is the one that is implied."""
+    """Return every rule for the error of one group, the implied rule first."""
     stated = True
     for name, figure in AGGREGATIONS.items():
         for which, part in selections(pairs):
@@ -103,7 +103,7 @@ def narrowed_rules(pairs: Pairs) -> Iterator[Candidate]:
 
 
 def composition(pairs: Pairs) -> str:
-    """Say of which variants a mixed group consists and what each of them gives; else nothing."""
+    """Say which variants a mixed group holds and what each of them gives; else nothing."""
     groups = pairs.groups(["variant"])
     if len(groups) < 2:
         return ""
@@ -113,12 +113,12 @@ def composition(pairs: Pairs) -> str:
     return f"By variant: {shown}."
 
 
-# The figures that the NeuSight authors published: the subset behind them is searched for.
+# The figures that the NeuSight authors published, and the search for their subset.
 
 
 BY_NEUSIGHT = "published by the NeuSight authors"
 
-#: Predictor in the artifact and the line with its figure; all three figures are of one subset.
+#: Predictor in the artifact, and the line with its figure; all three are about the same subset.
 _ABSTRACTS: Mapping[str, str] = {
     "neusight": f"{BY_NEUSIGHT}: NeuSight, abstract",
     "habitat": f"{BY_NEUSIGHT}: Habitat, abstract",
@@ -127,7 +127,7 @@ _ABSTRACTS: Mapping[str, str] = {
 
 
 def published_rules(source: Source, cell: PrintedCell) -> tuple[list[Candidate], str]:
-    """Return all configurations first, then the subset that prints all three figures at once.
+    """Return all configurations first, then the subset that gives all three figures at once.
 
     The second value is a remark on the search.
     """
@@ -140,10 +140,10 @@ def published_rules(source: Source, cell: PrintedCell) -> tuple[list[Candidate],
     )
     match = source.once("published", lambda: _search(source))
     if match is None:
-        return [every], "No subset prints the three figures together."
+        return [every], "No subset gives the three figures together."
     return [every, Candidate(match.description, match.values[tool])], (
-        "Found by searching for one subset that prints the published figures of all three "
-        f"predictors at once; {match.expected_by_chance:.2g} such matches are expected by chance."
+        "Found by searching for a subset that gives the published figures of all three predictors "
+        f"at once; {match.expected_by_chance:.2g} such matches are expected by chance."
     )
 
 
@@ -170,7 +170,7 @@ def table6(source: Source) -> Iterator[Cell]:
             yield no_data(
                 cell,
                 "A claim, taken as printed. The survey does not say where NeuSight publishes it; "
-                "its registry entry is judged by the audit.",
+                "the audit checks its registry entry.",
             )
         else:
             yield _verdict(cell, source)
@@ -183,12 +183,12 @@ def _verdict(cell: PrintedCell, source: Source) -> Cell:
     note = f"Printed error over printed claim: {ratio:.2f}."
     if (ratio > 2) != (cell.printed == "Mismatch"):
         raised = Candidate("more than twice the claim is a mismatch", ratio)
-        return judge(cell, [raised], f"{note} The caption's rule gives the other word.")
+        return judge(cell, [raised], f"{note} The caption's rule gives the other verdict.")
     if cell.printed != "Mismatch":
         return no_data(
             cell,
-            f"{note} That is not a mismatch (more than twice the claim, says the caption); no rule "
-            "is stated that separates Match from Close.",
+            f"{note} That is not a mismatch (more than twice the claim, by the caption). The "
+            "survey states no rule that separates Match from Close.",
         )
     return replace(
         no_data(cell, f"{note} Recomputed from the printed figures."),
@@ -312,7 +312,7 @@ def _vendor(vendor: str) -> Callable[[Source], list[Candidate]]:
 
 _H100_GPT2: Mapping[str, object] = {"device": "H100", "model": "gpt2_large", "mode": "inference"}
 
-#: What each line of the text is about: the selection that its own words name, nothing more.
+#: The selection that the words of each line name.
 _LINES: Mapping[str, Callable[[Source], list[Candidate]]] = {
     "configurations": _count,
     "GPU types, first edition": _gpu_types,
@@ -337,7 +337,7 @@ _LINES: Mapping[str, Callable[[Source], list[Candidate]]] = {
 
 
 def text(source: Source) -> Iterator[Cell]:
-    """Recompute the figures that stand in the running text."""
+    """Recompute the figures in the running text."""
     ranges = judge_ranges(source, "text_neusight", NEUSIGHT_RANGES)
     for cell in source.cells["text_neusight"]:
         if cell.row in ranges:
@@ -370,7 +370,7 @@ def _with_operators(pairs: Pairs) -> Pairs:
 
 
 def _table6_errors(source: Source) -> dict[str, float]:
-    """Return the mean APE behind each row of Table 6 (variants pooled, as the survey has them)."""
+    """Return the mean APE of each row of Table 6 (variants pooled, as in the survey)."""
     rows = [c.row for c in source.cells["table6_neusight"] if c.column == "survey"]
     groups = source.neusight.groups(["device", "mode"])
     means = {
@@ -454,8 +454,8 @@ NEUSIGHT_RANGES: Mapping[tuple[str, str], tuple[_Rules, str]] = {
         "kernel error range on datacentre GPUs, high",
     ): (
         _kernel,
-        "The embedded table holds sums of operators, not single operators: an error of sums is "
-        "smaller than that of their terms where signs differ.",
+        "The embedded table holds sums of operators, not single operators. If signs differ, the "
+        "error of a sum is smaller than that of its terms.",
     ),
     ("model-level error range, low", "model-level error range, high"): (
         _model,
@@ -472,7 +472,7 @@ NEUSIGHT_RANGES: Mapping[tuple[str, str], tuple[_Rules, str]] = {
 def judge_ranges(
     source: Source, table: str, ranges: Mapping[tuple[str, str], tuple[_Rules, str]]
 ) -> dict[str, Cell]:
-    """Judge the ranges whose ends are rows of their own; returns the cells by row."""
+    """Recompute the ranges whose ends are separate rows; return the cells by row."""
     by_row = {cell.row: cell for cell in source.cells[table]}
     judged = {}
     for (low, high), (rules, note) in ranges.items():
@@ -482,7 +482,7 @@ def judge_ranges(
 
 
 def _claims_at(level: str) -> list[tuple[Claim, tuple[float, float]]]:
-    """Return the error that each surveyed tool of a level claims of itself, with its two ends."""
+    """Return the error that each surveyed tool of a level claims, as its two ends."""
     claimed = []
     for claim in claims():
         surveyed = not claim.edition.startswith("not in the survey")
@@ -496,7 +496,7 @@ def _claims_at(level: str) -> list[tuple[Claim, tuple[float, float]]]:
 
 
 def _claimed(level: str) -> tuple[list[Candidate], str]:
-    """Return what the tools of a level claim, all together, then each printed range alone."""
+    """Return the claims of the tools of a level, all together, then each printed range alone."""
     known = _claims_at(level)
     everything = (min(low for _, (low, _) in known), max(high for _, (_, high) in known))
     candidates = [
@@ -511,7 +511,7 @@ def _claimed(level: str) -> tuple[list[Candidate], str]:
             if ends[0] < ends[1]
         ),
     ]
-    return candidates, "The survey calls the range representative of the papers and names none."
+    return candidates, "The survey calls the range representative of the papers, but names none."
 
 
 _NEUSIGHT_ROWS: Mapping[str, _Rules] = {
@@ -521,7 +521,7 @@ _NEUSIGHT_ROWS: Mapping[str, _Rules] = {
 
 
 def error_by_level(source: Source) -> Iterator[Cell]:
-    """Judge the ranges of error by level of abstraction."""
+    """Recompute the ranges of error by level of abstraction."""
     cells = source.cells["error_by_level"]
     notes = dict(NEUSIGHT_RANGES.values())
     for low, high in zip(cells[::2], cells[1::2], strict=True):
@@ -549,7 +549,7 @@ def _launch(source: Source, cells: Sequence[PrintedCell]) -> Iterator[Cell]:
     for cell in cells:
         yield no_data(
             cell,
-            "Needs a trace with launch times. The artifact times operators one by one; what they "
-            f"leave of the end-to-end time is {low:.1f} to {high:.1f} us per operator (middle half "
-            f"of {part.n} configurations).",
+            "Needs a trace with launch times. The artifact times operators one by one; the rest of "
+            f"the end-to-end time is {low:.1f} to {high:.1f} us per operator (middle half of "
+            f"{part.n} configurations).",
         )

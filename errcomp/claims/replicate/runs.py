@@ -1,4 +1,4 @@
-"""Table 7 (ASTRA-sim), Table 8 (VIDUR) and the Timeloop figures, from what the tools put out."""
+"""Table 7 (ASTRA-sim), Table 8 (VIDUR) and the Timeloop figures, from the tools' output."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from errcomp.claims.replicate.judging import Candidate, Cell, PrintedCell, Source, judge, no_data
 from errcomp.readers.learned.survey import QUANTILE_RULES
 
-_PRINTED = "Computed from printed figures: a check of consistency, not of their truth."
+_PRINTED = "Computed from printed figures: it checks their consistency, not their truth."
 _ALL_REDUCE = "All-Reduce, 8 NPUs 1 MB"
 _RING_STEPS = "2(N-1)/N"
 
 
 def table7(source: Source) -> Iterator[Cell]:
-    """Recompute cycles from logs where there are any, and every ratio."""
+    """Recompute cycles from logs if available, and every ratio."""
     for cell in source.cells["table7_astrasim"]:
         if cell.column == "cycles":
             yield _cycles(source, cell)
@@ -24,7 +24,7 @@ def table7(source: Source) -> Iterator[Cell]:
 
 
 def _log(row: str) -> str:
-    """Return the name of the log behind a row; empty where the survey's repository has none."""
+    """Return the name of the log of a row; empty if the survey's repository does not have it."""
     if row == _ALL_REDUCE:
         return "microbench_all_reduce_8npus_1MB"
     gpus = row.rpartition(", ")[2].removesuffix(" GPUs")
@@ -123,7 +123,7 @@ def _serving_note(source: Source, cell: PrintedCell) -> str:
 
 
 def _quantiles(source: Source, run: str, *, over: float = 1.0) -> list[Candidate]:
-    """Return the P99 under every rule of numpy.quantile; its default is what is implied."""
+    """Return the P99 under every rule of numpy.quantile; its default is the implied rule."""
     name = "P99 of the requests" if over == 1 else "P99 over mean of the requests"
     return [
         Candidate(
@@ -165,7 +165,7 @@ def _difference(source: Source) -> list[Candidate]:
 
 
 def same_load(source: Source) -> str:
-    """Say by how much Sarathi is faster on the requests that both runs served."""
+    """Compare Sarathi and vLLM on the requests that both runs served."""
     shared = source.need("VIDUR", "sarathi", "requests", "count")
     first = f"vllm, its first {shared:g} requests"
     vllm = source.need("VIDUR", first, "E2E latency")
@@ -173,12 +173,12 @@ def same_load(source: Source) -> str:
     same = source.need("VIDUR", first, "requests as long as those of sarathi", "count")
     return (
         f"The two runs differ in load: Sarathi served only the first {shared:g} requests of vLLM's "
-        f"run ({same:g} of equal length), shorter ones. On those {shared:g} its mean is "
-        f"{100 * (1 - sarathi / vllm):.1f} % lower."
+        f"run, which are shorter ({same:g} have equal length in both runs). On those {shared:g} "
+        f"its mean is {100 * (1 - sarathi / vllm):.1f} % lower."
     )
 
 
-# The Timeloop figures: what follows from the others, and what the tool's own example prints.
+# The Timeloop figures: those that follow from others, and those of the tool's own example.
 
 
 _TABLE = "timeloop_resnet50_conv1"
@@ -189,8 +189,8 @@ _SHARES = {"DRAM share": "DRAM", "weights SPAD share": "weights_spad", "MAC shar
 _CONV1 = (64, 3, 7, 7, 112, 112)
 
 #: Clocks in Hz: of Timeloop's own summary line, and of the Eyeriss chip (Chen, Krishna, Emer and
-#: Sze 2017, IEEE J. Solid-State Circuits 52(1)). The survey states none.
-_CLOCKS = {"1 GHz, as in Timeloop's summary": 1e9, "200 MHz, that of the Eyeriss chip": 2e8}
+#: Sze 2017, IEEE J. Solid-State Circuits 52(1)). The survey does not state its clock.
+_CLOCKS = {"1 GHz, as in Timeloop's summary": 1e9, "200 MHz, as in the Eyeriss chip": 2e8}
 
 
 def timeloop(source: Source) -> Iterator[Cell]:
@@ -213,21 +213,20 @@ def _share(source: Source, cell: PrintedCell) -> Candidate:
     part = source.need("Timeloop", _EXAMPLE, "energy per MAC", _SHARES[cell.row])
     whole = source.need("Timeloop", _EXAMPLE, "energy per MAC", "Total")
     return Candidate(
-        "share of the energy in the reference output that comes with the example design, of "
-        "another layer",
+        "share of the energy in the reference output of the example design, for another layer",
         part / whole,
     )
 
 
 def _example(source: Source) -> str:
-    """Say how the example's output, of another layer, relates to the printed figures."""
+    """Compare the example's output, for another layer, with the printed figures."""
     macs = source.need("Timeloop", _EXAMPLE, "MACs", "total")
     total = source.need("Timeloop", _EXAMPLE, "energy per MAC", "Total")
     conv1 = source.number(_TABLE, "MACs", "value")
     return (
-        f"The example that comes with the design ({macs:,.0f} MACs, not {conv1:,.0f}) has "
-        f"{total:.2f} fJ per MAC, 5500 when rounded to two digits; times the MACs of this layer "
-        f"that is {1e-9 * total * conv1:.2f} uJ."
+        f"The example of the design ({macs:,.0f} MACs, not {conv1:,.0f}) needs {total:.2f} fJ per "
+        "MAC, 5500 when rounded to two digits. Times the MACs of this layer, that is "
+        f"{1e-9 * total * conv1:.2f} uJ."
     )
 
 

@@ -1,4 +1,4 @@
-"""Search for the subset of the rows and the rule that give a published figure."""
+"""Search for subsets of the rows and rules that reproduce a published figure."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from errcomp.metrics.intervals import check_options
 from errcomp.report.shown import Shown
 from errcomp.results import format_fraction, format_number
 from errcomp.tables import Pairs
+from errcomp.tables.backends import pairs_in_memory
 from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Match", "SearchResult", "search_claim"]
 
 _COUNT, _FLAG, _NUMBER = shape_of(Count), shape_of(bool), shape_of(float)
-#: Expected matches of an unrelated figure below which a coincidence no longer explains a match.
+#: If fewer matches of an unrelated figure are expected, a coincidence is unlikely.
 RARE = 0.05
 
 
@@ -55,7 +56,7 @@ class Match(Document):
     Attributes
     ----------
     where : dict of str to list
-        The subset: key to the values that it has.
+        The subset: the values of each key.
     aggregation, denominator, reading : str
         The rule, as in ``errcomp.claims.search.rules``.
     n : int
@@ -67,18 +68,17 @@ class Match(Document):
     complexity : float
         Length of the description in bits, see ``search_claim``.
     expected_by_chance : float
-        How many matches as simple as this unrelated figures would have on average, if they were
-        as near to those of the whole table. It is an upper bound of the probability that they have
-        any.
+        Average number of matches this simple that unrelated figures would have, if they were as
+        near to those of the whole table. It is an upper bound of the probability of any match.
     standard_error : float
         Of ``expected_by_chance``, from sampling; 0 where everything was counted.
     found : int
-        How many matches as simple as this (subsets and rules) there are.
+        Number of matches (subset and rule) this simple.
     equivalents : int
         Other descriptions that select the same rows.
     also : tuple of str
-        Other rules under which the same rows reproduce the figures, as far as they are among the
-        simplest matches, which are kept.
+        Other rules under which the same rows reproduce the figures. Only rules among the simplest
+        matches, which are kept, are listed.
     """
 
     where: dict[str, list[Scalar]]
@@ -103,7 +103,7 @@ class Match(Document):
 
 
 class _Published(Part):
-    """The published figures: as printed, and the numbers that would be printed so."""
+    """The published figures: as printed, and the numbers that would be printed like them."""
 
     def write(self, result: SearchResult) -> Mapping[str, Any]:
         figures = {
@@ -133,26 +133,26 @@ class _Published(Part):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Shown, Document):
-    """What reproduces the published figures, simplest first, and what was searched.
+    """Subsets and rules that reproduce the published figures, simplest first, and the search.
 
     Attributes
     ----------
     figures : dict of str to Printed
         The published figures as they were read.
     matches : tuple of Match
-        Different subsets, simplest first; among equally simple ones the largest first.
+        Different subsets, simplest first; of equally simple subsets, the largest first.
     searched : dict
         ``configurations`` and ``left_out`` (rows of a tool without counterpart), ``dropped`` (rows
         left out when the table was read); ``keys`` with their numbers of values, ``derived`` (key
         to the key that it is a function of) and ``unused`` (column to the reason); distinct
-        ``subsets``, the ``descriptions`` of them, ``rules``, ``rules_left_out`` and
-        ``combinations`` of subset and rule; whether the search was ``complete``, else ``bounds``
-        (key to the most values listed or left out, 0 where it was given up); ``by_complexity``
-        (matches found and expected up to whole bits), and the ``null`` behind it with its ``seed``.
+        ``subsets``, their ``descriptions``, ``rules``, ``rules_left_out`` and ``combinations`` of
+        subset and rule; whether the search was ``complete``, else ``bounds`` (key to the most
+        values listed or left out, 0 where the key was given up); ``by_complexity`` (matches found
+        and expected up to whole bits), and the ``null`` hypothesis with its ``seed``.
     source : str
         The table.
     in_first_subset : mapping of str to int
-        Of each tool with rows that have no counterpart: its rows in the simplest match.
+        For each tool with rows without counterpart: its rows in the simplest match.
     """
 
     SCHEMA: ClassVar = "errcomp.search/1"
@@ -169,8 +169,8 @@ class SearchResult(Shown, Document):
     source: str = ""
     in_first_subset: Mapping[str, Count] = field_(default_factory=dict)
 
-    def agree(self, field: Field) -> None:
-        """Refuse matches without a figure, and a search that does not say what it went through."""
+    def _agree(self, field: Field) -> None:
+        """Refuse matches without a figure, and a search that does not say what it searched."""
         for match, place in zip(self.matches, field.at("matches").items(), strict=True):
             for tool in set(self.figures) - set(match.values):
                 place.at("values").at(tool)
@@ -183,17 +183,22 @@ class SearchResult(Shown, Document):
             _NUMBER.read(row.at("expected"))
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the search.
+
+        >>> pairs = Pairs({"predicted": [1.1, 1.3], "measured": [1.0, 1.0]})
+        >>> search_claim(pairs, {"": "20%"}).view().line
+        ['mean, all configurations, n=2', 'first of 1']
+        """
         from errcomp.claims.view.search import search_view
 
         return search_view(self)
 
     @property
     def conclusion(self) -> str:
-        """One or two sentences: what was found, and whether a coincidence would explain it."""
+        """What was found, and whether it may be a coincidence, in one or two sentences."""
         scope = f"{self.searched['subsets']:,} subsets under {self.searched['rules']} rules"
         if not self.searched["complete"]:
-            scope += " (bounded, not all that could be named)"
+            scope += " (bounded: not all possible subsets)"
         if not self.matches:
             total = self.searched["by_complexity"][-1]["expected"]
             return (
@@ -201,20 +206,20 @@ class SearchResult(Shown, Document):
                 f"precision would have {format_number(total, 2)} matches on average."
             )
         best = self.matches[0]
-        verdict = "a coincidence is a sufficient explanation"
+        verdict = "coincidence is likely"
         if best.expected_by_chance < RARE:
-            verdict = "a coincidence is not a sufficient explanation"
+            verdict = "coincidence is unlikely"
         elif best.expected_by_chance < 1:
-            verdict = "a coincidence cannot be ruled out"
+            verdict = "coincidence cannot be ruled out"
+        matches = "1 match is" if best.found == 1 else f"{best.found} matches are"
         return (
-            f"Searched {scope}. Simplest match: {best}. As simple as that: {best.found} "
-            f"{'match' if best.found == 1 else 'matches'}, where "
-            f"{format_number(best.expected_by_chance, 2)} are expected by chance: {verdict}."
+            f"Searched {scope}. Simplest match: {best}. {matches} this simple; "
+            f"{format_number(best.expected_by_chance, 2)} expected by chance, so {verdict}."
         )
 
 
-_KEEP = 10_000  # of those that pass the screen, to be computed again
-_EFFORT = 2_000_000  # rows to go through for that
+_KEEP = 10_000  # candidates that pass the screen and are computed again
+_EFFORT = 2_000_000  # rows to read for that
 #: Beyond this factor above or below 1 the square of a relative error, or its sum, may overflow.
 _LARGEST = 1e75
 
@@ -232,42 +237,42 @@ def search_claim(
 ) -> SearchResult:
     r"""Find the subsets of the rows and the rules that reproduce published figures.
 
-    A subset is a conjunction over keys of unions of values (device is H100, model is A or B). A
-    rule is an aggregation, a denominator and a reading of the word (see
-    ``errcomp.claims.search.rules``). A match gives, for every tool named, a number that is printed
-    like the figure published. Several figures must come from the same configurations and the same
-    rule. Each match reported was computed again from its definition on the rows it names.
+    A subset names values of some keys (device is H100, model is A or B). A rule is an aggregation,
+    a denominator and a reading of the word (see ``errcomp.claims.search.rules``). A match gives,
+    for every tool named, a number that is printed like the published figure. Several figures must
+    come from the same configurations and the same rule. Each reported match was computed again from
+    its definition, on the rows it names.
 
     .. math:: \text{complexity} = \sum_{\text{keys used}}
               \Bigl(2 + k + \log_2 \tbinom{v}{k}\Bigr) + \text{bits of the rule}
 
     Definition: complexity is a description length in bits, where k of the v values of a key are
     listed (or left out, if that is shorter); the plain mean of errors relative to the measurement
-    costs nothing. Matches are ordered by complexity, then by the number of configurations. Where
+    costs nothing. Matches are ordered by complexity, then by the number of configurations. If
     several descriptions select the same rows, the shortest counts. ``expected_by_chance`` is the
-    number of matches as simple as this that unrelated figures would have, printed with the same
-    digits and as near to those of the whole table (see ``errcomp.claims.search.chance``).
+    number of matches this simple that unrelated figures would have. These are printed with the same
+    digits and are as near to those of the whole table (see ``errcomp.claims.search.chance``).
 
-    Misleads where a single figure with few digits is asked for: it has matches by the thousand, and
-    the simplest need not be what its authors did. Compare ``found`` with ``expected_by_chance``.
+    Misleads for a single figure with few digits: it has thousands of matches, and the simplest need
+    not be what its authors did. Compare ``found`` with ``expected_by_chance``.
 
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
         Rows of one or several tools.
     figures : mapping of str to str or float
-        Tool to its figure as printed: ``"2.3%"``, ``"<5%"``, ``"5–10%"``, ``"0.0587"``. The digits
-        say how exactly it must be met. Without a tool column any one name will do.
+        Tool to its figure as printed: ``"2.3%"``, ``"<5%"``, ``"5–10%"``, ``"0.0587"``. A match has
+        the same digits. Without a tool column, use any name.
     keys : str or sequence of str, optional
-        Columns to search; all that are keys if not given. Columns that are functions of another
-        one (vendor of a device) give it shorter descriptions.
+        Columns to search; by default all keys. A column that is a function of another (vendor of a
+        device) gives that one shorter descriptions.
     tool_key : str
-        The column that says which tool a row is of.
+        The column with the tool of each row.
     top : int
-        How many matches to return.
+        Number of matches to return.
     max_values : int, optional
         Bound on the number of values in a union (or left out of it). Without it, all unions are
-        searched if that can be done in seconds, else a bound is set; ``searched`` says which.
+        searched if that takes seconds, else a bound is set; ``searched`` says which.
     seed : int
         For the sample behind ``expected_by_chance``.
     progress : callable, optional
@@ -281,8 +286,7 @@ def search_claim(
     ------
     InputError
         A figure cannot be read or is negative, a tool or key does not exist, the tools share no
-        configuration, the seed is negative, or a number is too large or too small to be squared and
-        summed.
+        configuration, the seed is negative, or the square of a number overflows.
 
     References
     ----------
@@ -304,7 +308,7 @@ def search_claim(
     if top < 1:
         raise InputError(f"top must be at least 1, got {top}")
     check_options(seed=seed)
-    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    table = pairs_in_memory(pairs)
     _check_range(table)
     configurations = join(table, list(printed), tool_key)
     wanted_keys = [keys] if isinstance(keys, str) else keys
@@ -314,7 +318,7 @@ def search_claim(
     rules = rules_for(wanted)
     sums = Table(configurations, lattice, rules)
     keep = max(20 * top, min(_KEEP, _EFFORT // configurations.n))
-    # Independent of each other, and much of both runs outside of Python.
+    # The two are independent, and much of both runs outside of Python.
     with ThreadPoolExecutor(1) as pool:
         pending = pool.submit(expected_matches, sums, wanted, np.random.default_rng(seed))
         candidates = scan_subsets(sums, wanted, keep=keep, progress=progress)
@@ -342,7 +346,7 @@ def _check_range(pairs: Pairs) -> None:
         bad = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
         if bad.any():
             raise InputError(
-                f"{name} must lie between {1 / _LARGEST:.0e} and {_LARGEST:.0e} for a search, got "
+                f"{name} must be between {1 / _LARGEST:.0e} and {_LARGEST:.0e} for a search, got "
                 f"{values[bad][0]:g} in {describe_rows(pairs.rows[bad].tolist())}. Check the unit, "
                 "or leave such rows out."
             )
@@ -352,7 +356,7 @@ def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
     if not isinstance(figures, Mapping):
         raise InputError(
             f"figures must map a tool to its figure, got {type(figures).__name__}. "
-            'Write {"neusight": "2.3%"}, or {"": "2.3%"} where the table is of one tool.'
+            'Write {"neusight": "2.3%"}, or {"": "2.3%"} for a table of one tool.'
         )
     if not figures:
         raise InputError('no figure to search for. Give tool and figure, e.g. {"neusight": "2.3%"}')
@@ -367,7 +371,7 @@ def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
 
 
 def _verify(table: Table, figures: Sequence[Printed], candidates: Candidates) -> NDArray[np.int64]:
-    """Positions of the candidates that match, simplest first, large ones first."""
+    """Positions of the candidates that match: simplest first, then largest first."""
     good = np.ones(len(candidates.rule), dtype=bool)
     for index in np.unique(candidates.rule):
         rule, at = table.rules[index], np.flatnonzero(candidates.rule == index)
@@ -411,7 +415,7 @@ def _match(
     counts: NDArray[np.int64],
     chance: Chance,
 ) -> Match | None:
-    """Describe a subset, and compute its figures from their definition on the rows named."""
+    """Describe a subset, and compute its figures from their definition on its rows."""
     first, lattice = same[0], table.lattice
     values = int(candidates.subsets.values[first])
     naming, descriptions = lattice.describe(int(candidates.subsets.rows[first]), values)
@@ -424,7 +428,7 @@ def _match(
         name: evaluate(rule, predicted=c.predicted[t, inside], measured=c.measured[t, inside])
         for t, name in enumerate(c.names)
     }
-    # The definition has the last word, should sums differ from it by more than rounding.
+    # The definition decides if sums differ from it by more than rounding.
     if not all(contains(figures[name], np.array(value)) for name, value in computed.items()):
         return None
     n, cost = int(inside.sum()), int(candidates.complexity[first])
@@ -456,7 +460,7 @@ def _rule_words(rule: Rule) -> str:
 
 
 def _where_words(table: Configurations, where: Sequence[tuple[str, tuple[Any, ...]]]) -> str:
-    """Name a subset in words, the values left out where they are fewer."""
+    """Name a subset in words; if fewer values are left out than listed, name those."""
     parts = []
     for key, wanted in where:
         others = sorted({v for v in table.columns[key] if v not in wanted}, key=sort_key)
@@ -483,9 +487,9 @@ def _searched(
         "combinations": subsets * len(table.rules),
         "complete": all(f.complete for f in factors),
         "bounds": {f.name: f.listed for f in factors if not f.complete},
-        "null": "figures of the same digits, as near to what the whole table gives as those "
-        f"published (within {NEAREST:g} to {FACTOR:g} times of it, independent of each other or "
-        "together: the law with the most matches); subsets sampled where there are many",
+        "null": "figures with the same digits, as near to those of the whole table as the "
+        f"published ones (within a factor of {NEAREST:g} to {FACTOR:g}, independent of each other "
+        "or together: the law with the most matches); subsets are sampled if there are many",
         "seed": seed,
     }
 
@@ -493,7 +497,7 @@ def _searched(
 def _by_complexity(
     counts: NDArray[np.int64], chance: Chance, kept_up_to: int
 ) -> list[dict[str, Any]]:
-    """Cumulative counts, for whole bits; None where not all that passed the screen was kept."""
+    """Cumulative counts for whole bits; None where some that passed the screen were not kept."""
     rows = []
     for cost in range(0, len(chance.expected) + BITS, BITS):
         expected, error = chance.up_to(cost)

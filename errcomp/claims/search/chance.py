@@ -1,39 +1,38 @@
-r"""How many matches an unrelated figure would have.
+r"""Number of matches that an unrelated figure would have.
 
-The null hypothesis: the published figure :math:`T` has nothing to do with the data, but is as near
-to what the whole table gives as it is (see below for the laws that it may be drawn from), and is
-printed with the same digits. For figures drawn independently of each other, a subset and rule with
-the value :math:`v` then matches with the product of the probabilities :math:`p(v)` that :math:`T`
-falls into the rounding interval of :math:`v`, so that
+The null hypothesis: the published figure :math:`T` is unrelated to the data, but as near to the
+figures of the whole table as the real one (see below for its laws), and printed with the same
+digits. For figures drawn independently of each other, a subset and rule with the value :math:`v`
+matches with the product of the probabilities :math:`p(v)` that :math:`T` falls into the rounding
+interval of :math:`v`. The expected number of matches,
 
 .. math:: \mathrm{E}[\text{matches of complexity} \le c]
           = \max_{\text{laws}} \sum_{\text{subset, rule: complexity} \le c} \;
             \prod_{\text{tools } t} p_t(v_t)
 
-needs no drawing of figures at all. Levels of complexity with many subsets are sampled (each subset
-with the same probability, Horvitz-Thompson weights); the others are summed in full. By Markov's
-inequality, the probability that an unrelated figure has any match of complexity up to :math:`c` is
-at most that sum, however much subsets overlap and however much the values of the tools move
-together.
+therefore needs no drawing of figures. Levels of complexity with many subsets are sampled (each
+subset with the same probability, Horvitz-Thompson weights); the others are summed in full. By
+Markov's inequality, the sum bounds the probability that an unrelated figure has any match of
+complexity up to :math:`c`. This holds even if subsets overlap and values of tools are correlated.
 
 **The laws.** The place of a figure is the logarithm of its size; a figure between 50 % and 100 % is
 read as a distance from 100 %. An unrelated figure need not be far from the data: authors who ran
-something else with the same tool are likely to print a figure near what the whole table gives, and
-that is where most subsets have their values, too.
-So a law is flat over a window that starts at the value :math:`c` of the whole table under a plain
-rule (mean, median, correlation, …) and ends beyond the published figure :math:`T`,
+other workloads with the same tool are likely to print a figure near that of the whole table, where
+most subsets have their values, too. So a law is flat over a window. The window starts at the value
+:math:`c` of the whole table under a plain rule (mean, median, correlation, …) and ends beyond the
+published figure :math:`T`,
 
 .. math:: [c, c + w] \text{ or } [c - w, c], \qquad w \ge |T - c|,
 
 with widths :math:`w` from a factor of 1.02 to a factor of 2, and on both sides of :math:`c` for a
-figure within the smallest of them. Any law with its mode at :math:`c` that falls off on both sides,
-evenly or not, is a mixture of such windows (Khintchine 1938). What holds for the window under which
-matches are the most frequent holds for that law, whatever its width. Further from the whole table
-than a factor of 2, the window is a factor of 2 around the figure itself.
+figure within the smallest width. Any law with its mode at :math:`c` that falls off on both sides,
+evenly or not, is a mixture of such windows (Khintchine 1938). The window with the most frequent
+matches therefore bounds any such law, whatever its width. If the figure is further from the whole
+table than a factor of 2, the window is a factor of 2 around the figure itself.
 
-Figures of several tools are drawn independently of each other. Where all of them are within the
-smallest width they are also drawn together, at one factor from the whole table: hard runs are hard
-for all tools, and one figure then says where the others are.
+Figures of several tools are drawn independently of each other. If all of them are within the
+smallest width, they are also drawn together, at the same factor from the whole table: hard runs are
+hard for all tools, so one figure then determines the others.
 """
 
 from __future__ import annotations
@@ -55,11 +54,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    _Met = tuple[NDArray[np.int64], Floats]  # subsets, and from where to where for each tool
+    _Met = tuple[NDArray[np.int64], Floats]  # subsets, and the interval of each tool
 
 _SAMPLE = 2_000  # subsets, on average, from each step of complexity (one bit) with many
 _FULL = 5  # times the sample: steps with fewer subsets are summed in full
-_EFFORT = 500_000  # rows to go through for such a sample
+_EFFORT = 500_000  # rows to read for such a sample
 _ROWS = 2_000_000  # elements of a cost matrix at a time
 _CHUNK = 10_000  # subsets of the sample at a time
 
@@ -73,8 +72,8 @@ class Chance:
     subsets : ndarray of int, shape (levels,)
         Number of subsets of exactly this complexity, rules not counted.
     expected, standard_error : ndarray, shape (levels,)
-        For complexities up to the index; the standard error is that of the sampling of subsets, 0
-        where none was needed.
+        For complexities up to the index. The standard error is that of the sampling of subsets, 0
+        without sampling.
     """
 
     subsets: NDArray[np.int64]
@@ -88,7 +87,7 @@ class Chance:
 
 
 def expected_matches(table: Table, figures: Sequence[Printed], rng: np.random.Generator) -> Chance:
-    """Compute the number of matches to expect of unrelated figures, for every complexity.
+    """Compute the expected number of matches of unrelated figures, for every complexity.
 
     Parameters
     ----------
@@ -128,7 +127,7 @@ def expected_matches(table: Table, figures: Sequence[Printed], rng: np.random.Ge
 
 
 def _costs(table: Table) -> Iterator[tuple[Block, int, NDArray[np.int64], NDArray[np.int64]]]:
-    """Go through the lattice: block, first row, positions from there, and costs of the subsets."""
+    """Iterate over the lattice: block, first row, positions from there, costs of the subsets."""
     for block in table.lattice.blocks:
         step = max(1, _ROWS // len(block.values))
         for start in range(0, len(block.rows), step):
@@ -161,9 +160,9 @@ def _sample(
 def _spans_met(
     table: Table, figures: Sequence[Printed], laws: Sequence[Null], subsets: Subsets
 ) -> dict[int, _Met]:
-    """Find where figures would have to be to be met by each subset, by the cost of the rule.
+    """Find where figures must be to match each subset, by the cost of the rule.
 
-    What no law draws figures from is left out.
+    Places from which no law draws are left out.
     """
     values = [table.evaluate(tool, subsets) for tool in range(len(figures))]
     by_cost: dict[int, list[_Met]] = {cost: [] for cost in sorted({r.cost for r in table.rules})}
@@ -195,7 +194,7 @@ def _add(
     expected: Floats,
     variance: Floats,
 ) -> None:
-    """Add the matches to expect under a law, and the variance from sampling, by complexity."""
+    """Add the expected matches under a law, and the variance from sampling, by complexity."""
     so_far, previous = np.zeros(len(costs)), np.zeros(len(costs))
     for extra, (at, spans) in met.items():
         matches = np.bincount(at, weights=law.probability(spans), minlength=len(costs))
@@ -209,9 +208,9 @@ def _add(
 # Where an unrelated figure would lie: the laws that figures are drawn from (see above).
 
 
-#: Figures are drawn up to this factor from the whole table, or from the one that was published.
+#: Figures are drawn up to this factor from the whole table, or from the published figure.
 FACTOR = 2.0
-#: The narrowest law: figures drawn nearer to the whole table than this are the whole table's.
+#: The narrowest law: a figure drawn nearer to the whole table than this is that of the table.
 NEAREST = 1.02
 _WIDTHS = np.geomspace(math.log(NEAREST), math.log(FACTOR), 6)
 
@@ -232,18 +231,18 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Null:
-    """A law of unrelated figures: a window for each, and whether they move together in them."""
+    """A law of unrelated figures: a window for each, and whether they are drawn together."""
 
     windows: tuple[Window, ...]
     together: bool = False
 
     def probability(self, spans: Floats) -> Floats:
-        """Return the probability of meeting values at these places.
+        """Return the probability of matching values at these places.
 
         Parameters
         ----------
         spans : ndarray, shape (tools, 2, m)
-            For each figure, from where to where it would have to be.
+            For each figure, the interval in which it must be.
 
         Returns
         -------
@@ -261,14 +260,14 @@ class Null:
 
 
 def places(figure: Printed, values: Floats) -> tuple[Floats, Floats]:
-    """Find the places at which a figure of this kind and precision would be met by each value.
+    """Find the places at which each value matches a figure of this kind and precision.
 
     Parameters
     ----------
     figure : Printed
         The published figure.
     values : ndarray, shape (m,)
-        Values that could be behind a figure, as fractions; NaN is met by none.
+        Values, as fractions; NaN matches no figure.
 
     Returns
     -------
@@ -284,7 +283,7 @@ def places(figure: Printed, values: Floats) -> tuple[Floats, Floats]:
     """
     if figure.kind == "value" and figure.low > 0:
         width = figure.high - figure.low
-        # All values in one rounding interval are printed alike.
+        # All values in a rounding interval are printed as the same number.
         steps = np.floor((values - figure.low + tolerance(figure)) / width)
         start = figure.low + steps * width
         stop = start + width
@@ -315,7 +314,7 @@ def around(figure: Printed) -> Window:
 
 
 def nulls(table: Table, figures: Sequence[Printed]) -> list[Null]:
-    """List the laws that unrelated figures may be drawn from, the widest around them first.
+    """List the laws from which unrelated figures may be drawn, the widest first.
 
     Parameters
     ----------
@@ -339,7 +338,7 @@ def nulls(table: Table, figures: Sequence[Printed]) -> list[Null]:
         ]
         both = list(zip(figures, centres, strict=True))
         for level in range(len(_WIDTHS)):
-            # A figure that is far from the whole table stays so at all widths.
+            # A figure far from the whole table is far at all widths.
             laws[Null(tuple(_window(figure, centre, level) for figure, centre in both))] = None
         if len(both) > 1 and all(
             _distance(figure, centre) <= _WIDTHS[0] for figure, centre in both
@@ -350,12 +349,12 @@ def nulls(table: Table, figures: Sequence[Printed]) -> list[Null]:
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Whether it summarises a whole table as authors do; means of rounded errors differ little."""
+    """Whether authors summarise a table by this rule; means of rounded errors differ little."""
     return rule.denominator in ("measured", "") and not rule.aggregation.startswith("mean of")
 
 
 def _window(figure: Printed, centre: float, level: int) -> Window:
-    """Return the window of this width, or of the first that reaches the figure."""
+    """Return the window of this width, or of the first width that reaches the figure."""
     distance = _distance(figure, centre)
     if distance > _WIDTHS[-1]:
         return around(figure)
@@ -367,13 +366,13 @@ def _window(figure: Printed, centre: float, level: int) -> Window:
 
 
 def _distance(figure: Printed, centre: float) -> float:
-    """Return how far the nearer end of the figure is; infinitely far if there is no centre."""
+    """Return the distance to the nearer end of the figure; infinite without a centre."""
     start, stop = _extent(figure)
     return math.inf if math.isnan(centre) else max(0.0, start - centre, centre - stop)
 
 
 def _extent(figure: Printed) -> tuple[float, float]:
-    """Return the places that the figure itself takes up; a bound is at one place."""
+    """Return the places of the figure itself; a bound has a single place."""
     low, high = _ends(figure)
     if high == math.inf:
         high = low
@@ -383,7 +382,7 @@ def _extent(figure: Printed) -> tuple[float, float]:
 
 
 def _ends(figure: Printed) -> tuple[float, float]:
-    """Return the ends of the figure, as distances from 100 % if it is read so; 0 or inf if none."""
+    """Return the ends of the figure (of some, as distances from 100 %); 0 or inf if open."""
     low, high = max(figure.low, 0.0), figure.high
     if _is_distance(figure):
         return (1 - high if high < math.inf else 0.0), (1 - low if low > 0 else math.inf)
@@ -397,12 +396,12 @@ def _is_distance(figure: Printed) -> bool:
 
 def _place(figure: Printed, value: float) -> float:
     size = 1 - value if _is_distance(figure) else value
-    # Rules often agree but for the last bits: they make one law.
+    # Rules that differ only in their last bits make the same law.
     return round(math.log(size), 9) if size > 0 else math.nan
 
 
 def _log(sizes: Floats) -> Floats:
-    """Return the logarithm, infinitely low for what is not positive."""
+    """Return the logarithm, minus infinity for values of 0 or less."""
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(np.maximum(sizes, 0))
     return logs

@@ -1,6 +1,6 @@
-"""What is searched: rows that all tools have, and keys to name subsets by, with what naming costs.
+"""Rows and keys of a search: rows that all tools have, keys that name subsets, and their cost.
 
-Which columns count as keys, and which of them are other columns in disguise.
+It also decides which columns are keys, and which keys are functions of other keys.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from errcomp.tables.table import sort_key
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Costs are kept as whole numbers: so many make a bit.
+#: Costs are whole numbers in units of 1/10 bit.
 BITS = 10
-#: Keys with more values than this are searched with a bounded number of values in a union.
+#: For keys with more values than this, the number of values in a union is bounded.
 MOST_COMPLETE = 12
-_MOST_LISTED = 5  # more values in a union of so many-valued a key are too many in any case
+_MOST_LISTED = 5  # most values in a union of such a key
 #: Derived keys with more values than this are named one value at a time (or all but one).
 _MOST_DERIVED = 6
 
 
 def listing_cost(listed: int, values: int) -> int:
-    r"""Return what it costs to name some of the values of a key, in tenths of a bit.
+    r"""Return the cost of naming some of the values of a key, in tenths of a bit.
 
     .. math:: 2 + k + \log_2 \binom{v}{k}
 
-    for k of v values: two bits for the key, k for how many, and the logarithm of the number of ways
-    to choose as many. The cheaper of listing and leaving out ("all but") counts. All values are the
-    key unused and cost nothing.
+    for k of v values: two bits for the key, k for their number, and the logarithm of the number of
+    ways to choose k. The cheaper of listing and leaving out ("all but") counts. All values cost
+    nothing, because the key is then not used.
 
     Examples
     --------
@@ -72,8 +72,8 @@ class _Derived:
 class Factor:
     """A key, the keys that are functions of it, and the unions of its values to search.
 
-    A function of a key (vendor of device) selects no rows that unions of the key's values do not
-    select; it only names some of them in fewer words. So it is folded into the naming.
+    A function of a key (vendor of device) selects the same rows as some union of the key's values,
+    in fewer words. So it only makes the naming of that union cheaper.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class Factor:
     codes : ndarray of int, shape (n,)
         Which value each configuration has.
     listed : int
-        Unions of at most so many values, or of all but at most so many, are searched; the key is
-        given up if 0.
+        Unions of at most this many values, or of all but at most this many, are searched. At 0 the
+        key is not searched.
     derived : list
         Keys that are functions of this one.
     """
@@ -102,7 +102,7 @@ class Factor:
         return self.listed >= len(self.values) // 2
 
     def count(self) -> int:
-        """Return how many unions are searched, those by way of derived keys not counted."""
+        """Return the number of unions that are searched, without those through derived keys."""
         v = len(self.values)
         if self.complete:
             return int(2**v - 1)
@@ -165,19 +165,19 @@ def _pick(values: Sequence[Any], mask: int) -> tuple[Any, ...]:
 def choose_factors(
     table: Configurations, keys: Sequence[str] | None, max_values: int | None
 ) -> tuple[list[Factor], dict[str, str]]:
-    """Choose the keys to search and say why the others are not.
+    """Choose the keys to search, and say why the others are not searched.
 
-    Constant columns and columns that repeat another under other names are left out; a column that
-    is a function of one other is folded into it.
+    Constant columns and columns that repeat another are left out. A column that is a function of
+    another becomes a derived key of it.
 
     Parameters
     ----------
     table : Configurations
-        What to search.
+        The rows to search.
     keys : sequence of str, optional
-        Columns to use; all that are keys if not given.
+        Columns to use; by default all keys.
     max_values : int, optional
-        Unions of at most so many values (or of all but so many) of each key.
+        Largest number of values in a union, or left out of it.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def choose_factors(
                 known = offer("Keys of the table", list(table.columns), wanted=name)
                 raise InputError(f"no key {name!r} to search. {known}")
             unused.pop(name, None)
-    # Where two columns say the same, the one with the well-known name stays.
+    # Of two columns with the same information, the one with the well-known name stays.
     ordered = sorted(dict.fromkeys(keys), key=lambda name: name not in RESERVED_KEYS)
     factors: list[Factor] = []
     for name in ordered:
@@ -212,7 +212,7 @@ def choose_factors(
             continue
         twin = next((f for f in factors if _same_partition(f.codes, codes)), None)
         if twin is not None:
-            unused[name] = f"says the same as {twin.name}"
+            unused[name] = f"same information as {twin.name}"
             continue
         listed = len(values) // 2 if len(values) <= MOST_COMPLETE else _MOST_LISTED
         factors.append(Factor(name, values, codes, min(listed, max_values or listed)))
@@ -221,7 +221,7 @@ def choose_factors(
 
 
 def _fold(factors: list[Factor]) -> list[Factor]:
-    """Fold keys that are functions of another key into it, unless that one cannot be complete."""
+    """Make keys that are functions of another its derived keys, unless that one is bounded."""
     roots: list[Factor] = []
     for factor in factors:
         parent = next(
@@ -256,29 +256,29 @@ def _encode(values: list[Hashable]) -> tuple[list[Any], NDArray[np.int64]]:
     return distinct, np.asarray([position[value] for value in values], dtype=np.int64)
 
 
-# Rows to search: the configurations that all tools named in the figures have in common.
+# Rows to search: the configurations that all tools with a figure have in common.
 
 
-#: More distinct whole numbers than this are taken for a quantity, not for a key to group by.
+#: A column with more distinct whole numbers than this is a quantity, not a key.
 MOST_NUMBERS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Configurations:
-    """The rows that a subset is made of, one per configuration.
+    """The rows from which subsets are selected, one per configuration.
 
     Attributes
     ----------
     names : tuple of str
-        Names of the figures: the tools, in the order in which they were asked for.
+        Names of the figures: the tools, in the order of the request.
     predicted, measured : ndarray, shape (tools, n)
         The pairs of each tool.
     columns : dict of str to list
         Key values of each configuration; missing values are None.
     ignored : dict of str to str
-        Columns that are no keys, and why.
+        Columns that are not keys, and why.
     left_out : dict of str to int
-        Rows of each tool that another tool has no counterpart for.
+        Rows of each tool without counterpart in another tool.
     """
 
     names: tuple[str, ...]
@@ -295,17 +295,17 @@ class Configurations:
 
 
 def join(pairs: Pairs, names: Sequence[str], tool_key: str) -> Configurations:
-    """Select the configurations that every tool named has, by all the keys they share.
+    """Select the configurations that all these tools have, matched by all common keys.
 
     Parameters
     ----------
     pairs : Pairs
         Rows of one or several tools.
     names : sequence of str
-        Tools, as in the column ``tool_key``. Without such a column (or with one tool in it) one
-        name of any kind stands for the whole table.
+        Tools, as in the column ``tool_key``. Without such a column, or with one tool in it, any
+        single name stands for the whole table.
     tool_key : str
-        The column that says which tool a row is of.
+        The column with the tool of each row.
 
     Returns
     -------
@@ -314,7 +314,7 @@ def join(pairs: Pairs, names: Sequence[str], tool_key: str) -> Configurations:
     Raises
     ------
     InputError
-        A tool is not in the table, the tools share no configuration, or a tool has the same
+        A tool is not in the table, the tools have no common configuration, or a tool has the same
         configuration twice, so that its rows cannot be matched with those of another tool.
     """
     rows = _rows_of_tools(pairs, names, tool_key)
@@ -326,7 +326,7 @@ def join(pairs: Pairs, names: Sequence[str], tool_key: str) -> Configurations:
     ignored = quantities(columns, rows)
     for name, values in columns.items():
         if len(names) > 1 and cannot_match(name, [[values[i] for i in part] for part in rows]):
-            ignored.setdefault(name, "one value of its own in each tool: matches nothing")
+            ignored.setdefault(name, "a different constant in each tool: cannot match rows")
     left_out: dict[str, int] = {}
     if len(names) > 1:
         rows, left_out = _match(pairs, names, rows, columns, set(ignored))
@@ -344,10 +344,10 @@ def join(pairs: Pairs, names: Sequence[str], tool_key: str) -> Configurations:
 def quantities(
     columns: Mapping[str, list[Any]], rows: Sequence[NDArray[np.int64]]
 ) -> dict[str, str]:
-    """Name the columns that describe a row without being a key: sums, counts, notes.
+    """Name the columns that describe a row but are not keys: sums, counts, notes.
 
-    A column of the reserved names is always a key. Any other is none where it holds fractions or
-    many different numbers, or where a tool has it for some of its rows only.
+    A column of the reserved names is always a key. Any other column is not a key if it holds
+    fractions or many different numbers, or if a tool has it for only some of its rows.
     """
     reasons = {}
     for name, values in columns.items():
@@ -372,8 +372,8 @@ def _rows_of_tools(pairs: Pairs, names: Sequence[str], tool_key: str) -> list[ND
         return [everything]
     if not known:
         raise InputError(
-            f"figures for {len(names)} tools, but the table has no column {tool_key!r} that says "
-            "which row is of which tool. Give one figure, or name the column (tool_key=...)."
+            f"figures for {len(names)} tools, but the table has no column {tool_key!r} with the "
+            "tool of each row. Give one figure, or name the column (tool_key=...)."
         )
     texts = np.asarray([str(v) for v in pairs.column(tool_key)])
     for name in names:
@@ -397,8 +397,8 @@ def _match(
     ]
     if not shared:
         raise InputError(
-            f"nothing to match the rows of {', '.join(names)} by: the table needs keys that "
-            "describe a configuration (device, model, batch, …)."
+            f"cannot match the rows of {', '.join(names)}: the table has no keys that describe a "
+            "configuration. Add some (device, model, batch, …)."
         )
     tables: list[dict[tuple[Hashable, ...], int]] = []
     for name, index in zip(names, rows, strict=True):
@@ -411,7 +411,7 @@ def _match(
                 raise InputError(
                     f"tool {name} has the configuration {named} twice ({describe_rows(twice)}), so "
                     "its rows cannot be matched with those of the other tools. Add a key that "
-                    "tells them apart, e.g. repeat."
+                    "distinguishes them, e.g. repeat."
                 )
             table[key] = i
         tables.append(table)
@@ -426,7 +426,7 @@ def _match(
 
 
 def _stating_tool(values: list[Any], rows: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Rows of the first tool that states this key: what only one tool states holds for the row."""
+    """Values from the first tool with this key: a key of one tool describes the whole row."""
     for index in rows:
         if any(values[i] is not None for i in index):
             return index
@@ -434,7 +434,7 @@ def _stating_tool(values: list[Any], rows: list[NDArray[np.int64]]) -> NDArray[n
 
 
 def _plain(value: Any) -> Any:
-    """Turn missing values into None and whole floats into integers, as a user would write them."""
+    """Turn missing values into None, and whole floats into integers, as users write them."""
     if value is None or value != value:
         return None
     if isinstance(value, float) and value.is_integer():

@@ -1,11 +1,11 @@
 """Every distinct subset of the rows that a conjunction of unions of key values selects, once.
 
-One key (the *indicator*) is kept apart: a subset is a set of cells (combinations of values of all
-other keys) crossed with a set of indicator values. Different descriptions often select the same
-rows, so subsets are enumerated by what they select: a set of indicator values ``D`` with all of
-them occurring, and a set of cells ``r``, all of them within the cells in which ``D`` occurs at all.
-This pair is unique for each set of rows. Sets ``D`` that occur in the same cells share the list of
-distinct ``r``; together they form blocks, matrices of subsets.
+One key, the *indicator*, is treated apart: a subset is a set of cells (combinations of values of
+all other keys) crossed with a set of indicator values. Different descriptions often select the same
+rows, so subsets are enumerated by the selected rows: a set ``D`` of indicator values that all
+occur, and a set ``r`` of cells in which ``D`` occurs. This pair is unique for each set of rows.
+Sets ``D`` that occur in the same cells share the list of distinct ``r``. Together they form blocks,
+which are matrices of subsets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Words = NDArray[np.uint64]
 
-NEVER = 20_000  # the cost of what cannot be described; two of them still fit 16 bits
+NEVER = 20_000  # the cost without a description; twice this still fits 16 bits
 _MOST_OPTIONS = 4_096  # unions of one key
 _MOST_CROSSED = 2_000_000  # words, for restrictions before equal ones are merged
 _MOST_MERGED = 20_000_000  # words, for restrictions cut down to sets of cells
@@ -38,14 +38,14 @@ class Block:
     Attributes
     ----------
     rows : ndarray of int, shape (r,)
-        Sets of cells, as positions in ``Lattice.restrictions``, ascending. The restriction may hold
-        more cells, in which none of the indicator values occurs.
+        Sets of cells, as positions in ``Lattice.restrictions``, ascending. A restriction may hold
+        further cells, without any of the indicator values.
     values : ndarray of int, shape (c,)
         Sets of indicator values, as bit masks.
     cell_costs, value_costs : ndarray, shape (r, kinds) and (kinds, c)
         Cost of naming the cells, and of naming the indicator values, for each kind of restriction.
-        Restrictions differ in kind where different indicator values occur in them: where only two
-        devices occur, both of them is any device.
+        The kind is the set of indicator values that occur: if only two devices occur, naming both
+        is naming any device.
     """
 
     rows: NDArray[np.int64]
@@ -61,8 +61,8 @@ class Block:
     def costs(self, start: int, stop: int) -> NDArray[np.uint16]:
         """Cost of the simplest description of each subset, for some of the rows.
 
-        At least ``NEVER`` where there is none, as happens where the number of values in a union is
-        bounded.
+        At least ``NEVER`` for subsets without a description, which exist if the number of values in
+        a union is bounded.
         """
         least = np.full((stop - start, len(self.values)), 2 * NEVER, dtype=np.uint16)
         for kind in range(len(self.value_costs)):
@@ -86,11 +86,11 @@ class Lattice:
     cell_of, value_of : ndarray of int, shape (n,)
         Cell and indicator value of each configuration.
     n_cells, n_values : int
-        How many there are.
+        The number of cells and of indicator values.
     restrictions : ndarray of uint64, shape (restrictions, words)
-        Distinct sets of cells, packed, once ``build`` has made them.
+        Distinct sets of cells, packed; made by ``build``.
     blocks : list of Block
-        The subsets, once ``build`` has made them.
+        The subsets; made by ``build``.
     """
 
     def __init__(self, factors: list[Factor], n: int) -> None:
@@ -121,7 +121,7 @@ class Lattice:
         return total
 
     def build(self) -> bool:
-        """Make the blocks. False, with none made, if that is more than a search should take."""
+        """Make the blocks. Return False, without blocks, if the search would take too long."""
         words = self._occurs.shape[1]
         if self.descriptions // len(self._value_namings) * words > _MOST_CROSSED:
             return False
@@ -149,7 +149,7 @@ class Lattice:
                 held += block.cell_costs.size
             if work > _MOST_WORK or held > _MOST_COSTS:
                 return False
-        # Simple subsets first: the search then knows early which ones are not worth keeping.
+        # Simple subsets first: the search then knows early which subsets are too complex to keep.
         blocks.sort(key=lambda b: int(b.cell_costs.min()) + int(b.value_costs.min()))
         self.blocks = blocks
         return True
@@ -178,7 +178,7 @@ class Lattice:
     def _cut(
         self, span: NDArray[np.uint64], values: NDArray[np.int64], costs: NDArray[np.uint16]
     ) -> Iterator[Block]:
-        """Cut the restrictions down to the cells in which these sets of indicator values occur."""
+        """Reduce the restrictions to the cells in which these sets of indicator values occur."""
         cut = self.restrictions & span
         nonempty = np.flatnonzero(cut.any(axis=1))
         first, group = distinct(cut[nonempty], self._costs[nonempty])
@@ -191,7 +191,7 @@ class Lattice:
             rows = np.flatnonzero(present == occurring)
             rows = rows[np.argsort(leaders[rows])]
             kinds = np.flatnonzero((naming[rows] < NEVER).any(axis=0))
-            # What has a cost for one of these kinds is a set of values that all occur.
+            # Only sets of values that all occur have a cost for one of these kinds.
             columns = np.flatnonzero((costs[kinds] < NEVER).any(axis=0))
             if len(columns):
                 yield Block(
@@ -249,10 +249,10 @@ class Lattice:
 
 
 def build_lattice(factors: list[Factor], n: int) -> Lattice:
-    """Build the largest lattice that a search can take: complete if possible, else with bounds.
+    """Build the largest feasible lattice: complete if possible, else with bounds.
 
-    The bound is on the number of values in a union (or left out of it), lowered first for the key
-    with the most unions; a key is given up only where not even single values are possible.
+    The bound is the number of values in a union (or left out of it). It is lowered first for the
+    key with the most unions. A key is given up only if not even single values are feasible.
     """
     for factor in factors:
         while factor.count() > _MOST_OPTIONS:
@@ -266,18 +266,18 @@ def build_lattice(factors: list[Factor], n: int) -> Lattice:
 
 
 def _split(factors: list[Factor], n: int) -> tuple[Factor, list[Factor]]:
-    """Keep the key with the most values (few enough to search all unions) apart."""
+    """Choose the indicator: the key with the most values whose unions can all be searched."""
     for i, factor in enumerate(factors):
         if len(factor.values) <= MOST_COMPLETE:
             return factor, factors[:i] + factors[i + 1 :]
     return Factor("", [None], np.zeros(n, dtype=np.int64), 1), factors
 
 
-# Sets of small numbers as bits: many sets at once, in 64-bit words.
+# Many sets of small numbers at once, as bits in 64-bit words.
 
 
 def as_matrix(masks: Sequence[int], size: int) -> NDArray[np.bool_]:
-    """Turn bit masks, as long as they may be, into a boolean matrix with ``size`` columns.
+    """Turn bit masks of any length into a boolean matrix with ``size`` columns.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Ways in which a set of pairs becomes one published figure.
+r"""Rules by which a set of pairs becomes a published figure.
 
 With :math:`a_i = |p_i - m_i| / d_i` and the denominator :math:`d_i` one of measured, predicted,
 smaller, larger, or mean of both:
@@ -21,15 +21,15 @@ squared            :math:`r^2`, which is often printed as R²         3
 correlation
 ================== ================================================= ====
 
-The bits say how far a rule is from the one that most people would assume, in the currency of the
-complexity. Any denominator but the measurement costs 3 more, reading the figure as 100 % minus the
-error costs 3 more. The ratio of totals is at once the relative difference of the two means. The
-geometric mean is 0 where one error is 0.
+The bits say how far a rule is from the most common one, on the scale of the complexity. Any
+denominator but the measurement costs 3 more, and so does reading the figure as 100 % minus the
+error. The ratio of totals is also the relative difference of the two means. The geometric mean is 0
+if an error is 0.
 
-The last three have no denominator (``errcomp.metrics.pearson``, ``errcomp.metrics.r2``). A figure
-below 50 % is hardly one of them: they cost 6 more there. They are not defined for fewer than three
-pairs, and left out where the measurements, or the predictions of a correlation, of a subset differ
-by less than a thousandth (standard deviation over root mean square).
+The last three have no denominator (``errcomp.metrics.pearson``, ``errcomp.metrics.r2``). They are
+rarely below 50 %, so they cost 6 more there. They need three pairs. They are left out where the
+measurements (for a correlation, also the predictions) of a subset differ by less than a thousandth
+(standard deviation over root mean square).
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ DENOMINATORS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "mean of both": lambda p, m: (p + m) / 2,
 }
 
-#: Logarithm that stands for that of zero: no other errors can make up for it in a mean.
+#: Stands for the logarithm of zero: so low that no other errors outweigh it in a mean.
 _LOG_ZERO = -1e9
 
 #: Variance over mean square below which sums say too little about the variance.
 _CONSTANT = 1e-6
 _FEWEST = 3  # pairs of a correlation: two are always on a line
-_FAR_FETCHED = 6  # bits for taking a low figure for a correlation
+_FAR_FETCHED = 6  # bits for reading a low figure as a correlation
 
 Reading = Literal["error", "100 - error", "share", "agreement"]
 Kind = Literal["mean", "log", "square", "weighted", "totals", "median", "agreement"]
 
 
 class Sums(Protocol):
-    """Sums over the pairs of each of many sets, by the name of what is summed."""
+    """Sums over the pairs of each of many sets, by the name of the term."""
 
     def __call__(self, name: str) -> Floats:
         """Return the sums."""
@@ -79,15 +79,15 @@ class Sums(Protocol):
         """Return one over the sums."""
 
     def once(self, name: str, make: Callable[[Sums], Floats]) -> Floats:
-        """Return what is made of sums, made once for all families that need it."""
+        """Return a result computed from sums, only once for all families that need it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """An aggregation with a denominator: one number for a set of pairs, whatever it is called.
+    """An aggregation with a denominator: one number for a set of pairs.
 
-    ``kind`` says how sums over the pairs make the number (all but the median are made of sums);
-    ``term`` names what is summed for each pair, see ``rows_for``.
+    ``kind`` says how the number follows from sums over the pairs (all but the median do); ``term``
+    names the term that is summed, see ``rows_for``.
     """
 
     aggregation: str
@@ -97,7 +97,7 @@ class Family:
     cost: int
 
     def combine(self, sums: Sums) -> Floats:
-        """Make the number of many sets from their sums; logarithm or square where so defined.
+        """Compute the number of many sets from their sums; for some kinds its logarithm or square.
 
         NaN where it is not defined.
         """
@@ -111,7 +111,7 @@ class Family:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """What ``rows_for`` must have for this family."""
+        """The terms of ``rows_for`` that this family needs."""
         total = f"total {self.denominator}"
         if self.kind == "totals":
             return ("predicted", "measured", total)
@@ -120,7 +120,7 @@ class Family:
         return (self.term, total if self.kind == "weighted" else "one")
 
     def scale(self, values: Floats) -> Floats:
-        """Bring values to the scale of ``combine``; it keeps their order."""
+        """Convert values to the scale of ``combine``, which keeps their order."""
         if self.kind == "log":
             with np.errstate(divide="ignore"):
                 return np.log(values)
@@ -155,7 +155,7 @@ class Rule:
         return self.family.denominator
 
     def read(self, values: Floats) -> Floats:
-        """Turn values of the family into figures as published."""
+        """Turn values of the family into figures as they are published."""
         return 1 - values if self.reading == "100 - error" else values
 
 
@@ -202,7 +202,7 @@ def _rules() -> tuple[Rule, ...]:
 
 
 def _spread(sums: Sums, name: str) -> Floats:
-    """Sum of the squared deviations from the mean, NaN where it is too small to tell."""
+    """Sum of the squared deviations from the mean, NaN where rounding errors may dominate it."""
     total, squares = sums(name), sums(f"{name} squared")
     spread = squares - total * total * sums.inverse("one")
     known = spread > _CONSTANT * squares
@@ -242,7 +242,7 @@ RULES = _rules()
 
 
 def rules_for(figures: Sequence[Printed]) -> tuple[Rule, ...]:
-    """Return the rules, with what they cost for these figures.
+    """Return the rules, with their costs for these figures.
 
     Examples
     --------
@@ -265,10 +265,10 @@ def errors(predicted: Floats, measured: Floats, denominator: str) -> Floats:
 
 
 def rows_for(predicted: Floats, measured: Floats) -> dict[str, Floats]:
-    """Compute what each pair adds to the sums that the families are made of.
+    """Compute the terms of each pair that the families sum.
 
-    A denominator that is not positive for every pair is left out, and what overflows is left out;
-    the families that need it cannot be searched.
+    Terms that overflow are left out, and those with a denominator that is not positive for every
+    pair. The families that need them cannot be searched.
     """
     rows = {
         "one": np.ones_like(measured),
@@ -302,7 +302,7 @@ def rows_for(predicted: Floats, measured: Floats) -> dict[str, Floats]:
 def evaluate(rule: Rule, *, predicted: Floats, measured: Floats) -> float:
     """Compute the figure of one set of pairs from its definition.
 
-    Nothing here is shared with the sums of the search, which this checks.
+    It checks the sums of the search, so it shares no code with them.
 
     Parameters
     ----------
@@ -363,11 +363,11 @@ _AGGREGATIONS: dict[str, Callable[[Floats], np.floating]] = {
 }
 
 
-# Values on the edge of a printed figure, which the last bit of a sum must not decide on.
+# Values on the edge of a printed figure: the last bit of a sum must not decide.
 
 
 def contains(figure: Printed, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say which values would be printed like the figure, or lie in its range.
+    """Say which values would be printed like the figure, or are in its range.
 
     Like ``Printed.contains``, for values with a rounding error.
 

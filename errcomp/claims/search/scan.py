@@ -1,11 +1,11 @@
-"""The screen: which subsets and rules can reproduce the figures, over the whole lattice.
+"""The screen: which subsets and rules of the whole lattice can reproduce the figures.
 
-Every family but the median is a ratio of sums (of logarithms or squares, where so defined), so a
-block of subsets is a matrix product and two comparisons. A median lies in ``[a, b)`` only if at
-most half of the errors are below ``a`` and at least half are below ``b``: two counts, which are
-sums as well; for an even number of errors this is necessary, not sufficient. The limits are widened
-by the rounding error of the sums. What passes is computed again by ``Table.evaluate`` and, if it is
-reported, from its definition.
+Every family but the median is a ratio of sums (for some, of logarithms or squares), so a block of
+subsets needs a matrix product and two comparisons. A median lies in ``[a, b)`` only if at most half
+of the errors are below ``a`` and at least half are below ``b``. The two counts are sums as well.
+For an even number of errors the condition is necessary, not sufficient. The limits are widened by
+the rounding error of the sums. Candidates that pass are computed again by ``Table.evaluate``, and
+reported ones from their definition.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     _Part = tuple[int, int, int]  # block, first row, row after the last
     _Places = tuple[NDArray[np.int64], NDArray[np.int64]]  # positions and rules
-    _Kept = tuple[NDArray[np.int64], NDArray[np.int64]]  # how many passed, and which are kept
+    _Kept = tuple[NDArray[np.int64], NDArray[np.int64]]  # number that passed, and the kept ones
 
-#: Multiplications in one matrix product. Larger ones are spread over threads by the BLAS, which
-#: then wait for each other wherever the cores are busy.
+#: Multiplications in one matrix product. The BLAS spreads larger products over threads, which wait
+#: for each other if the cores are busy.
 SMALL_PRODUCT = 240_000
 _MOST_ELEMENTS = 4_000_000  # of one intermediate array
 
 
 @dataclass(frozen=True, slots=True)
 class Subsets:
-    """Some subsets of the lattice, as what they select.
+    """Some subsets of the lattice, by their cells and indicator values.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Subsets:
 
 
 class SumsByName:
-    """Sums by name, and what many families share of that which is made of them."""
+    """Sums by name, and results computed from them that several families share."""
 
     def __init__(self, terms: dict[str, int], at: Callable[[int], Floats]) -> None:
         self.at, self._terms = at, terms
@@ -76,14 +76,14 @@ class SumsByName:
         return self.once(f"inverse {name}", lambda sums: 1 / sums(name))
 
     def once(self, name: str, make: Callable[[Sums], Floats]) -> Floats:
-        """Return what is made of sums, made once for all families that need it."""
+        """Return a result computed from sums, only once for all families that need it."""
         if name not in self._made:
             self._made[name] = make(self)
         return self._made[name]
 
 
 class Table:
-    """Sums of what each pair adds, per cell and indicator value, and what follows from them.
+    """Sums of the terms of each pair, per cell and indicator value, and metrics from them.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Table:
     lattice : Lattice
         Where each row is.
     rules : sequence of Rule
-        What to search, with what it costs.
+        The rules to search, with their costs.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Table:
     def evaluate(
         self, tool: int, subsets: Subsets, families: Sequence[Family] | None = None
     ) -> dict[Family, Floats]:
-        """Compute families (all, if not given) for one tool, shape (m,) each."""
+        """Compute families (by default all) for one tool, shape (m,) each."""
         families = self.families if families is None else families
         needed = [t for t in self.terms if any(t in f.terms for f in families)]
         sums = self._sums(self.cubes[tool][[self.terms[t] for t in needed]], subsets)
@@ -166,7 +166,7 @@ class Table:
     def by_value(self, cube: Floats, rows: NDArray[np.int64]) -> Floats:
         """Sum each term over each restriction, for every indicator value: (terms, m, values)."""
         sums = np.empty((len(cube), len(rows), cube.shape[2]))
-        # A product for each term, small enough that the BLAS does it in the thread it is called in.
+        # A product per term, small enough for the BLAS to compute in the calling thread.
         step = max(1, SMALL_PRODUCT // cube[0].size)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
@@ -206,10 +206,10 @@ class Table:
         return medians
 
 
-_CHUNK = 20_000  # subsets at a time: what is computed for them stays in the cache
-_LEAST = 50  # sets of values to make room for: a part has so many fewer rows than subsets
+_CHUNK = 20_000  # subsets at a time, so that their results stay in the cache
+_LEAST = 50  # sets of values to allow for: a part has at most 1/50 as many rows as subsets
 _SLAB = 8_000_000  # sums per indicator value that are kept at a time
-_LEVELS = 4_096  # costs told apart, in tenths of a bit
+_LEVELS = 4_096  # different costs, in tenths of a bit
 _THREADS = 2
 _ROUNDING = 1e-9
 
@@ -221,15 +221,15 @@ class Candidates:
     Attributes
     ----------
     subsets : Subsets
-        What is selected.
+        The selected rows.
     rule : ndarray of int
         Position in ``Table.rules``.
     complexity : ndarray of int
         Of the subset and the rule together, in tenths of a bit.
     passed : ndarray of int
-        How many passed, by complexity, including those not kept.
+        Number that passed, by complexity, including those not kept.
     kept_up_to : int
-        All that passed up to this complexity are here.
+        Up to this complexity, all that passed were kept.
     """
 
     subsets: Subsets
@@ -253,7 +253,7 @@ class _Screen:
 
     def __init__(self, table: Table, figures: Sequence[Printed]) -> None:
         self.table = table
-        # The figure printed with the most digits excludes most: it is tried first.
+        # The figure with the most digits excludes the most candidates, so it is tried first.
         self.order = sorted(range(len(figures)), key=lambda t: _relative_width(figures[t]))
         self.tests: dict[Family, list[_Test]] = {}
         extra: list[list[Floats]] = [[] for _ in figures]
@@ -282,7 +282,7 @@ class _Screen:
         return [np.where(error < limit, 0.5, -0.5) for limit in (low, high)]
 
     def run(self, by_value: Sequence[Floats], columns: NDArray[np.bool_]) -> _Places:
-        """Return what passes in a matrix of subsets: positions, and the rules they pass.
+        """Return the positions in a matrix of subsets that pass, and the rules that they pass.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ def scan(
     keep: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Candidates:
-    """Screen all subsets under all rules and keep the simplest that pass.
+    """Screen all subsets under all rules, and keep the simplest that pass.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def scan(
     figures : sequence of Printed
         One for each tool of the table; all must be met.
     keep : int
-        Keep at least so many of those that pass, and all others of the same complexity.
+        Keep at least this many of those that pass, and all others of the same complexity.
     progress : callable, optional
         Called with the number of subsets done and their total.
 
@@ -378,7 +378,7 @@ def scan(
 
 
 def _parts(blocks: Sequence[Block], first: int, stop: int) -> Iterator[_Part]:
-    """Cut the subsets of some restrictions into parts for which the cache is large enough."""
+    """Cut the subsets of some restrictions into parts that fit the cache."""
     for b, block in enumerate(blocks):
         start, end = np.searchsorted(block.rows, [first, stop]).tolist()
         step = max(1, _CHUNK // max(len(block.values), _LEAST))
@@ -387,7 +387,7 @@ def _parts(blocks: Sequence[Block], first: int, stop: int) -> Iterator[_Part]:
 
 
 class _Store:
-    """The simplest of what passed, in bounded memory."""
+    """The simplest candidates that passed, in bounded memory."""
 
     def __init__(self, table: Table, keep: int) -> None:
         self._blocks = table.lattice.blocks
@@ -398,11 +398,11 @@ class _Store:
         self._size, self._compact_at = 0, 10 * keep
 
     def simple(self, part: _Part, at: NDArray[np.int64], rules: NDArray[np.int64]) -> _Kept:
-        """Return how many passed, by complexity, and those worth keeping (may run in a thread)."""
+        """Return the number that passed, by complexity, and those to keep; may run in a thread."""
         block, start, stop = part
         costs = self._blocks[block].costs(start, stop).reshape(-1)
         complexity = costs[at] + self._rule_costs[rules]
-        # Where unions are bounded, some subsets have no description: they are not searched.
+        # If unions are bounded, subsets without a description are not searched.
         passed = np.bincount(complexity[complexity < _LEVELS], minlength=_LEVELS)
         good = np.flatnonzero(complexity <= self._limit)
         rows, cols = np.divmod(at[good], len(self._blocks[block].values))
@@ -410,7 +410,7 @@ class _Store:
         return passed, np.stack([blocks, start + rows, cols, rules[good], complexity[good]])
 
     def add(self, passed: NDArray[np.int64], candidates: NDArray[np.int64]) -> None:
-        """Take what passed in a part of the lattice."""
+        """Add the candidates that passed in a part of the lattice."""
         self._passed += passed
         self._limit = min(self._limit, int(np.searchsorted(np.cumsum(self._passed), self._keep)))
         self._kept.append(candidates)
@@ -426,7 +426,7 @@ class _Store:
         return candidates
 
     def result(self) -> Candidates:
-        """Return what was kept."""
+        """Return the kept candidates."""
         block, row, col, rule, complexity = self._compact()
         rows, values = np.zeros(len(block), dtype=np.int64), np.zeros(len(block), dtype=np.int64)
         for b in np.unique(block):

@@ -1,1 +1,1 @@
-"""What people see of audits, searches and replications: tables, figures, checks."""
+"""Reports of audits, searches and replications: tables, figures, checks."""

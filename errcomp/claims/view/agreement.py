@@ -1,4 +1,4 @@
-"""Picture of whether the error depends on size: a Bland-Altman plot on the log scale."""
+"""Bland-Altman plot on the log scale: does the error depend on size?"""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _LEVEL = 0.95
 #: Fewer pairs have no limits of agreement.
 _FEWEST = 5
-#: A trend is drawn, and a departure from the normal law told, at this probability of chance.
+#: Significance at which a trend is drawn and a departure from the normal law is reported.
 _CHANCE = 0.05
-#: Shapiro and Wilk's W below this is far from normal (that of an exponential law is 0.82), and the
-#: largest sample that its p-value is made for.
+#: Shapiro and Wilk's W below this is far from normal (that of an exponential law is 0.82). The
+#: second is the largest sample for which its p-value is valid.
 _FAR, _MOST_TESTED = 0.93, 5000
-#: Differences of logarithms that are none but for the rounding of numbers.
+#: Differences of logarithms up to this are rounding errors.
 _ROUNDING = 1e-12
 #: Ticks: relative errors whose labels are round.
 _ROUND = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
@@ -39,7 +39,7 @@ _ROUND_BELOW = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Mean and limits of agreement of log ratios, each with its interval; None without limits.
+    """Mean and limits of agreement of log-ratios, each with its interval; None without limits.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Agreement:
     slope : tuple of float, or None
         Intercept, slope per unit of log size, and p-value, where the trend is significant.
     normality : float or None
-        Shapiro and Wilk's W where it says that the differences are far from normal.
+        Shapiro and Wilk's W where the differences are far from normal.
     """
 
     mean: tuple[float, float, float] | None
@@ -125,25 +125,25 @@ def _far_from_normal(difference: Floats) -> float | None:
 
 
 def bland_altman(pairs: Any, ax: Axes | None = None) -> Axes:
-    r"""Draw how far off each prediction is against the size of what is predicted.
+    r"""Draw the relative error of each prediction against its size.
 
-    A point is a pair: its height is :math:`d = \ln(p / m)`, written as percent, so that twice too
-    high and half as high as measured are equally far from 0; its place is the geometric mean
-    :math:`\sqrt{p\,m}` of both, which favours neither. The solid line is the mean of d, dashed
-    ones are the 95 % limits of agreement, :math:`\bar d \pm 1.96\,s`: most pairs lie between them.
-    Shaded is the 95 % interval of each (Student's t), written in brackets. A dotted line is the
-    trend of d with ln size (least squares), drawn only where its slope is significant at 5 %.
+    Each point is a pair. Its height is :math:`d = \ln(p / m)`, labelled in per cent, so that twice
+    and half the measurement are equally far from 0. Its place is the geometric mean
+    :math:`\sqrt{p\,m}` of both, which favours neither. The solid line is the mean of d. The dashed
+    lines are the 95 % limits of agreement, :math:`\bar d \pm 1.96\,s`: most pairs lie between them.
+    The shaded areas are their 95 % intervals (Student's t), also written in brackets. A dotted line
+    is the trend of d with ln size (least squares), drawn only if its slope is significant at 5 %.
 
-    Limits assume differences that are normal, independent and alike for all sizes. What speaks
-    against the first and the last is written below the title.
+    The limits assume differences that are normal, independent and equally spread at all sizes.
+    Evidence against normality or equal spread is written below the title.
 
-    Misleads where pairs of one model or device err alike: intervals and trend are then less sure
-    than they look.
+    Misleads where pairs of one model or device have correlated errors: the intervals are then too
+    narrow, and the trend may be chance.
 
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
-        Of one tool, or of a table whose subject is one. Five pairs or more have limits.
+        Of one tool, or of a table whose subject is one. Limits need five pairs or more.
     ax : matplotlib.axes.Axes, optional
         Where to draw, on a light ground; new axes in a figure of their own by default.
 
@@ -203,14 +203,14 @@ def _of_one_tool(table: Pairs) -> tuple[Pairs, int]:
     chosen = table.of_tool() if table.subject in table.tools else table
     if len(chosen.tools) > 1:
         raise InputError(
-            f"limits of agreement are of one tool, and there are {len(chosen.tools)}: "
-            f"{describe_names(chosen.tools)}. Choose the pairs of one, pairs.of_tool(NAME)."
+            f"limits of agreement are for one tool, got {len(chosen.tools)}: "
+            f"{describe_names(chosen.tools)}. Choose one with pairs.of_tool(NAME)."
         )
     shown = chosen.predicted > 0
     if not shown.any():
         raise NotDefinedError(
-            f"no prediction of {_text.count(chosen.n, 'pair')} is positive: none has a ratio to "
-            "its measurement on the log scale. Draw their errors instead (ecdf, by_group)."
+            f"no prediction of {_text.count(chosen.n, 'pair')} is positive, and the log scale "
+            "needs positive ones. Draw their errors instead (ecdf, by_group)."
         )
     return chosen if shown.all() else chosen.take(shown), int((~shown).sum())
 
@@ -231,7 +231,7 @@ def _limits(ax: Axes, difference: Floats, size: Floats, summary: Agreement) -> N
 
 
 def _percent_ticks(ax: Axes) -> None:
-    """Put ticks at round relative errors, outwards from 0, where they have room."""
+    """Put ticks at round relative errors, from 0 outwards, where they have room."""
     low, high = ax.get_ylim()
     gap = 0.075 * (high - low)
     ticks = [0.0]
@@ -253,7 +253,7 @@ def _tick(change: float) -> str:
 
 
 def _percent(change: float) -> str:
-    """Write a relative error with one decimal, or with none from 100 % on."""
+    """Write a relative error with one decimal, or without decimals if it is 100 % or more."""
     if abs(change) < 0.0005:
         return "0.0"
     text = f"{100 * change:+.1f}" if abs(change) < 1 else f"{100 * change:+,.0f}"
@@ -261,7 +261,7 @@ def _percent(change: float) -> str:
 
 
 def _lines(ax: Axes, summary: Agreement) -> None:
-    """Draw mean, limits and trend, and name the first three at the right."""
+    """Draw mean, limits and trend; label mean and limits at the right."""
     left, right = ax.get_xlim()
     if summary.slope is not None:
         intercept, slope, _ = summary.slope
@@ -289,12 +289,12 @@ def _lines(ax: Axes, summary: Agreement) -> None:
 
 def _notes(table: Pairs, summary: Agreement, difference: Floats, missing: int) -> list[str]:
     if summary.low is None or summary.high is None:
-        notes = [f"no limits of agreement: they need {_FEWEST} pairs or more"]
+        notes = [f"no limits of agreement: they need at least {_FEWEST} pairs"]
     else:
         inside = (difference >= summary.low[0]) & (difference <= summary.high[0])
         notes = [
             f"{int(inside.sum()):,} of {table.n:,} ({_text.share(float(inside.mean()))}) between "
-            "the limits, 95 % if normal; [ ]: 95 % intervals"
+            "the limits (95 % if normal); [ ]: 95 % intervals"
         ]
     if summary.slope is not None:
         per_ten = math.expm1(summary.slope[1] * math.log(10))
@@ -317,7 +317,7 @@ def _notes(table: Pairs, summary: Agreement, difference: Floats, missing: int) -
 
 
 def _uneven(table: Pairs) -> list[str]:
-    """Say where small quantities err more, as the check of the caveats finds it."""
+    """Say that small quantities have larger errors, if the caveat's check finds it."""
     from errcomp.caveats._case import Case
     from errcomp.caveats.shape import small_quantities
 
@@ -326,8 +326,8 @@ def _uneven(table: Pairs) -> list[str]:
         return []
     smallest, share = (finding.caveat.evidence[k] for k in ("n_smallest", "share_of_error"))
     return [
-        f"the smallest {smallest:,} make {_text.share(share)} of the MAPE: limits are too wide for "
-        "large ones"
+        f"the smallest {smallest:,} make up {_text.share(share)} of the MAPE: the limits are too "
+        "wide for large ones"
     ]
 
 

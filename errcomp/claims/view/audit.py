@@ -1,4 +1,4 @@
-"""What people see of an audit: which claims hold, what the figures hide, every group and pair."""
+"""Report of an audit: which claims hold, what the metrics hide, every group and pair."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from errcomp.tables import Pairs
 
 __all__ = [
+    "INDEPENDENT",
     "audit_view",
     "brackets_note",
     "is_an_error",
@@ -50,7 +51,9 @@ __all__ = [
 ]
 
 #: What the sign † means.
-REPORTED = "Attributed to the tool by the survey, which does not say where it stands"
+REPORTED = "Attributed to the tool by the survey, without a source"
+#: Said where no key could divide the pairs into clusters.
+INDEPENDENT = "Every pair counts as independent, because no key says which have correlated errors."
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _TONES: Mapping[str, Tone] = {
     "consistent": "plain",
@@ -60,21 +63,21 @@ _TONES: Mapping[str, Tone] = {
     "no claim": "plain",
 }
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
-_ALONE = " if judged alone, not so if judged together"
-#: Rows that are named where a method is told.
+_ALONE = " (not significant after correcting for the number of claims)"
+#: Rows that are named beside a method.
 _NAMED = 3
-#: Figures in a table of their own.
+#: Metrics in a table of their own.
 _OTHERS = ("median_ape", "gmape", "wape", "total_error", "bias", "within_10")
 
 
 def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
-    """Return what people see of an audit.
+    """Return the report of an audit.
 
     Parameters
     ----------
     audit : Audit
     pairs : Pairs, optional
-        Those that were audited; without them the figures of single pairs are left out.
+        The audited pairs; without them the report has no figures of single pairs.
 
     Returns
     -------
@@ -82,13 +85,15 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
     """
     notes = []
     if pairs is None and not audit.engine:
-        notes.append("Figures of single pairs need the table itself: errcomp report TABLE.")
+        notes.append(
+            "For figures of single pairs, report on the table itself: errcomp report TABLE."
+        )
     notes += unchecked(audit) + stayed(audit)
     notes += [f"Not used: {not_used(dropped)}." for dropped in audit.dropped]
     if audit.others:
         notes.append(f"Also in the table, audited with --tool NAME: {', '.join(audit.others)}.")
     return Report(
-        title=f"Is the claimed accuracy true? {subject(audit, 'The table given')}",
+        title=f"Does the claimed accuracy hold? {subject(audit, 'The table given')}",
         line=_line(audit),
         verdicts=_verdicts(audit),
         advice=_overall_advice(audit),
@@ -101,7 +106,7 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
 
 
 def _line(audit: Audit) -> list[str]:
-    # Without keys the row is that of all pairs once more.
+    # Without grouping keys, the only row is all pairs, as in `overall`.
     rows = [*(row for row in audit.rows if row.key), *audit.overall]
     words = Counter(row.verdict.word for row in rows)
     judged = [f"{n} {word}" for word, n in words.items() if word != "no claim"]
@@ -112,7 +117,7 @@ def _line(audit: Audit) -> list[str]:
 
 
 def _groups(audit: Audit) -> Table:
-    """Lay out every group: the one place where columns of the audit are added."""
+    """Lay out every group. To add a column to the audit, add it here."""
     rows = _rows(audit)
     letters = _caveat_letters(rows)
     columns = [
@@ -142,7 +147,7 @@ def _groups(audit: Audit) -> Table:
 
 def _other_figures(audit: Audit) -> Table:
     columns = [*_keys(audit), *map(_other_figure, _OTHERS)]
-    return Table("Other figures of the same pairs", columns, _rows(audit), on="page")
+    return Table("Other metrics of the same pairs", columns, _rows(audit), on="page")
 
 
 def _other_figure(name: str) -> Column:
@@ -181,11 +186,11 @@ def _written_verdict(verdict: Judged) -> Cell:
 
 
 def _written_caveats(row: AuditRow) -> Cell:
-    """Return the number of caveats, and below the table the verdict's reason and their words."""
+    """Return the number of caveats; below the table, the verdict's reason and the caveats."""
     more = _advice(row.caveats, bool(row.cluster))
     if row.verdict.claim is not None:
         averages = could_hold_as(row.verdict, row.figures)
-        also = f" As the {spoken(averages)} of the same pairs it could hold." if averages else ""
+        also = f" The {spoken(averages)} of the same pairs is consistent." if averages else ""
         more.insert(0, Advice(_capitalised(row.verdict), f"{row.verdict.reason}{also}"))
     n = len(row.caveats)
     about = f"{n} caveat{'' if n == 1 else 's'}"
@@ -204,45 +209,42 @@ def _key_column(name: str) -> Column:
 
 
 def subject(result: Audit, unnamed: str) -> str:
-    """Say what was audited: the table, and the tool where it is one that has a name."""
+    """Say what was audited: the table, and the tool if there is only one and it has a name."""
     tools = sorted({row.tool for row in result.rows} - {""})
     named = f", tool {tools[0]}" if len(tools) == 1 else ""
     return f"{result.source or unnamed}{named}"
 
 
 def _claim_sign(row: AuditRow) -> str:
-    """Return the sign of a claimed figure that only the survey reports."""
+    """Return the sign of a figure that only the survey attributes to the tool."""
     claim = row.verdict.claim
     return "†" if claim is not None and claim.figure is not None and is_reported(claim) else ""
 
 
 def is_reported(claim: Claim) -> bool:
-    """Say whether somebody else reports the claim and does not say where it was made."""
+    """Say whether the survey attributes the claim to the tool without a source."""
     return claim.claimed_by.startswith("the survey")
 
 
 def brackets_note(result: Audit, verdicts: Iterable[Judged]) -> str:
-    """Say what brackets around verdicts mean; empty where none of them has any."""
+    """Say what brackets around verdicts mean; empty where no verdict has any."""
     if all(verdict.together == verdict.word for verdict in verdicts):
         return ""
-    return (
-        "In brackets: not so at the level that holds for all "
-        f"{result.judged_together} claims together."
-    )
+    return f"In brackets: not significant after correcting for {result.judged_together} claims."
 
 
 def interval_sign(row: AuditRow, name: str = "mape") -> str:
-    """Return the sign of an interval that draws whole clusters."""
+    """Return the sign of an interval that resamples whole clusters."""
     return "‡" if row.cluster and row.figures[name].low is not None else ""
 
 
 def is_an_error(verdict: Judged) -> bool:
-    """Say whether more of what was claimed is worse; of a share or a correlation it is better."""
+    """Say whether more is worse, as for an error; for a share or a correlation more is better."""
     return verdict.claim is None or verdict.claim.kind in ("error", "measured")
 
 
 def survey_word(row: AuditRow) -> str:
-    """Return the verdict of the survey where it is one word."""
+    """Return the verdict of the survey if it is a single word."""
     words = row.verdict.claim.survey_verdict if row.verdict.claim else ""
     return words if len(words) <= len("Mismatch") else ""
 
@@ -254,7 +256,7 @@ def _caveat_letters(rows: Sequence[AuditRow]) -> Mapping[str, str]:
 
 
 def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str]) -> list[Note]:
-    """Explain the table; what a page says in a place of its own stands in text only."""
+    """Explain the table. Notes that a page shows elsewhere are for text only."""
     titles = {check.code: check.title for check in CHECKS if check.scope != "tools"}
     notes = [
         Note(caveat_text(code, titles[code]), letter, on="text") for code, letter in letters.items()
@@ -265,7 +267,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
     notes += (Note(text, on="text") for text in (*unchecked(result), *stayed(result)))
     for row in result.overall:
         if row.caveats:
-            head = f"What the figure over all {row.n:,} pairs hides{_in_brackets(row.tool)}:"
+            head = f"What the MAPE of all {row.n:,} pairs hides{_in_brackets(row.tool)}:"
             notes += listing(head, (caveat.message for caveat in row.caveats), on="text")
     if result.claims:
         notes += listing("Other claims:", map(claim_line, result.claims), on="text")
@@ -279,7 +281,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
 
 
 def _how_to_ask(result: Audit) -> list[Note]:
-    """Say how to have a row's caveats in words."""
+    """Say how to print a row's caveats in words."""
     example = next((row for row in result.rows if row.caveats), None)
     if example is None or not result.by:
         return []
@@ -288,7 +290,7 @@ def _how_to_ask(result: Audit) -> list[Note]:
 
 
 def _signs(shown: Sequence[AuditRow]) -> list[Note]:
-    """Explain the signs in the table that need it, and only those."""
+    """Explain the signs that occur in the table."""
     notes = []
     if any(row.verdict.claim and is_reported(row.verdict.claim) for row in shown):
         notes.append(Note(REPORTED, "†"))
@@ -297,20 +299,20 @@ def _signs(shown: Sequence[AuditRow]) -> list[Note]:
     notes += [Note(text, "–") for text in without_interval(shown)]
     overstated = [row.verdict for row in shown if row.verdict.word == "overstated"]
     if any(is_an_error(verdict) for verdict in overstated):
-        notes.append(Note("Overstated: the accuracy is, so the error is larger than claimed."))
+        notes.append(Note("Overstated: the error is larger than claimed."))
     elif overstated:
-        notes.append(Note("Overstated: the pairs give a lower figure than claimed."))
+        notes.append(Note("Overstated: the pairs give a lower value than claimed."))
     return notes
 
 
 def clusters_drawn(rows: Sequence[AuditRow]) -> str:
-    """Say which clusters the intervals draw; nothing if they draw single pairs."""
+    """Say which clusters the intervals resample; nothing if they resample single pairs."""
     names = sorted({row.cluster.replace(",", " and ") for row in rows if interval_sign(row)})
-    return f"Interval by whole clusters ({'; '.join(names)}), not by single pairs" if names else ""
+    return f"Interval from whole clusters ({'; '.join(names)}), not single pairs" if names else ""
 
 
 def without_interval(rows: Sequence[AuditRow]) -> list[str]:
-    """Say why figures have no interval, each reason once."""
+    """Say why metrics have no interval, each reason once."""
     reasons = (row.figures["mape"] for row in rows)
     return list(dict.fromkeys(estimate.method for estimate in reasons if estimate.low is None))
 
@@ -321,47 +323,46 @@ def not_used(dropped: Dropped) -> str:
 
 
 def unchecked(result: Audit) -> list[str]:
-    """Say that every pair counts as independent where no key tells which err alike."""
+    """Say that every pair counts as independent if no key names correlated ones."""
     if result.cluster_keys:
         return []
     return [
-        "Every pair counts as independent, as no key says which ones err alike. If pairs of one "
-        "model or device do, the intervals are too narrow: name such a column, --column "
-        "device=COLUMN or --cluster COLUMN."
+        f"{INDEPENDENT} If pairs of one model or device have correlated errors, the intervals are "
+        "too narrow: name that column with --column device=COLUMN or --cluster COLUMN."
     ]
 
 
 def stayed(result: Audit) -> list[str]:
-    """Say what an audit of pairs that stayed in an engine could not look at."""
+    """Say what an audit of pairs that stayed in an engine could not check."""
     if not result.engine:
         return []
     return [
-        f"The pairs stayed where they are ({result.engine}), and only sums and counts were read: "
-        "medians are within 0.5 % of the exact ones. Not looked for, as it takes single pairs: "
+        f"The pairs stayed in place ({result.engine}); only sums and counts were read. Medians are "
+        "within 0.5 % of the exact ones. Not checked, because it needs single pairs: "
         f"{', '.join(result.not_looked_for)}."
     ]
 
 
 def _joint_notes(result: Audit) -> list[str]:
-    """Say how many claims are judged, and which verdicts hold for all of them together."""
+    """Say how many claims are checked, and which verdicts hold for all of them together."""
     verdicts = [*(row.verdict for row in result.rows if row.key), *result.claims]
     if not any(verdict.jointly for verdict in verdicts):
         return []
-    note = f"{result.judged_together} claims are judged, each at {100 * result.level:g} %."
+    note = f"{result.judged_together} claims are checked, each at {100 * result.level:g} %."
     brackets = brackets_note(result, verdicts)
     if not brackets and any(verdict.word in ("overstated", "understated") for verdict in verdicts):
-        brackets = "What is over- or understated is so at the level that holds for all of them too."
+        brackets = "Every over- or understated claim stays so after correcting for their number."
     return [f"{note} {brackets}".rstrip()]
 
 
 def _undecided_notes(result: Audit) -> list[str]:
-    """Say which claims another average would print."""
+    """Say which claims another average would give."""
     notes = []
     undecided = [name_of(row) for row in result.rows if row.key and lacks_aggregation(row.verdict)]
     if undecided:
         notes.append(
-            f"{', '.join(undecided)}: not verifiable because the claim does not say how it was "
-            "averaged. Say which it is with --aggregation mean (or another average)."
+            f"{', '.join(undecided)}: not verifiable, because the claim does not say how it was "
+            "averaged. Name the average with --aggregation mean (or another)."
         )
     named = dict.fromkeys(
         name_of(row) if row.key else "all"
@@ -370,22 +371,23 @@ def _undecided_notes(result: Audit) -> list[str]:
     )
     if named:
         notes.append(
-            f"{', '.join(named)}: judged as means, as the name MAPE says. The source does not say "
-            "how it averaged, and as another average of the same pairs the claim could hold."
+            f"{', '.join(named)}: compared with the mean, as the name MAPE says. The source does "
+            "not say how it averaged; another average of the same pairs is consistent with the "
+            "claim."
         )
     for row in result.rows:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
         if claim and averages:
-            verb = "prints" if len(averages) == 1 else "print"
+            verb = "rounds" if len(averages) == 1 else "round"
             notes.append(
-                f"{name_of(row) or 'all'}: the {spoken(averages)} of these pairs {verb} as "
+                f"{name_of(row) or 'all'}: the {spoken(averages)} of these pairs {verb} to "
                 f"{claim.shown}."
             )
     return notes
 
 
 def name_of(row: AuditRow) -> str:
-    """Return what a group is called."""
+    """Return the name of a group."""
     return " ".join([*([row.tool] if not row.key else []), *map(key_text, row.key.values())])
 
 
@@ -394,7 +396,7 @@ def _in_brackets(tool: str) -> str:
 
 
 def claim_line(verdict: Judged) -> str:
-    """Say what was claimed, by whom and where, and what the pairs say of it."""
+    """Say what was claimed, by whom and where, and what the pairs show."""
     return f"{claimed_by(verdict)}: {verdict.shown}. {verdict.reason}"
 
 
@@ -440,7 +442,7 @@ def _of_overall(row: AuditRow) -> Verdict:
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
-        f"over all {row.n:,} pair{'' if row.n == 1 else 's'}{whose}; no claim about all of them "
+        f"over all {row.n:,} pair{'' if row.n == 1 else 's'}{whose}. No claim about all of them "
         "is known.",
     )
 
@@ -452,7 +454,7 @@ def _claim(verdict: Judged) -> str:
 def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
     each = ", ".join(
         f"{name_of(row)} ({row.verdict.claim.shown if row.verdict.claim else ''} claimed, "
-        f"{row.figures['mape'].format()} found, n={row.n:,})"
+        f"{row.figures['mape'].format()} recomputed, n={row.n:,})"
         for row in rows
     )
     return f"— {len(rows)} of {n} group{'' if n == 1 else 's'} with a claim: {each}."
@@ -464,13 +466,13 @@ def _overall_advice(audit: Audit) -> list[Advice]:
 
 
 def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]:
-    """Say what to do about caveats; what was done already is said instead."""
+    """Say what to do about caveats, or what was done already."""
     known = {check.code: check for check in CHECKS}
     remedies = {code: check.remedy for code, check in known.items()}
     if by_cluster:
         remedies["clustered"] = (
-            "Done here: the intervals marked ‡ draw whole clusters. Quote the number of clusters "
-            "beside that of the pairs."
+            "Done here: the intervals marked ‡ resample whole clusters. Quote the number of "
+            "clusters beside that of the pairs."
         )
     return [
         Advice(caveat_text(c.code, known[c.code].title), c.message, remedies[c.code])
@@ -485,7 +487,7 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
     methods: dict[str, dict[str, list[str]]] = {}
     for row in _rows(audit):
         for name in shown:
-            # Effective numbers differ from row to row; the way they are used does not.
+            # Methods that differ only in their numbers, such as effective sample sizes, are one.
             how = _NUMBERS.sub("…", row.figures[name].method)
             rows = methods.setdefault(how, {}).setdefault(heading_of(figure(name).label), [])
             rows.append(name_of(row) or "all")
@@ -501,14 +503,14 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
         ),
         (
             "Verdicts",
-            "A claim is overstated where the whole interval of the recomputed error lies above the "
-            "numbers that would be printed like it, understated where it lies below, else "
-            "consistent; not verifiable where the pairs cannot decide.",
+            "A claim is overstated if the whole interval of the recomputed error lies above all "
+            "numbers that would be printed like the claim. It is understated if the interval lies "
+            "below them, else consistent. It is not verifiable if the pairs cannot decide.",
         ),
         ("Coverage of the intervals", f"{100 * audit.level:g} %"),
         (
-            "Coverage of those judged together",
-            f"{100 * audit.joint_level:.4g} %, for {audit.judged_together} claim"
+            "Coverage after correcting for all claims",
+            f"{100 * audit.joint_level:.4g} % each, for {audit.judged_together} claim"
             f"{'' if audit.judged_together == 1 else 's'}",
         ),
         ("Seed", str(audit.seed)),
@@ -526,7 +528,7 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
     figures = [
         Figure(
             "claimed",
-            "What was claimed (diamonds) against what the pairs say (points, with intervals).",
+            "Claimed errors (diamonds) and recomputed ones (points, with intervals).",
             partial(_claimed_figure, audit),
         )
     ]
@@ -538,17 +540,17 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
     figures += [
         Figure(
             "predicted",
-            "Every pair. On the line a prediction is right; the bands are what is near enough.",
+            "Every pair. On the line a prediction is exact; a band holds pairs within its limit.",
             lambda: _drawing().predicted_against_measured(own),
         ),
         Figure(
             "ecdf",
-            "How many pairs err by less than so much: read upwards from an error you can accept.",
+            "Share of pairs with at most a given error: read upwards from the error you accept.",
             lambda: _drawing().ecdf(own),
         ),
         Figure(
             "size",
-            "Whether the error depends on the size of the prediction; pairs count as independent.",
+            "Does the error depend on the size of the prediction? Pairs count as independent.",
             lambda: _drawing().bland_altman(own),
         ),
     ]
@@ -560,7 +562,7 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
         figures.append(
             Figure(
                 "coverage",
-                "Which workloads are predicted at all, and how well.",
+                "Which workloads have predictions, and how good they are.",
                 lambda: _drawing().coverage_map(pairs, rows=rows, columns="model"),
             )
         )
@@ -573,7 +575,7 @@ def _claimed_figure(audit: Audit, ax: Axes | None = None) -> Axes:
 
 
 def _drawing() -> ModuleType:
-    """Return the figures of an audit, which tables do without."""
+    """Import the figures of an audit only when they are needed."""
     from errcomp.claims.view import figures
 
     return figures

@@ -1,4 +1,4 @@
-"""An audit as test cases and as a summary: the claims that the pairs contradict."""
+"""An audit as test cases and a summary: the claims that the pairs contradict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.caveats import remedies
 from errcomp.claims.verdict import lacks_aggregation
-from errcomp.claims.view.audit import brackets_note, is_an_error, stayed
+from errcomp.claims.view.audit import INDEPENDENT, brackets_note, is_an_error, stayed
 from errcomp.errors import InputError
 from errcomp.report.junit import Case, CheckReport
 from errcomp.report.markdown import head, items, line, paragraph, table
@@ -27,7 +27,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """One claim: what it is about, the word that counts, and what there is to know of it."""
+    """One claim: what it is about, the verdict after correction, and its caveats."""
 
     name: str
     verdict: Verdict
@@ -45,17 +45,16 @@ def report_audit(
 ) -> CheckReport:
     """Report an audit as a check: does any claim not hold?
 
-    One test case for each group that a claim is about, and for each claim about all pairs; a group
-    without a claim is none. With several claims what counts is the verdict at the level that holds
-    for all of them together (`Audit.joint_level`, Bonferroni), not that of each by itself, which
-    the table of the audit shows: a check of many true claims must not fail because they are many.
-    A case fails where its verdict is one of `fail_on`, and is skipped where the pairs cannot
-    decide the claim. It passes where the claim was not shown to be wrong, which does not show that
-    it is right.
+    Each group with a claim is a test case, and so is each claim about all pairs; groups without a
+    claim are not. With several claims, the verdict after correcting for their number decides
+    (`Audit.joint_level`, Bonferroni), not the verdict on each claim alone: a check of many true
+    claims must not fail because they are many. A case fails if its verdict is in `fail_on`, and is
+    skipped if the pairs cannot decide the claim. It passes if the claim was not shown to be wrong,
+    which does not show that it is right.
 
-    If all claims are true, they together raise a false alarm in at most ``1 - level`` of all
-    audits, as far as intervals cover what they promise (docs/intervals.md). Only one end of an
-    interval can make a claim overstated, so that half of that is to be expected.
+    If all claims are true, at most ``1 - level`` of all audits raise a false alarm, provided that
+    the intervals cover as often as promised (docs/intervals.md). Only one end of an interval can
+    make a claim overstated, so half of that is expected.
 
     Parameters
     ----------
@@ -63,9 +62,9 @@ def report_audit(
     fail_on : sequence of str
         From "overstated", "understated" and "not verifiable".
     name : str
-        Of the suite, and class of its test cases.
+        Name of the suite, and class of its test cases.
     title : str
-        Of the summary; names the table by default.
+        Title of the summary; names the table by default.
 
     Returns
     -------
@@ -87,7 +86,9 @@ def report_audit(
     """
     unknown = [word for word in fail_on if word not in CONDITIONS]
     if unknown or not fail_on:
-        raise InputError(f"an audit fails on {', '.join(CONDITIONS)}, got {unknown or 'nothing'}")
+        raise InputError(
+            f"an audit can fail on {', '.join(CONDITIONS)}, got {unknown or 'nothing'}"
+        )
     judged = _claims(result)
     failed = [claim for claim in judged if claim.word in fail_on]
     words = Counter(claim.word for claim in judged)
@@ -121,7 +122,7 @@ def _claims(result: Audit) -> list[_Judged]:
     several = len({row.tool for row in result.rows}) > 1
     judged = []
     for row in result.rows:
-        # Without keys the row is that of all pairs, whose claims follow.
+        # Without grouping keys, the row is all pairs, whose claims follow.
         if row.verdict.claim is None or not row.key:
             continue
         key = ", ".join(f"{name}={value}" for name, value in row.key.items())
@@ -166,13 +167,13 @@ def _case(result: Audit, claim: _Judged, fail_on: Sequence[str]) -> Case:
 
 def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
     if not judged:
-        return "Nothing was checked: no claim is known of these pairs."
+        return "Nothing was checked: no claim about these pairs is known."
     n = f"{len(judged)} claim{'' if len(judged) == 1 else 's'}"
     if not failed:
         decided = sum(claim.word != "not verifiable" for claim in judged)
         if not decided:
-            return f"Nothing could be checked: the pairs decide none of {n}."
-        return f"Pass: none of {n} was found wrong; {decided} could be decided."
+            return f"Nothing could be checked: the pairs cannot decide any of {n}."
+        return f"Pass: none of {n} was found wrong; the pairs could decide {decided}."
     parts = []
     for word in dict.fromkeys(claim.word for claim in failed):
         names = [claim.name for claim in failed if claim.word == word]
@@ -215,24 +216,24 @@ def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
 
 
 def _what_to_do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[str]:
-    """Say what to do: about what failed, and about what could not be decided."""
+    """Say what to do about claims that failed and claims that could not be decided."""
     if not judged:
-        return paragraph("What to do: give a figure to judge, e.g. --claim 5% --aggregation mean.")
+        return paragraph("What to do: give a figure to check, e.g. --claim 5% --aggregation mean.")
     words = {claim.word for claim in failed}
     lines = []
     if "overstated" in words:
         lines.append(
-            "Overstated: look for what changed in the predictor or in the measurements; or quote "
-            "the recomputed figure with its interval and say which runs it is about."
+            "Overstated: find what changed in the predictor or in the measurements. Or quote the "
+            "recomputed error with its interval, and say which runs it is about."
         )
     if "understated" in words:
-        lines.append("Understated: the predictor is better than claimed. Quote the new figure.")
+        lines.append("Understated: the predictor is better than claimed. Quote the new error.")
     lines += [*_undecided(judged), *remedies({claim.name: claim.caveats for claim in failed})]
     return items("What to do:", lines) if lines else paragraph("What to do: nothing.")
 
 
 def _undecided(judged: Sequence[_Judged]) -> list[str]:
-    """Say what would decide the claims that the pairs do not: they did not fail, nor pass."""
+    """Say what would decide the claims that neither failed nor passed."""
     remedy: dict[str, list[str]] = {}
     for claim in judged:
         if claim.word != "not verifiable":
@@ -240,11 +241,11 @@ def _undecided(judged: Sequence[_Judged]) -> list[str]:
         figure = claim.verdict.recomputed
         if lacks_aggregation(claim.verdict):
             text = (
-                "The claim does not say how it was averaged: say which it is with "
-                "--aggregation mean (or another average)."
+                "The claim does not say how it was averaged: name the average with "
+                "--aggregation mean (or another)."
             )
         elif figure is not None and figure.low is None:
-            text = "Measure more configurations: there are too few for an interval."
+            text = "Measure more configurations: too few for an interval."
         else:
             text = claim.verdict.reason
         remedy.setdefault(text, []).append(claim.name)
@@ -257,18 +258,18 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
-    """Say at what level claims are judged, and how often true ones fail."""
+    """Say at what level claims are checked, and how often true ones fail."""
     if not any(claim.verdict.recomputed for claim in judged):
         return []
     percent, n = f"{100 * result.level:g} %", result.judged_together
-    text = f"Judged at {percent}."
+    text = f"Checked at {percent}."
     if n > 1:
         text = (
-            f"{n} claims are judged at {100 * result.joint_level:.4g} % each, so that {percent} "
-            "hold for all of them together."
+            f"{n} claims are checked at {100 * result.joint_level:.4g} % each, so that all "
+            f"verdicts together hold at {percent}."
         )
     alarms = f"{100 * (1 - result.level):g} %"
     text += f" If all claims were true, this would fail in at most {alarms} of audits."
     if not result.cluster_keys:
-        text += " Every pair counts as independent, as no key says which ones err alike."
+        text += f" {INDEPENDENT}"
     return [line(" ".join([text, *stayed(result)]))]

@@ -1,4 +1,4 @@
-"""Picture of what is predicted at all: tools against workloads, how many pairs and how well."""
+"""Map of predictions: tools against workloads, with the number of pairs and their error."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from errcomp.tables import Pairs
 
 _MOST_ROWS, _MOST_COLUMNS = 30, 24
-#: Columns up to which a cell has room for its error with a unit, and for any number.
+#: Up to how many columns a cell has room for its error with a unit, and for any number.
 _ROOMY, _NARROW = 8, 14
-#: Errors from which narrow cells count thousands of per cent.
+#: Larger errors are written in thousands of per cent in narrow cells.
 _THOUSANDS = 9.995
-#: Characters of the name of a column that is turned, and of one that is not.
+#: Characters of a column's name, turned and upright.
 _TURNED, _NOT_TURNED = 18, 60
 #: Errors at which the tint is palest and darkest, fractions.
 _PALEST, _DARKEST = 0.01, 1.0
@@ -40,7 +40,7 @@ _EMPTY: dict[str, Any] = {"edgecolor": _style.FAINT, "hatch": "///", "lw": 0}
 class _Cells:
     """Pairs, mean errors (NaN without pairs) and failures, by row and column.
 
-    ``n_rows`` and ``n_columns`` count all pairs, those of what is not drawn too.
+    ``n_rows`` and ``n_columns`` count all pairs, also those that are not drawn.
     """
 
     rows: list[str]
@@ -57,13 +57,13 @@ def coverage_map(
 ) -> Axes:
     r"""Draw which tool predicts which workload, with how many pairs and how well.
 
-    A cell holds the mean absolute percentage error (MAPE) of its pairs and their number n; the
-    darker, the larger the error, on a logarithmic scale from 1 % to 100 %. A hatched cell has no
-    prediction. Predictions that failed (by the column ``status``) are counted in their cell,
-    as ``2 ×``, where the table says which rows these are.
+    Each cell shows the mean absolute percentage error (MAPE) of its pairs and their number n. A
+    darker cell has a larger error, on a logarithmic scale from 1 % to 100 %. A hatched cell has no
+    prediction. Failed predictions (by the column ``status``) are counted in their cell, as ``2 ×``,
+    where the table says which rows they are.
 
     Misleads where cells hold different configurations: a tool may be better in a cell only because
-    it was asked for the easy ones.
+    it had to predict the easy ones.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def coverage_map(
     Raises
     ------
     InputError
-        There is no pair, a key does not exist (the message names the nearest), or both are one.
+        No pairs, a key that does not exist (the message names the nearest), or the same key twice.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -149,7 +149,7 @@ def _cells(table: Pairs, rows: str, columns: str) -> _Cells:
 
 
 def _failures(table: Pairs, rows: str, columns: str) -> Counter[tuple[str, str]]:
-    """Count predictions that failed, where the rows of the table are all of those that went in."""
+    """Count failed predictions, if the table has all the rows that were read."""
     from errcomp.tables.columns import status_ok
     from errcomp.tables.frames import column_values, to_eager
 
@@ -160,13 +160,13 @@ def _failures(table: Pairs, rows: str, columns: str) -> Counter[tuple[str, str]]
     ok = status_ok(frame)
     dropped = sum(drop.n for drop in table.dropped if "status" not in drop.reason)
     if int((keep & ok).sum()) != table.n + dropped:
-        return Counter()  # rows were taken by hand: whose failures those are is not known
+        return Counter()  # rows were selected by hand, so the failures may belong to others
     sides = [column_values(frame, name)[keep & ~ok] for name in (rows, columns)]
     return Counter((parts.value_text(a), parts.value_text(b)) for a, b in zip(*sides, strict=True))
 
 
 def _largest(cells: _Cells) -> _Cells:
-    """Keep the rows and columns with the most pairs, in their order."""
+    """Keep the rows and columns with the most pairs, in the order of the table."""
     largest = []
     for axis, most in ((1, _MOST_ROWS), (0, _MOST_COLUMNS)):
         size = (cells.n + cells.failed).sum(axis=axis)
@@ -231,7 +231,7 @@ def _write_numbers(ax: Axes, cells: _Cells) -> None:
 
 
 def _brief(percent: float) -> str:
-    """Write a number with four characters at most.
+    """Write a number with at most four characters.
 
     Examples
     --------
@@ -303,7 +303,7 @@ def _notes(full: _Cells, cells: _Cells, table: Pairs, rows: str, columns: str) -
         notes[0] += f"; ×: {_text.count(failed, 'prediction')} that failed"
     unplaced = sum(d.n for d in table.dropped if "status" in d.reason) - failed
     if unplaced > 0:
-        notes.append(f"{_text.count(unplaced, 'failure')} not placed")
+        notes.append(f"{_text.count(unplaced, 'failure')} without a cell")
     for name, many, some in (
         (rows, full.rows, cells.rows),
         (columns, full.columns, cells.columns),

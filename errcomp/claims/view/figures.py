@@ -1,10 +1,10 @@
-"""Figures of an audit and of the pairs behind it: axes in, axes out, one message each.
+"""Figures of an audit and of its pairs: each takes axes and returns them.
 
-`claimed` what was claimed against what the pairs say; `predicted_against_measured` every pair;
-`ecdf` how many pairs err by how much; `bland_altman` whether the error depends on size; `by_group`
-the errors of each group; `coverage_map` which workloads are predicted at all. None shows anything,
-touches pyplot or changes Matplotlib's settings; Matplotlib is imported at first use
-(``pip install 'errcomp[figures]'``). `errcomp.report.drawing.saving.save` writes a file.
+`claimed` draws claimed and recomputed errors; `predicted_against_measured` every pair; `ecdf` the
+distribution of errors; `bland_altman` whether the error depends on size; `by_group` the errors of
+each group; `coverage_map` which workloads have predictions. The functions do not open a window, use
+pyplot or change Matplotlib's settings. They need Matplotlib (``pip install 'errcomp[figures]'``).
+`errcomp.report.drawing.saving.save` writes a file.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ __all__ = [
     "predicted_against_measured",
 ]
 
-#: More groups than this are counted instead of drawn.
+#: Most groups that are drawn; the others are counted.
 _MOST_ROWS = 30
-#: Intervals and largest errors make the axis at most so many times as long as the largest mean.
+#: Intervals and largest errors extend the axis to at most this multiple of the largest mean.
 _MOST_FOR_INTERVALS, _MOST_FOR_LARGEST = 2.5, 7.0
-#: Means and claims whose largest is so many times their median need a logarithmic axis.
+#: The axis is logarithmic if the largest mean or claim is more than this multiple of the median.
 _WIDE = 12.0
 _TINTS = {"overstated": _style.ORANGE, "understated": _style.BLUE, "consistent": _style.INK}
 
@@ -55,20 +55,20 @@ _TINTS = {"overstated": _style.ORANGE, "understated": _style.BLUE, "consistent":
 def claimed(audit: Audit, ax: Axes | None = None) -> Axes:
     r"""Draw claimed against recomputed errors, group by group, the largest error first.
 
-    A filled circle is the mean absolute percentage error of a group,
+    A filled circle is the mean absolute percentage error of a group, with its interval:
 
     .. math:: \mathrm{MAPE} = \frac{1}{n} \sum_i \frac{|p_i - m_i|}{m_i}
 
-    with its interval; a small tick is the largest error of a single pair. An open diamond is the
-    figure claimed for the group, an open bar a claimed bound or range; only claims that these pairs
-    can decide are drawn, all are written beside. A claim of another figure than the mean is judged
-    by that one, drawn as an open circle. Below the line are all pairs of a tool together. What
-    would make the axis longer than the means need is cut and ends in an arrow; the interval is
-    written beside it. The verdict is that of `errcomp.audit`, in brackets where it does not hold at
-    the level for all claims together.
+    A small tick is the largest error of a single pair. An open diamond is the figure claimed for
+    the group, an open bar a claimed bound or range. Only claims that these pairs can decide are
+    drawn; all are written beside the axes. A claim about another metric than the mean is compared
+    with that metric, drawn as an open circle. Below the line are all pairs of a tool together.
+    Intervals and ticks far beyond the means are cut and end in an arrow; the interval is written
+    beside. The verdict is that of `errcomp.audit`, in brackets where it is not significant after
+    correcting for the number of claims.
 
-    Misleads where a diamond inside an interval is taken for a claim that was confirmed: a wide
-    interval holds many figures.
+    Misleads where a diamond inside an interval is taken as a confirmed claim: a wide interval holds
+    many figures.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _mape(row: AuditRow) -> float:
 def _rows(audit: Audit) -> tuple[list[AuditRow], list[AuditRow], list[AuditRow]]:
     """Return the groups to draw, worst first, the tools as a whole, and groups left out."""
     if not audit.overall and not audit.rows:
-        raise NotDefinedError("there is no audit to draw: it has no rows")
+        raise NotDefinedError("nothing to draw: the audit has no rows")
     groups = sorted(audit.rows if audit.by else (), key=lambda row: -_mape(row))
     overall = sorted(audit.overall, key=lambda row: -_mape(row))[:_MOST_ROWS]
     return groups[:_MOST_ROWS], overall, groups[_MOST_ROWS:]
@@ -157,7 +157,7 @@ def _claim_text(claim: Claim | None) -> str:
 
 
 def _word(row: AuditRow) -> str:
-    """Return the verdict, and what weakens it."""
+    """Return the verdict, in brackets after correction; empty without a claim."""
     if row.verdict.word == "no claim":
         return ""
     return row.verdict.shown
@@ -178,7 +178,7 @@ def _is_value(row: AuditRow) -> bool:
 
 
 def _limits(ax: Axes, rows: Sequence[AuditRow]) -> None:
-    """Set limits around means and claims, and as far as there is room around all else."""
+    """Set limits around means and claims; include intervals and largest errors up to a multiple."""
     core = [100 * _mape(row) for row in rows]
     for row in rows:
         core += [100 * end for end in _drawable(row) or () if math.isfinite(end)]
@@ -237,7 +237,7 @@ def _claim(ax: Axes, y: int, row: AuditRow, ends: tuple[float, float]) -> None:
 
 
 def _arrow(ax: Axes, y: float, below: bool, above: bool, colour: str, size: float) -> None:
-    """Say that something goes on beyond an edge."""
+    """Mark that something continues beyond an edge."""
     for beyond, edge, mark in ((below, 0, "<"), (above, 1, ">")):
         if beyond:
             ax.plot([edge], [y], mark, color=colour, ms=size, clip_on=False, zorder=5,
@@ -278,11 +278,10 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
         )
     for word, side in (("overstated", "above"), ("understated", "below")):
         if any(word in shown for shown in words):
-            notes.append(f"{word}: the whole interval lies {side} what is claimed")
+            notes.append(f"{word}: the whole interval lies {side} the claim")
     if any(word.startswith("(") for word in words):
         notes.append(
-            f"in brackets: not so at the level that holds for all {audit.judged_together} claims "
-            "together"
+            f"in brackets: not significant after correcting for {audit.judged_together} claims"
         )
     if len(audit.overall) > _MOST_ROWS:
         notes.append(f"{len(audit.overall) - _MOST_ROWS:,} tools not drawn")
@@ -290,7 +289,7 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
 
 
 def _keys(ax: Axes, audit: Audit, rows: Sequence[AuditRow]) -> float:
-    """Say what marks mean, only those that are there, and return the points that this takes."""
+    """Explain the marks that occur, and return the height of the key in points."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -303,7 +302,7 @@ def _keys(ax: Axes, audit: Audit, rows: Sequence[AuditRow]) -> float:
         marks.append(Patch(facecolor="none", edgecolor=_style.ORANGE, label="claimed range"))
     if any(row.verdict.recomputed and row.verdict.recomputed.figure != "mape" for row in drawn):
         marks.append(Line2D([], [], ls="", marker="o", ms=5.5, mfc="white", mew=1.3,
-                            color=_style.BLUE, label="figure that is claimed"))  # fmt: skip
+                            color=_style.BLUE, label="the claim's metric"))  # fmt: skip
     marks.append(Line2D([], [], color=_style.BLUE, marker="o", ms=5.5, lw=1.6,
                         label=f"mean (MAPE), {100 * audit.level:g} % interval"))  # fmt: skip
     marks.append(Line2D([], [], ls="", marker="|", ms=9, mew=1.3, color=_style.MUTED,

@@ -1,4 +1,4 @@
-"""Pictures of pairs: against their measurements, by how much they err, and group by group."""
+"""Figures of pairs: predicted against measured, the distribution of errors, errors by group."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ def predicted_against_measured(
 ) -> Axes:
     r"""Draw every prediction against its measurement, on logarithmic scales.
 
-    On the dashed line a prediction is right. A band holds the pairs whose absolute percentage
-    error is at most w,
+    On the dashed line a prediction is exact. A band holds the pairs whose absolute percentage
+    error is at most w:
 
     .. math:: (1 - w)\, m \le p \le (1 + w)\, m
 
-    relative to the measurement, as the error itself is; on the logarithmic scale it is therefore
-    wider below the line than above. The share of the pairs inside is written below the title.
-    Tools look apart where there are several, else devices: those with the most pairs have colours
-    and markers of their own, from the eighth on they share one. Predictions that are not positive
-    have no place on the scale and are counted.
+    A band is relative to the measurement, so on the logarithmic scale it is wider below the line
+    than above. The share of the pairs inside is written below the title. Tools have different
+    colours and markers if there are several, else devices do: the seven with the most pairs have
+    their own, all others share one. Predictions of 0 or less cannot be drawn and are counted.
 
-    Misleads over many orders of magnitude, where an error of 20 % is hardly seen: `ecdf` and
-    `by_group` show errors themselves.
+    Misleads over many orders of magnitude, where an error of 20 % is hardly visible: `ecdf` and
+    `by_group` show the errors themselves.
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ def predicted_against_measured(
     Raises
     ------
     InputError
-        There is no pair, or ``within`` holds no fractions above 0.
+        No pairs, or ``within`` holds a value that is not a fraction above 0.
     NotDefinedError
         No prediction is positive.
     MissingExtraError
@@ -78,8 +77,8 @@ def predicted_against_measured(
     shown = table.predicted > 0
     if not shown.any():
         raise NotDefinedError(
-            f"no prediction of {_text.count(table.n, 'pair')} is positive: none has a place on a "
-            "logarithmic scale. Draw their errors instead (ecdf, by_group)."
+            f"no prediction of {_text.count(table.n, 'pair')} is positive, and a logarithmic scale "
+            "needs positive ones. Draw their errors instead (ecdf, by_group)."
         )
     ax = _style.canvas(ax, 4.7)
     values = np.concatenate([table.predicted[shown], table.measured[shown]])
@@ -120,7 +119,7 @@ def fractions(name: str, values: Sequence[float]) -> list[float]:
     Raises
     ------
     InputError
-        One is none.
+        A value is not a fraction above 0.
     """
     given = list(values) if isinstance(values, Sequence | np.ndarray) else [values]
     for value in given:
@@ -145,7 +144,7 @@ def _bands(ax: Axes, widths: Sequence[float]) -> None:
 
 
 def _legend(ax: Axes, table: Pairs, key: str, looks: Sequence[parts.Look]) -> None:
-    """Name the groups beside the axes, with the pairs and the error of each."""
+    """List the groups beside the axes, each with its number of pairs and its error."""
     from matplotlib.lines import Line2D
 
     errors = parts.errors_of(table)
@@ -185,22 +184,22 @@ def _share(table: Pairs, width: float) -> float:
 
 # How many pairs err by how much -------------------------------------------------------------------
 
-#: Tools with a look of their own, and thresholds told on one line.
+#: Tools with a style of their own, and thresholds written on one line.
 _MOST_LINES, _PER_LINE = 7, 3
-#: Fewer pairs have no 90th percentile, and a band that says nothing.
+#: Fewest pairs for a 90th percentile, and for a band narrow enough to be useful.
 _FEWEST_FOR_P90, _FEWEST_FOR_BAND = 10, 5
 #: Confidence of the band, and steps of a line that is drawn.
 _LEVEL, _MOST_STEPS = 0.95, 500
 #: Lines in print without colour: solid, dashed, dotted, both; and their marks as letters.
 _DASHES = ("-", (0, (5, 1.2)), (0, (1.2, 0.8)), (0, (5, 1.2, 1.2, 1.2)))
 _SIGNS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "*": "★"}
-#: Points from line to line beside the axes.
+#: Distance of lines of text beside the axes, in points.
 _SPACING = 11.5
 
 
 class _Line(NamedTuple):
     name: str
-    errors: NDArray[np.float64]  # percent, ascending
+    errors: NDArray[np.float64]  # in per cent, ascending
     median: float
     p90: float
     shares: tuple[float, ...]
@@ -209,22 +208,23 @@ class _Line(NamedTuple):
 def ecdf(
     pairs: Any, ax: Axes | None = None, thresholds: Sequence[float] = (0.05, 0.1, 0.2)
 ) -> Axes:
-    r"""Draw the share of pairs whose absolute percentage error is at most so much.
+    r"""Draw the cumulative distribution of absolute percentage errors.
 
     .. math:: \hat F(e) = \frac{1}{n} \#\{ i : |p_i - m_i| / m_i \le e \}
 
-    One line per tool where there are several, those with the most pairs first; from the eighth on
-    they are grey. A filled mark is the median, an open one the 90th percentile (P90 of ten pairs or
-    more, interpolated as in `errcomp.summarize`). The share under each threshold is written out.
-    Around a single line of five pairs or more lies the simultaneous 95 % band of Dvoretzky, Kiefer
-    and Wolfowitz with Massart's constant,
+    Several tools have one line each, those with the most pairs first; the eighth and further lines
+    are grey. A filled mark is the median. An open mark is the 90th percentile (for ten pairs or
+    more, interpolated as in `errcomp.summarize`). The share under each threshold is written out. A
+    single line of five pairs or more has the simultaneous 95 % band of Dvoretzky, Kiefer and
+    Wolfowitz with Massart's constant:
 
     .. math:: \hat F(e) \pm \sqrt{\ln(2 / 0.05) \,/\, 2n}
 
-    which holds the whole true distribution with at least that probability, whatever it is, if the
-    pairs are independent. The axis is logarithmic where few errors are far larger than the others.
+    If the pairs are independent, it holds the whole true distribution with at least that
+    probability, for any distribution. The axis is logarithmic where few errors are far larger than
+    the others.
 
-    Misleads where pairs of one model or device err alike: the band is then too narrow.
+    Misleads where pairs of one model or device have correlated errors: the band is then too narrow.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def ecdf(
     Raises
     ------
     InputError
-        There is no pair, or a threshold is no fraction above 0.
+        No pairs, or a threshold is not a fraction above 0.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -278,7 +278,7 @@ def ecdf(
         _band(ax, lines[0])
     _lines_beside(ax, rows)
     ax.grid(axis="y", color=_style.GRID)
-    _style.name_axes(ax, x="absolute error (% of measured)", y="pairs that err by no more")
+    _style.name_axes(ax, x="absolute error (% of measured)", y="pairs with at most this error")
     _style.heading(
         ax,
         f"How large are the errors{parts.of_table(table)}? n={_text.count(table.n, 'pair')}",
@@ -309,7 +309,7 @@ def _lines(table: Pairs, marks: Sequence[float]) -> list[_Line]:
 
 
 def _thresholds(ax: Axes, marks: Sequence[float]) -> None:
-    """Draw thresholds, and name them above the axes where there is room."""
+    """Draw thresholds, and label them above the axes where they have room."""
     scale = ax.transScale + ax.transLimits
     room = 4.5 * _style.CHARACTER / _style.length_of(ax.xaxis)
     last = -1.0
@@ -374,7 +374,7 @@ def _band(ax: Axes, line: _Line) -> None:
 def _texts_beside(
     lines: Sequence[_Line], marks: Sequence[float], tints: Sequence[str], shapes: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Return what is written of each line, with colours; empty texts part them."""
+    """Return the text about each line, with its colour; empty texts separate the lines."""
     own = lines[:_MOST_LINES]
     rows: list[tuple[str, str]] = []
     for line, name, tint, shape in zip(
@@ -393,7 +393,7 @@ def _texts_beside(
             rows.append((f"within {limits} %: {shares} %", _style.INK))
         rows.append(("", ""))
     if len(lines) > len(own):
-        rows.append((f"thin: {_text.count(len(lines) - len(own), 'other tool')}", _style.MUTED))
+        rows.append((f"grey: {_text.count(len(lines) - len(own), 'other tool')}", _style.MUTED))
     return rows
 
 
@@ -411,7 +411,7 @@ def _lines_beside(ax: Axes, rows: Sequence[tuple[str, str]]) -> None:
 
 def _ecdf_notes(lines: Sequence[_Line], low: float, logarithmic: bool) -> list[str]:
     some = any(len(line.errors) >= _FEWEST_FOR_P90 for line in lines)
-    notes = ["filled mark: median" + ("; open: P90 (9 of 10 pairs err less)" if some else "")]
+    notes = ["filled mark: median" + ("; open: P90 (9 of 10 errors are smaller)" if some else "")]
     if _has_band(lines):
         notes.append("shaded: 95 % band of the whole line (DKW), if pairs are independent")
     nothing = sum(int((line.errors < low).sum()) for line in lines)
@@ -424,23 +424,23 @@ def _ecdf_notes(lines: Sequence[_Line], low: float, logarithmic: bool) -> list[s
 
 # The errors of each group -------------------------------------------------------------------------
 
-#: More groups than this are counted instead of drawn; quartiles of fewer pairs are not drawn.
+#: Most groups that are drawn (the others are counted), and fewest pairs for quartiles.
 _MOST_GROUPS, _FEWEST_FOR_BOX = 30, 5
-#: Places that follow each other within a row are this share of it apart: never close to each other.
+#: Step between consecutive points of a row, as a share of its height: neighbours are never close.
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 def by_group(pairs: Any, by: str | Sequence[str] = ("device",), ax: Axes | None = None) -> Axes:
     r"""Draw the absolute percentage error of every pair, one row per group.
 
-    Rows are sorted by their median, the largest first. The thick line of a row is the median, the
-    box the middle half of the errors, from the lower to the upper quartile (linear interpolation);
-    groups of fewer than five pairs have no box. Points are pairs, spread over the height of the row
-    only so that none hides another. The axis is logarithmic where few errors are far larger than
-    the others.
+    Rows are sorted by their median, the largest first. The thick line of a row is the median. The
+    box is the middle half of the errors, from the lower to the upper quartile (linear
+    interpolation); groups of fewer than five pairs have no box. Each point is a pair; its height
+    within the row means nothing and only keeps points apart. The axis is logarithmic where few
+    errors are far larger than the others.
 
-    Misleads where groups are compared that hold different workloads: compare like with like, by
-    more keys or by selecting rows.
+    Misleads where groups hold different workloads: compare like with like, by more keys or by
+    selecting rows.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ def by_group(pairs: Any, by: str | Sequence[str] = ("device",), ax: Axes | None 
     Raises
     ------
     InputError
-        There is no pair, or a key does not exist (the message names the nearest).
+        No pairs, or a key that does not exist (the message names the nearest).
     MissingExtraError
         Matplotlib is not installed.
 
@@ -538,5 +538,5 @@ def _how_drawn(shown: Sequence[Group]) -> str:
     sizes = [len(group.index) for group in shown]
     if max(sizes) < _FEWEST_FOR_BOX:
         return "thick line: median; points: pairs"
-    small = f" (from {_FEWEST_FOR_BOX} pairs on)" if min(sizes) < _FEWEST_FOR_BOX else ""
+    small = f" (if at least {_FEWEST_FOR_BOX} pairs)" if min(sizes) < _FEWEST_FOR_BOX else ""
     return f"thick line: median; box: middle half{small}; points: pairs"

@@ -1,4 +1,4 @@
-"""What the figures of pairs have in common: errors on an axis, groups that look apart, hovering."""
+"""Common parts of the figures of pairs: axes of errors, styles of groups, hovering."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-#: More points than this are drawn as one image, and only the worst of them answer.
+#: More points than this are drawn as one image, and only the worst have a hover text.
 DENSE = 2000
 _WORST = 50
-#: Groups with a colour of their own.
+#: Groups with their own colour.
 _MOST_LOOKS = 7
-#: Errors whose largest is so many times their median need a logarithmic axis.
+#: The axis is logarithmic if the largest error is more than this multiple of the median.
 _WIDE = 12.0
-#: On it, errors so many times smaller than the median are as good as none.
+#: Errors smaller than the median by this factor are drawn at its lower edge.
 _AS_GOOD_AS_NONE = 100.0
-#: Keys that say how a pair came about rather than what it is.
+#: Keys that say how a pair was made, not which configuration it is.
 _NOT_A_NAME = ("level", "date")
 
 
 def checked(pairs: Any) -> Pairs:
-    """Return the pairs as a table that has some.
+    """Return the pairs as a table with at least one pair.
 
     Raises
     ------
     InputError
-        There is no pair, or what is given is no table of pairs.
+        No pairs, or not a table of pairs.
     """
     table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
     if not table.n:
         raise InputError(
-            f"{table.source + ': ' if table.source else ''}no pairs to draw: at least one "
-            "prediction with its measurement is needed"
+            f"{table.source + ': ' if table.source else ''}no pairs to draw. Give at least one "
+            "prediction with its measurement."
         )
     return table
 
@@ -60,7 +60,7 @@ def errors_of(pairs: Pairs) -> Floats:
 
 
 def of_table(pairs: Pairs) -> str:
-    """Say whose pairs these are, where that is one tool: ``" of neusight"``."""
+    """Say whose pairs these are, if they are of one tool: ``" of neusight"``."""
     return f" of {_text.shorten(pairs.tools[0])}" if len(pairs.tools) == 1 else ""
 
 
@@ -77,12 +77,12 @@ def value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-# Groups that look apart --------------------------------------------------------------------------
+# Styles of groups --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Pairs of one kind and how they are drawn; ``name`` is empty where there is one kind."""
+    """Pairs of one group and how they are drawn; ``name`` is empty if there is only one group."""
 
     name: str
     index: Ints
@@ -91,9 +91,9 @@ class Look:
 
 
 def looks(pairs: Pairs) -> tuple[str, list[Look]]:
-    """Choose the key that tells pairs apart (tool, else device), and a look for its values.
+    """Choose the key that distinguishes pairs (tool, else device), and a style for each value.
 
-    Those with the most pairs come first; from the eighth on they share one look.
+    Values with the most pairs come first; the eighth and further values share one style.
     """
     key = next((k for k in ("tool", "device") if _values(pairs, k) > 1), "")
     if not key:
@@ -127,11 +127,11 @@ def dots(ax: Axes, x: Floats, y: Floats, look: Look, *, dense: bool, zorder: flo
     )  # fmt: skip
 
 
-# What a reader is told of a pair -----------------------------------------------------------------
+# Text of a pair ----------------------------------------------------------------------------------
 
 
 def named(pairs: Pairs, index: Ints) -> list[str]:
-    """Name pairs by the keys that tell them apart: ``"H100, inference, batch 8"``."""
+    """Name pairs by the keys that distinguish them: ``"H100, inference, batch 8"``."""
     known = [k for k in RESERVED_KEYS if k in pairs.keys and k not in _NOT_A_NAME]
     keys = [k for k in known if _values(pairs, k) > 1] or known
     if not keys:
@@ -146,7 +146,7 @@ def _part(key: str, value: Any) -> str:
 
 
 def tell_pairs(ax: Axes, pairs: Pairs, index: Ints, x: Floats, y: Floats) -> None:
-    """Say what each of these pairs is, or the worst where there are very many."""
+    """Add a hover text to each of these pairs, or only to the worst if there are very many."""
     errors = errors_of(pairs)[index]
     if pairs.n > DENSE:
         worst = np.argsort(-errors, kind="stable")[:_WORST]
@@ -167,10 +167,9 @@ def tell_pairs(ax: Axes, pairs: Pairs, index: Ints, x: Floats, y: Floats) -> Non
 
 
 def error_scale(ax: Axes, percent: Floats, *, least: float = 0.0) -> tuple[float, float]:
-    """Scale the x axis for errors in percent, logarithmic where they need it; return its limits.
+    """Scale the x axis for errors in per cent, logarithmic if needed; return its limits.
 
-    ``least`` is how far the axis goes at least. Errors below the lower limit are as good as none
-    and belong on it.
+    The axis extends at least to ``least``. Draw errors below the lower limit at the limit.
     """
     positive = percent[percent > 0]
     high = max(float(percent.max()), least) or 1.0

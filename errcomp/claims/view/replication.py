@@ -1,4 +1,4 @@
-"""What people see of published tables recomputed, cell by cell."""
+"""Report of published tables recomputed, cell by cell."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def replication_view(result: Replication) -> Report:
         title=tables[0].title,
         line=[*(f"{n} {status}" for status, n in statuses.items()), f"n={len(result.cells)} cells"],
         tables=tables,
-        figures=[Figure("figure", "How many printed cells of each table come out again.", draw)],
+        figures=[Figure("figure", "How many printed cells of each table are reproduced.", draw)],
         draw=draw,
     )
 
 
 def _table(name: str, cells: Sequence[Cell]) -> Table:
-    """Show the recomputed cells as rows; rules and notes below, once for all they are about."""
+    """Show the recomputed cells as rows; rules and notes below, each only once."""
     notes: dict[str, int] = {}
     rows = []
     for cell in cells:
@@ -104,7 +104,7 @@ def _count_column(status: Status, counts: Mapping[str, Mapping[Status, int]]) ->
 
 
 def cells(found: Replication, ax: Axes | None = None) -> Axes:
-    """Draw by table how many printed cells were reproduced, and how.
+    """Draw how many printed cells of each table were reproduced, and how.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def cells(found: Replication, ax: Axes | None = None) -> Axes:
 
     counts = {name: row for name, row in found.counts().items() if name != "all"}
     statuses = list(next(iter(counts.values())))
-    looks: list[dict[str, Any]] = [  # hatched, for print in grey tells no orange from blue
+    looks: list[dict[str, Any]] = [  # hatched, because orange and blue are the same grey in print
         {"facecolor": _style.BLUE, "edgecolor": _style.MUTED},
         {"facecolor": _style.blend(_style.BLUE, 0.4), "edgecolor": _style.MUTED},
         {"facecolor": _style.ORANGE, "edgecolor": "white", "hatch": "////"},
@@ -149,20 +149,19 @@ def cells(found: Replication, ax: Axes | None = None) -> Axes:
     ]
     total = sum(sum(row.values()) for row in counts.values())
     _style.heading(
-        ax, f"Which printed figures come out again, n={counted(total, 'cell')}",
+        ax, f"Which printed figures are reproduced, n={counted(total, 'cell')}",
         room=_style.keys(ax, [key]),
     )  # fmt: skip
     return ax
 
 
 def levels(result: Replication, ax: Axes | None = None) -> Axes:
-    """Draw the error range that the survey prints for each level against the one recomputed.
+    """Draw the printed and the recomputed error range of each level of the survey.
 
-    A thick open bar is the printed range, a thin filled one what the rule behind it gives; beside
-    it stands what became of both ends. Ranges that cannot be recomputed are counted below the
-    title.
+    A thick open bar is the printed range, a thin filled bar the recomputed one, with the status of
+    both ends beside it. Ranges that cannot be recomputed are counted below the title.
 
-    Misleads where ranges are read as errors of one tool: most are of what several tools claim.
+    Misleads where a range is read as the error of one tool: most ranges span claims of several.
 
     Parameters
     ----------
@@ -185,7 +184,7 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     ends = _ends(result)
     drawn = [(name, pair) for name, pair in ends.items() if _of_errors(pair)]
     if not drawn:
-        raise NotDefinedError("no range of an error by level was recomputed: nothing to draw")
+        raise NotDefinedError("nothing to draw: no error range by level was recomputed")
     ax = _style.canvas(ax, 1.5 + 0.42 * len(drawn))
     for y, (_, pair) in enumerate(drawn):
         _draw(ax, y, _printed(pair), _recomputed(pair))
@@ -195,8 +194,8 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     ax.set_xlim(left=0)
     _style.name_axes(ax, x="error (%)")
     without = len(ends) - len(drawn)
-    notes = ["recomputed: from what the surveyed tools claim; NeuSight: from its pairs"]
-    notes += [f"{without} more without data, or not of an error"] if without else []
+    notes = ["recomputed: from the claims of the surveyed tools; NeuSight: from its pairs"]
+    notes += [f"{without} more without data, or not an error"] if without else []
     _style.heading(ax, "Error by level: printed and recomputed ranges", notes, room=_keys(ax))
     return ax
 

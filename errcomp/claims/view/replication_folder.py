@@ -27,9 +27,9 @@ _DATASETS = ("survey", "neusight")
 _SEED = 0
 _LIBRARIES = ("numpy", "scipy", "polars")
 _COLUMNS = {
-    "table, where, edition": "which cell: file of the transcription, place in the survey, edition",
-    "row, column": "which cell: its row and column",
-    "printed": "as the survey prints it",
+    "table, where, edition": "file of the transcription, place in the survey, edition",
+    "row, column": "row and column of the cell",
+    "printed": "the cell as the survey prints it",
     "recomputed": "with all digits, in `unit`; `low; high` for a range; empty without data",
     "unit": "of `recomputed`: `fraction` (0.0587 is 5.87 %), `ratio`, `count`, a unit of time, …",
     "status": ", ".join(STATUSES),
@@ -40,12 +40,12 @@ _COLUMNS = {
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder that holds anything but what `write_folder` wrote and nobody changed.
+    """Refuse a folder that holds anything but unchanged files of `write_folder`.
 
     Raises
     ------
     InputError
-        It holds files of other origin, or files that were changed.
+        It holds other files, or files that were changed.
     """
     check_free(path, _HEADING)
 
@@ -53,7 +53,7 @@ def check_folder(path: Path) -> None:
 def write_folder(path: Path, result: Replication) -> tuple[int, str]:
     """Write all tables and figures into a folder, whole or not at all.
 
-    The same versions give the same bytes. A folder that was written before is replaced.
+    The same versions give the same bytes. An earlier folder of this function is replaced.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def write_folder(path: Path, result: Replication) -> tuple[int, str]:
     Returns
     -------
     int, str
-        Number of files, and why there are no figures; empty where there are.
+        Number of files, and why there are no figures; empty if there are figures.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def _write_tables(folder: Path, result: Replication) -> Iterator[tuple[str, str]
         {"table": name, **{str(status): n for status, n in count.items()}}
         for name, count in result.counts().items()
     ]
-    titles = {**TITLES, _COUNTS: "How many cells of each table have which status"}
+    titles = {**TITLES, _COUNTS: "Number of cells of each table by status"}
     for (name, content), table in zip(rows.items(), tables, strict=True):
         for suffix in _SUFFIXES:
             write(folder / f"{name}{suffix}", {"rows": content}, [table])
@@ -117,13 +117,13 @@ def _write_figures(folder: Path, result: Replication) -> Iterator[tuple[str, str
 
 
 def _figures(result: Replication) -> Iterator[tuple[str, str, Axes]]:
-    """Draw what the survey says of accuracy, of workloads and of levels."""
+    """Draw what the survey says about accuracy, workloads and levels."""
     from errcomp import datasets
     from errcomp.claims.auditing import audit
     from errcomp.claims.view.figures import claimed, coverage_map
     from errcomp.claims.view.replication import levels
 
-    # The cheapest first, so that a missing Matplotlib is found before the work.
+    # The cheapest first, so that a missing Matplotlib is found early.
     yield (
         "figure_levels",
         "Ranges of the error by level, as printed and as recomputed",
@@ -133,7 +133,7 @@ def _figures(result: Replication) -> Iterator[tuple[str, str, Axes]]:
     audited = audit(pairs, tool="neusight", by=["device", "mode"], seed=_SEED)
     yield (
         "figure_claimed",
-        "Errors claimed for NeuSight against those recomputed, by device and mode",
+        "Claimed and recomputed errors of NeuSight, by device and mode",
         claimed(audited),
     )
     yield (
@@ -154,8 +154,8 @@ def _index(
     summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
     yield from (_HEADING, "")
     yield f"{sum(counts.values())} printed cells: {summary}."
-    yield from ("", "Reproduced is what prints the same under the rule that the survey states or")
-    yield "implies. The rule behind every other cell is in its table. No cell is left out."
+    yield from ("", "A cell is reproduced if it prints the same under the rule that the survey")
+    yield "states or implies. The rule of every other cell is in its table. No cell is left out."
     yield from ("", "## Tables", "")
     yield from _grid(["Table", "Files"], _linked(tables, _SUFFIXES))
     yield from ("", "## Figures", "")
@@ -190,7 +190,7 @@ def _basis(without: bool) -> Iterator[str]:
     versions = [f"Python {platform.python_version()}", *(f"{n} {version(n)}" for n in libraries)]
     yield "- Command: `errcomp replicate survey -o FOLDER`"
     yield f"- Versions: errcomp {__version__}, {', '.join(versions)}. They give the same bytes."
-    yield f"- Seed: {_SEED}, of the intervals in the figure of claims. No cell depends on chance."
+    yield f"- Seed: {_SEED}, for the intervals in the figure of claims. No cell depends on it."
     yield "- Check these files: `sha256sum -c SHA256SUMS`"
     yield from ("- Datasets, embedded in errcomp (`errcomp datasets show NAME`):", "")
     lines = [

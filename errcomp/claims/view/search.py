@@ -1,4 +1,4 @@
-"""What people see of a search: what reproduces a published figure."""
+"""Report of a search: which subsets and rules reproduce a published figure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["format_chance", "matches", "search_view"]
 
-#: Characters of what reproduces a figure, beside its row.
+#: Characters of a description beside its row.
 _DESCRIBED = 64
-#: Expected matches of an unrelated figure from which on a coincidence explains a match.
+#: From this number of matches expected for an unrelated figure, a match may be a coincidence.
 _RARE = 0.05
 
-#: Small numbers of matches are a bound that a reader can hold on to.
+#: Smaller expected numbers are printed as a bound.
 _CHANCE = Form(lambda expected: Cell(format_chance(expected), expected), right=True)
 
 
 def search_view(result: SearchResult) -> Report:
-    """Return the matches, the most likely first, and what was concluded from them."""
+    """Return the matches, the least likely by chance first, and the conclusion."""
     table = _table(result)
-    caption = "How many matches as simple as each an unrelated figure would have by chance."
+    caption = "Number of equally simple matches that an unrelated figure would have by chance."
     draw = partial(matches, result)
     first = [match.description for match in result.matches[:1]]
     return Report(
@@ -52,8 +52,8 @@ def _table(result: SearchResult) -> Table:
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
         result.conclusion,
-        "By chance: how many matches as simple as this unrelated figures would have on average, "
-        "drawn as near to those of the whole table as these.",
+        "By chance: average number of matches this simple for unrelated figures, drawn as near to "
+        "those of the whole table as these.",
         *_left_out(result),
     ]
     return Table(
@@ -65,20 +65,20 @@ def _table(result: SearchResult) -> Table:
 
 
 def _left_out(result: SearchResult) -> list[str]:
-    """Say which rows the search could not use, and what the best subset is with them."""
+    """Say which rows the search could not use, and the size of the first subset with them."""
     left_out = {tool: n for tool, n in result.searched["left_out"].items() if n}
     if not left_out:
         return []
     rows = ", ".join(f"{n} of {tool}" for tool, n in left_out.items())
     notes = [
-        f"Only the {result.searched['configurations']} configurations that all of them have were "
+        f"Only the {result.searched['configurations']} configurations common to all tools were "
         f"searched; left out: {rows}."
     ]
     for tool, n in result.in_first_subset.items():
         shared = result.matches[0].n
         if n > shared:
             notes.append(
-                f"In the first subset {tool} has {n} in all, of which {shared} are shared."
+                f"In the first subset, {tool} has {n} in all; {shared} of them are common."
             )
     return notes
 
@@ -88,7 +88,7 @@ def _figure_column(tool: str) -> Column:
 
 
 def format_chance(expected: float) -> str:
-    """Write an expected count: small ones as a bound a reader can hold on to.
+    """Write an expected number; small ones as a bound.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def format_chance(expected: float) -> str:
 
 
 def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
-    """Draw how many matches as simple as each an unrelated figure would have by chance.
+    """Draw how many equally simple matches an unrelated figure would have by chance.
 
     Parameters
     ----------
@@ -140,9 +140,9 @@ def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
         ax,
         rows,
         title=f"What reproduces {published}",
-        notes=["filled: chance does not explain it"],
+        notes=["filled: a coincidence is unlikely"],
         x="matches expected by chance",
         beside="subset and rule",
-        reference=(_RARE, "below: more than a coincidence"),
+        reference=(_RARE, "below: a coincidence is unlikely"),
         log=True,
     )

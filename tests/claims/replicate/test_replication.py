@@ -193,7 +193,7 @@ def _with(tables, name, row, column, **values):
 )
 def test_an_invented_figure_is_not_reproduced(no_search, table, row, column, printed, value):
     tables = _with(datasets.tables("survey"), table, row, column, printed=printed, value=value)
-    cell = replicate_survey(tables).cell(table, row, column)
+    cell = replicate_survey(printed=tables).cell(table, row, column)
     assert cell.status == N, cell.describe()
     assert cell.recomputed is not None
 
@@ -201,23 +201,23 @@ def test_an_invented_figure_is_not_reproduced(no_search, table, row, column, pri
 def test_an_invented_range_is_not_reproduced(no_search):
     name, row = "error_by_level", "kernel, NeuSight"
     tables = _with(datasets.tables("survey"), name, row, "low", printed="4", value=4.0)
-    found = replicate_survey(tables)
+    found = replicate_survey(printed=tables)
     assert {found.cell(name, row, end).status for end in ("low", "high")} == {N}
 
 
 def test_an_invented_verdict_contradicts_its_caption(no_search):
     name, row = "table6_neusight", "V100, inference"
     tables = _with(datasets.tables("survey"), name, row, "survey verdict", printed="Mismatch")
-    cell = replicate_survey(tables).cell(name, row, "survey verdict")
+    cell = replicate_survey(printed=tables).cell(name, row, "survey verdict")
     assert (cell.status, round(cell.recomputed, 2)) == (N, 1.13)
 
 
 def test_figures_that_no_subset_gives_are_said_to_be_such():
     name, row = "text_neusight", "published by the NeuSight authors: Habitat, abstract"
     tables = _with(datasets.tables("survey"), name, row, "value", printed="99999.9", value=99999.9)
-    cell = replicate_survey(tables).cell(name, row, "value")
+    cell = replicate_survey(printed=tables).cell(name, row, "value")
     assert cell.status == N
-    assert "No subset prints the three figures together." in cell.note
+    assert "No subset gives the three figures together." in cell.note
 
 
 def test_pairs_without_a_group_are_named(no_search):
@@ -230,10 +230,10 @@ def test_a_dataset_without_a_figure_is_named(no_search):
     tables = datasets.tables("survey")
     runs = tables["runs"].filter(pl.col("tool") != "VIDUR")
     with pytest.raises(InputError, match="no requests .* of VIDUR"):
-        replicate_survey({**tables, "runs": runs})
+        replicate_survey(printed={**tables, "runs": runs})
     totals = tables["table6_neusight"].filter(pl.col("column") != "claimed")
     with pytest.raises(InputError, match="prints no number in table6_neusight"):
-        replicate_survey({**tables, "table6_neusight": totals})
+        replicate_survey(printed={**tables, "table6_neusight": totals})
 
 
 def test_result_is_plain_for_machines_and_readable_for_people(found):

@@ -26,7 +26,7 @@ def judged() -> Audit:
 
 def said(audit: Audit) -> str:
     (table,) = audit_view(audit).tables_for("text")
-    return next(note.text for note in table.remarks() if "claims are judged" in note.text)
+    return next(note.text for note in table.remarks() if "claims are checked" in note.text)
 
 
 def words(audit: Audit) -> list[str]:
@@ -43,8 +43,8 @@ def with_words(audit: Audit, word: Word, jointly: Word) -> Audit:
 
 def test_groups_and_claims_about_all_pairs_are_counted_and_named(judged: Audit) -> None:
     assert said(judged) == (
-        "3 claims are judged, each at 95 %. What is over- or understated is so at the level that "
-        "holds for all of them too."
+        "3 claims are checked, each at 95 %. Every over- or understated claim stays so after "
+        "correcting for their number."
     )
     assert words(judged) == ["overstated"] * 3
 
@@ -54,8 +54,8 @@ def test_verdicts_that_hold_only_alone_stand_in_brackets(judged: Audit, word: Wo
     lost = with_words(judged, word, "consistent")
     assert words(lost) == [f"({word})", "overstated", "overstated"]
     assert said(lost) == (
-        "3 claims are judged, each at 95 %. In brackets: not so at the level that holds for all "
-        "3 claims together."
+        "3 claims are checked, each at 95 %. In brackets: not significant after correcting for "
+        "3 claims."
     )
     assert words(with_words(judged, word, word))[0] == word
 
@@ -64,7 +64,7 @@ def test_no_claim_that_is_decided_needs_no_word_of_all_together(judged: Audit) -
     verdict = replace(judged.claims[0], word="consistent", jointly="consistent")
     rows = tuple(replace(row, verdict=verdict) for row in judged.rows)
     even = replace(judged, rows=rows, claims=(verdict,))
-    assert said(even) == "3 claims are judged, each at 95 %."
+    assert said(even) == "3 claims are checked, each at 95 %."
 
 
 def test_a_claim_that_is_wrong_only_alone_is_told_so(judged: Audit) -> None:
@@ -77,7 +77,7 @@ def test_a_claim_that_is_wrong_only_alone_is_told_so(judged: Audit) -> None:
 def test_a_single_claim_is_judged_by_itself() -> None:
     data = {"predicted": [1.2, 1.3, 1.4], "measured": [1.0] * 3}
     (table,) = audit_view(ec.audit(data, claims=[user_claim("5%")])).tables_for("text")
-    assert not any("claims are judged" in note.text for note in table.remarks())
+    assert not any("claims are checked" in note.text for note in table.remarks())
 
 
 def test_an_undecided_group_is_told_what_would_decide_it(judged: Audit) -> None:
@@ -86,7 +86,7 @@ def test_an_undecided_group_is_told_what_would_decide_it(judged: Audit) -> None:
     row = replace(row, verdict=replace(row.verdict, word="not verifiable", claim=own))
     (table,) = audit_view(replace(judged, rows=(row, *judged.rows[1:]))).tables_for("text")
     (note,) = [note.text for note in table.remarks() if "--aggregation" in note.text]
-    assert note.startswith("A: not verifiable because the claim does not say how it was averaged")
+    assert note.startswith("A: not verifiable, because the claim does not say how it was averaged")
 
 
 def test_a_figure_without_an_interval_says_why() -> None:
@@ -104,7 +104,7 @@ def test_a_figure_without_an_interval_says_why() -> None:
     shown = [column.cell(table.rows[0]).text for column in table.columns]
     assert row.figures["mape"].format() in shown
     reason = "no interval: 2 models say too little about others; at least 3 are needed"
-    assert Note(f"{reason} (if only these matter: --cluster none)", "–") in table.notes
+    assert Note(f"{reason} (if you need only these: --cluster none)", "–") in table.notes
     assert not any("whole clusters" in note.text for note in table.remarks())
 
 

@@ -80,7 +80,7 @@ def test_an_understated_claim():
 
 @pytest.mark.parametrize("fail_on", [[], ["bad"], ["consistent"]])
 def test_what_can_be_failed_on_is_listed(mixed, fail_on):
-    with pytest.raises(InputError, match="an audit fails on overstated, understated, not ver"):
+    with pytest.raises(InputError, match="an audit can fail on overstated, understated, not"):
         report_audit(mixed, fail_on=fail_on)
 
 
@@ -93,7 +93,7 @@ def test_groups_fail_only_where_the_claim_fails_for_all_together(mixed):
     assert outcomes(report)["device=B"] == "passed"
     assert "| device=B | 12 | 5 % |" in report.markdown
     assert "| (overstated) |" in report.markdown
-    note = "In brackets: not so at the level that holds for all 4 claims together."
+    note = "In brackets: not significant after correcting for 4 claims."
     assert note in report.markdown.splitlines()
     assert "n brackets" not in report_audit(mixed).markdown
     # It stands between what failed and what is consistent by itself.
@@ -120,14 +120,14 @@ def test_a_group_without_a_claim_is_no_case():
     report = report_audit(audit(pairs({"A": SMALL}), resamples=999))
     assert report.cases == ()
     assert not report.failed
-    assert "**Nothing was checked: no claim is known of these pairs.**" in report.markdown
-    assert "What to do: give a figure to judge" in report.markdown
+    assert "**Nothing was checked: no claim about these pairs is known.**" in report.markdown
+    assert "What to do: give a figure to check" in report.markdown
 
 
 def test_nothing_that_could_be_decided():
     claim = user_claim("5%")
     report = report_audit(audit(pairs({"C": (0.05,)}), claims=[claim], by=[], resamples=999))
-    assert report.verdict == "Nothing could be checked: the pairs decide none of 1 claim."
+    assert report.verdict == "Nothing could be checked: the pairs cannot decide any of 1 claim."
     assert not report.failed
 
 
@@ -144,21 +144,21 @@ def test_summary(mixed):
     assert [line.split(" | ")[0] for line in lines[6:10]] == [
         "| device=B", "| all pairs, claim 5 %", "| device=A", "| device=C",
     ]  # fmt: skip
-    assert "- Overstated: look for what changed in the predictor" in text
+    assert "- Overstated: find what changed in the predictor" in text
     assert "Where one factor helps, multiply predictions by one fitted on other" in text
-    few = "- Not verifiable (device=C): Measure more configurations: there are too few for an int"
+    few = "- Not verifiable (device=C): Measure more configurations: too few for an interval."
     assert few in text
     assert len(lines) < 60
-    assert "4 claims are judged at 98.75 % each, so that 95 % hold for all of them" in text
+    assert "4 claims are checked at 98.75 % each, so that all verdicts together hold" in text
     assert "If all claims were true, this would fail in at most 5 % of audits." in text
 
 
 def test_summary_of_a_pass():
     claim = user_claim("5%", aggregation="mean")
     report = report_audit(audit(pairs({"A": SMALL}), claims=[claim], by=[], resamples=999))
-    assert report.verdict == "Pass: none of 1 claim was found wrong; 1 could be decided."
+    assert report.verdict == "Pass: none of 1 claim was found wrong; the pairs could decide 1."
     assert "What to do: nothing." in report.markdown
-    assert "Judged at 95 %. If all claims were true, this would fail in at most 5 %" in (
+    assert "Checked at 95 %. If all claims were true, this would fail in at most 5 %" in (
         report.markdown
     )
 
@@ -170,10 +170,10 @@ def test_a_pass_with_undecided_claims_says_what_would_decide_them():
     open_claim = report_audit(audit(table, claims=[user_claim("4%")], resamples=999))
     assert not open_claim.failed
     assert outcomes(open_claim)["device=A"] == "skipped"
-    assert "say which it is with --aggregation mean" in open_claim.cases[0].message
+    assert "name the average with --aggregation mean" in open_claim.cases[0].message
     assert "What to do: nothing" not in open_claim.markdown
     assert "- Not verifiable (device=A" in open_claim.markdown
-    assert "say which it is with --aggregation mean" in open_claim.markdown
+    assert "name the average with --aggregation mean" in open_claim.markdown
     said = audit(table, claims=[user_claim("4%", aggregation="mean")], resamples=999)
     assert outcomes(report_audit(said))["device=A"] == "failure"
 

@@ -25,7 +25,7 @@ def judged() -> Audit:
 
 
 def test_the_title_says_which_is_the_tool(judged: Audit) -> None:
-    assert audit_view(judged).title == "Is the claimed accuracy true? pairs.csv, tool mine"
+    assert audit_view(judged).title == "Does the claimed accuracy hold? pairs.csv, tool mine"
 
 
 def test_claims_are_told_in_per_cent(judged: Audit) -> None:
@@ -42,12 +42,12 @@ def test_all_claims_are_told_with_what_holds_of_them_together(judged: Audit) -> 
     assert (a.word, a.together) == ("overstated", "consistent")
     assert b.together == everything.together == "overstated"
     heads = [one.head for one in audit_view(judged).verdicts]
-    alone = "Overstated if judged alone, not so if judged together"
+    alone = "Overstated (not significant after correcting for the number of claims)"
     assert heads == ["Overstated", alone, "Overstated"]
     method = dict(audit_view(judged).method)
-    assert method["Coverage of those judged together"] == "98.33 %, for 3 claims"
+    assert method["Coverage after correcting for all claims"] == "98.33 % each, for 3 claims"
 
 
 def test_that_nobody_looked_for_dependence_is_told(judged: Audit) -> None:
     (note,) = audit_view(judged).notes[-1:]
-    assert note.startswith("Every pair counts as independent, as no key says which ones err alike")
+    assert note.startswith("Every pair counts as independent, because no key says which")

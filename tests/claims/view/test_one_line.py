@@ -12,6 +12,7 @@ from errcomp.report import forms
 from errcomp.report.model import Column
 
 
+@pytest.mark.core
 def test_a_column_that_is_added_is_shown_by_every_medium(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

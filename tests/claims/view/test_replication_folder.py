@@ -68,6 +68,7 @@ def contents(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
+@pytest.mark.core
 def test_every_table_is_there_in_each_form_and_again_the_same(
     bare: Path, result: Replication
 ) -> None:
@@ -84,6 +85,7 @@ def test_every_table_is_there_in_each_form_and_again_the_same(
     assert tex.count(rb"\begin{table}") == 1
 
 
+@pytest.mark.core
 def test_the_data_are_the_cells_with_all_their_digits(bare: Path) -> None:
     rows = rows_of(bare / "table6_neusight.csv")
     assert [row["status"] for row in rows] == ["reproduced", "no data", "not reproduced"]
@@ -96,6 +98,7 @@ def test_the_data_are_the_cells_with_all_their_digits(bare: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.core
 def test_the_index_names_every_file_and_what_it_is(bare: Path) -> None:
     text = (bare / "README.md").read_text(encoding="utf-8")
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
@@ -148,7 +151,7 @@ def test_the_levels_show_printed_and_recomputed_ranges(result: Replication) -> N
     assert ranges == [[1, 20], [5, 8]]
     beside = [text.get_text() for text in axes.texts]
     assert beside.count("not reproduced") == 1
-    assert "1 more without data, or not of an error" in beside
+    assert "1 more without data, or not an error" in beside
     with pytest.raises(NotDefinedError, match="nothing to draw"):
         levels(Replication(()))
 
