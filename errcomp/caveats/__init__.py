@@ -1,13 +1,13 @@
-"""What a figure hides: named checks with a stable code, evidence in numbers and one sentence.
+"""What a metric hides: named checks with a stable code, evidence in numbers and one sentence.
 
-`check` looks at the pairs of one tool, and at a claim about them; `check_table` compares the tools
-of a table; `explain` says what a code means, why its threshold is what it is, and what to do.
+`check` checks the pairs of one tool, and a claim about them; `check_table` compares the tools of a
+table; `explain` says what a code means, why its threshold is what it is, and what to do.
 
-A check that rests on chance is a test with a threshold below which its effect is not worth a word.
-The tests made on one set of pairs are corrected together (Benjamini and Hochberg): of the caveats
-reported at most 5 % are expected to be false (``1 - level``), and clean pairs get one that
-rests on a test in at most 5 % of cases, whether their errors are uniform, normal, log-normal,
-logistic, Laplace or Student t. Checks that state a plain fact have only the threshold.
+A check of a random effect is a test, with a threshold below which the effect does not matter. The
+tests on one set of pairs are corrected together (Benjamini and Hochberg): at most 5 % of the
+reported caveats are expected to be false (``1 - level``). Clean pairs get a caveat from a test in
+at most 5 % of cases, whether their errors are uniform, normal, log-normal, logistic, Laplace or
+Student t. Checks of a plain fact have only the threshold.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from errcomp.caveats.tools import RelativeDifference, Tools, relative_difference
 from errcomp.errors import InputError
 from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat
-from errcomp.tables import Pairs, Table
+from errcomp.tables import Table
+from errcomp.tables.backends import pairs_in_memory
 
 __all__ = [
     "CHECKS",
@@ -37,8 +38,8 @@ __all__ = [
     "relative_difference",
 ]
 
-#: All checks, the gravest first: what makes a figure unusable, then what it stands for, then its
-#: shape. Caveats are reported in this order.
+#: All checks, the most serious first: those that make a metric unusable, then those about the
+#: sample, then those about the shape of the errors. Caveats are reported in this order.
 CHECKS: tuple[Check, ...] = find(__name__, __path__)
 
 
@@ -50,35 +51,35 @@ def check(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[Caveat, ...]:
-    """Find what the error figure of one tool's pairs hides.
+    """Find what the error metric of one tool's pairs hides.
 
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
-        Of one tool: a group of an audit, or all of its pairs. Of pairs that stay in an engine sums
-        will do (`errcomp.tables.engine.pairs.PairTotals`): checks that look at single pairs are
-        then not made.
+        Of one tool: a group of an audit, or all of its pairs. For pairs that stay in an engine,
+        sums suffice (`errcomp.tables.engine.pairs.PairTotals`); checks that need single pairs are
+        then left out.
     claim : object, optional
-        What is claimed of these pairs. These attributes are read, as far as it has them:
-        ``printed`` (``"2.3%"``), ``shown`` (the same as messages write it), ``contains`` (a
-        function: whether a fraction would be printed so), or else ``low`` and ``high`` (fractions,
+        The claim about these pairs. These attributes are read if it has them: ``printed``
+        (``"2.3%"``), ``shown`` (the same as messages write it), ``contains`` (a function: whether a
+        fraction would be printed like the claim), or else ``low`` and ``high`` (fractions,
         half-open), ``metric``, ``kind`` (``"error"``, …), ``aggregation`` (``"not stated"`` where
         the source does not say), ``level`` and ``reference``.
     by : str or sequence of str
-        The keys by which the reader groups; the pooled figure is compared with the mean over those
-        groups. Inside one of the groups (and without keys) device, model, mode and kernel_class are
-        looked at one by one.
+        The grouping keys. The pooled metric is compared with the mean over those groups. Inside one
+        of the groups (and without keys), device, model, mode and kernel_class are checked one by
+        one.
     level : float
-        One minus the share of false alarms among what is reported; also the confidence of the
-        intervals quoted.
+        One minus the share of false alarms among the reported caveats; also the confidence of
+        quoted intervals.
     seed : int
         Of the null samples and permutations; the same seed gives the same caveats.
 
     Returns
     -------
     tuple of Caveat
-        In the order of `CHECKS`: what makes the figure unusable first, what shapes it last. Where a
-        caveat rests on a test, its evidence has the ``p_value``, corrected over the keys tried.
+        In the order of `CHECKS`, the most serious first. The evidence of a caveat from a test has
+        the ``p_value``, corrected over the tested keys.
 
     Raises
     ------
@@ -90,16 +91,16 @@ def check(
     --------
     >>> for caveat in check({"predicted": [11.0, 21.0, 33.0], "measured": [10.0, 20.0, 30.0]}):
     ...     print(f"{caveat.code}: {caveat.message}")
-    few-configurations: Only 3 pairs: with Gaussian errors their mean is uncertain by 188 %; \
-about 36 tell the MAPE to within a quarter.
+    few-configurations: Only 3 pairs: with Gaussian errors, the mean is uncertain by about \
+190 %. About 36 pairs would pin the MAPE to ± 25 %.
     """
     check_options(seed=seed)
     summed = isinstance(pairs, Table) and pairs.engine != ""
-    table: Any = pairs if summed or isinstance(pairs, Pairs) else Pairs(pairs)
+    table: Any = pairs if summed else pairs_in_memory(pairs)
     if len(table.tools) > 1:
         raise InputError(
-            f"these pairs are of {len(table.tools)} tools ({', '.join(table.tools[:3])}, …): check "
-            'one at a time, pairs.where({"tool": ...}), or compare them with check_table'
+            f"these pairs are of {len(table.tools)} tools ({', '.join(table.tools[:3])}, …). Check "
+            'one tool at a time, pairs.where({"tool": ...}), or compare them with check_table.'
         )
     by = (by,) if isinstance(by, str) else by
     for key in by:
@@ -113,14 +114,14 @@ about 36 tell the MAPE to within a quarter.
 
 
 def not_looked_for(*, several_tools: bool) -> tuple[str, ...]:
-    """Name the caveats that are not looked for in pairs that stay in an engine."""
+    """Name the caveats that are not checked for pairs that stay in an engine."""
     scopes = ("pairs", "claim", "tools") if several_tools else ("pairs", "claim")
     codes = (probe.code for probe in CHECKS if probe.scope in scopes and probe.needs_pairs)
     return tuple(dict.fromkeys(codes))
 
 
 def _run_checks(checks: Sequence[Check], case: Case) -> tuple[Caveat, ...]:
-    """Make these checks of one set of pairs, and correct their tests together."""
+    """Run these checks on one set of pairs, and correct their tests together."""
     findings: list[Finding | None] = []
     errors = True
     for probe in checks:
@@ -145,18 +146,18 @@ def check_table(
     keys: str | Sequence[str] = (),
     level: float = 0.95,
 ) -> tuple[Caveat, ...]:
-    """Find what a comparison of the tools in one table hides.
+    """Find what a comparison of the tools in a table hides.
 
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
-        Of several tools; with one there is nothing to compare.
+        Of several tools.
     tool_key : str
         The column that names them.
     keys : str or sequence of str
         Columns that together name a configuration: rows of two tools that agree in these are
-        compared. By default those that tell rows apart, without columns of which each tool has one
-        value of its own (a trace, a file, a version), which match nothing.
+        compared. By default, columns that distinguish rows, except those with a different constant
+        in each tool (a trace, a file, a version), which cannot match rows.
     level : float
         One minus the rate of false alarms of the tests.
 
@@ -177,13 +178,13 @@ def check_table(
     ...     print(caveat.code)
     coverage-differs
     """
-    table = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    table = pairs_in_memory(pairs)
     names = (keys,) if isinstance(keys, str) else tuple(keys)
     for key in names:
         table.column(key)
     if tool_key in names:
         raise InputError(
-            f"keys name a configuration, and {tool_key!r} names the tools: leave it out of the keys"
+            f"keys name a configuration, but {tool_key!r} names the tools. Leave it out."
         )
     tools = Tools(table, tool_key, names)
     if len(tools.names) < 2:
@@ -193,7 +194,7 @@ def check_table(
 
 
 def _report(findings: Sequence[Finding], level: float) -> tuple[Caveat, ...]:
-    """Keep facts, and of the tests what remains once all that were made are corrected."""
+    """Keep facts, and the tests that are significant after correcting for all tests."""
     tested = [f for f in findings if f.p is not None]
     report = discoveries([f.p for f in tested if f.p is not None], 1 - level)
     chance = {id(f) for f, real in zip(tested, report, strict=True) if not real}
@@ -207,17 +208,17 @@ def _report(findings: Sequence[Finding], level: float) -> tuple[Caveat, ...]:
     return tuple(caveats)
 
 
-#: Caveats that are given a line, and places named for each.
+#: Most caveats with a line of their own, and most places named for each.
 _SHOWN, _NAMED = 6, 3
 
 
 def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
-    """Return a line for each caveat, the gravest first: what it means, where, and what to do.
+    """Return a line per caveat, the most serious first: what it means, where, and what to do.
 
     Parameters
     ----------
     found : mapping of str to sequence of Caveat
-        By the place that they are about.
+        By the place (a group, a claim) where they were found.
 
     Examples
     --------
@@ -231,7 +232,7 @@ def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
         for caveat in caveats:
             places.setdefault(caveat.code, []).append(place)
     lines: dict[str, str] = {}
-    # Some codes exist between tools as well, or beside an interval: the first meaning is of pairs.
+    # Some codes also exist between tools or for intervals: the first meaning is that for pairs.
     known: tuple[Check | Note, ...] = (*(c for c in CHECKS if c.scope != "tools"), *ELSEWHERE)
     for note in known:
         where = places.get(note.code)

@@ -1,4 +1,4 @@
-"""What every check looks at: one set of pairs, its errors, keys, and null samples of its size."""
+"""The input of every check: one set of pairs, its errors, keys, and null samples of its size."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     from errcomp.tables.engine.pairs import PairTotals
 
-#: Words by which a source says nothing.
+#: Words with which a source leaves something open.
 UNSAID = ("", "none", "not stated", "unknown", "n/a")
-#: A figure that moves by less than a quarter (8 % or 10 %) is not worth a caveat: it is what the
-#: 95 % interval of 36 pairs with Gaussian errors spans on either side, and few tables are larger.
+#: A change of less than a quarter (8 % or 10 %) does not need a caveat. The 95 % interval of 36
+#: pairs with Gaussian errors is as wide on either side, and few tables are larger.
 MATERIAL = 1.25
-#: Predictions without a mistake of units are hardly ever off by a larger factor in the middle.
+#: The median ratio of predictions to measurements is hardly ever larger without a wrong unit.
 FAR = 5.0
 #: Coefficient of variation of the absolute value of a Gaussian error: sqrt(pi / 2 - 1).
 GAUSS_CV = float(np.sqrt(np.pi / 2 - 1))
-#: Null samples and permutations: the smallest p-value, 1/2000, survives a correction for 100.
+#: Null samples and permutations: the smallest p-value, 1/2000, survives a correction for 100 tests.
 RESAMPLES = 1999
-#: Up to this many pairs null distributions are simulated; above, their limits hold.
+#: Up to this many pairs, null distributions are simulated; above, their limits apply.
 SIMULATED = 500
 
 #: Degrees of freedom of the heaviest usual shape of errors.
 STUDENT = 5
 
-#: The four averages of the absolute percentage errors, in the words a reader knows.
+#: The four averages of the absolute percentage errors, by their usual names.
 AVERAGES = {
     "mean": mape,
     "median": median_ape,
@@ -70,35 +70,35 @@ AVERAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check returns once it could be applied.
+    """The result of a check that could be applied.
 
     Attributes
     ----------
     caveat : Caveat or None
-        None when what was looked for is too small to mention.
+        None if the effect is too small to mention.
     p : float or None
-        p-value where a test was made (corrected over the keys tried); None for plain facts.
+        p-value of a test (corrected over the tested keys); None for plain facts.
     """
 
     caveat: Caveat | None
     p: float | None = None
 
 
-#: A test was made or could have been, and there is nothing to mention: it counts among the tests.
+#: A test without an effect worth mentioning: it counts among the tests.
 NOTHING = Finding(None, 1.0)
 
 
 class Case:
-    """One set of pairs of one tool, with what several checks need, each computed once.
+    """One set of pairs of one tool, with the quantities that several checks need.
 
     Parameters
     ----------
     pairs : Pairs
         Of one tool.
     claim : object or None
-        What is claimed of these pairs; see `errcomp.caveats.check`.
+        The claim about these pairs; see `errcomp.caveats.check`.
     by : sequence of str
-        Keys that the reader groups by.
+        The grouping keys.
     level : float
         One minus the rate of false alarms.
     seed : int
@@ -114,14 +114,14 @@ class Case:
         seed: int = 0,
     ) -> None:
         if not 0.5 < level < 1:
-            raise InputError(f"level must lie between 0.5 and 1, got {level!r}. 0.95 is usual.")
+            raise InputError(f"level must be between 0.5 and 1, got {level!r}. 0.95 is usual.")
         self.pairs, self.claim, self.by = pairs, claim, tuple(by)
         self.level, self.seed = level, seed
         self.n = pairs.n
         self._codes: dict[str, tuple[Ints, list[Any]]] = {}
 
     def said(self, name: str) -> str:
-        """Return what the claim says of this; empty where it says nothing."""
+        """Return an attribute of the claim; empty where the claim does not say."""
         text = str(getattr(self.claim, name, None) or "").strip()
         return "" if text.lower() in UNSAID else text
 
@@ -142,7 +142,7 @@ class Case:
 
     @property
     def simulates(self) -> bool:
-        """Whether null distributions are simulated: for more pairs, their limits hold."""
+        """Whether null distributions are simulated; for more pairs, their limits apply."""
         return self.n <= SIMULATED
 
     @cached_property
@@ -152,7 +152,7 @@ class Case:
 
     @cached_property
     def scaled(self) -> Floats:
-        """Errors as shares of the largest, for tests: squares of these cannot overflow."""
+        """Errors as shares of the largest, for tests: their squares cannot overflow."""
         largest = self.ape.max()
         return self.ape / largest if largest > 0 else self.ape
 
@@ -170,19 +170,19 @@ class Case:
         return self.averages["mean"]
 
     def codes(self, key: str) -> tuple[Ints, list[Any]]:
-        """Return the values of a key as numbers from 0, shape (n,), and what each stands for."""
+        """Return the values of a key as numbers from 0, shape (n,), and the values in order."""
         if key not in self._codes:
             self._codes[key] = _encode(self.pairs.column(key))
         return self._codes[key]
 
     def varying(self, names: Sequence[str]) -> list[str]:
-        """Return the keys among these that the table has with at least two values."""
+        """Return those of these keys that have at least two values in the table."""
         present = [name for name in names if name in self.pairs.keys]
         return [name for name in present if len(self.codes(name)[1]) > 1]
 
     @cached_property
     def configuration_keys(self) -> tuple[str, ...]:
-        """Keys that tell configurations apart; see `configuration`."""
+        """Keys that distinguish configurations; see `configuration`."""
         return configuration(self)
 
     def cells(self, keys: Sequence[str]) -> Ints:
@@ -220,7 +220,7 @@ class Case:
         return Moments(means, added(codes, (logs - means[codes]) ** 2), sizes)
 
     def totals(self, codes: Ints) -> Totals:
-        """Return the error of the sum of each group, and how its errors scatter around it."""
+        """Return the error of the sum of each group, and the scatter of its errors around it."""
         measured = self.measured / self.measured.max()
         # In shares of the largest error, whose square cannot overflow.
         error = self.predicted / self.measured.max() - measured
@@ -245,32 +245,32 @@ class Case:
         """Return a figure of these pairs; NaN where it is not defined."""
         try:
             return figure(name).function(predicted=self.predicted, measured=self.measured)
-        except InputError:  # a correlation of constants, a log ratio of zero
+        except InputError:  # a correlation of constants, a log-ratio of zero
             return float("nan")
 
     def share_of_worst(self, worst: int) -> float:
-        """Return the share of so many largest errors in the sum of all."""
+        """Return the share of the largest errors, this many, in the sum of all."""
         errors = self.scaled
         return float(np.partition(errors, self.n - worst)[self.n - worst :].sum() / errors.sum())
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Predictions that are too high, and that are too low."""
+        """Numbers of predictions that are too high and too low."""
         high = int(np.count_nonzero(self.predicted > self.measured))
         return high, int(np.count_nonzero(self.predicted < self.measured))
 
     def out_of_sample_factor(self) -> tuple[float, float] | tuple[None, None] | None:
-        """Return what one factor would do to pairs it was not fitted to; None if unknown."""
+        """Return the effect of one factor on pairs that it was not fitted to; None if unknown."""
         return out_of_sample_factor(self.predicted, self.measured)
 
     @cached_property
     def ratio(self) -> Ratio:
-        """Middle of the logarithm of prediction over measurement, and how far most are from it."""
+        """Median of ln(predicted / measured), and the distance of most pairs from it."""
         return log_ratio(self.predicted, self.measured)
 
     @cached_property
     def line(self) -> Line | None:
-        """What relates predictions that are far off to measurements, if no single factor does."""
+        """The line from predictions that are far off to measurements, if a factor is not enough."""
         factors = factor_errors(self.predicted, self.measured)
         if np.median(factors) < FAR - 1:
             return None
@@ -292,7 +292,7 @@ class Case:
 
     @cached_property
     def not_positive(self) -> int:
-        """Predictions that no factor could make right."""
+        """Number of predictions that no factor can correct: those of 0 or less."""
         return int(np.count_nonzero(np.isinf(factor_errors(self.predicted, self.measured))))
 
     @cached_property
@@ -321,12 +321,12 @@ class Case:
 
 
 def configuration(case: Case, without: Collection[str] = ()) -> tuple[str, ...]:
-    """Find the keys that tell configurations apart, among all but some columns.
+    """Find the keys that distinguish configurations, among all but some columns.
 
-    Those are the reserved keys and the variant keys; and every other column that tells rows apart
-    which agree in all of these (a column that does not, such as a count of operators, follows from
-    the configuration and is no part of it), unless it is a measurement itself. The tool, the
-    repetition and the date are none: the same configuration can be run again.
+    Those are the reserved keys and the variant keys. They also include every other column that
+    distinguishes rows which agree in all of these, unless the column is a measurement. Columns that
+    do not distinguish any, such as a count of operators, follow from the configuration. The tool,
+    the repetition and the date never count: the same configuration can be run again.
     """
     not_part = ("tool", "repeat", "date", "in_training", "level", "reference", *without)
     known = dict.fromkeys((*RESERVED_KEYS, *VARIANT_KEYS))
@@ -343,20 +343,20 @@ def configuration(case: Case, without: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def orders(n: int, seed: int) -> NDArray[np.int16]:
-    """Return random orders of so many pairs, shape (RESAMPLES, n)."""
+    """Return random orders of n pairs, shape (RESAMPLES, n)."""
     rows = np.tile(np.arange(n, dtype=np.int16), (RESAMPLES, 1))
     return np.random.default_rng([seed, 1]).permuted(rows, axis=1)
 
 
 def refine(cell: Ints, code: Ints) -> Ints:
-    """Split cells by a further code; number the cells from 0."""
+    """Split cells by another code; number the cells from 0."""
     both = cell * (int(code.max()) + 1) + code
     inverse: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
     return inverse
 
 
 def _is_measurement(values: NDArray[Any]) -> bool:
-    """Say whether a column holds fractions that hardly ever repeat; a parameter sweep repeats."""
+    """Say whether a column holds fractions that rarely repeat; those of a sweep do."""
     if values.dtype.kind != "f":
         return False
     finite = values[np.isfinite(values)]
@@ -373,7 +373,7 @@ def _encode(values: NDArray[Any]) -> tuple[Ints, list[Any]]:
 
 
 def percent(value: float) -> str:
-    """Write a fraction as percent, as all messages do.
+    """Write a fraction in per cent, as all messages do.
 
     Examples
     --------
@@ -395,7 +395,7 @@ def plural(count: int, word: str) -> str:
 
 
 def signed(value: float) -> str:
-    """Write a fraction as percent with its sign.
+    """Write a fraction in per cent with its sign.
 
     Examples
     --------
@@ -405,7 +405,7 @@ def signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{percent(value)}"
 
 
-# Pairs that stay in an engine: what their figures hide, as far as sums over them tell -------------
+# Pairs that stay in an engine: checks that need only sums -----------------------------------------
 
 _APE, _SQUARES, _LARGEST = Sum(("ape",)), Sum(("ape", "ape")), Sum(("ape",), "max")
 _ERROR, _MEASURED, _WEIGHTS = Sum(("signed",)), Sum(("m",)), Sum(("m", "m"))
@@ -416,9 +416,9 @@ _LOGS, _LOG_SQUARES = Sum(("log_ape",)), Sum(("log_ape", "log_ape"))
 _LOGS_COUNT = Sum(("log_ape",), "count")
 _RATIOS, _RATIO_SQUARES = Sum(("log_ratio",)), Sum(("log_ratio", "log_ratio"))
 _RATIOS_COUNT = Sum(("log_ratio",), "count")
-#: Nine of ten normal values are within so many standard deviations.
+#: 90 % of normal values are within this many standard deviations.
 _NINETY = 1.645
-#: What the checks need besides the sums of an audit's figures and their intervals.
+#: Sums that the checks need, in addition to those of an audit's metrics and their intervals.
 SUMS = (
     *(_APE, _SQUARES, _LARGEST, _ERROR, _MEASURED, _WEIGHTS, _ERRORS, _PRODUCTS),
     *(_HIGH, _LOW, _FACTORS, _POSITIVE, _LOGS, _LOG_SQUARES, _LOGS_COUNT),
@@ -427,7 +427,7 @@ SUMS = (
 
 
 class TotalsCase(Case):
-    """A `Case` of pairs of which only sums are known."""
+    """A `Case` of pairs with known sums only."""
 
     def __init__(
         self, pairs: PairTotals, claim: Any, by: Sequence[str], level: float, seed: int
@@ -451,11 +451,11 @@ class TotalsCase(Case):
         }
 
     def value(self, name: str) -> float:
-        """Return a figure; NaN where it cannot be made from these sums."""
+        """Return a metric; NaN where these sums do not give it."""
         able = name in TERMS or FIGURES[name].kind in ("share", "maximum")
         try:
             return float(values(name, self._whole)[0]) if able else float("nan")
-        except KeyError:  # its sums were not asked for
+        except KeyError:  # its sums were not requested
             return float("nan")
 
     def sizes(self, codes: Ints) -> Ints:
@@ -466,12 +466,12 @@ class TotalsCase(Case):
         sums, squares = (added(codes, self._totals.sums(term)) for term in (_APE, _SQUARES))
         means = sums / np.maximum(sizes, 1)
         off = squares - means * sums
-        # What rounding leaves of zero in a difference of sums.
+        # A difference of sums that is zero up to rounding.
         off[off < ROUNDING_OF_SUMS * squares] = 0.0
         return Moments(means / largest, off / largest**2, sizes)
 
     def shuffled_means(self, codes: Ints) -> Floats:
-        # The errors of the histogram, which are within half a per cent of those of the pairs.
+        # Errors from the histogram, within 0.5 % of those of the pairs.
         errors = self._errors.values() / (self.largest or 1.0)
         of_pair = np.repeat(np.arange(codes.max() + 1), self.sizes(codes))
         return grouped_means(errors[self.permutations], of_pair, int(codes.max()) + 1)[0]
@@ -519,7 +519,7 @@ class TotalsCase(Case):
         if n < 0.9 * self.n:
             return Ratio(0.0, math.inf)
         middle = self._sum(_RATIOS) / n
-        # Assumes normal logarithms: sums cannot give the range that holds nine of ten pairs.
+        # Assumes normal logarithms: sums cannot give the range of 90 % of the pairs.
         variance = max(self._sum(_RATIO_SQUARES) / n - middle**2, 0.0)
         return Ratio(middle, _NINETY * math.sqrt(variance))
 

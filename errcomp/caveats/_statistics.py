@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-#: Errors that differ by less, relative to their mean, are equal.
+#: Errors that differ by less than this, relative to their mean, are equal.
 ROUNDING = 1e-12
 
 
@@ -82,8 +82,8 @@ class Ratio(NamedTuple):
     middle : float
         Its median (its mean, where only sums are known).
     reach : float
-        Nine of ten pairs are within this of it; infinite where more than one of ten predictions is
-        not positive.
+        90 % of the pairs are within this distance of it; infinite where more than 10 % of the
+        predictions are 0 or less.
     """
 
     middle: float
@@ -110,7 +110,7 @@ def log_ratio(predicted: Floats, measured: Floats) -> Ratio:
 
 
 def added(codes: Ints, values: Floats) -> Floats:
-    """Add the values of each group up."""
+    """Sum the values of each group."""
     return np.bincount(codes, weights=values).astype(np.float64, copy=False)
 
 
@@ -143,7 +143,7 @@ def out_of_sample_factor(
     The factor is one over the median of predicted / measured. Returns the factor of all pairs and
     the MAPE of the pairs left out; None where there is only one pair or a median is not positive.
     """
-    # Predictions of next to nothing, or of next to everything, have a factor no float can hold.
+    # The factor of an extremely small or large prediction may exceed any float.
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = predicted / measured
         middle = float(np.median(ratio))
@@ -164,7 +164,7 @@ def _medians_without_each(ratio: Floats) -> Floats:
     ascending = ratio[order]
 
     def without(position: int) -> Floats:
-        """Value at a position of the sorted ratios once each pair in turn is left out."""
+        """Value at a position of the sorted ratios, with each pair left out in turn."""
         above = ascending[min(position + 1, n - 1)]
         result: Floats = np.where(position < ranks, ascending[position], above)
         return result
@@ -173,10 +173,10 @@ def _medians_without_each(ratio: Floats) -> Floats:
 
 
 def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Say which p-values to report so that at most this share of those reported is false.
+    """Say which p-values to report so that at most this share of the reported ones is false.
 
-    Benjamini and Hochberg (1995), Journal of the Royal Statistical Society B 57, 289-300. When all
-    are false, anything at all is reported at most at this rate.
+    Benjamini and Hochberg (1995), Journal of the Royal Statistical Society B 57, 289-300. If all
+    are false, any is reported at most at this rate.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
 
 
 def paired_p(first: Floats, second: Floats) -> float:
-    """P-value of Student's paired t-test; 0 where all differences are the same one, 1 for none.
+    """P-value of Student's paired t-test; 0 if all differences are equal, 1 if all are zero.
 
     Examples
     --------
@@ -197,22 +197,22 @@ def paired_p(first: Floats, second: Floats) -> float:
     from scipy.stats import ttest_rel
 
     difference = first - second
-    # Differences that are equal but for rounding have no spread to judge their mean by.
+    # Differences that are equal up to rounding have no spread to compare their mean with.
     if np.ptp(difference) <= 1e-12 * max(np.abs(first).max(), np.abs(second).max()):
         return 1.0 if np.abs(difference).max() <= 1e-12 * np.abs(first).max() else 0.0
     return float(ttest_rel(first, second).pvalue)
 
 
 def simulated_p(observed: float, null: Floats) -> float:
-    """Share of a null sample at least as large as what was observed, which counts as one of it."""
-    # Equal values may differ in their last digits, as they were summed in another order.
+    """Share of the null sample, including the observed value, that is at least as large as it."""
+    # Equal values may differ in their last digits if they were summed in another order.
     reached = null >= observed - 1e-9 * abs(observed)
     return float((1 + np.count_nonzero(reached)) / (1 + len(null)))
 
 
-# Lines between prediction and measurement, fitted to relative errors and judged on other pairs.
+# Lines between prediction and measurement, fitted to relative errors and tested on other pairs.
 
-#: Fewer pairs than this leave too little to judge a line of two numbers by.
+#: Fewest pairs to test a line with two parameters.
 LEAST = 8
 FOLDS = 10
 _STEPS = 30
@@ -246,9 +246,9 @@ class Line(NamedTuple):
 def line_between(predicted: Floats, measured: Floats, after_factor: float) -> Line | None:
     """Return the line or power that explains measurements far better than one factor does.
 
-    Far better: half the error or less, on pairs left out of the fit, of what one factor leaves
-    (``after_factor``) and of what one constant does, and at most 50 %. A line is preferred to a
-    power that is not 1.25 times as good.
+    Far better: on pairs left out of the fit, at most half the error of one factor
+    (``after_factor``), at most half the error of one constant, and at most 50 %. A line is
+    preferred to a power that is not 1.25 times as good.
     """
     n = len(measured)
     if n < LEAST or np.ptp(predicted) == 0 or not np.isfinite(after_factor):
@@ -299,7 +299,7 @@ def _held_out(constant: Floats, x: Floats, y: Floats, fold: NDArray[np.int64]) -
 def _fit(constant: Floats, x: Floats, y: Floats) -> tuple[float, float]:
     """Return a and b for which the absolute values of a·constant + b·x - y have the least sum.
 
-    Iteratively reweighted least squares (Schlossmacher 1973): a few pairs far off do not move it.
+    Iteratively reweighted least squares (Schlossmacher 1973): a few outliers do not change it.
     """
     weight = np.ones_like(y)
     a = b = 0.0

@@ -1,7 +1,7 @@
-"""Checks of a claim against the pairs it is judged by: level, reference, metric, averaging, digits.
+"""Checks of a claim against its pairs: level, reference, metric, averaging, digits.
 
-A claim is any object with some of the attributes named in `errcomp.caveats.check`; what it does not
-say is not checked.
+A claim is any object with some of the attributes named in `errcomp.caveats.check`; missing
+attributes are not checked.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from errcomp.results import Caveat, format_fraction, format_number
 if TYPE_CHECKING:
     from errcomp.caveats._case import Case
 
-#: Kinds of references that are never ranked together, and the word for what is not stated.
+#: Kinds of references that are not comparable, and the word for a reference that is not stated.
 REFERENCE_KINDS = ("hardware", "RTL", "simulator", "estimate", "another predictor")
 UNKNOWN = "unknown"
 
-#: Words for figures that are no relative error, and the figure of the same pairs to set beside.
+#: Words for metrics that are not a relative error, and the metric of the same pairs to compare.
 _OTHER_METRICS = {
     r"kendall|tau": "kendall",
     r"spearman|rank corr": "spearman",
@@ -57,21 +57,21 @@ _QUANTILE = re.compile(
     "The claim and the pairs are about different things",
     scope="pairs",
     order=30,
-    why="Fires when the pairs mix levels (kernel, model, system, …), or when all are of another "
-    "level than the claim. A fact, no test: errors cancel or add up from level to level, so that "
-    "a kernel figure says nothing about a model.",
+    why="Fires when the pairs mix levels (kernel, model, system, …), or when their level is not "
+    "that of the claim. A fact, not a test: errors cancel or add up from level to level, so a "
+    "kernel error says nothing about a model.",
     remedy="Quote each level on its own; use propagation to get from one to the other.",
     of_errors=False,
 )
 def level_mismatch(case: Case) -> Finding | None:
-    """Find pairs of several levels under one figure, or of another level than the claim."""
+    """Find pairs of several levels in one metric, or of another level than the claim."""
     if "level" not in case.pairs.keys:
         return None
     codes, values = case.codes("level")
     counts = {str(v): int(c) for v, c in zip(values, case.sizes(codes), strict=True)}
     if len(counts) > 1:
         parts = " and ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
-        message = f"These pairs mix levels: {parts}. One figure over them means neither."
+        message = f"These pairs mix levels: {parts}. One figure over them describes neither."
         return Finding(Caveat("level-mismatch", message, {"levels": counts}))
     claimed = case.said("level")
     (level,) = counts
@@ -79,25 +79,25 @@ def level_mismatch(case: Case) -> Finding | None:
         return None
     message = (
         f"The claim is about the {claimed} level, these {plural(case.n, 'pair')} are at the "
-        f"{level} level: such figures are never ranked together."
+        f"{level} level: figures of different levels are not comparable."
     )
     return Finding(Caveat("level-mismatch", message, {"claim": claimed, "levels": counts}))
 
 
 @caveat(
     "reference-mismatch",
-    "The claim was made against something else than these measurements",
+    "The claim has another reference than these measurements",
     scope="claim",
     order=40,
     why="Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
-    "predictor) is not that of the pairs (column `reference`; hardware where there is none), or "
-    "the pairs say that it is unknown. A fact, no test: 1 % from a simulator that is itself 15 % "
-    "off is no 1 % from hardware. A claim against another reference is not judged.",
+    "predictor) is not that of the pairs (column `reference`; hardware without it), or if the "
+    "pairs say that it is unknown. A fact, not a test: 1 % from a simulator that is itself 15 % "
+    "off is not 1 % from hardware. A claim with another reference gets no verdict.",
     remedy="Compare only figures with the same reference, or add the reference's own error.",
     of_errors=False,
 )
 def reference_mismatch(case: Case) -> Finding | None:
-    """Find a claim made against something else than what these pairs were measured on."""
+    """Find a claim with another reference than these pairs."""
     claimed = case.said("reference")
     stated = "reference" in case.pairs.keys
     references = case.codes("reference")[1] if stated else ["hardware"]
@@ -106,24 +106,24 @@ def reference_mismatch(case: Case) -> Finding | None:
     if kinds == [kind_of_reference(claimed)]:
         return None
     if not claimed:
-        # A claim that names no reference means hardware, unless the pairs state another one.
+        # A claim without a reference means hardware, unless the pairs state another one.
         if not case.claimed or not set(kinds) & set(REFERENCE_KINDS[1:]):
             return None
         message = (
             f"The reference of these pairs is {' and '.join(kinds)}, that of the claim is not "
-            "stated: this is no error against hardware."
+            "stated: this is not an error against hardware."
         )
     elif not set(kinds) - {kind_of_reference(claimed), UNKNOWN}:
         some = "" if kinds == [UNKNOWN] else "some of "
         message = (
-            f"The claim's reference is {kind}; {some}these pairs do not say what they were "
-            "measured on, and are taken to be measured on the same."
+            f"The claim's reference is {kind}; {some}these pairs do not state theirs, so the same "
+            "is assumed."
         )
     else:
         assumed = "" if stated else " (nothing else is stated)"
         message = (
-            f"The claim's reference is {kind}, that of these pairs {' and '.join(kinds)}{assumed}: "
-            "such figures are never ranked together."
+            f"The claim's reference is {kind}, that of these pairs is {' and '.join(kinds)}"
+            f"{assumed}: figures with different references are not comparable."
         )
     evidence = {"claim": claimed, "pairs": kinds, "stated_in_pairs": stated}
     return Finding(Caveat("reference-mismatch", message, evidence))
@@ -144,7 +144,7 @@ def kinds_of_references(values: Iterable[Any]) -> list[str]:
 
 
 def kind_of_reference(text: str) -> str:
-    """Reduce what a prediction was compared with to its kind.
+    """Return the kind of a reference.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def kind_of_reference(text: str) -> str:
 
 
 def figure_meant(metric: str) -> str:
-    """Return the figure that the name of a metric means, if it is no relative error.
+    """Return the metric that a name means, if it is not a relative error.
 
     Examples
     --------
@@ -175,18 +175,18 @@ def figure_meant(metric: str) -> str:
     "The claim quotes a correlation, a share or a squared error, not a relative error",
     scope="claim",
     order=50,
-    why="Fires when the claim's metric is none of the relative errors, and sets that metric and "
-    "the MAPE of the same pairs side by side. A fact, no test: a predictor twice too high "
-    "everywhere has a correlation of 1 and a MAPE of 100 %.",
-    remedy="Ask for the error, or compute it from the pairs; never rank one kind against the "
+    why="Fires when the claim's metric is not a relative error, and shows that metric and the MAPE "
+    "of the same pairs. A fact, not a test: a predictor that is twice too high everywhere has a "
+    "correlation of 1 and a MAPE of 100 %.",
+    remedy="Ask for the error, or compute it from the pairs; do not rank one kind against the "
     "other.",
     of_errors=False,
 )
 def metric_mismatch(case: Case) -> Finding | None:
-    """Find a claim whose figure is no relative error, and set both kinds side by side."""
+    """Find a claim about a metric that is not a relative error, and show both kinds."""
     metric = case.said("metric")
     name = figure_meant(metric)
-    if not name or (name == "mae" and "%" in case.claimed):  # which is a MAPE, and judged as one
+    if not name or (name == "mae" and "%" in case.claimed):  # an MAE in per cent is a MAPE
         return None
     spec = figure(name)
     value = case.value(name)
@@ -194,13 +194,13 @@ def metric_mismatch(case: Case) -> Finding | None:
     if spec.unit == "measured" and case.pairs.unit:
         written += f" {case.pairs.unit}"
     if math.isnan(value) and case.weights is None:
-        written = "takes single pairs"
-    moral = "twice too high still correlates perfectly"
+        written = "needs single pairs"
+    moral = "predictions twice too high still correlate perfectly"
     if spec.unit != "correlation":
         moral = "the two cannot be compared"
     quoted = f"{metric} ({case.claimed})" if case.claimed else metric
     message = (
-        f"The claim quotes {quoted}, no relative error. Here: "
+        f"The claim quotes {quoted}, not a relative error. Here: "
         f"{spec.label} {written}, MAPE {percent(case.mape)}; {moral}."
     )
     known = None if math.isnan(value) else value
@@ -213,13 +213,13 @@ def metric_mismatch(case: Case) -> Finding | None:
     "The claim does not say how it was averaged",
     scope="claim",
     order=150,
-    why="Fires when the claim's aggregation is not stated, the four averages of these pairs are "
-    "1.25 times apart or more, and the mean does not print as the claim. A fact, no test.",
-    remedy="Say which average a figure of your own is (--aggregation mean); ask the source of one "
-    "of theirs. Until then a small figure may be a median or a geometric mean.",
+    why="Fires when the claim's aggregation is not stated, the four averages of these pairs differ "
+    "by a factor of at least 1.25, and the mean does not round to the claim. A fact, not a test.",
+    remedy="Name the average of your own figure (--aggregation mean); for others, ask the source. "
+    "Until then a small figure may be a median or a geometric mean.",
 )
 def aggregation_not_stated(case: Case) -> Finding | None:
-    """Find a claimed error that does not say how it was averaged, where that matters."""
+    """Find a claimed error of unknown average, where the average matters."""
     if getattr(case.claim, "aggregation", None) != "not stated" or case.n < 2:
         return None
     fits = agreeing(case)
@@ -233,7 +233,8 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     ):
         return None
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
-    verdict = f"only the {' and the '.join(fits)} fits" if fits else "none prints so"
+    fitting = f"only the {' and the '.join(fits)} rounds to {case.claimed}"
+    verdict = fitting if fits else f"none of them rounds to {case.claimed}"
     message = (
         f"The claim {case.claimed} does not say how it was averaged. Here {written}: {verdict}."
     )
@@ -243,16 +244,16 @@ def aggregation_not_stated(case: Case) -> Finding | None:
 
 @caveat(
     "rounded-before-averaging",
-    "The claim comes out only if errors are rounded first",
+    "The claim is reproduced only if errors are rounded first",
     scope="claim",
     order=210,
-    why="Fires when the mean of the errors, each rounded to the decimals of the claim, prints as "
-    "the claim and the exact mean does not. A fact, no test.",
+    why="Fires when the mean of the errors, each rounded to the decimals of the claim, rounds to "
+    "the claim and the exact mean does not. A fact, not a test.",
     remedy="Round once, at the end.",
     needs_pairs=True,
 )
 def rounded_before_averaging(case: Case) -> Finding | None:
-    """Find a claimed mean that these pairs give only once each error is rounded as printed."""
+    """Find a claimed mean that these pairs give only if each error is rounded as printed."""
     if not re.fullmatch(r"\d+(\.\d+)?\s*%", case.claimed):
         return None
     number = case.claimed.rstrip("% ")
@@ -262,8 +263,8 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     if texts[0] == texts[1] or number != texts[1]:
         return None
     message = (
-        f"The mean of these pairs prints as {texts[0]} %; {texts[1]} % comes out only if every "
-        f"error is rounded to {plural(decimals, 'decimal')} first."
+        f"The mean of these pairs rounds to {texts[0]} %. It is {texts[1]} % only if every error "
+        f"is first rounded to {plural(decimals, 'decimal')}."
     )
     evidence = {"mape": case.mape, "mean_of_rounded": rounded, "decimals": decimals}
     return Finding(Caveat("rounded-before-averaging", message, evidence))
@@ -274,13 +275,13 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     "A high quantile from too few values",
     scope="claim",
     order=220,
-    why="Fires when the claim is a quantile and there are fewer pairs than a distribution-free "
-    "bound for it needs: 299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
+    why="Fires when the claim is a quantile and a distribution-free bound for it needs more pairs: "
+    "299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
     remedy="Say which of the nine sample quantiles it is, or quote a lower quantile.",
     needs_pairs=True,
 )
 def quantile_claim(case: Case) -> Finding | None:
-    """Find a claimed quantile of the error that these pairs are too few for."""
+    """Find a claimed quantile of the error for which these pairs are too few."""
     match = _QUANTILE.search(case.said("metric").lower())
     if not match:
         return None
@@ -303,15 +304,15 @@ def quantile_claim(case: Case) -> Finding | None:
     scope="claim",
     order=200,
     why="Fires when the claim's aggregation is the total (a sum, or a difference of means), or "
-    "when the error of the total prints as the claim and none of the four averages does; and the "
-    "MAPE is at least 1.25 times as large. A fact, no test.",
-    remedy="Use such a figure for sums alone; quote the MAPE or the WAPE for single cases.",
+    "when the error of the total rounds to the claim and none of the four averages does. The MAPE "
+    "must also be at least 1.25 times as large. A fact, not a test.",
+    remedy="Use such a figure only for sums; quote the MAPE or the WAPE for single cases.",
 )
 def claimed_total(case: Case) -> Finding | None:
-    """Find a claim that is the error of a total, or that no average of these errors prints as."""
+    """Find a claim that is the error of a total, stated or because no average gives it."""
     claim = case.claim
     low, high = (getattr(claim, end, None) for end in ("low", "high"))
-    # A bound or a range is met by many figures: that one of them is the total says nothing.
+    # Many figures are within a bound or a range, so a total within it says nothing.
     if low is None or high is None or getattr(claim, "kind", "error") != "error":
         return None
     total = case.total_error
@@ -326,11 +327,11 @@ def claimed_total(case: Case) -> Finding | None:
     if case.mape < MATERIAL * abs(total):
         return None
     weighted = averages["weighted mean"]
-    is_one = "is" if stated else "prints as"
+    is_one = "is" if stated else "fits"
     message = (
         f"The claim {case.claimed} {is_one} the error of the total or of means "
-        f"({signed(total)}), where errors of opposite sign cancel: single pairs are "
-        f"{percent(case.mape)} off (weighted {percent(weighted)})."
+        f"({signed(total)}), where errors of opposite sign cancel: the MAPE of single pairs is "
+        f"{percent(case.mape)} (weighted {percent(weighted)})."
     )
     evidence = {"total_error": total, "mape": case.mape, "wape": weighted, "stated": stated}
     return Finding(Caveat("cancelling-errors", message, evidence))

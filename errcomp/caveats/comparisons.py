@@ -23,38 +23,38 @@ if TYPE_CHECKING:
 
 #: A key with more values than this does not name variants.
 MOST_VARIANTS = 12
-#: Fewer pairs on either side give Welch's interval no tested coverage.
+#: With fewer pairs on either side, the coverage of Welch's interval is untested.
 LEAST_PER_SIDE = 5
-#: At least half of what the groups are off has to cancel.
+#: At least this share of the groups' errors must cancel.
 CANCELLED = 0.5
-#: Fewer pairs do not tell that the total of a group is off.
+#: Fewest pairs to test the total of a group.
 LEAST_PER_GROUP = 5
-#: A total that is off by less than this is off by rounding.
+#: A smaller error of a total is rounding.
 _ROUNDING = 1e-12
-#: Times on several devices are alternatives; nobody adds them up.
+#: Times on several devices are alternatives, not terms of a sum.
 NOT_ADDED = ("device",)
 GROUP_KEYS = ("device", "model", "mode", "kernel_class")
 
 
 @caveat(
     "pooled-variants",
-    "Variants that err differently are pooled",
+    "Variants with different errors are pooled",
     scope="pairs",
     order=90,
     why="Compares each variant (fused, distributed, training, another precision, …) with the most "
-    "frequent one: Wilcoxon's signed-rank test on configurations that differ in nothing else "
-    "where there are six (fewer cannot reach p < 0.05), else Mann and Whitney's test, Holm over "
-    "all of them. Fires when significant and one figure is at least 1.25 times the other.",
-    remedy="Quote the variants apart. Unmatched variants may also differ in model or device.",
+    "frequent one. With six configurations that differ in nothing else, by Wilcoxon's signed-rank "
+    "test (fewer cannot reach p < 0.05), else by Mann and Whitney's; Holm over all of them. Fires "
+    "when significant and one error is at least 1.25 times the other.",
+    remedy="Quote each variant separately. Unmatched variants may also differ in model or device.",
     needs_pairs=True,
 )
 def pooled_variants(case: Case) -> Finding | None:
-    """Find variants (fused, distributed, another precision, …) that err differently."""
+    """Find variants (fused, distributed, another precision, …) with different errors."""
     tried: list[tuple[str, Any, Any, Contrast]] = []
     rows: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
     for key in case.varying(VARIANT_KEYS):
         for value, usual, first, second in _against_the_usual(case, key):
-            # dp4 and tp4 against base are part of distributed against single-device.
+            # dp4 and tp4 against base are part of "distributed against single-device".
             if any(np.all(a[first]) and np.all(b[second]) for a, b in rows):
                 continue
             rows.append((first, second))
@@ -69,17 +69,17 @@ def pooled_variants(case: Case) -> Finding | None:
     same = surest.matched_figures
     if surest.matched >= MATCHED:
         figures = (
-            f"{value} errs {percent(same[0])} and {usual} {percent(same[1])} on the same "
+            f"{value} has {percent(same[0])} and {usual} {percent(same[1])} on the same "
             f"{surest.matched} configurations"
         )
     else:
         figures = (
-            f"{value} ({plural(surest.sizes[0], 'pair')}) errs {percent(surest.figures[0])}, "
+            f"{value} ({plural(surest.sizes[0], 'pair')}) has {percent(surest.figures[0])}, "
             f"{usual} ({surest.sizes[1]:,}) {percent(surest.figures[1])}"
         )
         if surest.matched:
             figures += f" (on the same {surest.matched}: {percent(same[0])}, {percent(same[1])})"
-    message = f"Pooled {key}: {figures}; {percent(case.mape)} describes neither."
+    message = f"Pooled {key}: {figures}. {percent(case.mape)} describes neither."
     evidence = {
         "key": key,
         "variant": value,
@@ -126,7 +126,7 @@ MATCHED = 6
 
 
 class Contrast(NamedTuple):
-    """Two groups of rows compared: figures on all their rows and on matched configurations."""
+    """Two groups of rows compared: MAPE on all their rows and on matched configurations."""
 
     figures: tuple[float, float]
     sizes: tuple[int, int]
@@ -136,30 +136,30 @@ class Contrast(NamedTuple):
 
     @property
     def material(self) -> bool:
-        """Whether one figure is MATERIAL times the other, matched ones being the fairer ones."""
+        """Whether one MAPE is MATERIAL times the other, on matched configurations if enough."""
         all_rows, same = (_signed_ratio(*f) for f in (self.figures, self.matched_figures))
         if self.matched >= MATCHED:
             return abs(same) >= MATERIAL
-        # A few matched configurations prove nothing, but they must not say the opposite.
+        # A few matched configurations prove nothing, but they must not contradict the rest.
         return abs(all_rows) >= MATERIAL and (
             not self.matched or (same / all_rows > 0 and abs(same) >= MATERIAL)
         )
 
 
 def _signed_ratio(first: float, second: float) -> float:
-    """Larger figure over the smaller, negative where the second one is larger."""
+    """Ratio of the larger to the smaller value, negative if the second is larger."""
     low, high = sorted((first, second))
     ratio = high / low if low > 0 else float("inf") if high > 0 else 1.0
     return ratio if first >= second else -ratio
 
 
 def contrast(case: Case, first: NDArray[np.bool_], second: NDArray[np.bool_], key: str) -> Contrast:
-    """Compare the errors of two groups of rows, on matched configurations where there are enough.
+    """Compare the errors of two groups of rows, on matched configurations if there are enough.
 
-    Configurations match when they agree in every key but the one tested (and those that differ
-    between the groups throughout, as the number of devices does between variants). With at least
-    six matched configurations: Wilcoxon's signed-rank test on them; else Mann and Whitney's test on
-    all rows of both groups.
+    Configurations match if they agree in every key but the tested one, and but those that always
+    differ between the groups, as the number of devices does between variants. With at least six
+    matched configurations: Wilcoxon's signed-rank test on them; else Mann and Whitney's test on all
+    rows of both groups.
     """
     x, y = case.ape[first], case.ape[second]
     a, b = _matched(case, first, second, key)
@@ -189,7 +189,7 @@ def _matched(
 
 
 def _tells_apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> bool:
-    """Say whether a key has one value in one group and another one in the other."""
+    """Say whether a key is constant in each group, with different values."""
     a, b = np.unique(code[first]), np.unique(code[second])
     return len(a) == len(b) == 1 and a[0] != b[0]
 
@@ -200,20 +200,20 @@ def _tells_apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]
     scope="pairs",
     order=100,
     why="Needs a key `in_training` and five pairs on either side. Fires when Welch's interval of "
-    "the difference excludes zero and one figure is at least 1.25 times the other.",
-    remedy="Quote the figure outside the training set: it is the one that holds for new cases.",
+    "the difference excludes zero and one MAPE is at least 1.25 times the other.",
+    remedy="Quote the error outside the training set: it applies to new cases.",
 )
 def in_vs_out_of_distribution(case: Case) -> Finding | None:
-    """Find a figure that mixes what the predictor was trained on with what it was not."""
+    """Find a MAPE that mixes configurations of the training set with others."""
     if "in_training" not in case.pairs.keys:
         return None
     codes, values = case.codes("in_training")
     moments = case.moments(np.asarray([_truth(v) for v in values])[codes])
-    # The last of the three may be missing.
+    # The third may be missing.
     n_out, n_in, n_unknown = np.pad(moments.sizes, (0, 2))[:3].tolist()
     if min(n_out, n_in) < LEAST_PER_SIDE:
         return None
-    if not moments.squares[:2].any():  # nothing varies: Welch's test is undefined
+    if not moments.squares[:2].any():  # without variance, Welch's test is undefined
         return None
     a, b = (case.largest * moments.means[:2]).tolist()
     p, low, high = _welch(moments, case)
@@ -265,15 +265,15 @@ _FALSE = ("false", "0", "0.0", "no")
 
 @caveat(
     "unbalanced-groups",
-    "The sizes of the groups, not their errors, set the pooled figure",
+    "The sizes of the groups, not their errors, determine the pooled MAPE",
     scope="pairs",
     order=110,
-    why="Fires when pooled figure and mean over groups differ by a factor of 1.25 or more, and by "
-    "more than they would if the group labels meant nothing (permutation test, Holm over keys).",
-    remedy="Quote the mean over groups as well, or the group figures themselves.",
+    why="Fires when the pooled MAPE and the mean over groups differ by a factor of 1.25 or more, "
+    "and by more than with random group labels (permutation test, Holm over keys).",
+    remedy="Quote the mean over groups as well, or the MAPE of each group.",
 )
 def unbalanced_groups(case: Case) -> Finding | None:
-    """Find groups whose unequal sizes, not their errors, set the pooled figure."""
+    """Find groups whose unequal sizes, not their errors, determine the pooled MAPE."""
     tried = []
     for keys in groupings(case):
         codes = case.cells(keys)
@@ -314,14 +314,14 @@ def unbalanced_groups(case: Case) -> Finding | None:
 
 
 def groupings(case: Case) -> list[tuple[str, ...]]:
-    """Return the reader's own grouping; inside one of its groups, each usual key on its own."""
+    """Return the user's grouping; inside one of its groups, each usual key on its own."""
     if case.varying(case.by):
         return [case.by]
     return [(key,) for key in case.varying(GROUP_KEYS)]
 
 
 def _macro_p(case: Case, codes: Ints, moments: Moments) -> float:
-    """P-value of the gap between pooled and macro figure if group labels meant nothing."""
+    """P-value of the gap between pooled and macro MAPE under random group labels."""
     sizes, groups = moments.sizes, len(moments.sizes)
     gap = abs(float(moments.means.mean()) - moments.mean)
     if case.simulates:
@@ -334,7 +334,7 @@ def _macro_p(case: Case, codes: Ints, moments: Moments) -> float:
 
 
 class _Groups(NamedTuple):
-    """Totals of groups: how far each is off and how surely, and how far all together.
+    """Errors of the totals of groups, with standard errors, and of the total of all.
 
     Attributes
     ----------
@@ -365,16 +365,16 @@ class _Groups(NamedTuple):
     "Errors of opposite sign cancel in the sum",
     scope="pairs",
     order=190,
-    why="Looks at the groups of the keys grouped by, else of model, mode and kernel_class one by "
-    "one; never of devices, whose times nobody adds. Fires when the total of one group is too low "
-    "and that of another too high (t-tests of ratios of sums in groups of 5 pairs or more, "
-    "Bonferroni over groups, Holm over keys), at least half of what the groups are off cancels in "
-    "the total of all, and they are off 1.25 times as far as by chance around that total.",
-    remedy="Quote the groups. Another mix of them has another total: errcomp propagate says how "
-    "the error of a sum follows from that of its parts.",
+    why="Checks the groups of the grouping keys, else of model, mode and kernel_class one by one; "
+    "never of devices, whose times are not added. Fires when the total of one group is too low "
+    "and that of another too high (t-tests of ratios of sums in groups of at least 5 pairs, "
+    "Bonferroni over groups, Holm over keys). At least half of the groups' errors must cancel in "
+    "the total of all, and they must be 1.25 times as large as by chance around that total.",
+    remedy="Quote the groups. Another mix of them has another total: errcomp propagate computes "
+    "the error of a sum from those of its parts.",
 )
 def groups_that_cancel(case: Case) -> Finding | None:
-    """Find groups whose totals are off to either side, so that the sum of all looks right."""
+    """Find groups with totals too low and too high, so that the total of all looks right."""
     tried = []
     for grouping in groupings(case):
         keys = tuple(key for key in grouping if key not in NOT_ADDED)
@@ -410,7 +410,7 @@ def groups_that_cancel(case: Case) -> Finding | None:
     }
     message = (
         f"Errors cancel between groups of {' × '.join(groups.keys)}: the sum of all is off by "
-        f"{signed(groups.together)}, the sums of the {len(groups.off)} groups by "
+        f"{signed(groups.together)}. The sums of the {len(groups.off)} groups are off by "
         f"{percent(groups.gross)} on average (weighted by size), from {signed(ends[0])} "
         f"({names[0]}) to {signed(ends[1])} ({names[1]})."
     )
@@ -421,7 +421,7 @@ def _groups(case: Case, keys: tuple[str, ...]) -> _Groups:
     codes = case.cells(keys)
     size = case.sizes(codes)
     measured, off, scatter = case.totals(codes)
-    # One pair alone has no standard error, and is never sure.
+    # A single pair has no standard error, and is never significant.
     scatter = np.where(size > 1, np.sqrt(size / np.maximum(size - 1, 1)) * scatter, np.inf)
     return _Groups(
         keys=keys,
@@ -435,7 +435,7 @@ def _groups(case: Case, keys: tuple[str, ...]) -> _Groups:
 
 
 def _both_sides(groups: _Groups) -> float:
-    """P-value of: one group's total is truly too low and another's too high (Bonferroni)."""
+    """P-value that one group's total is too low and another's too high (Bonferroni)."""
     enough = groups.size >= LEAST_PER_GROUP
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = np.where(groups.off == 0, 0.0, groups.off / groups.deviation)[enough]
@@ -445,7 +445,7 @@ def _both_sides(groups: _Groups) -> float:
 
 
 def _by_chance(groups: _Groups) -> float:
-    """Mean size of the groups' errors if all were off as all together: a folded normal each."""
+    """Mean size of the groups' errors if all had the error of the total: folded normals."""
     spread = np.where(groups.size > 1, groups.deviation, 0.0)
     mean = abs(groups.together)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Checks of what the sample is: how many, how independent, twice or missing; in which unit."""
+"""Checks of the sample: too few, dependent, duplicate or missing pairs; their unit."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from errcomp.caveats._case import Case, Ints
     from errcomp.caveats._statistics import Line
 
-#: From here on the package's intervals have to reach 90 % where they promise 95 %.
+#: Fewest pairs from which the package's 95 % intervals must cover at least 90 %.
 FEW = 10
 #: Share of failed rows from which the P99 of the error cannot be known.
 FAILED = 0.01
 #: Keys name the configuration when they leave at most a tenth more different predictions.
 SETTLED = 1.1
-#: Share of rows equal in every number from which rounding is no explanation.
+#: Share of rows equal in every number that rounding does not explain.
 ALIKE = 0.1
 #: NumPy's nine sample quantiles of Hyndman and Fan (1996).
 RULES = get_args(QuantileRule)[:9]
@@ -43,17 +43,17 @@ RULES = get_args(QuantileRule)[:9]
 
 @caveat(
     "few-configurations",
-    "Under 10 pairs, too few for any figure to be certain",
+    "Under 10 pairs, too few for any reliable metric",
     scope="pairs",
     order=60,
-    why="Fires below 10 pairs, the size from which on the package's intervals have to reach 90 % "
-    "where they promise 95 %. The uncertainty is that of Gaussian errors (Student's interval of "
-    "the mean of their absolute values); it is a quarter of the figure at 36 pairs.",
-    remedy="Measure more configurations, or report the errors one by one without a mean.",
+    why="Fires below 10 pairs. From 10 pairs, the package's 95 % intervals must cover at least "
+    "90 %. The stated uncertainty is that of Gaussian errors (Student's interval of the mean of "
+    "their absolute values); it is a quarter of the MAPE at 36 pairs.",
+    remedy="Measure more configurations, or list the single errors without a mean.",
     of_errors=False,
 )
 def few_configurations(case: Case) -> Finding | None:
-    """Find a figure that rests on too few pairs, and say what Gaussian errors would leave open."""
+    """Find a metric from too few pairs, and give its uncertainty for Gaussian errors."""
     if case.n >= FEW:
         return None
     z = float(special.ndtri(0.5 + case.level / 2))
@@ -62,12 +62,13 @@ def few_configurations(case: Case) -> Finding | None:
     spread = student_ppf(0.5 + case.level / 2, case.n - 1) * GAUSS_CV if case.n > 1 else None
     uncertain = None if spread is None else spread / math.sqrt(case.n)
     rest = (
-        "one error says nothing of the next"
+        "the spread of the errors is unknown"
         if uncertain is None
-        else f"with Gaussian errors their mean is uncertain by {100 * uncertain:.0f} %"
+        else "with Gaussian errors, the mean is uncertain by about "
+        f"{float(f'{100 * uncertain:.2g}'):g} %"
     )
     message = (
-        f"Only {plural(case.n, 'pair')}: {rest}; about {needed} tell the MAPE to within a quarter."
+        f"Only {plural(case.n, 'pair')}: {rest}. About {needed} pairs would pin the MAPE to ± 25 %."
     )
     evidence = {"n": case.n, "relative_uncertainty": uncertain, "n_for_quarter": needed}
     return Finding(Caveat("few-configurations", message, evidence))
@@ -79,14 +80,14 @@ def few_configurations(case: Case) -> Finding | None:
     scope="pairs",
     order=120,
     why="One-way random effects of the absolute percentage error over model and over device: "
-    "permutation test of the F ratio (above 500 pairs Fisher's F test of the logarithms of the "
-    "errors, which a heavy tail does not mislead), Holm over keys. Fires when significant and the "
-    "design effect is 1.56 or more, which makes an interval a quarter wider.",
-    remedy="Report how many models or devices there are, not only how many pairs. Intervals draw "
-    "whole models and devices; name another such key with --cluster KEY.",
+    "permutation test of the F ratio, Holm over keys. Above 500 pairs, Fisher's F test of the "
+    "logarithms of the errors, which is robust to a heavy tail. Fires when significant and the "
+    "design effect is at least 1.56, which makes an interval a quarter wider.",
+    remedy="Report the number of models or devices, not only the number of pairs. Intervals "
+    "resample whole models and devices; name another such key with --cluster KEY.",
 )
 def clustered(case: Case) -> Finding | None:
-    """Find pairs that are not independent because those of one model or device err alike."""
+    """Find pairs of one model or device with correlated errors."""
     tried = []
     for key in case.varying(CLUSTER_KEYS):
         codes = case.codes(key)[0]
@@ -100,15 +101,15 @@ def clustered(case: Case) -> Finding | None:
     costly = [(p, t) for p, t in zip(adjusted, tried, strict=True) if t[3] >= MATERIAL**2]
     if not costly:
         return NOTHING
-    # If several keys are significant, report the one that costs most.
+    # If several keys are significant, report the one with the largest design effect.
     significant = [item for item in costly if item[0] <= 1 - case.level]
     p, (key, groups, icc, effect, _) = max(
         significant or [min(costly, key=lambda item: item[0])], key=lambda item: item[1][3]
     )
     effective = case.n / effect
     message = (
-        f"Pairs of one {key} err alike (intraclass correlation {icc:.2f}): {case.n:,} pairs tell "
-        f"as much as {effective:.0f} independent ones."
+        f"Pairs of one {key} have correlated errors (intraclass correlation {icc:.2f}): "
+        f"{case.n:,} pairs are worth about {effective:.0f} independent ones."
     )
     evidence = {
         "key": key,
@@ -142,8 +143,8 @@ def _one_way(case: Case, codes: Ints, moments: Moments) -> tuple[int, float, flo
 def _one_way_p(logs: Moments) -> float:
     """P-value of Fisher's one-way test of the logarithms of errors.
 
-    Of the errors themselves it would be wrong: one large error in a small group is nothing unusual
-    in errors with a heavy tail, and the F distribution takes it for one.
+    The same test of the errors themselves would be wrong: with a heavy tail, one large error in a
+    small group is common, but significant under the F distribution.
     """
     groups, n = len(logs.sizes), int(logs.sizes.sum())
     if groups < 2 or groups == n or not logs.differ:
@@ -159,11 +160,11 @@ def _one_way_p(logs: Moments) -> float:
     "Rows repeat a configuration",
     scope="pairs",
     order=70,
-    why="Fires when a row repeats the keys and the prediction of another one, provided that the "
-    "keys settle the prediction (at most a tenth more different predictions than configurations); "
-    "otherwise when a tenth of all rows are equal in every number, which rounding does not "
-    "explain. A fact, no test: repetitions count as one in any interval.",
-    remedy="Average repeated measurements first, or name the repetition in a column and resample "
+    why="Fires when a row repeats the keys and the prediction of another row, provided that the "
+    "keys determine the prediction (at most 10 % more different predictions than configurations). "
+    "Otherwise it fires when 10 % of all rows are equal in every number, which rounding does not "
+    "explain. A fact, not a test: repetitions count as one in any interval.",
+    remedy="Average repeated measurements first, or add a column for the repetition and resample "
     "whole configurations.",
     needs_pairs=True,
     of_errors=False,
@@ -175,8 +176,8 @@ def duplicated_configurations(case: Case) -> Finding | None:
     cell = refine(configured, np.unique(case.predicted, return_inverse=True)[1])
     exact = refine(cell, np.unique(case.measured, return_inverse=True)[1])
     identical = case.n - _count(exact)
-    # Where the keys do not settle the prediction they do not name the configuration, and equal
-    # numbers may be different configurations that were rounded alike.
+    # Keys that do not determine the prediction do not name the configuration. Equal numbers may
+    # then be different configurations that were rounded to the same number.
     if not keys or _count(cell) > SETTLED * _count(configured):
         if identical < ALIKE * case.n:
             return None
@@ -188,8 +189,8 @@ def duplicated_configurations(case: Case) -> Finding | None:
     once = mape(predicted=case.predicted[first], measured=case.measured[first])
     message = (
         f"{case.n:,} rows are {plural(len(first), 'configuration')}: {repeated:,} repeat keys and "
-        f"prediction ({identical:,} the measurement too). Counting each once: {percent(once)}, not "
-        f"{percent(case.mape)}."
+        f"prediction ({identical:,} also the measurement). Counting each once, the MAPE is "
+        f"{percent(once)}, not {percent(case.mape)}."
     )
     evidence = {
         "n": case.n,
@@ -212,21 +213,21 @@ def _count(cell: Ints) -> int:
     "Rows were left out",
     scope="pairs",
     order=80,
-    why="Fires when 1 % or more of the rows failed or had no usable measurement. A fact, no test: "
-    "from there on the P99 of the error is unknown, whatever the others say.",
-    remedy="Report the share beside the figure; find out whether failures are the hard cases.",
+    why="Fires when at least 1 % of the rows failed or had no usable measurement. A fact, not a "
+    "test: the P99 of the error is then unknown, whatever the other rows show.",
+    remedy="Report the share beside the metric; find out whether failures are the hard cases.",
     of_errors=False,
 )
 def failures(case: Case) -> Finding | None:
-    """Find rows that were left out, about which the figure says nothing."""
+    """Find rows that were left out, about which the metric says nothing."""
     dropped = sum(d.n for d in case.pairs.dropped)
     total = case.n + dropped
     if dropped < FAILED * total:
         return None
     reasons = "; ".join(f"{d.n:,}: {d.reason}" for d in case.pairs.dropped)
     message = (
-        f"{dropped:,} of {total:,} rows ({percent(dropped / total)}) are not in the figure "
-        f"({reasons}): it holds for the others only."
+        f"{dropped:,} of {total:,} rows ({percent(dropped / total)}) are not in the metric "
+        f"({reasons}): it applies only to the others."
     )
     evidence = {
         "dropped": dropped,
@@ -240,11 +241,11 @@ def failures(case: Case) -> Finding | None:
 def quantile_caveat(
     values: ArrayLike, q: float, *, level: float = 0.95, unit: str = ""
 ) -> Caveat | None:
-    r"""Say what a high (or low) quantile of a sample leaves open; None if the sample is enough.
+    r"""Give the uncertainty of a high (or low) quantile; None if the sample is large enough.
 
     Definition: the nine sample quantiles of NumPy (Hyndman and Fan 1996), and the distribution-free
-    bounds from order statistics. A sample has a one-sided bound for the quantile on the side of its
-    tail only if the most extreme value is one with the confidence asked for:
+    bounds from order statistics. A sample has a one-sided bound on the tail side of the quantile
+    only if its most extreme value is such a bound with this confidence:
 
     .. math:: n \ge \ln(1 - \text{level}) \, / \, \ln \max(q, 1 - q)
 
@@ -259,18 +260,18 @@ def quantile_caveat(
     level : float
         Confidence of the bounds.
     unit : str
-        Written behind the numbers.
+        Written after the numbers.
 
     Returns
     -------
     Caveat or None
         Evidence: ``n``, ``n_needed``, ``q``, the lowest and highest of the nine rules, and the
-        distribution-free bounds ``low`` and ``high`` (None where there is none).
+        distribution-free bounds ``low`` and ``high`` (None if they do not exist).
 
     Raises
     ------
     InputError
-        There are no values, some are not finite, or q or level is outside (0, 1).
+        No values, values that are not finite, or q or level outside (0, 1).
 
     References
     ----------
@@ -289,9 +290,9 @@ def quantile_caveat(
     """
     sample = np.sort(np.asarray(values, dtype=np.float64).ravel())
     if not (0 < q < 1 and 0 < level < 1):
-        raise InputError(f"q and level must lie between 0 and 1, got {q!r} and {level!r}")
+        raise InputError(f"q and level must be between 0 and 1, got {q!r} and {level!r}")
     if len(sample) == 0 or not np.isfinite(sample).all():
-        raise InputError("a quantile needs at least one value, all of them finite")
+        raise InputError("a quantile needs at least one value, and only finite ones")
     n = len(sample)
     needed = math.ceil(math.log(1 - level) / math.log(max(q, 1 - q)))
     if n >= needed:
@@ -301,11 +302,14 @@ def quantile_caveat(
     end = f" {unit}" if unit else ""
     known, asked = (low, "an upper") if q >= 0.5 else (high, "a lower")
     word = "at least" if q >= 0.5 else "at most"
-    sure = f"only {word} {format_number(known)}{end}" if known is not None else "nothing"
+    confidence = f"{100 * level:g} % confidence"
+    sure = f"No bound has {confidence}"
+    if known is not None:
+        sure = f"With {confidence} it is {word} {format_number(known)}{end}"
     message = (
         f"P{100 * q:g} from {plural(n, 'value')}: {format_number(min(rules))} to "
-        f"{format_number(max(rules))}{end}, depending on the rule; {sure} is sure "
-        f"({100 * level:g} %), {asked} bound takes {needed:,} values."
+        f"{format_number(max(rules))}{end}, depending on the rule. {sure}; {asked} bound needs "
+        f"{needed:,} values."
     )
     evidence: dict[str, Any] = {
         "q": q,
@@ -335,16 +339,16 @@ def _bounds(sample: Any, q: float, level: float) -> tuple[float | None, float | 
     return low, high
 
 
-#: Nine of ten pairs lie within the square root of the factor: half of it, in logarithms.
+#: 90 % of the pairs must lie within the square root of the factor: half of it, in logarithms.
 CONSTANT = 0.5
 LEAST = 3
-#: Where pairs scatter more than twice either way, a factor of no units is no conversion.
+#: Largest scatter of the pairs for which a factor without a unit is offered as a conversion.
 ONE_FACTOR = math.log(2)
-#: A factor this close to that of two units is theirs; further off only if its pairs scatter more.
+#: A factor this close to that of two units is theirs; otherwise only if the pairs scatter more.
 CLOSE = math.log(1.1)
-#: Nine of ten normal values are within so many standard deviations.
+#: 90 % of normal values are within this many standard deviations.
 _NINETY = 1.645
-#: Cycles in a second of any processor.
+#: Range of clocks of processors, in Hz.
 _CLOCKS = (5e8, 5e9)
 #: Ratio, and examples of two units that differ by it: the smaller unit gives the larger number.
 _USUAL = (
@@ -366,13 +370,13 @@ _USUAL = (
 
 
 class Reading(NamedTuple):
-    """What a factor may be: the ratio to divide by, and which units have it.
+    """An explanation of a factor: the ratio to divide by, and the units that differ by it.
 
     Attributes
     ----------
     ratio : float
     units : str
-        As in "µs beside ms": of the larger numbers, then of the smaller ones.
+        As in "µs beside ms": the unit of the larger numbers, then that of the smaller ones.
     """
 
     ratio: float
@@ -380,7 +384,7 @@ class Reading(NamedTuple):
 
 
 def apart(case: Case) -> bool:
-    """Say whether pairs differ by a factor that is large and the same for nearly all."""
+    """Say whether nearly all pairs differ by the same large factor."""
     middle = abs(case.ratio.middle)
     return case.n >= LEAST and middle >= math.log(FAR) and case.ratio.reach <= CONSTANT * middle
 
@@ -390,16 +394,16 @@ def apart(case: Case) -> bool:
     "Predictions and measurements are in different units",
     scope="pairs",
     order=10,
-    why="Fires when the middle of prediction over measurement is a factor of 5 or more either way "
-    "and 9 of 10 pairs lie within its square root of it. Names units that differ by the factor "
-    "(within 10 %, or within the scatter of the pairs), or a clock that cycles and times have "
-    "between them. A fact, no test. Caveats about errors are not looked for then.",
-    remedy="Convert one column; the caveat has the line to paste. Where no units explain the "
-    "factor, find out what each side counts.",
+    why="Fires when the median of prediction over measurement is a factor of at least 5 (either "
+    "way) and 9 of 10 pairs are within its square root of it. Names units that differ by the "
+    "factor (within 10 %, or within the scatter of the pairs), or the clock that would convert "
+    "cycles to times. A fact, not a test. Caveats about errors are then not checked.",
+    remedy="Convert one column; the caveat has the line to paste. If no units explain the factor, "
+    "find out what each column counts.",
     alone=True,
 )
 def units(case: Case) -> Finding | None:
-    """Find predictions and measurements that differ by a constant factor, as two units do."""
+    """Find predictions and measurements that differ by a constant factor, like two units."""
     if case.line is not None or not apart(case):
         return None
     middle, reach = case.ratio
@@ -417,7 +421,7 @@ def units(case: Case) -> Finding | None:
     if likely:
         message += f", like {', or '.join(reading.units for reading in likely)}."
     else:
-        message += "; no two usual units differ by that."
+        message += ". No two usual units differ by that."
     if after is not None:
         message += f" One factor leaves a MAPE of {percent(after)}."
     if likely or reach <= ONE_FACTOR:
@@ -425,7 +429,7 @@ def units(case: Case) -> Finding | None:
         message += f" To convert, divide the {words[larger]} by {by}{_number(ratio)}: `{remedy}`"
     else:
         remedy = ""
-        message += " Find out what each side counts."
+        message += " Find out what each column counts."
     evidence = {
         "factor": factor,
         "larger": larger,
@@ -439,7 +443,7 @@ def units(case: Case) -> Finding | None:
 
 
 def readings(factor: float, scatter: float, n: int, unit: str | None = None) -> list[Reading]:
-    """Name units that differ by a factor, the likeliest first; at most two.
+    """Name units that differ by a factor, the most likely first; at most two.
 
     Parameters
     ----------
@@ -450,7 +454,7 @@ def readings(factor: float, scatter: float, n: int, unit: str | None = None) -> 
     n : int
         Number of pairs.
     unit : str, optional
-        That the table states: one of the two is taken to be it.
+        Unit that the table states; one of the two must be it.
 
     Examples
     --------
@@ -468,7 +472,7 @@ def readings(factor: float, scatter: float, n: int, unit: str | None = None) -> 
     named = [reading for _, reading in near[:1]]
     clock = _clock(factor, unit)
     if clock and (not near or near[0][0] > math.log(1.02) + 2 * error):
-        # A predictor that is biased by a few per cent may be as good a reason as a clock.
+        # A bias of a few per cent may explain the factor as well as a clock.
         named = [clock, *(reading for reading in named if math.log10(reading.ratio) % 3 == 0)]
     elif clock and scatter > CLOSE:
         named.append(clock)
@@ -476,14 +480,14 @@ def readings(factor: float, scatter: float, n: int, unit: str | None = None) -> 
 
 
 def _told_apart(off: float, reading: Reading, error: float) -> bool:
-    """Say whether a factor is that of a power of 1,024, and surely not that of 1,000."""
+    """Say whether a factor is a power of 1,024, and clearly not a power of 1,000."""
     powers = math.log2(reading.ratio) / 10
     gap = powers * math.log(1.024)
     return powers % 1 != 0 or (4 * error < gap and off < gap / 2)
 
 
 def _clock(factor: float, unit: str | None) -> Reading | None:
-    """Return the clock at which so many cycles are one s, ms or µs."""
+    """Return the clock at which this number of cycles is one s, ms or µs."""
     for name, per_second in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         hertz = factor * per_second
         stated = {None, "cycles", name, name.replace("µ", "u")}
@@ -498,31 +502,31 @@ def _clock(factor: float, unit: str | None) -> Reading | None:
     "Predictions follow measurements along a line, not one to one",
     scope="pairs",
     order=20,
-    why="Fires when half of the predictions are off by a factor of 5 or more, and a line (or a "
-    "power) between prediction and measurement leaves at most half the error that one factor "
-    "leaves, half that of one constant, and 50 %: all on pairs left out of the fit. A fact, no "
-    "test. Caveats about errors are not looked for then.",
-    remedy="Convert both columns to one unit, and find what the constant is (an overhead that one "
-    "side leaves out). Fit the line on other measurements before quoting errors after it.",
+    why="Fires when half of the predictions are off by a factor of at least 5, and a line (or a "
+    "power) from prediction to measurement fits far better. On pairs left out of the fit, its "
+    "error must be at most half that of one factor, half that of one constant, and 50 %. A fact, "
+    "not a test. Caveats about errors are then not checked.",
+    remedy="Convert both columns to one unit, and find the reason for the constant (an overhead "
+    "that one side leaves out). Fit the line on other measurements before quoting errors after it.",
     needs_pairs=True,
     alone=True,
 )
 def affine(case: Case) -> Finding | None:
-    """Find predictions that say how measurements rise, but neither their scale nor their zero."""
+    """Find predictions that follow measurements along a line with another slope and intercept."""
     line = case.line
     if line is None:
         return None
     message = (
-        f"Predictions are no estimates of the measurements (MAPE {percent(case.mape)}), but these "
-        f"follow from them as {_formula(line)} (r = {line.correlation:.3f}): "
-        f"{percent(line.after)} off on pairs left out of the fit, where one factor leaves "
-        f"{percent(line.after_factor)}. Raw errors say nothing of accuracy here"
+        f"Predictions do not match the measurements (MAPE {percent(case.mape)}), but measured ≈ "
+        f"{_formula(line)} (r = {line.correlation:.3f}). On pairs left out of the fit, the MAPE of "
+        f"this formula is {percent(line.after)}, that of one factor {percent(line.after_factor)}. "
+        "Raw errors do not show the accuracy here"
     )
     slope = abs(line.slope) if line.form == "line" else 1.0
     large = max(slope, 1 / slope)
     likely = readings(large, 0.0, case.n, case.pairs.unit) if large >= FAR else []
     if likely:
-        message += f"; the slope is that of {' or '.join(reading.units for reading in likely)}"
+        message += f"; the slope suggests {' or '.join(reading.units for reading in likely)}"
     remedy = _converted(case, line)
     evidence = {
         "form": line.form,
@@ -552,7 +556,7 @@ def _number(value: float) -> str:
 
 
 def _converted(case: Case, line: Line) -> str:
-    """Return the code that puts the fitted line in place of the predictions."""
+    """Return the code that replaces predictions by the fitted line."""
     a, b = f"{line.intercept:.6g}", f"{line.slope:.6g}"
     if line.form == "power":
         return _code(case, "predicted", lambda column: f"{a} * {column} ** {b}")
@@ -560,7 +564,7 @@ def _converted(case: Case, line: Line) -> str:
 
 
 def _code(case: Case, name: str, changed: Callable[[str], str]) -> str:
-    """Return code that changes a column of the table: a command where it is a file, else Python."""
+    """Return code that changes a column of the table: a command for a file, else Python."""
     column = json.dumps(dict(case.pairs._renamed).get(name, name), ensure_ascii=False)
     path = PurePath(case.pairs.source)
     kind = path.suffix.lower().removeprefix(".")

@@ -1,4 +1,4 @@
-"""Checks of how the errors are distributed: averages, tail, sign, size of the quantities."""
+"""Checks of the distribution of errors: averages, tail, sign, size of the quantities."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from errcomp.stats.significance import ranks, sign_p, spearman_less, student_ppf
 if TYPE_CHECKING:
     from errcomp.caveats._case import Case, Floats
 
-#: Gaussian errors give a mean 1.51 times their geometric mean, Laplace errors 1.78 times: twice is
-#: more than their shape.
+#: The mean of Gaussian errors is 1.51 times their geometric mean, that of Laplace errors 1.78
+#: times. Twice is more than these shapes explain.
 FACTOR = 2.0
 #: Twice as many errors of one sign as of the other.
 ONE_SIDE = 2 / 3
-#: A factor that removes less than half a point is no remedy.
+#: A factor is worth mentioning if it removes at least half a point.
 WORTH_POINTS = 0.005
 
 
@@ -41,14 +41,14 @@ WORTH_POINTS = 0.005
     "Mean, median, geometric mean and weighted mean disagree",
     scope="pairs",
     order=160,
-    why="Fires when the largest of the four averages is at least twice the smallest and further "
-    "from it than in 95 % of samples of Laplace errors of this size (whose mean is 1.78 times "
-    "their geometric mean, the most of the usual shapes); or when a claim is printed as another "
-    "average than the mean.",
-    remedy="Name the average with every figure; compare figures of one kind only.",
+    why="Fires when the largest of the four averages is at least twice the smallest, and their "
+    "ratio larger than in 95 % of samples of Laplace errors of this size. (The mean of Laplace "
+    "errors is 1.78 times their geometric mean, the most of the usual shapes.) Also fires when a "
+    "claim rounds to another average than the mean.",
+    remedy="Name the average with every figure; compare only figures of the same average.",
 )
 def aggregation_matters(case: Case) -> Finding | None:
-    """Find errors whose mean, median, geometric mean and weighted mean tell different stories."""
+    """Find errors whose mean, median, geometric mean and weighted mean disagree."""
     claim = case.claim
     if case.n < 3 or case.mape == 0 or getattr(claim, "aggregation", None) == "not stated":
         return None
@@ -58,20 +58,20 @@ def aggregation_matters(case: Case) -> Finding | None:
     evidence = {**{k.replace(" ", "_"): v for k, v in figures.items()}, "factor": factor}
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
     if fits and "mean" not in fits:
-        message = f"The claim {case.claimed} fits the {' and the '.join(fits)} only: {written}."
+        message = f"The claim {case.claimed} fits only the {' and the '.join(fits)}: {written}."
         return Finding(Caveat("aggregation-matters", message, {**evidence, "fits": fits}))
     if factor < FACTOR:
         return NOTHING
     p = _spread_p(case, factor)
     message = (
-        f"{written[0].upper()}{written[1:]}: the way of averaging alone moves the figure "
+        f"{written[0].upper()}{written[1:]}: the choice of average alone changes the figure "
         f"by a factor of {factor:.1f}."
     )
     return Finding(Caveat("aggregation-matters", message, evidence), p)
 
 
 def agreeing(case: Case) -> list[str]:
-    """Name the averages that would be printed as the claim was; none without a claimed figure."""
+    """Name the averages that round to the claim; none without a claimed figure."""
     if getattr(case.claim, "kind", "error") != "error":
         return []
     contains = getattr(case.claim, "contains", None)
@@ -95,7 +95,7 @@ def _spread_p(case: Case, factor: float) -> float:
         errors = case.laplace_errors
         every = np.stack([*_unweighted(errors), errors @ case.weights])
         return simulated_p(factor, every.max(axis=0) / every.min(axis=0))
-    # The weights are not at hand, or the limit holds: two tests, each at half the level.
+    # If the weights are unknown or the sample is large: two tests, each at half the level.
     unweighted = _spread([v for name, v in case.averages.items() if name != "weighted mean"])
     p = p_of_weighted_mean(case.averages["weighted mean"] / case.mape, case.weights_spread)
     if case.n > SIMULATED:
@@ -115,17 +115,16 @@ def _unweighted(errors: Floats) -> Floats:
     "A few errors are far larger than the mean",
     scope="pairs",
     order=130,
-    why="Fires when the largest error is at least 1.25 times as far above the mean as in half of "
-    "all samples of this size, or the worst tenth errs 1.25 times as much beside the others, and "
-    "95 % of samples of Laplace and of Student t errors (5 degrees of freedom) have less: normal, "
-    "logistic and moderate log-normal errors have lighter tails than these. The share of cases "
-    "below the largest error is the distribution-free tolerance limit (1 - confidence)^(1/n); "
-    "where pairs of one cluster err alike, n is the number of clusters, and whole clusters stay "
-    "below it.",
-    remedy="Quote the largest error, or a quantile, beside the mean, and look at the worst cases.",
+    why="Compares the largest error with the mean, and the worst tenth with the others. Fires when "
+    "either ratio is at least 1.25 times its median in samples of this size, and above 95 % of "
+    "samples of Laplace and of Student t errors (5 degrees of freedom). Normal, logistic and "
+    "moderate log-normal errors have lighter tails than these. The share of cases below the "
+    "largest error is the distribution-free tolerance limit (1 - confidence)^(1/n). If pairs of a "
+    "cluster have correlated errors, n is the number of clusters, and the share is of clusters.",
+    remedy="Quote the largest error, or a quantile, beside the mean, and inspect the worst cases.",
 )
 def tail(case: Case) -> Finding | None:
-    """Find a few errors that are larger, beside the others, than errors of usual shapes are."""
+    """Find a few errors that are larger, compared with the others, than usual shapes explain."""
     if case.n < 3 or case.mape == 0:
         return None
     worst = math.ceil(case.n / 10)
@@ -143,7 +142,7 @@ def tail(case: Case) -> Finding | None:
     p = min(1.0, min(p_values) * (2 if worst > 1 else 1))
     below = tolerance_share(case.n, case.level)
     message = (
-        f"The worst {worst:,} of {case.n:,} make {100 * share:.0f} % of the error; the largest, "
+        f"The worst {worst:,} of {case.n:,} make up {100 * share:.0f} % of the error. The largest, "
         f"{percent(largest)}, is {ratio:.1f} times the mean. "
         f"{_stay_below(below, 'independent cases', case.level)}"
     )
@@ -162,14 +161,14 @@ def tail(case: Case) -> Finding | None:
 
 
 def _beside_rest(share: float) -> float:
-    """Return the errors of some as a multiple of all the others'."""
+    """Return the sum of these errors as a multiple of that of all others."""
     return share / (1 - share) if share < 1 else math.inf
 
 
 def _largest(case: Case, ratio: float) -> tuple[float, float]:
     """Median of maximum over mean in errors of usual shapes, and p-value of this ratio.
 
-    Of Laplace errors or Student t errors with 5 degrees of freedom, whichever has it the larger.
+    Of Laplace errors or of Student t errors with 5 degrees of freedom, whichever is larger.
     """
     if case.n > SIMULATED:
         return largest_over_mean(case.n), p_of_largest(ratio, case.n)
@@ -178,7 +177,7 @@ def _largest(case: Case, ratio: float) -> tuple[float, float]:
 
 
 def _worst(case: Case, worst: int, share: float) -> tuple[float, float]:
-    """Median of the share of so many worst in Laplace errors, and p-value of this share."""
+    """Median of the share of this many worst Laplace errors, and p-value of this share."""
     if case.n > SIMULATED:
         return share_of_worst(worst / case.n), p_of_worst(share, worst / case.n, case.n)
     errors = case.laplace_errors
@@ -188,14 +187,16 @@ def _worst(case: Case, worst: int, share: float) -> tuple[float, float]:
 
 
 def _stay_below(share: float, cases: str, level: float) -> str:
+    # As many digits as show how far the bound is from 100 %.
+    decimals = max(0, math.ceil(-math.log10(1 - share)) - 2) if share < 1 else 0
     confidence = f"{100 * level:.3g} % confidence"
-    return f"At least {100 * share:.3g} % of {cases} stay below it ({confidence})."
+    return f"At least {100 * share:.{decimals}f} % of {cases} are below it ({confidence})."
 
 
 def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat:
-    """Restate what stays below the largest error where pairs of one cluster err alike.
+    """Restate the share below the largest error where pairs of a cluster have correlated errors.
 
-    A cluster counts once, by its largest error: what is drawn independently are whole clusters.
+    A cluster counts once, by its largest error, because only whole clusters are independent.
     """
     share = tolerance_share(groups, level)
     before = _stay_below(original.evidence["share_below_max"], "independent cases", level)
@@ -209,14 +210,14 @@ def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat
     "Most errors have one sign",
     scope="pairs",
     order=140,
-    why="Fires when at least 2 of 3 errors have one sign (twice as many as the other) and a "
-    "binomial test says that this is no chance. What a single factor would remove is measured on "
-    "pairs left out of its fit, one at a time.",
-    remedy="Where one factor helps, multiply predictions by one fitted on other measurements; "
-    "where none does, look for what the errors have in common.",
+    why="Fires when at least 2 of 3 errors have one sign (twice as many as the other), and a "
+    "binomial test is significant. The benefit of a single factor is measured on pairs left out "
+    "of its fit, one at a time.",
+    remedy="If a factor helps, multiply predictions by a factor fitted on other measurements. If "
+    "not, find what the errors have in common.",
 )
 def one_sided(case: Case) -> Finding | None:
-    """Find errors of one sign, and say what one factor would remove from cases it has not seen."""
+    """Find errors of one sign, and say how much a factor would reduce errors of other cases."""
     high, low = case.sides
     if high + low == 0:
         return None
@@ -236,17 +237,17 @@ def one_sided(case: Case) -> Finding | None:
     }
     message = f"{max(high, low):,} of {case.n:,} predictions are too {side}; "
     if tried is None:
-        message += "whether one factor would help takes single pairs."
+        message += "single pairs would show whether one factor helps."
     elif factor is None or after is None:
-        message += "most are zero or negative, so that no factor can correct them."
+        message += "most are zero or negative, so no factor can correct them."
     elif case.mape - after >= WORTH_POINTS:
         message += (
-            f"multiplying by {format_number(factor, 3)} would cut the MAPE from "
-            f"{percent(case.mape)} to {percent(after)} (leaving out one pair at a time)."
+            f"multiplying by {format_number(factor, 2 if factor < 1 else 3)} would cut the MAPE "
+            f"from {percent(case.mape)} to {percent(after)} (leaving out one pair at a time)."
         )
     else:
         message += (
-            f"yet no single factor helps: leaving out one pair at a time, the MAPE goes from "
+            "but no single factor helps: leaving out one pair at a time, the MAPE changes from "
             f"{percent(case.mape)} to {percent(after)}."
         )
     return Finding(Caveat("one-sided", message, evidence), p)
@@ -254,7 +255,7 @@ def one_sided(case: Case) -> Finding | None:
 
 @caveat(
     "small-quantities",
-    "The smallest quantities set the MAPE",
+    "The smallest quantities dominate the MAPE",
     scope="pairs",
     order=170,
     why="Fires when small measurements have larger relative errors (rank correlation, one-sided "
@@ -263,7 +264,7 @@ def one_sided(case: Case) -> Finding | None:
     needs_pairs=True,
 )
 def small_quantities(case: Case) -> Finding | None:
-    """Find a MAPE that is made by the smallest measurements."""
+    """Find a MAPE that the smallest measurements dominate."""
     weighted = case.averages["weighted mean"]
     if case.n < 4 or case.mape == 0 or np.ptp(case.measured) == 0 or np.ptp(case.ape) == 0:
         return None
@@ -278,8 +279,8 @@ def small_quantities(case: Case) -> Finding | None:
     relative = case.measured / case.measured.max()
     of_total = float(relative[smallest].sum() / relative.sum())
     message = (
-        f"The smallest {plural(len(smallest), 'measurement')} make {100 * of_error:.0f} % of the "
-        f"MAPE and {percent(of_total)} of the total: MAPE {percent(case.mape)}, weighted by "
+        f"The smallest {plural(len(smallest), 'measurement')} make up {100 * of_error:.0f} % of "
+        f"the MAPE, but {percent(of_total)} of the total: MAPE {percent(case.mape)}, weighted by "
         f"size {percent(weighted)}."
     )
     evidence = {
@@ -298,17 +299,17 @@ def small_quantities(case: Case) -> Finding | None:
     "Too low is cheaper than too high",
     scope="pairs",
     order=180,
-    why="APE cannot exceed 100 % for predictions that are too low. Fires when counting the errors "
-    "as factors, max(p/m, m/p) - 1, gives at least 1.25 times the MAPE (all predictions 20 % too "
-    "low do), or when a prediction is not positive. A fact, no test.",
-    remedy="Compare predictors by the log ratio of prediction to measurement.",
+    why="APE cannot exceed 100 % for predictions that are too low. Fires when the mean error as a "
+    "factor, max(p/m, m/p) - 1, is at least 1.25 times the MAPE (as if all predictions were 20 % "
+    "too low), or when a prediction is 0 or less. A fact, not a test.",
+    remedy="Compare predictors by the log-ratio of prediction to measurement.",
 )
 def asymmetric_error(case: Case) -> Finding | None:
-    """Find a MAPE that looks small because under-prediction cannot cost more than 100 %."""
+    """Find a MAPE that is small because predictions that are too low cost at most 100 %."""
     if bad := case.not_positive:
         message = (
             f"{plural(bad, 'prediction')} of {case.n:,} {'is' if bad == 1 else 'are'} zero or "
-            "negative; a zero counts as 100 % wrong in the MAPE, as no factor could make it right."
+            "negative. A zero counts only 100 % in the MAPE, although no factor could correct it."
         )
         return Finding(Caveat("under-over-asymmetry", message, {"n_not_positive": bad}))
     symmetric = case.symmetric
@@ -316,27 +317,27 @@ def asymmetric_error(case: Case) -> Finding | None:
         return None
     under = case.sides[1] / case.n
     message = (
-        f"{100 * under:.0f} % of the predictions are too low, which APE caps at 100 %: counted as "
-        f"factors either way, the mean error is {percent(symmetric)}, not {percent(case.mape)}."
+        f"{100 * under:.0f} % of the predictions are too low, and APE caps their errors at 100 %. "
+        f"Counted as factors, the mean error is {percent(symmetric)}, not {percent(case.mape)}."
     )
     evidence = {"mape": case.mape, "symmetric": symmetric, "share_under": under}
     return Finding(Caveat("under-over-asymmetry", message, evidence))
 
 
-# The usual shapes of errors, which alone are no reason for a caveat: their limits for many pairs.
+# Limits of the usual shapes of errors for many pairs. A usual shape alone must not cause a caveat.
 #
 # Errors of a predictor without any problem may be uniform, normal, log-normal, logistic, Laplace or
-# Student t. What sets off a test of their shape has to be rare under each. Laplace errors make the
-# most of their worst tenth and of the choice of average; the largest of all is set by Laplace
-# errors in small samples and by Student t with 5 degrees of freedom in large ones. The tests refer
-# to these two, and so hold for lighter shapes as well.
+# Student t. A test of their shape must rarely fire under each. Of these, Laplace errors have the
+# largest share of the worst tenth and the largest ratio of averages. The largest error is most
+# extreme for Laplace errors in small samples, and for Student t with 5 degrees of freedom in large
+# ones. The tests use these two, so they also hold for lighter tails.
 
 #: Mean of absolute Student t errors: 2 sqrt(5) Gamma(3) / (4 sqrt(pi) Gamma(5 / 2)).
 _STUDENT_MEAN = math.sqrt(5) * math.gamma(3) / (2 * math.sqrt(math.pi) * math.gamma(2.5))
 
 
 def largest_over_mean(n: int) -> float:
-    """Return the median of the largest error over the mean, the larger of the two shapes'.
+    """Return the median of the largest error over the mean, the larger of the two shapes.
 
     Examples
     --------
@@ -348,9 +349,9 @@ def largest_over_mean(n: int) -> float:
 
 
 def p_of_largest(ratio: float, n: int) -> float:
-    """Return the chance of a largest error of so many means, the larger of the two shapes'.
+    """Return the chance of such a multiple of the mean as the largest error.
 
-    The mean of many errors counts as known.
+    It is the larger of the two shapes. The mean of many errors counts as known.
 
     Examples
     --------
@@ -362,7 +363,7 @@ def p_of_largest(ratio: float, n: int) -> float:
 
 
 def share_of_worst(fraction: float) -> float:
-    """Return the share of the worst of many Laplace errors in their sum: f (1 - ln f).
+    """Return the share of the worst fraction f of many Laplace errors: f (1 - ln f).
 
     Examples
     --------
@@ -405,10 +406,10 @@ def p_of_averages(factor: float, n: int) -> float:
 
 
 def p_of_weighted_mean(ratio: float, spread: float) -> float:
-    """Return the two-sided chance of this ratio of a weighted mean of Laplace errors to their mean.
+    """Return the two-sided chance of this ratio of weighted to plain mean of Laplace errors.
 
-    A sum of exponential errors with weights has nearly a gamma law with its mean and variance
-    (Satterthwaite 1946); it is one where all weights are equal or there is one alone.
+    A weighted sum of exponential errors is nearly gamma-distributed with its mean and variance
+    (Satterthwaite 1946), and exactly so with equal weights or a single one.
 
     Parameters
     ----------

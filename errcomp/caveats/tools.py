@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
     _Tried = TypeVar("_Tried", bound=tuple[float, *tuple[Any, ...]])
 
-#: A tool that has less than this share of all cases is compared on others than the rest.
+#: Smallest share of all configurations that a tool must cover to be comparable.
 COVERED = 0.9
-#: Difference of the two bases that shows when percent are printed without decimals.
+#: Difference of the two bases that is visible in per cent without decimals.
 POINT = 0.01
-#: A total that is off by less than this is off by rounding.
+#: A smaller error of a total is rounding.
 _ROUNDING = 1e-12
 
 
 class Tools:
-    """The tools of one table: which rows are whose, and which configuration each row is.
+    """The tools of a table: the tool and the configuration of each row.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Tools:
     tool_key : str
         The column that names them.
     keys : sequence of str
-        Columns that together name a configuration; found where there are none.
+        Columns that together name a configuration; found automatically if empty.
     """
 
     def __init__(self, pairs: Pairs, tool_key: str, keys: Sequence[str] = ()) -> None:
@@ -61,16 +61,16 @@ class Tools:
         self.tool_key = tool_key
         self.names = [str(name) for name in names]
         self.rows: list[Ints] = [np.flatnonzero(codes == i) for i in range(len(names))]
-        #: Columns that name the tool, not the configuration, and so match no rows.
+        #: Columns that name the tool, not the configuration, so they cannot match rows.
         self.unmatched = () if keys else self._of_one_value()
         chosen = keys or configuration(case, without=(tool_key, *self.unmatched))
         self.keys = tuple(chosen)
-        # Without keys nothing says that two rows are one configuration.
+        # Without keys, every row is its own configuration.
         self.named = bool(self.keys)
         self.configurations: Ints = case.cells(self.keys) if self.keys else np.arange(case.n)
 
     def _of_one_value(self) -> tuple[str, ...]:
-        """Return the columns with one value within each tool that differ between tools."""
+        """Return the columns that are constant within each tool and differ between tools."""
         if len(self.names) < 2:
             return ()
         codes = {key: self.case.codes(key)[0] for key in self.case.pairs.keys}
@@ -81,7 +81,7 @@ class Tools:
         )
 
     def disjoint(self) -> list[str]:
-        """Return the keys of which not all tools share a value."""
+        """Return the keys without a value that all tools have."""
         keys = []
         for key in self.keys:
             code = self.case.codes(key)[0]
@@ -133,13 +133,13 @@ def _surest(tried: list[_Tried]) -> tuple[float, _Tried]:
     "The tools were run on different configurations",
     scope="tools",
     order=250,
-    why="Fires when a tool has less than 90 % of all configurations in the table, or its figure "
-    "on those that all tools share differs from its own by a factor of 1.25 or more. A fact, no "
-    "test.",
-    remedy="Compare on the configurations that all share, and report the coverage as a figure.",
+    why="Fires when a tool has less than 90 % of all configurations in the table, or when its MAPE "
+    "on the common configurations differs from that on all its own by a factor of at least 1.25. "
+    "A fact, not a test.",
+    remedy="Compare on the common configurations, and report the coverage as well.",
 )
 def coverage_differs(tools: Tools) -> Finding | None:
-    """Find tools compared by figures over different configurations."""
+    """Find tools that were run on different configurations."""
     if not tools.named:
         return None
     everyone = list(range(len(tools.names)))
@@ -155,22 +155,22 @@ def coverage_differs(tools: Tools) -> Finding | None:
     most = counts.index(max(counts))
     least = max(t for t in everyone if counts[t] == min(counts))
     message = (
-        f"Of {total:,} configurations {tools.names[most]} has {counts[most]:,} and "
+        f"Of {total:,} configurations, {tools.names[most]} has {counts[most]:,} and "
         f"{tools.names[least]} {counts[least]:,}; "
     )
     if len(shared):
         message += (
-            f"on the {len(shared):,} that all share, {tools.names[most]} errs "
+            f"on the {len(shared):,} common to all, the MAPE of {tools.names[most]} is "
             f"{percent(common[most])}, not {percent(own[most])}."
         )
     else:
         disjoint = tools.disjoint()
         why = f" (no value of {' or '.join(disjoint)} is)" if disjoint else ""
-        message += f"none is common to all{why}, so that no two figures compare."
+        message += f"none is common to all{why}, so their metrics are not comparable."
     if tools.unmatched:
         message += (
-            f" Not matched by {', '.join(tools.unmatched)}, of which each tool has one value of "
-            "its own."
+            f" Not used to match rows: {', '.join(tools.unmatched)}, a different constant in each "
+            "tool."
         )
     evidence = {
         "keys": list(tools.keys),
@@ -200,11 +200,11 @@ def _mean(tools: Tools, rows: Ints) -> float:
     order=260,
     why="Fires when a tool has the lower MAPE in every group of a key (device, model, mode, "
     "kernel_class) that two tools share, and the higher one over these groups together. A fact, "
-    "no test; it cannot happen when both have the same configurations.",
+    "not a test; it cannot happen when both have the same configurations.",
     remedy="Compare within groups, or by the mean over groups.",
 )
 def simpsons_paradox(tools: Tools) -> Finding | None:
-    """Find a tool that is better in every group and worse over all of them together."""
+    """Find a tool that is better in every group, but worse over all of them together."""
     case = tools.case
     for key in case.varying(GROUP_KEYS):
         codes, values = case.codes(key)
@@ -220,9 +220,9 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
                 continue
             first, second = (tools.names[(a, b)[i]] for i in (better, worse))
             message = (
-                f"{first} errs less than {second} in each of {len(shared)} groups of {key}, yet "
-                f"more over all ({percent(pooled[better])} against {percent(pooled[worse])}): the "
-                "groups are mixed differently."
+                f"{first} has a lower MAPE than {second} in each of {len(shared)} groups of {key}, "
+                f"but a higher one over all ({percent(pooled[better])} against "
+                f"{percent(pooled[worse])}): the groups are mixed differently."
             )
             evidence = {
                 "key": key,
@@ -241,16 +241,16 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
 
 @caveat(
     "under-over-asymmetry",
-    "The ranking depends on whether too low is cheaper",
+    "The ranking depends on how predictions that are too low count",
     scope="tools",
     order=270,
     why="Fires when one tool has the lower MAPE and the other the lower mean factor, max(p/m, "
-    "m/p) - 1, on the configurations they share, both differences significant (paired t-tests, "
-    "Holm over pairs of tools).",
-    remedy="Rank by the log ratio of prediction to measurement, or give both rankings.",
+    "m/p) - 1, on their common configurations. Both differences must be significant (paired "
+    "t-tests, Holm over pairs of tools).",
+    remedy="Rank by the log-ratio of prediction to measurement, or give both rankings.",
 )
 def ranking_asymmetry(tools: Tools) -> Finding | None:
-    """Find two tools that change places when a factor too low counts like one too high."""
+    """Find two tools whose order changes if a factor too low counts like one too high."""
     tried: list[tuple[float, tuple[int, int], list[float]]] = []
     every = factor_errors(tools.case.predicted, tools.case.measured)
     for (a, b), rows in tools.matched():
@@ -273,8 +273,8 @@ def ranking_asymmetry(tools: Tools) -> Finding | None:
         a, b, figures = b, a, [figures[i] for i in (1, 0, 3, 2)]
     message = (
         f"{tools.names[a]} beats {tools.names[b]} by MAPE ({percent(figures[0])} against "
-        f"{percent(figures[1])}), and loses by mean factor ({percent(figures[2])} against "
-        f"{percent(figures[3])}), where too low is not cheaper."
+        f"{percent(figures[1])}), but loses by mean factor ({percent(figures[2])} against "
+        f"{percent(figures[3])}), which does not favour predictions that are too low."
     )
     names = ("mape_first", "mape_second", "symmetric_first", "symmetric_second")
     evidence = {
@@ -287,7 +287,7 @@ def ranking_asymmetry(tools: Tools) -> Finding | None:
 
 @dataclass(frozen=True, slots=True)
 class RelativeDifference:
-    """How far two numbers are apart, on either base.
+    """Relative difference of two numbers, on either base.
 
     Attributes
     ----------
@@ -310,8 +310,8 @@ def relative_difference(first: float, second: float) -> RelativeDifference:
 
     .. math:: d_1 = (b - a) / a, \qquad d_2 = (a - b) / b = -d_1 / (1 + d_1)
 
-    Definition: the base is the number divided by. "b is 10.7 % lower than a" has base a, "a is
-    12.0 % higher than b" has base b, and both say the same. Misleads when the base is not named.
+    Definition: the base is the divisor. "b is 10.7 % lower than a" has base a, "a is 12.0 % higher
+    than b" has base b, and both mean the same. Misleads when the base is not named.
 
     Parameters
     ----------
@@ -348,13 +348,13 @@ def relative_difference(first: float, second: float) -> RelativeDifference:
     "A relative difference has two values, one for each base",
     scope="tools",
     order=290,
-    why="Fires when the difference of the two best tools, as a share of one figure and of the "
-    "other, differs by a point or more: 10 % below is 11 % above. Not above a factor of two, "
-    "which people quote as a factor. A fact, no test.",
-    remedy="Name the base, or quote both figures.",
+    why="Fires when the difference of the two best tools, as a share of one MAPE and of the other, "
+    "differs by at least a point: 10 % below is 11 % above. Does not fire from a factor of two, "
+    "which is usually quoted as a factor. A fact, not a test.",
+    remedy="Name the base, or quote both errors.",
 )
 def other_base(tools: Tools) -> Finding | None:
-    """Show both bases of the difference between the two best tools, where they differ in print."""
+    """Show both bases of the difference between the two best tools, if they visibly differ."""
     shared = tools.common(list(range(len(tools.names))))
     figures = [
         _mean(tools, tools.on(t, shared)) if len(shared) else tools.own(t)
@@ -364,7 +364,7 @@ def other_base(tools: Tools) -> Finding | None:
     if figures[best] <= 0:
         return None
     gap = relative_difference(figures[other], figures[best])
-    # From a factor of two on, people quote the factor, which has one base.
+    # A factor of two or more is usually quoted as a factor, which has a single base.
     if gap.of_second >= 1 or gap.of_second + gap.of_first < POINT:
         return None
     message = (
@@ -388,8 +388,8 @@ def other_base(tools: Tools) -> Finding | None:
     "The tools are about different things",
     scope="tools",
     order=230,
-    why="Fires between tools when their pairs are not at the same levels. A fact, no test.",
-    remedy="Rank tools of one level only.",
+    why="Fires between tools when their pairs are not at the same levels. A fact, not a test.",
+    remedy="Rank only tools of the same level.",
 )
 def level_differs(tools: Tools) -> Finding | None:
     """Find tools whose pairs are at different levels."""
@@ -402,11 +402,11 @@ def level_differs(tools: Tools) -> Finding | None:
     scope="tools",
     order=240,
     why="Fires between tools when their pairs (column `reference`) have different references. A "
-    "fact, no test.",
-    remedy="Rank tools with one reference only.",
+    "fact, not a test.",
+    remedy="Rank only tools with the same reference.",
 )
 def reference_differs(tools: Tools) -> Finding | None:
-    """Find tools that were compared with different references, as far as these are known."""
+    """Find tools with different known references."""
 
     def known(values: Iterable[Any]) -> list[str]:
         return [kind for kind in kinds_of_references(values) if kind != UNKNOWN]
@@ -433,23 +433,23 @@ def _kinds_differ(
         return None
     message = (
         f"The tools differ in {key} ({first}: {' and '.join(stated[first])}; {other}: "
-        f"{' and '.join(stated[other])}): their figures are never ranked together."
+        f"{' and '.join(stated[other])}): their metrics are not comparable."
     )
     return Finding(Caveat(code, message, {"tools": stated}))
 
 
 @caveat(
     "cancelling-errors",
-    "The ranking depends on whether errors may cancel",
+    "The ranking depends on whether errors can cancel",
     scope="tools",
     order=280,
-    why="Fires when one tool has the lower MAPE (paired t-test, Holm over pairs of tools) and the "
-    "error of its total is 1.25 times that of the other or more, on the configurations they "
-    "share. Says of the totals whether their difference could be chance.",
-    remedy="Rank at the level at which the tool is used, and set a constant beside it.",
+    why="Fires when one tool has the lower MAPE (paired t-test, Holm over pairs of tools), but the "
+    "error of its total is at least 1.25 times that of the other, on their common configurations. "
+    "The message says if the difference of the totals could be chance.",
+    remedy="Rank at the level at which the tool is used, and compare with a constant prediction.",
 )
 def ranking_by_total(tools: Tools) -> Finding | None:
-    """Find two tools of which one errs less pair by pair, and the other in the sum."""
+    """Find two tools of which one is better pair by pair, and the other in the sum."""
     case = tools.case
     tried: list[tuple[float, tuple[Any, ...]]] = []
     largest = float(case.measured.max())
@@ -463,7 +463,7 @@ def ranking_by_total(tools: Tools) -> Finding | None:
         if abs(totals[first]) <= max(MATERIAL * abs(totals[second]), _ROUNDING):
             tried.append((1.0, ()))
             continue
-        # Towards zero is better: each error counts by the sign of its own total.
+        # Closer to zero is better: each error counts with the sign of its own total.
         sides = [math.copysign(1.0, t) * e for t, e in zip(totals, errors, strict=True)]
         means = [float(apes[i].mean()) for i in (first, second)]
         chance = paired_p(sides[0], sides[1])
@@ -481,7 +481,7 @@ def _reversed_ranking(tried: list[tuple[float, tuple[Any, ...]]], level: float) 
     sure = "" if chance <= 1 - level else f"; that may be chance, p = {chance:.2g}"
     message = (
         f"{first} beats {second} pair by pair (MAPE {percent(means[0])} against "
-        f"{percent(means[1])}) and loses in the sum ({signed(totals[0])} against "
+        f"{percent(means[1])}), but loses in the sum ({signed(totals[0])} against "
         f"{signed(totals[1])}{sure}), where errors of opposite sign cancel."
     )
     evidence = {

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
+import hypothesis
+from hypothesis import strategies as st
 
 from errcomp.caveats import CHECKS, check, check_table
 
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 CODES = {one.code for one in CHECKS}
 
 words = st.sampled_from(["a", "b", None])

@@ -41,8 +41,8 @@ def caveat_of(found: object) -> Caveat:
 def test_a_claim_at_another_level() -> None:
     caveat = caveat_of(level_mismatch(case_of({"level": "kernel"}, level=["model"] * 4)))
     assert caveat.message == (
-        "The claim is about the kernel level, these 4 pairs are at the model level: such figures "
-        "are never ranked together."
+        "The claim is about the kernel level, these 4 pairs are at the model level: figures of "
+        "different levels are not comparable."
     )
     assert caveat.evidence == {"claim": "kernel", "levels": {"model": 4}}
 
@@ -55,7 +55,7 @@ def test_levels_that_agree_or_are_not_stated(claimed: str) -> None:
 def test_levels_mixed_in_the_pairs_need_no_claim() -> None:
     caveat = caveat_of(level_mismatch(case_of(level=["kernel", "kernel", "model", "kernel"])))
     assert caveat.message == (
-        "These pairs mix levels: kernel (3) and model (1). One figure over them means neither."
+        "These pairs mix levels: kernel (3) and model (1). One figure over them describes neither."
     )
 
 
@@ -67,20 +67,20 @@ def test_pairs_without_a_level_are_not_judged() -> None:
 def test_a_claim_against_another_reference() -> None:
     caveat = caveat_of(reference_mismatch(case_of({"reference": "RTL simulation"})))
     assert caveat.message == (
-        "The claim's reference is RTL simulation, that of these pairs hardware (nothing else is "
-        "stated): such figures are never ranked together."
+        "The claim's reference is RTL simulation, that of these pairs is hardware (nothing else "
+        "is stated): figures with different references are not comparable."
     )
     stated = caveat_of(
         reference_mismatch(case_of({"reference": "hardware"}, reference=["another predictor"] * 4))
     )
-    assert "that of these pairs another predictor: such" in stated.message
+    assert "that of these pairs is another predictor" in stated.message
     assert stated.evidence["stated_in_pairs"] is True
 
 
 def test_a_reference_that_is_unclear_is_said_to_be() -> None:
     caveat = caveat_of(reference_mismatch(case_of({"reference": "unclear (RTL or hardware)"})))
     assert caveat.message.startswith(
-        "The claim's reference is unclear, that of these pairs hardware"
+        "The claim's reference is unclear, that of these pairs is hardware"
     )
     assert len(caveat.message) <= 160
 
@@ -90,13 +90,13 @@ def test_a_reference_that_is_unclear_is_said_to_be() -> None:
     [
         (
             ["unknown"] * 4,
-            "The claim's reference is hardware; these pairs do not say what they were measured "
-            "on, and are taken to be measured on the same.",
+            "The claim's reference is hardware; these pairs do not state theirs, so the same is "
+            "assumed.",
         ),
         (
             ["hardware", "hardware", "unknown", ""],
-            "The claim's reference is hardware; some of these pairs do not say what they were "
-            "measured on, and are taken to be measured on the same.",
+            "The claim's reference is hardware; some of these pairs do not state theirs, so the "
+            "same is assumed.",
         ),
     ],
 )
@@ -109,8 +109,8 @@ def test_a_claim_that_states_no_reference_is_taken_to_be_about_hardware() -> Non
     claim = {"reference": "not stated", "printed": "3%"}
     caveat = caveat_of(reference_mismatch(case_of(claim, reference=["simulator"] * 4)))
     assert caveat.message == (
-        "The reference of these pairs is simulator, that of the claim is not stated: this is no "
-        "error against hardware."
+        "The reference of these pairs is simulator, that of the claim is not stated: this is "
+        "not an error against hardware."
     )
     for known in (["hardware"] * 4, ["unknown"] * 4):
         assert reference_mismatch(case_of(claim, reference=known)) is None
@@ -143,8 +143,8 @@ def test_a_correlation_in_place_of_an_error() -> None:
     claim = SimpleNamespace(metric="IPC correlation", printed="0.97")
     caveat = caveat_of(metric_mismatch(Case(Pairs(table), claim)))
     assert caveat.message == (
-        "The claim quotes IPC correlation (0.97), no relative error. Here: Pearson correlation 1, "
-        "MAPE 100.0 %; twice too high still correlates perfectly."
+        "The claim quotes IPC correlation (0.97), not a relative error. Here: Pearson "
+        "correlation 1, MAPE 100.0 %; predictions twice too high still correlate perfectly."
     )
     assert caveat.evidence["value"] == pytest.approx(1)
 
@@ -188,10 +188,10 @@ def test_an_average_that_is_not_stated() -> None:
     caveat = caveat_of(aggregation_not_stated(case_of(CLAIM)))
     assert caveat.message == (
         "The claim 15% does not say how it was averaged. Here mean 12.50 %, median 15.00 %, "
-        "geometric mean 0.00 %, weighted mean 13.73 %: only the median fits."
+        "geometric mean 0.00 %, weighted mean 13.73 %: only the median rounds to 15%."
     )
     none = caveat_of(aggregation_not_stated(case_of({**CLAIM, "low": 0.2, "high": 0.21})))
-    assert none.message.endswith("none prints so.")
+    assert none.message.endswith("none of them rounds to 15%.")
     assert none.evidence["fits"] == []
 
 
@@ -230,8 +230,8 @@ def test_a_mean_of_rounded_errors() -> None:
     rounded = {"predicted": [1.0149, 1.0149, 1.0202], "measured": [1.0, 1.0, 1.0]}
     caveat = caveat_of(rounded_before_averaging(Case(Pairs(rounded), claim)))
     assert caveat.message == (
-        "The mean of these pairs prints as 2 %; 1 % comes out only if every error is rounded to "
-        "0 decimals first."
+        "The mean of these pairs rounds to 2 %. It is 1 % only if every error is first rounded "
+        "to 0 decimals."
     )
     assert caveat.evidence["mean_of_rounded"] == pytest.approx(0.04 / 3)
     other = Case(Pairs(rounded), SimpleNamespace(printed="3 %"))

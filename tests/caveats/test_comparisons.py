@@ -33,8 +33,8 @@ def test_matched_variants_that_differ_are_named_with_both_figures() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.message == (
-        "Pooled variant: fusion errs 14.00 % and base 7.00 % on the same 8 configurations; "
-        "10.50 % describes neither."
+        "Pooled variant: fusion has 14.00 % and base 7.00 % on the same 8 configurations. 10.50 "
+        "% describes neither."
     )
     assert found.p == pytest.approx(2 / 2**8)
     assert found.caveat.evidence["matched"] == 8
@@ -51,7 +51,7 @@ def test_unmatched_variants_are_named_with_their_sizes() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.message == (
-        "Pooled precision: fp8 (5 pairs) errs 25.00 %, fp16 (20) 7.00 %; 10.60 % describes neither."
+        "Pooled precision: fp8 (5 pairs) has 25.00 %, fp16 (20) 7.00 %. 10.60 % describes neither."
     )
     assert found.caveat.evidence["mape_variant_matched"] is None
 
@@ -69,7 +69,7 @@ def test_distributed_is_compared_with_single_device_as_a_whole() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.evidence["contrasts"] == 1
-    assert "distributed (8 pairs) errs 25.00 %, single-device (20) 7.00 %" in found.caveat.message
+    assert "distributed (8 pairs) has 25.00 %, single-device (20) 7.00 %" in found.caveat.message
 
 
 def test_all_distributed_or_all_single_device_is_no_contrast() -> None:

@@ -38,6 +38,7 @@ def measured_on_a_monday(case: Case) -> Finding:
 Run = Callable[..., str]
 
 
+@pytest.mark.core
 def test_a_caveat_is_added_by_one_file(run_with_file: Run) -> None:
     run = partial(run_with_file, "caveats/weekday.py", DUMMY)
     code = "from errcomp.caveats import CHECKS; print(*dict.fromkeys(c.code for c in CHECKS))"
@@ -51,6 +52,7 @@ def test_a_caveat_is_added_by_one_file(run_with_file: Run) -> None:
     )
 
 
+@pytest.mark.core
 def test_an_audit_shows_a_caveat_of_one_file(run_with_file: Run, tmp_path: Path) -> None:
     run = partial(run_with_file, "caveats/weekday.py", DUMMY)
     rows = "predicted,measured,tool\n11,10,sim\n19,20,sim\n33,30,sim\n"
@@ -67,7 +69,9 @@ def test_an_audit_shows_a_caveat_of_one_file(run_with_file: Run, tmp_path: Path)
 
 def test_two_files_cannot_declare_the_same_caveat() -> None:
     declare = caveat("units", "Again", scope="pairs", order=1, why="", remedy="")
-    with pytest.raises(ValueError, match="errcomp.caveats.sample declares the caveat 'units'"):
+    with pytest.raises(
+        ValueError, match="errcomp.caveats.sample already declares the caveat 'units'"
+    ):
         declare(test_two_files_cannot_declare_the_same_caveat)  # type: ignore[arg-type]
     assert [one.title for one in CHECKS if one.code == "units"] != ["Again"]
 

@@ -277,12 +277,12 @@ def test_the_rules_of_a_quantile_and_the_sentence() -> None:
     assert found is not None
     assert (found.evidence["rules_low"], found.evidence["rules_high"]) == pytest.approx((0.4, 0.5))
     assert found.message == (
-        "P90 from 5 values: 0.4 to 0.5 s, depending on the rule; only at least 0.3 s is sure "
-        "(95 %), an upper bound takes 29 values."
+        "P90 from 5 values: 0.4 to 0.5 s, depending on the rule. With 95 % confidence it is at "
+        "least 0.3 s; an upper bound needs 29 values."
     )
     nothing = quantile_caveat([1.0], 0.5)
     assert nothing is not None
-    assert "nothing is sure" in nothing.message
+    assert "No bound has 95 % confidence" in nothing.message
     low = quantile_caveat(np.arange(1.0, 21.0), 0.05)
     assert low is not None
     assert "only at most 4 is sure (95 %), a lower bound takes 59 values" in low.message

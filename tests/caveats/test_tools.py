@@ -39,8 +39,8 @@ def test_a_tool_that_ran_4_of_38_cases() -> None:
     errors = {"all": [0.1] * 4 + [0.3] * 34, "few": [0.2] * 4}
     caveat = caveat_of(coverage_differs(tools_of(errors, batch=[*range(38), *range(4)])))
     assert caveat.message == (
-        "Of 38 configurations all has 38 and few 4; on the 4 that all share, all errs 10.00 %, "
-        "not 27.89 %."
+        "Of 38 configurations, all has 38 and few 4; on the 4 common to all, the MAPE of all is "
+        "10.00 %, not 27.89 %."
     )
     assert caveat.evidence["tools"]["few"] == {
         "configurations": 4,
@@ -54,8 +54,8 @@ def test_tools_without_a_common_case() -> None:
         coverage_differs(tools_of({"a": [0.1] * 3, "b": [0.2] * 3}, batch=[1, 2, 3, 4, 5, 6]))
     )
     assert caveat.message == (
-        "Of 6 configurations a has 3 and b 3; none is common to all (no value of batch is), so "
-        "that no two figures compare."
+        "Of 6 configurations, a has 3 and b 3; none is common to all (no value of batch is), so "
+        "their metrics are not comparable."
     )
     assert caveat.evidence["tools"]["a"]["mape_common"] is None
 
@@ -72,8 +72,9 @@ def test_a_column_of_one_value_within_each_tool_is_no_key() -> None:
     assert (found.keys, found.unmatched) == (("batch",), ("trace", "version"))
     caveat = caveat_of(coverage_differs(found))
     assert caveat.message == (
-        "Of 79 configurations a has 79 and b 60; on the 60 that all share, a errs 10.00 %, not "
-        "17.22 %. Not matched by trace, version, of which each tool has one value of its own."
+        "Of 79 configurations, a has 79 and b 60; on the 60 common to all, the MAPE of a is "
+        "10.00 %, not 17.22 %. Not used to match rows: trace, version, a different constant in "
+        "each tool."
     )
     assert (caveat.evidence["common"], caveat.evidence["not_matched_by"]) == (
         60,
@@ -151,8 +152,8 @@ def test_simpsons_paradox_on_the_published_kidney_stones() -> None:
     ]
     caveat = caveat_of(simpsons_paradox(tools_of(errors, model=size)))
     assert caveat.message == (
-        "surgery errs less than puncture in each of 2 groups of model, yet more over all (22.00 % "
-        "against 17.43 %): the groups are mixed differently."
+        "surgery has a lower MAPE than puncture in each of 2 groups of model, but a higher one "
+        "over all (22.00 % against 17.43 %): the groups are mixed differently."
     )
     assert caveat.evidence["groups"]["small"] == pytest.approx([6 / 87, 36 / 270])
     assert caveat.evidence["groups"]["large"] == pytest.approx([71 / 263, 25 / 80])
@@ -174,8 +175,8 @@ def test_a_ranking_that_depends_on_whether_too_low_is_cheaper() -> None:
     errors = {"low": (-0.5 + wobble).tolist(), "high": (0.6 + wobble).tolist()}
     caveat = caveat_of(ranking_asymmetry(tools_of(errors, batch=[*range(10)] * 2)))
     assert caveat.message == (
-        "low beats high by MAPE (50.00 % against 60.00 %), and loses by mean factor (100.1 % "
-        "against 60.00 %), where too low is not cheaper."
+        "low beats high by MAPE (50.00 % against 60.00 %), but loses by mean factor (100.1 % "
+        "against 60.00 %), which does not favour predictions that are too low."
     )
     # The order of the tools in the table does not matter.
     swapped = {"high": errors["high"], "low": errors["low"]}
@@ -231,7 +232,7 @@ def test_tools_at_different_levels_or_references() -> None:
     errors = {"a": [0.1] * 2, "b": [0.1] * 2}
     level = caveat_of(level_differs(tools_of(errors, level=["kernel"] * 2 + ["model"] * 2)))
     assert level.message == (
-        "The tools differ in level (a: kernel; b: model): their figures are never ranked together."
+        "The tools differ in level (a: kernel; b: model): their metrics are not comparable."
     )
     reference = ["hardware", "hardware", "RTL simulation", "RTL simulation"]
     found = caveat_of(reference_differs(tools_of(errors, reference=reference)))

@@ -34,7 +34,7 @@ def test_a_stated_total_is_set_beside_the_error_of_a_pair() -> None:
     caveat = caveat_of(claimed_total(case([0.2, -0.18, 0.1, -0.08], claim)))
     assert caveat.message == (
         "The claim 1 % is the error of the total or of means (+1.00 %), where errors of "
-        "opposite sign cancel: single pairs are 14.00 % off (weighted 14.00 %)."
+        "opposite sign cancel: the MAPE of single pairs is 14.00 % (weighted 14.00 %)."
     )
     assert caveat.evidence["total_error"] == pytest.approx(0.01)
     assert caveat.evidence["stated"] is True
@@ -43,7 +43,7 @@ def test_a_stated_total_is_set_beside_the_error_of_a_pair() -> None:
 def test_a_claim_that_only_the_total_prints_as() -> None:
     errors = [0.2, -0.18, 0.1, -0.08]
     caveat = caveat_of(claimed_total(case(errors, user_claim("1%"))))
-    assert "prints as the error of the total" in caveat.message
+    assert "fits the error of the total" in caveat.message
     # Not where an average prints so as well, nor where nothing does, nor for bounds and ranges.
     assert claimed_total(case(errors, user_claim("14%"))) is None
     assert claimed_total(case(errors, user_claim("3%"))) is None
@@ -66,8 +66,9 @@ def test_groups_that_are_off_to_either_side() -> None:
         groups_that_cancel(case([*HIGH, *LOW], model=["a"] * 5 + ["b"] * 5, device=["x"] * 10))
     )
     assert caveat.message == (
-        "Errors cancel between groups of model: the sum of all is off by +0.20 %, the sums of the "
-        "2 groups by 29.80 % on average (weighted by size), from -29.60 % (b) to +30.00 % (a)."
+        "Errors cancel between groups of model: the sum of all is off by +0.20 %. The sums of "
+        "the 2 groups are off by 29.80 % on average (weighted by size), from -29.60 % (b) to "
+        "+30.00 % (a)."
     )
     assert caveat.evidence["keys"] == ["model"]
     assert caveat.evidence["mean_group_total_error"] == pytest.approx(0.298)
@@ -141,7 +142,7 @@ def test_a_tool_that_wins_in_the_sum_and_loses_pair_by_pair() -> None:
     found = ranking_by_total(tools_of(SMALL, CANCELS))
     caveat = caveat_of(found)
     assert caveat.message == (
-        "first beats second pair by pair (MAPE 5.00 % against 29.75 %) and loses in the sum "
+        "first beats second pair by pair (MAPE 5.00 % against 29.75 %), but loses in the sum "
         "(+5.00 % against +0.25 %; that may be chance, p = 0.69), where errors of opposite sign "
         "cancel."
     )

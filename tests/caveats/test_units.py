@@ -66,7 +66,7 @@ def test_cycles_beside_seconds_have_a_clock() -> None:
 def test_a_factor_of_no_units_is_named_alone() -> None:
     caveat = only(off_by(17))
     assert caveat.evidence["units"] == []
-    assert "; no two usual units differ by that. One factor leaves a MAPE of 7.51 %." in (
+    assert ". No two usual units differ by that. One factor leaves a MAPE of 7.51 %." in (
         caveat.message
     )
 
@@ -104,7 +104,7 @@ def test_where_pairs_scatter_two_readings_are_named() -> None:
 
 def test_a_factor_that_is_no_unit_and_not_constant_has_no_conversion() -> None:
     caveat = only(off_by(370, 0.5))
-    assert caveat.message.endswith(" Find out what each side counts.")
+    assert caveat.message.endswith(" Find out what each column counts.")
     assert caveat.evidence["remedy"] == ""
 
 
@@ -158,7 +158,7 @@ def test_a_line_between_both_sides_is_named() -> None:
     assert evidence["slope"] == pytest.approx(1 / 1.5e6, rel=0.05)
     assert evidence["correlation"] > 0.98
     assert evidence["mape_after"] < 0.06 < 0.3 < evidence["mape_after_factor"]
-    assert "the slope is that of cycles beside ms at 1.4" in caveat.message
+    assert "the slope suggests cycles beside ms at 1.4" in caveat.message
 
 
 def test_a_power_between_both_sides_is_named() -> None:
@@ -239,6 +239,7 @@ def test_the_line_to_paste_mends_a_table_of_pandas() -> None:
     assert check(Pairs(run(found.evidence["remedy"], table), columns=names)) == ()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_command_to_paste_mends_a_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a b-c's.{suffix}"
