@@ -1,6 +1,6 @@
-"""Drivers of error: which factors move it, by how much, and what to think of statements about it.
+"""Drivers of error: which factors change it, by how much, and published statements about it.
 
-Contrasts and verdicts need NumPy and SciPy only; the regression needs the extra ``drivers``.
+Contrasts and verdicts need only NumPy and SciPy; the regression needs the extra ``drivers``.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat, Estimate, format_fraction, format_number
 from errcomp.stats.significance import benjamini_hochberg, holm
 from errcomp.tables import Pairs
+from errcomp.tables.backends import pairs_in_memory
 
 __all__ = [
     "STATEMENTS",
@@ -77,21 +78,21 @@ _DEFINITIONS = {
 }
 _WEIGHTS = {
     "paired": "every cluster counted once",
-    "between": "configurations weighted by how many devices ran them at both levels",
+    "between": "configurations weighted by the number of devices that ran them at both levels",
 }
 
 
 def _cells(
     table: Table, matched: Matched, values: NDArray[np.float64]
 ) -> tuple[Cells, NDArray[np.float64]]:
-    """Mean of each device in each configuration, with the codes that say which is which."""
+    """Mean of each device in each configuration, with the codes of both."""
     labels = table.unit_labels(str(matched.between))
     by_cell: dict[tuple[int, bool, str], list[float]] = {}
     for i, sides in enumerate(zip(matched.rows_a, matched.rows_b, strict=True)):
         for is_b, rows in zip((False, True), sides, strict=True):
             for row in rows.tolist():
                 by_cell.setdefault((i, is_b, labels[row]), []).append(float(values[row]))
-    # A device that was merged with one of the other level stays apart: it is compared with it.
+    # A device merged with a device of the other level stays separate: the two are compared.
     names = {name: code for code, name in enumerate(sorted({key[1:] for key in by_cell}))}
     cells = Cells(
         configuration=np.array([i for i, _, _ in by_cell], dtype=np.int64),
@@ -104,21 +105,22 @@ def _cells(
 def compare(
     table: Table, question: Question, *, level: float, rng: np.random.Generator
 ) -> Contrast | None:
-    r"""Answer one question; None where no configuration occurs at both levels.
+    r"""Compute one contrast; None if no configuration occurs at both levels.
 
     .. math:: d_i = y_i(b) - y_i(a), \quad \bar d_g = \mathrm{mean}_{i \in g}\, d_i, \quad
               \hat\delta = \mathrm{mean}_g\, \bar d_g
 
     Definition: y is ln APE (reported as the ratio :math:`e^{\hat\delta}`), APE, or
-    ln(predicted / measured); i runs over configurations that agree on all keys matched on, g over
-    independent devices (or models). Student's t on the cluster means is the primary analysis and
+    ln(predicted / measured); i runs over configurations that agree in all matched keys, g over
+    independent devices (or models). Student's t on the cluster means is the primary analysis, and
     the signed-rank test the check; :mod:`errcomp.drivers.inference` gives the reasons. A factor
-    that each device has once (vendor, in_training) is compared between devices. Ratios and signed
-    effects cover as promised; differences in points of APE are skewed where devices differ much,
-    and their 95 % intervals then cover in about 90 % of cases: prefer the ratio.
+    with one level per device (vendor, in_training) is compared between devices. Intervals of ratios
+    and signed effects cover as often as promised. Differences in points of APE are skewed if
+    devices differ much, and their 95 % intervals then cover in about 90 % of cases: prefer the
+    ratio.
 
     Misleads where the matched configurations are not those of interest: ``naive_a`` and
-    ``naive_b`` show what all rows say, ``not_matched_on`` what was not held equal.
+    ``naive_b`` are the means of all rows, ``not_matched_on`` the keys that were not held equal.
     """
     part = table.where(question.where)
     matched = None if part is None else match(part, question)
@@ -199,7 +201,7 @@ def _matched_ape(table: Table, rows: Sequence[NDArray[np.int64]]) -> float:
 
 
 def _naive_ape(table: Table, question: Question, wanted: object) -> float | None:
-    """Mean APE of all rows at one level; a multiple of a number has no rows of its own."""
+    """Mean APE of all rows at one level; None for a multiple of a number."""
     if question.fold is not None:
         return None
     values = table.pairs.column(question.factor).tolist()
@@ -211,9 +213,9 @@ def _note(table: Table, matched: Matched, test: EffectTest) -> str:
     if test.low is None:
         parts.append(f"no interval: {test.method.removeprefix('none: ')}")
     if not matched.between and matched.cluster_key == "model":
-        parts.append("clustered by model: the interval takes the devices as given")
+        parts.append("clustered by model: the interval applies only to these devices")
     if not matched.between and matched.cluster_key == "pair":
-        parts.append("no device or model to cluster by: pairs counted as independent")
+        parts.append("no device or model as cluster: pairs count as independent")
     if matched.stricter is not None:
         parts.append(_stricter_note(table, matched.stricter))
     elif "batch" in matched.not_matched_on:
@@ -228,7 +230,7 @@ def _stricter_note(table: Table, stricter: Matched) -> str:
     ratio = format_number(math.exp(float(np.mean(means))))
     return (
         f"batch not matched (with equal batch: ratio {ratio}, but too few for an interval: "
-        f"pairs {stricter.n}, independent clusters {len(means)})"
+        f"{stricter.n} pairs, {len(means)} independent clusters)"
     )
 
 
@@ -236,13 +238,13 @@ def _merged_note(table: Table, matched: Matched) -> str:
     used = np.concatenate([*matched.rows_a, *matched.rows_b])
     names = {str(table.pairs.column("device")[int(i)]) for i in used}
     same = [" and ".join(group) for group in table.counted_as_one(sorted(names))]
-    return f"same predictions, counted as one device: {'; '.join(same)}" if same else ""
+    return f"same predictions, count as one device: {'; '.join(same)}" if same else ""
 
 
 def correct(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
-    """Fill in the corrected p values: one family, all contrasts and both questions each.
+    """Fill in the corrected p-values: one family of all contrasts and both questions.
 
-    The family is the ratio of APE and the signed log error of every contrast that has a test.
+    The family is the ratio of APE and the signed log error of every contrast with a test.
     Percentage points answer the first question on another scale and are not tested again.
     """
     adjusted = corrected([p for c in contrasts for p in (c.p_value, c.p_signed)])
@@ -263,7 +265,7 @@ _SURVEY = (
     "second edition"
 )
 
-#: What the survey says moves NeuSight's error.
+#: What the survey says about the drivers of NeuSight's error.
 STATEMENTS = (
     Statement(
         "batch-doubling",
@@ -300,20 +302,20 @@ STATEMENTS = (
 )
 
 RULE = (
-    "supported: the interval lies above the stated value; contradicted: it lies below; "
-    "undecided: it contains the stated value; not decidable: the keys are missing, nothing "
-    "matches, or fewer than three independent clusters leave no interval"
+    "supported: the interval is above the stated value; contradicted: it is below; undecided: it "
+    "contains the stated value; not decidable: keys are missing, nothing matches, or fewer than "
+    "three independent clusters give no interval"
 )
 
 
 def judge(
     table: Table, statement: Statement, *, level: float, rng: np.random.Generator
 ) -> StatementVerdict:
-    """Judge one statement by the interval of the effect it speaks of.
+    """Check a statement with the interval of its effect.
 
     Definition: the effect is estimated on configurations that agree in everything else (see
-    :func:`errcomp.drivers.compare`); ``RULE`` turns its interval into a word. Each
-    statement is judged at the level given, uncorrected: the statements were fixed beforehand.
+    :func:`errcomp.drivers.compare`); ``RULE`` gives the verdict. The level is not corrected for the
+    number of statements, because the statements were fixed beforehand.
     """
     if missing := _missing(table, statement):
         return _undecided(statement, missing)
@@ -336,7 +338,7 @@ def _undecided(statement: Statement, why: str) -> StatementVerdict:
 
 
 def _missing(table: Table, statement: Statement) -> str:
-    """Say which key or level the table lacks; empty where it has all."""
+    """Say which key or level the table lacks; empty if it has all."""
     needed: dict[str, tuple[str, ...]] = {k: (v,) for k, v in statement.where.items()}
     needed[statement.factor] = tuple(v for v in (statement.level_a, statement.level_b) if v)
     for key, wanted in needed.items():
@@ -367,7 +369,7 @@ def _share_doubled(
     assert part is not None  # compare() found pairs in the same table
     assert matched is not None
     change = matched.differences(part.outcomes.log_ape)
-    # A ratio of exactly 2 counts as doubled whatever the last bit of its logarithm.
+    # A ratio of exactly 2 counts as doubled, whatever the last bit of its logarithm.
     hits = change >= np.log(2.0) - 1e-12
     value, low, high = float(np.mean(hits)), None, None
     method = f"none: fewer than {MIN_CLUSTERS} independent clusters"
@@ -435,8 +437,8 @@ def _reason(statement: Statement, estimate: Estimate, contrast: Contrast) -> str
     text += f", {contrast.clusters} independent {contrast.cluster_key}s"
     if contrast.naive_a is not None and contrast.naive_b is not None:
         text += (
-            f"; mean APE of all rows differs by {100 * (contrast.naive_b - contrast.naive_a):+.2f} "
-            f"points, of matched ones by {100 * (contrast.ape_b - contrast.ape_a):+.2f}"
+            f"; mean APE differs by {100 * (contrast.naive_b - contrast.naive_a):+.2f} points over "
+            f"all rows, by {100 * (contrast.ape_b - contrast.ape_a):+.2f} over matched ones"
         )
     note = f" ({contrast.note})" if contrast.note else ""
     return f"{text}{note}."
@@ -450,22 +452,22 @@ def error_drivers(
     level: float = 0.95,
     seed: int = 0,
 ) -> DriversResult:
-    r"""Find which factors move the error of one tool, by how much, with intervals.
+    r"""Find which factors change the error of one tool, and by how much, with intervals.
 
     .. math:: d_i = \ln \mathrm{APE}_i(b) - \ln \mathrm{APE}_i(a), \quad
               \widehat{\mathrm{ratio}} = \exp\bigl(\mathrm{mean}_g\,\mathrm{mean}_{i \in g}\, d_i
               \bigr)
 
     Definition: configurations i that agree in everything but one factor are compared at its levels
-    a and b; the effect is the geometric mean of the ratio of their APEs, where each independent
+    a and b. The effect is the geometric mean of the ratio of their APEs, where each independent
     device g counts once, with Student's t over devices. The same is done for points of APE and for
     ln(predicted / measured). Tests of all contrasts form one family, corrected by Holm (primary)
-    and Benjamini-Hochberg. A regression on all factors at once follows, where statsmodels is
-    installed, and verdicts on three published statements.
+    and Benjamini-Hochberg. The result also has a regression on all factors at once, if statsmodels
+    is installed, and verdicts on three published statements.
 
-    Valid for the devices and models in the table and others like them. Misleads where few devices
-    are behind a contrast (``clusters`` says how many; below three there is no interval) and where
-    matched configurations are not the ones of interest.
+    Valid for the devices and models in the table and others like them. Misleads where a contrast
+    has few devices (``clusters``; below three there is no interval), and where matched
+    configurations are not those of interest.
 
     Parameters
     ----------
@@ -475,7 +477,7 @@ def error_drivers(
     tool : str, optional
         The tool to explain; the subject of the table by default.
     factors : str or sequence of str, optional
-        Keys to look at, instead of all that can be factors.
+        Keys to compare; by default all that can be factors.
     level : float
         Nominal coverage of the intervals, from 0.917 (see ``errcomp.drivers.inference``).
     seed : int
@@ -489,7 +491,7 @@ def error_drivers(
     ------
     InputError
         The table holds several tools and none is named, a factor is unusable, the level is too
-        low, the seed negative, no factor is left, or a prediction is not positive.
+        low, the seed is negative, no factor is left, or a prediction is not positive.
 
     References
     ----------
@@ -510,7 +512,7 @@ def error_drivers(
     """
     check_level(level)
     check_options(seed=seed)
-    pairs = pairs if isinstance(pairs, Pairs) else Pairs(pairs)
+    pairs = pairs_in_memory(pairs)
     table = _table_of(pairs, tool, [factors] if isinstance(factors, str) else factors)
     rng = np.random.default_rng(seed)
     answers = (compare(table, asked, level=level, rng=rng) for asked in questions_for(table))
@@ -537,19 +539,18 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
         chosen = tool or pairs.subject or (tools[0] if len(tools) == 1 else None)
         if chosen is None:
             raise InputError(
-                f"the table holds several tools ({', '.join(tools)}): name one with tool=, because "
-                "errors of different tools have different drivers"
+                f"the table holds several tools ({', '.join(tools)}), and errors of different "
+                "tools have different drivers. Name one with tool=."
             )
         pairs = pairs.where({"tool": chosen})
     elif tool is not None:
-        raise InputError(f"tool={tool!r} was asked for, but the table has no key 'tool'")
+        raise InputError(f"got tool={tool!r}, but the table has no key 'tool'. Leave it out.")
     chosen_factors = choose_factors(pairs, factors)
     if not chosen_factors:
         raise InputError(
-            "no key of the table can be a factor: each has one value, gaps, too many values "
-            f"(more than {MAX_LEVELS}), is a device or model, or holds numbers, which are "
-            "factors only where error_drivers(factors=[...]) names them. "
-            f"Keys: {describe_names(pairs.keys)}"
+            "no key of the table can be a factor: each has one value, missing values, more than "
+            f"{MAX_LEVELS} values, is a device or model, or holds numbers. Name numbers as factors "
+            f"with error_drivers(factors=[...]). Keys: {describe_names(pairs.keys)}"
         )
     return Table(pairs, outcomes_of(pairs), chosen_factors, merged_devices(pairs))
 
@@ -561,15 +562,15 @@ def _data_caveats(table: Table) -> list[Caveat]:
         caveats.append(
             Caveat(
                 "errors-near-zero",
-                f"{outcomes.n_floored} of {table.pairs.n} errors lie below {outcomes.floor:.2g} "
-                "(one hundredth of the median) and count as that in ratios.",
+                f"{outcomes.n_floored} of {table.pairs.n} errors are below {outcomes.floor:.2g} "
+                "(1 % of the median) and count as that in ratios.",
                 {"n": outcomes.n_floored, "floor": outcomes.floor},
             )
         )
     return caveats + [
         Caveat(
             "same-predictions",
-            f"{' and '.join(sorted(names))} have the same prediction in every shared "
+            f"{' and '.join(sorted(names))} have the same prediction in every common "
             "configuration: they count as one independent device.",
             {"devices": sorted(names)},
         )
@@ -582,8 +583,8 @@ def _unmatched(factors: Sequence[str], contrasts: Sequence[Contrast]) -> list[Ca
     return [
         Caveat(
             "no-matched-configurations",
-            f"No two configurations differ in {factor} and agree in everything else: its effect "
-            "cannot be told apart from theirs by matching.",
+            f"No two configurations differ in {factor} and agree in everything else: matching "
+            "cannot separate its effect from those of other keys.",
             {"factor": factor},
         )
         for factor in factors
@@ -592,7 +593,7 @@ def _unmatched(factors: Sequence[str], contrasts: Sequence[Contrast]) -> list[Ca
 
 
 def _regressions(table: Table, level: float) -> tuple[tuple[Regression, ...], list[Caveat]]:
-    """Contrasts stand without the regression: what keeps it from running becomes a caveat."""
+    """Return the regressions, or a caveat with the reason: contrasts do not need them."""
     try:
         return regress(table, level=level), []
     except MissingExtraError as error:

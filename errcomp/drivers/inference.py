@@ -1,28 +1,28 @@
 r"""Intervals and tests for a mean effect over few, unequal, dependent groups of pairs.
 
-Pairs that share a device (or a model) share that device's error, so the device and not the pair is
-the unit that repeats. Each cluster gives one number, the mean over its pairs, and the primary
-analysis is Student's t on these numbers. Three reasons:
+Pairs that share a device (or a model) share that device's error, so the independent unit is the
+device, not the pair. Each cluster gives one number, the mean over its pairs. The primary analysis
+is Student's t on these numbers, for three reasons:
 
 * It needs no equal variances: with independent Gaussian cluster means of *unequal* variance, the
   t test at level alpha <= 8.3 % never rejects a true null too often, for any number of clusters
   (Bakirov and Székely 2006; Ibragimov and Müller 2010). Intervals are therefore offered from a
   level of 91.7 % upwards.
-* It survives errors near zero. If errors are Gaussian around zero, the log of the ratio of two
+* It is valid for errors near zero. If errors are Gaussian around zero, the log of the ratio of two
   absolute errors follows the hyperbolic secant law, a scale mixture of Gaussians, which the same
   theorem covers: the interval is then conservative, not wrong.
-* It gives the interval and the p value of one and the same method, also for three clusters.
+* It gives the interval and the p-value by the same method, even for three clusters.
 
-The robustness check is the exact signed-rank permutation test on the same cluster
-means: it needs symmetry only and no single pair can dominate it, but it cannot fall below 5 %
-with fewer than six clusters, which is why it is not the primary analysis.
+The robustness check is the exact signed-rank permutation test on the same cluster means. It needs
+only symmetry, and no single pair can dominate it. But its p-value cannot fall below 5 % with fewer
+than six clusters, so it is not the primary analysis.
 
-A factor that each device has at one level only (whether the tool saw a device in training, who made
-it) never varies within a device, so the configurations of several devices are compared instead.
-Each configuration gets its own intercept (devices that ran harder ones are not blamed for it), and
-the standard error is clustered by device. With a handful of devices the usual cluster-robust one is
-too small: the bias-reduced one with Satterthwaite degrees of freedom (CR2, Bell and McCaffrey 2002)
-is the primary analysis. With three to ten devices a side, and their spread up to twofold apart,
+A factor with one level per device (whether the tool saw a device in training, its vendor) never
+varies within a device, so the configurations of several devices are compared instead. Each
+configuration gets its own intercept, because some devices ran harder ones, and the standard error
+is clustered by device. With few devices the usual cluster-robust standard error is too small: the
+bias-reduced one with Satterthwaite degrees of freedom (CR2, Bell and McCaffrey 2002) is the primary
+analysis. With three to ten devices per side, whose spreads differ by at most a factor of two,
 simulated 95 % intervals cover in 91 to 98 % of cases. The check permutes the level labels over the
 devices.
 
@@ -53,7 +53,7 @@ from errcomp.errors import InputError
 from errcomp.results import Estimate
 from errcomp.stats.significance import benjamini_hochberg, holm
 
-#: Fewer independent clusters than this give no interval: with two, t has one degree of freedom.
+#: Fewest independent clusters for an interval: with two, t has one degree of freedom.
 MIN_CLUSTERS = 3
 #: Below this level the theorem behind the cluster t interval does not hold.
 MIN_LEVEL = 0.917
@@ -65,7 +65,7 @@ _UNITS = {"ape_ratio": "ratio", "ape_points": "fraction", "signed_log": "log"}
 
 @dataclass(frozen=True, slots=True)
 class EffectTest:
-    """A mean effect with its interval, its p value and the p value of the robustness check."""
+    """A mean effect with its interval, its p-value and the p-value of the robustness check."""
 
     value: float
     low: float | None
@@ -84,7 +84,7 @@ def effect_estimate(
     n: int,
     definition: str,
 ) -> Estimate:
-    """Return an effect (value, low, high) in its unit: that on ln APE becomes a ratio of APEs."""
+    """Return an effect (value, low, high) in its unit: an effect on ln APE as a ratio of APEs."""
     value, low, high = bounded
     if figure == "ape_ratio":
         value = math.exp(value)
@@ -103,14 +103,14 @@ def effect_estimate(
 
 
 def corrected(p_values: Sequence[float | None]) -> list[tuple[float | None, float | None]]:
-    """Correct p values as one family, by Holm and by Benjamini-Hochberg; None is no test."""
+    """Correct p-values as one family, by Holm and by Benjamini-Hochberg; None is untested."""
     tested = [float(p) for p in p_values if p is not None]
     both = iter(zip(holm(tested), benjamini_hochberg(tested), strict=True))
     return [(None, None) if p is None else next(both) for p in p_values]
 
 
 def check_level(level: float) -> None:
-    """Raise unless the level is one at which the interval keeps its promise."""
+    """Raise unless the interval is known to cover at this level."""
     if not MIN_LEVEL <= level < 1:
         raise InputError(
             f"level must be at least {MIN_LEVEL} and below 1, got {level}: below it the cluster t "
@@ -141,19 +141,19 @@ def mean_test(means: NDArray[np.float64], *, level: float, rng: np.random.Genera
 
 
 def reason_for_none(clusters: int, spread: float, value: float, *, side: str) -> str:
-    """Say why there is no interval; empty where there is one."""
+    """Say why there is no interval; empty if there is one."""
     if clusters < MIN_CLUSTERS:
         plural = "s" if clusters != 1 else ""
         return f"none: {clusters} independent cluster{plural}, {MIN_CLUSTERS} needed{side}"
-    # Rounding leaves a tiny spread where all clusters say exactly the same.
+    # Rounding leaves a tiny spread if all clusters have the same effect.
     return "none: no spread between clusters" if spread <= 1e-12 * max(1.0, abs(value)) else ""
 
 
 def signed_rank_p(values: NDArray[np.float64], *, rng: np.random.Generator) -> float:
-    """Two-sided p value of Wilcoxon's signed-rank test by flipping signs, ties by mid-ranks.
+    """Two-sided p-value of Wilcoxon's signed-rank test by flipping signs, ties by mid-ranks.
 
     All sign patterns are enumerated up to 16 values; beyond that 9,999 are drawn at random.
-    Zeros carry no sign and are left out, as Wilcoxon did.
+    Zeros have no sign and are left out, as Wilcoxon did.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def signed_rank_p(values: NDArray[np.float64], *, rng: np.random.Generator) -> f
     x = values[values != 0]
     if len(x) == 0:
         return 1.0
-    # Twice the mid-rank is a whole number, so that equal sums compare as equal.
+    # Twice the mid-rank is a whole number, so equal sums compare as equal.
     ranks = np.rint(2 * stats.rankdata(np.abs(x)))
     observed = abs(float(np.sign(x) @ ranks))
     if 2 ** len(x) <= _MAX_ENUMERATED:
@@ -182,7 +182,7 @@ def signed_rank_p(values: NDArray[np.float64], *, rng: np.random.Generator) -> f
 def rank_sum_p(
     a: NDArray[np.float64], b: NDArray[np.float64], *, rng: np.random.Generator
 ) -> float:
-    """Two-sided p value of the rank-sum test by permuting the group labels, ties by mid-ranks.
+    """Two-sided p-value of the rank-sum test by permuting the group labels, ties by mid-ranks.
 
     All assignments are enumerated up to 65,536; beyond that 9,999 are drawn at random.
 
@@ -196,7 +196,7 @@ def rank_sum_p(
 
     ranks = np.rint(2 * stats.rankdata(np.concatenate([a, b])))
     n, k = len(ranks), len(b)
-    # Four times the deviation from the expected sum, so that everything stays a whole number.
+    # Four times the deviation from the expected sum, so that all numbers are whole.
     expected = 2 * k * (n + 1)
     observed = abs(2 * ranks[len(a) :].sum() - expected)
     if math.comb(n, k) <= _MAX_ENUMERATED:
@@ -212,16 +212,16 @@ def rank_sum_p(
 def share_interval(
     hits: NDArray[np.bool_], clusters: Sequence[Any], *, level: float
 ) -> tuple[float, float, float]:
-    r"""Share of pairs with an exact-type interval that pays for pairs sharing a cluster.
+    r"""Share of pairs with an exact-type interval that allows for clusters.
 
     .. math:: [B_{\alpha/2}(x^*, n^* - x^* + 1),\; B_{1-\alpha/2}(x^* + 1, n^* - x^*)],
               \quad x^* = \hat p\, n^*
 
     Definition: Clopper and Pearson's interval at the effective sample size
     :math:`n^* = \hat p (1 - \hat p) / \hat V`, with V the variance of the share between clusters,
-    scaled by the squared ratio of t quantiles at n - 1 and q - 1 degrees of freedom, and never
-    above n. Where every pair is its own cluster this is Clopper and Pearson's interval. Where all
-    pairs agree, V says nothing and the number of clusters is used.
+    scaled by the squared ratio of t quantiles at n - 1 and q - 1 degrees of freedom, and at most n.
+    If every pair is its own cluster, this is Clopper and Pearson's interval. If all pairs agree, V
+    is zero and the number of clusters is used.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What can be compared: errors of one tool, factors, and configurations that agree in all else."""
+"""Comparisons: errors of one tool, factors, and configurations that agree in everything else."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from errcomp.drivers.inference import MIN_CLUSTERS
 from errcomp.errors import InputError, describe_rows
 from errcomp.tables import RESERVED_KEYS, Pairs
 
-#: Keys whose values repeat like subjects in a trial: errors of the same unit are dependent.
+#: Keys of independent units, like subjects in a trial: errors of the same unit are dependent.
 UNITS = ("device", "model")
 #: Keys that count something: compared as multiples (batch 8 against 16), not as labels.
 NUMERIC_FACTORS = ("batch", "seq_len")
-#: A key with more values than this is a list of names, not a factor, unless it is asked for.
+#: A key with more values than this is a list of names, not a factor, unless the user names it.
 MAX_LEVELS = 8
 _ORDER = (
     "variant",
@@ -42,14 +42,14 @@ _MIN_SHARED = 3
 
 @dataclass(frozen=True, slots=True)
 class MatchKeys:
-    """Keys on which two levels of a factor are matched, and those on which they cannot be.
+    """Keys on which two levels of a factor are matched, and keys on which they cannot be matched.
 
     Attributes
     ----------
     on : tuple of str
-        Keys whose values are the same on both sides.
+        Keys with the same value on both sides.
     impossible : tuple of str
-        Keys that a factor fixes or that fix the factor: no two rows can agree on them.
+        Keys that determine the factor or follow from it: no two rows can agree on them.
     """
 
     on: tuple[str, ...]
@@ -81,17 +81,16 @@ def _is_label(pairs: Pairs, key: str) -> bool:
 
 
 def choose_factors(pairs: Pairs, factors: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the factors to compare: those asked for, or every key that can be one.
+    """Return the factors to compare: the named ones, or every key that can be one.
 
-    A key can be a factor where no row lacks it, it takes two or more values and, for labels, at
-    most ``MAX_LEVELS``; a second name of the device or the model is none. Numbers other than batch,
-    seq_len and devices are measurements more often than factors and count only where they are
-    asked for.
+    A key can be a factor if no row lacks it, it has at least two values and, for labels, at most
+    ``MAX_LEVELS``, and it is not another name of the device or the model. Numbers other than batch,
+    seq_len and devices are usually measurements, so they are factors only if named.
 
     Raises
     ------
     InputError
-        A factor asked for is not a column, has one value only, or is missing in some rows.
+        A named factor is not a column, has only one value, or is missing in some rows.
     """
     if factors is not None:
         for name in factors:
@@ -111,7 +110,7 @@ def choose_factors(pairs: Pairs, factors: Sequence[str] | None) -> tuple[str, ..
 
 
 def _names_unit(pairs: Pairs, name: str) -> bool:
-    """Say whether a key of the user's own is another name of the device or the model."""
+    """Say whether one of the user's own keys is another name of the device or the model."""
     if name in _ORDER or not _is_label(pairs, name):
         return False
     values = pairs.column(name).tolist()
@@ -129,13 +128,13 @@ def _check_factor(pairs: Pairs, name: str) -> None:
         )
     if len(set(values.tolist())) < 2:
         raise InputError(
-            f"factor {name!r} is {level_text(values[0])!r} in every row, so nothing can be "
-            f"compared. Leave it out, or choose among: {', '.join(pairs.keys)}"
+            f"factor {name!r} is {level_text(values[0])!r} in every row, so there is nothing to "
+            f"compare. Leave it out, or choose among: {', '.join(pairs.keys)}"
         )
 
 
 def reference_level(pairs: Pairs, factor: str) -> Any:
-    """Return the level that others are compared with: the usual one, else the most frequent."""
+    """Return the reference level: the usual one, else the most frequent."""
     values = pairs.column(factor).tolist()
     for value in dict.fromkeys(values):
         if level_text(value) == _REFERENCES.get(factor):
@@ -147,12 +146,12 @@ def reference_level(pairs: Pairs, factor: str) -> Any:
 
 
 def other_levels(pairs: Pairs, factor: str, reference: Any) -> list[Any]:
-    """Return the levels that are compared with the reference, by name."""
+    """Return the levels that are compared with the reference, sorted by name."""
     return sorted((v for v in set(pairs.column(factor).tolist()) if v != reference), key=level_text)
 
 
 def determines(a: Iterable[Hashable], b: Iterable[Hashable]) -> bool:
-    """Say whether each value of ``a`` goes with one value of ``b`` only.
+    """Say whether each value of ``a`` occurs with only one value of ``b``.
 
     Examples
     --------
@@ -170,17 +169,17 @@ def match_keys(
 ) -> MatchKeys:
     """Return the keys on which two levels of the factor are matched.
 
-    Candidates are the reserved keys, the other factors and every label without gaps. A key that
-    fixes the factor (a device has one vendor) or is fixed by it (a distributed variant has four
-    devices) cannot be matched on and is named as such. A key that another key fixes is matched
-    with that key and not named. A label that device and model fix together (was this model on this
-    device in the training data?) says nothing about a configuration that they do not, and is not
-    matched on either: it would keep devices apart that the factor is to compare.
+    Candidates are the reserved keys, the other factors and every label without missing values. A
+    key that determines the factor (a device has one vendor) or follows from it (a distributed
+    variant has four devices) cannot be matched, and is named as such. A key that follows from
+    another key is matched with that key and not named. A label that follows from device and model
+    together (was this model on this device in the training data?) adds nothing to them. It is not
+    matched either, because it would separate devices that the factor should compare.
     """
     target = pairs.column(factor)[rows].tolist()
     on: dict[str, list[Any]] = {}
     impossible = []
-    # Reserved keys first: of two keys that say the same, the one with the known name stays.
+    # Reserved keys first: of two keys with the same information, the known name stays.
     for name in sorted(pairs.keys, key=lambda key: key not in RESERVED_KEYS):
         if name in (factor, "tool", "date", "repeat") or not is_complete(pairs, name):
             continue
@@ -200,7 +199,7 @@ def match_keys(
 
 
 def _is_own_label(pairs: Pairs, name: str, factors: Sequence[str]) -> bool:
-    """Say whether a key of the user's own describes a configuration."""
+    """Say whether one of the user's own keys describes a configuration."""
     if name not in factors and not _is_label(pairs, name):
         return False
     if not all(unit in pairs.keys for unit in UNITS):
@@ -214,9 +213,9 @@ def _is_own_label(pairs: Pairs, name: str, factors: Sequence[str]) -> bool:
 def merged_devices(pairs: Pairs) -> dict[str, str]:
     """Map each device to the first device with which it shares all its predictions.
 
-    Where a tool predicts the same numbers for two devices (it takes one for the other), their
-    errors are not two independent observations. Devices count as one where they share three or
-    more configurations and every prediction of these is equal.
+    If a tool predicts the same numbers for two devices (it does not distinguish them), their errors
+    are not independent. Devices count as one if they share at least three configurations and all
+    their predictions there are equal.
     """
     if "device" not in pairs.keys or not is_complete(pairs, "device"):
         return {}
@@ -249,7 +248,7 @@ def _same_predictions(a: Mapping[Any, float], b: Mapping[Any, float]) -> bool:
 
 #: An APE below this share of the table's median APE counts as that share.
 FLOOR_SHARE = 0.01
-#: The square of a larger APE, or a sum of squares, may overflow.
+#: Squares of larger APEs, or their sum, may overflow.
 _LARGEST = 1e75
 
 
@@ -268,7 +267,7 @@ class Outcomes:
     floor : float
         The floor, as a fraction.
     n_floored : int
-        Pairs whose APE lay below it.
+        Pairs with an APE below it.
     """
 
     ape: NDArray[np.float64]
@@ -284,17 +283,17 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
     .. math:: \mathrm{APE}_i = |p_i - m_i| / m_i, \quad
               a_i = \ln \max(\mathrm{APE}_i, f), \quad s_i = \ln(p_i / m_i)
 
-    Definition: the floor f is one hundredth of the median of the positive APEs of the table. A
-    prediction that hits its measurement to 0.01 % did so by chance: the ratio of any other error to
-    it is a ratio to noise, and to an exact hit it is infinite. The floor keeps such pairs (leaving
-    them out would remove the best predictions) and bounds how far one of them can pull a geometric
-    mean. It is computed from all pairs together, so that it favours no level of any factor: where
-    a factor has no effect, tests remain exact. A true ratio of errors is pulled slightly towards 1.
+    Definition: the floor f is 1 % of the median of the positive APEs of the table. An error of
+    0.01 % is chance: the ratio of any other error to it is a ratio to noise, and the ratio to an
+    exact prediction is infinite. The floor keeps such pairs (leaving them out would remove the best
+    predictions) and limits their effect on a geometric mean. It is computed from all pairs
+    together, so it favours no level of any factor: if a factor has no effect, tests remain exact. A
+    true ratio of errors is slightly biased towards 1.
 
     Raises
     ------
     InputError
-        A prediction is not positive: its log ratio does not exist; or it is too large for its
+        A prediction is not positive, so that its log-ratio does not exist, or too large for its
         error to be squared.
     """
     p, m = pairs.predicted, pairs.measured
@@ -302,7 +301,7 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
     bad = p <= 0
     if bad.any():
         raise InputError(
-            f"{prefix}predicted must be positive for a log ratio, got {p[bad][0]} in "
+            f"{prefix}predicted must be positive for a log-ratio, got {p[bad][0]} in "
             f"{describe_rows(pairs.rows[bad].tolist())}. Give such rows a "
             "status (a failed prediction is a row with a status, not a number)."
         )
@@ -316,7 +315,7 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
             f"{describe_rows(pairs.rows[bad].tolist())}. Check that both have the same unit."
         )
     positive = ape[ape > 0]
-    # Where every prediction is exact nothing differs, and any floor gives the same ratio of 1.
+    # If every prediction is exact, any floor gives the same ratio of 1.
     floor = FLOOR_SHARE * float(np.median(positive)) if len(positive) else 1.0
     return Outcomes(
         ape=ape,
@@ -327,13 +326,13 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
     )
 
 
-#: Multiples compared: neighbouring values of a number within otherwise equal configurations.
+#: Compared multiples: neighbouring values of a number within otherwise equal configurations.
 FOLDS = (2, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which two levels of which factor to compare: two values, or each value and its k-fold."""
+    """Two levels of a factor to compare: two values, or each value and its multiple."""
 
     factor: str
     level_a: Any = None
@@ -357,7 +356,7 @@ class Question:
         return f"{text} (where {subset})" if subset else text
 
     def rows(self, table: Table) -> NDArray[np.bool_]:
-        """Return the rows at one of the levels asked about, as a mask."""
+        """Return the rows at one of the two levels, as a mask."""
         values = table.pairs.column(self.factor).tolist()
         wanted = (self.level_a, self.level_b)
         return np.array([self.fold is not None or v in wanted for v in values], dtype=bool)
@@ -373,7 +372,7 @@ class Table:
     merged: Mapping[str, str]
 
     def where(self, conditions: Mapping[str, str]) -> Table | None:
-        """Keep the rows that satisfy the conditions; None where there are none."""
+        """Keep the rows that satisfy the conditions; None if no rows do."""
         mask = np.ones(self.pairs.n, dtype=bool)
         for key, wanted in conditions.items():
             mask &= np.array([level_text(v) == wanted for v in self.pairs.column(key)])
@@ -389,7 +388,7 @@ class Table:
         return [self.merged.get(v, v) for v in labels] if unit == "device" else labels
 
     def counted_as_one(self, devices: Iterable[str]) -> list[list[str]]:
-        """Group those of some devices that count as one: two or more with the same predictions."""
+        """Return groups of devices that count as one, because their predictions are the same."""
         groups: dict[str, list[str]] = {}
         for name in devices:
             groups.setdefault(self.merged.get(name, name), []).append(name)
@@ -400,7 +399,7 @@ class Table:
 class Matched:
     """Configurations found at both levels: one entry per configuration, a and b as row lists.
 
-    ``stricter`` holds the configurations that agree in more, where they are too few to use.
+    ``stricter`` holds the configurations that agree in more keys, if they are too few to use.
     """
 
     rows_a: tuple[NDArray[np.int64], ...]
@@ -424,7 +423,7 @@ class Matched:
 
 
 def questions_for(table: Table) -> list[Question]:
-    """Return the comparisons that the factors ask for, before knowing which can be answered."""
+    """Return the comparisons of the factors, before knowing which have matches."""
     asked: list[Question] = []
     for factor in table.factors:
         values = table.pairs.column(factor)
@@ -438,22 +437,22 @@ def questions_for(table: Table) -> list[Question]:
 
 
 def match(table: Table, question: Question) -> Matched | None:
-    """Find the configurations that occur at both levels; None where there are none.
+    """Find the configurations that occur at both levels; None if there are none.
 
-    All keys that can be matched on are. Two relaxations, each named in the result, because an
-    answer that says what was not held equal is better than none:
+    All keys that can be matched are matched, with two relaxations. Each is named in the result,
+    because an answer with a known weakness is better than no answer:
 
-    * Where fewer than three clusters remain, batches are averaged, if that gives three.
-    * Where nothing remains, devices are compared with each other, if each has one level only.
+    * If fewer than three clusters remain, batches are averaged, if that gives three.
+    * If nothing remains, devices are compared with each other, if each has only one level.
 
-    Different models on different devices are never compared: any difference could be theirs.
+    Different models on different devices are never compared: models could explain any difference.
     """
     matching = match_keys(table.pairs, question.factor, table.factors, rows=question.rows(table))
     on, impossible = matching.on, matching.impossible
     if all(unit in impossible for unit in UNITS):
         return None
     if question.fold is not None:
-        # Sequence lengths that differ only between models would compare the models.
+        # Sequence lengths that differ only between models would compare models.
         fixed = any(unit in impossible for unit in UNITS)
         return None if fixed else _match_on(table, question, on, impossible)
     matched = _match_on(table, question, on, impossible)
@@ -515,9 +514,9 @@ def _clusters(
 ) -> tuple[tuple[str, ...], str]:
     """Label each configuration with its unit: device, else model, else itself.
 
-    Devices come first because a predictor is judged by the next device; the interval then speaks
-    for devices like these and takes the models as given. Models take their place where the pairs
-    come from fewer than three devices.
+    Devices come first, because a predictor must work on the next device; the interval is then for
+    devices like these and for the same models. Models are used if the pairs come from fewer than
+    three devices.
     """
     units = [u for u in UNITS if u in on and u != question.factor]
     if not units:

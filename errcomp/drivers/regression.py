@@ -1,4 +1,4 @@
-"""All factors at once: a mixed regression, or least squares where that has no solution."""
+"""All factors at once: a mixed regression, or least squares if that has no solution."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def variance_ratio(y: Floats, x: Floats, groups: NDArray[np.int64]) -> float | N
 
     Definition: the restricted maximum likelihood estimate of :math:`\theta = \tau^2 / \sigma^2` in
     :math:`y_{gi} = x_{gi}^\top \beta + u_g + \varepsilon_{gi}`, where Z has a column of indicators
-    for each group. The likelihood is searched over all ratios from 1e-4 to 1e6, so that the answer
-    depends neither on a starting value nor on the rounding of the machine, as that of a gradient
-    search does where the likelihood is highest at zero.
+    for each group. The likelihood is searched over all ratios from 1e-4 to 1e6. So the answer
+    depends neither on a starting value nor on the rounding of the machine, unlike a gradient search
+    if the likelihood is highest at zero.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def variance_ratio(y: Floats, x: Floats, groups: NDArray[np.int64]) -> float | N
     Returns
     -------
     float or None
-        0 below 1e-4, infinity above 1e6 or where x explains y exactly; None where the likelihood
-        is the same for all ratios (no group has two rows, or the columns of x tell all apart).
+        0 below 1e-4, infinity above 1e6 or if x explains y exactly; None if the likelihood is the
+        same for all ratios (no group has two rows, or the columns of x separate all rows).
 
     References
     ----------
@@ -95,13 +95,13 @@ def variance_ratio(y: Floats, x: Floats, groups: NDArray[np.int64]) -> float | N
         return 0.0
     if best == len(grid) - 1:
         return math.inf
-    # The root of the slope is known to more digits than the place of the minimum.
+    # The root of the slope has more digits than the place of the minimum.
     around = (grid[best - 1], grid[best + 1])
     return math.exp(optimize.brentq(_slope, *around, args=(sums, sizes, df), xtol=1e-13))
 
 
 def _deviance(log_ratio: float, sums: Floats, sizes: NDArray[np.int64], df: int) -> float:
-    """Compute minus twice the restricted log-likelihood, less that at ratio 0.
+    """Compute minus twice the restricted log-likelihood, minus its value at ratio 0.
 
     ``sums`` are those over each group of an orthonormal basis of the columns of x and, last, y.
     """
@@ -136,9 +136,9 @@ def clustered_least_squares(
     .. math:: \mathrm{se}_j^2 = \frac{G}{G - 1} \frac{n - 1}{n - k}
               \sum_g \Bigl(\sum_{i \in g} (X^+)_{ji} e_i\Bigr)^2
 
-    Definition: the sandwich estimator for clusters with the usual correction for few of them,
-    written as what each group moves a coefficient by. So nothing cancels: where nothing scatters
-    the error is zero, not the root of a difference of large products, of either sign.
+    Definition: the sandwich estimator for clusters with the usual correction for few clusters,
+    written with the influence of each group on a coefficient. So nothing cancels: without scatter
+    the error is zero, not the root of a difference of large products.
 
     Parameters
     ----------
@@ -182,15 +182,15 @@ _ROWS_PER_COLUMN = 5
 _MAX_MIXED_ROWS = 5000
 Outcome = Literal["absolute", "signed"]
 _DEFINITIONS = {
-    "absolute": "ratio of APE between the level and its reference, all other terms held fixed",
-    "signed": "difference of ln(predicted / measured) between the level and its reference, all "
-    "other terms held fixed",
+    "absolute": "ratio of APE between the level and its reference, with all other terms fixed",
+    "signed": "difference of ln(predicted / measured) between the level and its reference, with "
+    "all other terms fixed",
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """One column of the design matrix; ``factor`` is empty for what is only adjusted for."""
+    """One column of the design matrix; ``factor`` is empty if it is only adjusted for."""
 
     name: str
     values: NDArray[np.float64]
@@ -214,18 +214,20 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
               u_g \sim N(0, \tau^2)
 
     Definition: y is ln APE (effects are reported as ratios :math:`e^\beta`) or
-    ln(predicted / measured); labels are compared with their reference level, positive numbers enter
-    as log2, so that an effect is that of doubling. Devices have random intercepts, devices with the
-    same predictions count as one; the model (network) is adjusted for by fixed effects. Fitted by
-    restricted maximum likelihood. Where the variance between or within devices is zero or the two
-    cannot be told apart, the fit fails or the table has more than 5,000 rows, ordinary least
-    squares with standard errors clustered by device takes its place, with a named note.
-    Intervals use t with as many degrees of freedom as devices, less one, less the terms that do not
-    vary within any device: conservative for the other terms.
+    ln(predicted / measured). Labels are compared with their reference level. Positive numbers are
+    log2, so an effect is that of doubling. Devices have random intercepts; devices with the same
+    predictions count as one. The model (network) is adjusted for by fixed effects. The fit is by
+    restricted maximum likelihood.
 
-    Valid where effects add up on the log scale. Misleads where levels never meet under otherwise
-    equal conditions: it then extrapolates, which the matched contrasts do not. Terms that cannot be
-    told apart from earlier ones are left out and named in ``aliased``.
+    Ordinary least squares with standard errors clustered by device replaces the mixed model, with a
+    caveat, if the variance between or within devices is zero, the two are not distinguishable, the
+    fit fails, or the table has more than 5,000 rows. Intervals use t; its degrees of freedom are
+    the number of devices minus one, minus the terms that do not vary within any device. That is
+    conservative for the other terms.
+
+    Valid if effects add up on the log scale. Misleads if levels never occur under otherwise equal
+    conditions: it then extrapolates, which the matched contrasts do not. Terms that cannot be
+    distinguished from earlier ones are left out and named in ``aliased``.
 
     Parameters
     ----------
@@ -244,7 +246,7 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
     MissingExtraError
         statsmodels is not installed.
     InputError
-        There are not more rows than terms.
+        Too few rows for the number of terms.
 
     References
     ----------
@@ -260,7 +262,7 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
     n, k = x.shape
     if n <= k + 1:
         raise InputError(
-            f"regression needs at least two rows more than terms, got {n} rows for {k} terms. "
+            f"a regression needs at least two rows more than terms, got {n} rows for {k} terms. "
             "Name fewer factors."
         )
     clusters = len(np.unique(groups)) if key else n
@@ -319,7 +321,7 @@ def _columns(
                 Caveat(
                     "model-not-adjusted",
                     f"{pairs.n} rows are too few to adjust for {len(models) + 1} models: effects "
-                    "may be those of the models run at each level.",
+                    "may come from the models at each level.",
                     {"rows": pairs.n, "models": len(models) + 1},
                 ),
             )
@@ -352,7 +354,7 @@ def _dummies(table: Table, factor: str) -> list[_Column]:
 
 
 def _independent(columns: Sequence[_Column]) -> tuple[list[_Column], tuple[Aliased, ...]]:
-    """Keep each column that the kept ones before it cannot express; name the others."""
+    """Keep each column that earlier kept columns cannot express; name the others."""
     independent: list[_Column] = []
     aliased = []
     basis = np.empty((len(columns[0].values), 0))
@@ -372,7 +374,7 @@ def _independent(columns: Sequence[_Column]) -> tuple[list[_Column], tuple[Alias
 
 
 def _groups(table: Table) -> tuple[NDArray[np.int64], str]:
-    """Codes of the independent units, and what they are; no name where nothing repeats."""
+    """Codes of the independent units, and their key; empty if nothing repeats."""
     for unit in ("device", "model"):
         usable = unit in table.pairs.keys and is_complete(table.pairs, unit)
         if not usable or unit in table.factors:
@@ -393,7 +395,7 @@ def _few_clusters(clusters: int, key: str, df: int) -> Caveat:
     return Caveat(
         "few-clusters",
         f"Only {clusters} independent {key}s: regression intervals tend to be too narrow below "
-        f"{FEW_CLUSTERS}; t with {degrees} is used, and the matched contrasts are the primary "
+        f"{FEW_CLUSTERS}. They use t with {degrees}; the matched contrasts are the primary "
         "analysis.",
         {"clusters": clusters, "cluster_key": key, "df": df},
     )
@@ -405,7 +407,7 @@ def _fit(
     """Fit the mixed model, or fall back to least squares and say why."""
     import statsmodels.api as sm
 
-    # statsmodels reports difficulties as warnings; here each of them ends in a named note.
+    # statsmodels reports difficulties as warnings; here each becomes a caveat.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if groups is None:
@@ -435,12 +437,12 @@ def _fit_mixed(
     try:
         ratio = variance_ratio(y, x, groups)
         if ratio is None:
-            return None, f"the variance between {key}s cannot be told from that within them"
+            return None, f"the variances between and within {key}s are not distinguishable"
         if ratio == 0:
-            return None, f"the variance between {key}s is zero once the factors are known"
+            return None, f"the variance between {key}s is zero given the factors"
         if math.isinf(ratio):
-            return None, f"the variance within {key}s is zero once the factors are known"
-        # From its own starting value, the last bit of a sum decides whether the search fails.
+            return None, f"the variance within {key}s is zero given the factors"
+        # From its default starting value, the last bit of a sum decides whether the search fails.
         start = np.array([math.sqrt(ratio)])
         mixed = sm.MixedLM(y, x, groups=groups).fit(start_params=start, reml=True)
         coefficients = np.asarray(mixed.fe_params, dtype=np.float64)
@@ -472,7 +474,7 @@ def _terms(
         value, half, p, method = float(b), None, None, f"{fit.method}, t df={df}"
         holders = _holders(column, groups)
         if holders < MIN_CLUSTERS:
-            method = f"none: one side of the comparison occurs in {holders} clusters only"
+            method = f"none: one side of the comparison occurs in only {holders} clusters"
         elif not (math.isfinite(se) and se > 1e-10 * max(1.0, abs(value))):
             method = "none: no spread"
         else:
@@ -494,8 +496,8 @@ def _terms(
 def _holders(column: _Column, groups: NDArray[np.int64] | None) -> int:
     """Count the clusters (or rows) on the rarer side of a label; all of them for a number.
 
-    A level that few clusters have gets a standard error that is far too small: the fit passes
-    through those clusters, and nothing is left from which to learn their scatter.
+    A level of few clusters gets a standard error that is far too small: the fit passes through
+    those clusters, which then show no scatter.
     """
     units = np.arange(len(column.values)) if groups is None else groups
     if not column.reference:
@@ -504,7 +506,7 @@ def _holders(column: _Column, groups: NDArray[np.int64] | None) -> int:
 
 
 def _correct(regressions: Sequence[Regression]) -> tuple[Regression, ...]:
-    """Correct the p values of all terms of both regressions as one family."""
+    """Correct the p-values of all terms of both regressions as one family."""
     adjusted = iter(corrected([t.p_value for r in regressions for t in r.terms]))
 
     def filled(term: RegressionTerm) -> RegressionTerm:

@@ -1,4 +1,4 @@
-"""What a driver analysis returns: contrasts, regressions and verdicts, all frozen."""
+"""Results of a driver analysis: contrasts, regressions and verdicts, all frozen."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ VerdictWord = Literal["supported", "undecided", "contradicted", "not decidable"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contrast(Document):
-    """Two levels of one factor compared on configurations that agree in everything matched on.
+    """Two levels of a factor, compared on configurations that agree in all matched keys.
 
     Attributes
     ----------
     name : str
         E.g. ``"variant: fusion vs base"``.
     factor, level_a, level_b : str
-        Effects are those of going from a to b.
+        Effects are changes from a to b.
     where : mapping
-        The subset of the table, empty for all of it.
+        The subset of the table; empty for the whole table.
     design : {"paired", "between"}
-        Paired: each cluster holds both levels. Between: each cluster (device) has one level only.
+        Paired: each cluster has both levels. Between: each cluster (device) has only one level.
     n_pairs : int
         Matched configurations that occur at both levels.
     clusters : int
-        Independent units behind the interval (the smaller side's count, when between).
+        Independent units of the interval (between devices: those of the smaller side).
     cluster_key : str
-        What a cluster is: device, model, or pair.
+        Key of the clusters: device, model, or pair.
     matched_on, not_matched_on : tuple of str
-        Keys equal on both sides; keys that could not be, or were not, held equal.
+        Keys that are equal on both sides, and keys that are not.
     ape_a, ape_b : float
         Mean APE of the matched configurations at each level, as fractions.
     naive_a, naive_b : float or None
-        Mean APE of all rows at each level, matched or not: what a table of averages would show.
-        None for multiples of a number, which have no rows of their own.
+        Mean APE of all rows at each level, matched or not, as in a table of averages. None for
+        multiples of a number.
     effect : Estimate
         Geometric mean of the ratio of APEs, b over a; unit ``"ratio"``.
     effect_points : Estimate
@@ -54,11 +54,11 @@ class Contrast(Document):
         Mean difference of ln(predicted / measured), b minus a; unit ``"log"``.
     p_value, p_check, p_holm, p_bh : float or None
         Of ``effect`` being 1: primary test, robustness check, and the primary test corrected for
-        the family of all contrasts and both questions.
+        all contrasts and both questions.
     p_signed, p_signed_check, p_signed_holm, p_signed_bh : float or None
-        The same of ``effect_signed`` being 0.
+        The same for ``effect_signed`` being 0.
     note : str
-        What a reader must know; empty when nothing.
+        What a reader must know; may be empty.
     """
 
     name: str
@@ -90,7 +90,15 @@ class Contrast(Document):
     note: str = ""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one flat row per question: ratio of APE, points of APE, signed log error."""
+        """Return one flat row per question: ratio of APE, points of APE, signed log error.
+
+        >>> import errcomp as ec
+        >>> table = {"predicted": [1.1, 1.2, 1.3, 1.1], "measured": [1.0] * 4,
+        ...          "device": list("AABB"), "mode": ["eager", "graph"] * 2}
+        >>> (contrast,) = ec.drivers.error_drivers(table).contrasts
+        >>> [row["figure"] for row in contrast.rows()]
+        ['ape_ratio', 'ape_points', 'signed_log']
+        """
         tests = (
             (self.effect, self.p_value, self.p_holm, self.p_bh),
             (self.effect_points, None, None, None),
@@ -146,7 +154,7 @@ class RegressionTerm(Document):
     effect : Estimate
         For the absolute error a ratio of APE, for the signed error a difference of logs.
     p_value, p_holm, p_bh : float or None
-        Plain, and corrected for all terms of both regressions.
+        Uncorrected, and corrected for all terms of both regressions.
     """
 
     name: str
@@ -161,13 +169,13 @@ class RegressionTerm(Document):
 
 @dataclass(frozen=True, slots=True)
 class Aliased(Document):
-    """A term that could not be told apart from others, and from which.
+    """A term that was left out because it is not distinguishable from others.
 
     Attributes
     ----------
     term : str
     with_terms : tuple of str
-        Terms that together say the same; empty where the term never varies.
+        Terms that together have the same information; empty if the term never varies.
     """
 
     KEYS: ClassVar = ("term", key("with", "with_terms"))
@@ -177,7 +185,7 @@ class Aliased(Document):
 
     def __str__(self) -> str:
         return (
-            f"{self.term} cannot be told apart from {' + '.join(self.with_terms) or 'a constant'}"
+            f"{self.term} is not distinguishable from {' + '.join(self.with_terms) or 'a constant'}"
         )
 
 
@@ -196,14 +204,14 @@ class Regression(Document):
     df : int
         Degrees of freedom of the t intervals.
     cluster_key : str
-        What has the random intercept, or what the standard errors are clustered by.
+        Key with the random intercept, or key of the clusters of standard errors.
     adjusted_for : tuple of str
         Keys that are in the model but are not factors of interest.
     terms : tuple of RegressionTerm
     aliased : tuple of Aliased
-        Terms left out because others say the same.
+        Terms left out because others have the same information.
     caveats : tuple of Caveat
-        Named notes: fall-backs and few clusters.
+        Fall-backs and few clusters.
     """
 
     outcome: Literal["absolute", "signed"]
@@ -218,7 +226,11 @@ class Regression(Document):
     caveats: tuple[Caveat, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one flat row per term, with the columns of :meth:`Contrast.rows`."""
+        """Return one flat row per term, with the columns of :meth:`Contrast.rows`.
+
+        >>> Regression("absolute", "least squares, HC3", 9, 3, 2, "device", (), (), (), ()).rows()
+        []
+        """
         return [
             _row(
                 f"regression, {self.outcome}",
@@ -236,26 +248,26 @@ class Regression(Document):
 
 @dataclass(frozen=True, slots=True)
 class Statement(Document):
-    """Something that was said about what moves the error, in a form that data can answer.
+    """A published statement about a driver of the error, in a form that data can check.
 
     Attributes
     ----------
     name : str
     text : str
-        What was said.
+        The statement.
     source : str
-        Who said it.
+        Who made it.
     factor, level_a, level_b : str
-        The contrast that answers it. For ``quantity="share_doubled"`` the levels are empty and the
+        The contrast that checks it. For ``quantity="share_doubled"`` the levels are empty and the
         factor is a number that doubles.
     quantity : {"ape_ratio", "share_doubled"}
         The ratio of APEs b over a, or the share of pairs whose APE at least doubled.
     stated : float
-        The value that the statement says is exceeded.
+        The value that is exceeded according to the statement.
     reading : str
-        How its words were turned into that value.
+        How that value follows from the words.
     where : mapping
-        The subset it is about.
+        The subset of the table.
     """
 
     name: str
@@ -272,7 +284,7 @@ class Statement(Document):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatementVerdict(Document):
-    """What the data say to a statement.
+    """The verdict of the data on a statement.
 
     Attributes
     ----------
@@ -283,11 +295,11 @@ class StatementVerdict(Document):
     rule : str
         How the verdict follows from the interval.
     estimate : Estimate or None
-        The figure that decided.
+        The estimate that decided.
     contrast : Contrast or None
-        The comparison behind it.
+        The contrast with this estimate.
     evidence : mapping
-        Further numbers; fractions, not percent.
+        Further numbers; fractions, not per cent.
     """
 
     statement: Statement
@@ -301,7 +313,7 @@ class StatementVerdict(Document):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DriversResult(Shown, Document):
-    """Which factors move the error, by how much, and what becomes of statements about it.
+    """Which factors change the error, by how much, and verdicts on statements about it.
 
     Attributes
     ----------
@@ -312,13 +324,13 @@ class DriversResult(Shown, Document):
         Nominal coverage of every interval.
     seed : int
     factors : tuple of str
-        Factors looked at.
+        Compared factors.
     contrasts : tuple of Contrast
     regressions : tuple of Regression
-        Of the absolute and of the signed error; empty without the extra ``drivers``.
+        For the absolute and the signed error; empty without the extra ``drivers``.
     statements : tuple of StatementVerdict
     dropped : tuple of Dropped
-        Rows left out, with reasons.
+        Rows that were left out, with reasons.
     caveats : tuple of Caveat
     source : str
         The table.
@@ -345,12 +357,26 @@ class DriversResult(Shown, Document):
     source: str = ""
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the analysis.
+
+        >>> import errcomp as ec
+        >>> table = {"predicted": [1.1, 1.2, 1.3, 1.1], "measured": [1.0] * 4,
+        ...          "device": list("AABB"), "mode": ["eager", "graph"] * 2}
+        >>> ec.drivers.error_drivers(table).view().title
+        'Published statements about this error'
+        """
         from errcomp.drivers.view import drivers_view
 
         return drivers_view(self)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one flat row per contrast and question and per regression term."""
+        """Return one flat row per contrast and question and per regression term.
+
+        >>> import errcomp as ec
+        >>> table = {"predicted": [1.1, 1.2, 1.3, 1.1], "measured": [1.0] * 4,
+        ...          "device": list("AABB"), "mode": ["eager", "graph"] * 2}
+        >>> ec.drivers.error_drivers(table).rows()[0]["name"]
+        'mode: graph vs eager'
+        """
         rows = [row for contrast in self.contrasts for row in contrast.rows()]
         return rows + [row for regression in self.regressions for row in regression.rows()]

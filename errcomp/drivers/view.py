@@ -1,4 +1,4 @@
-"""What people see of what moves an error: statements judged, contrasts, regressions."""
+"""Report of the drivers of an error: statements checked, contrasts, regressions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["contrasts", "drivers_view"]
 
 
 def drivers_view(result: DriversResult) -> Report:
-    """Return what has been said of the error, then contrasts, then the regressions."""
-    caption = "What each factor does to the error, with intervals; at 1 it does nothing."
+    """Return the published statements, then contrasts, then the regressions."""
+    caption = "Effect of each factor on the error, with intervals; 1 means without effect."
     draw = partial(contrasts, result)
     return Report(
-        title="What has been said of this error",
+        title="Published statements about this error",
         line=[count(len(result.contrasts), "contrast"), f"n={result.n}"],
         tables=[_statements(result), _contrasts(result), *map(_regression, result.regressions)],
         figures=[Figure("figure", caption, draw)],
@@ -39,7 +39,7 @@ def _statements(result: DriversResult) -> Table:
         Column("Verdict", lambda r: r.verdict),
         Column("Why", lambda r: r.why),
     ]
-    return Table("What has been said of this error", columns, result.statements)
+    return Table("Published statements about this error", columns, result.statements)
 
 
 def _contrasts(result: DriversResult) -> Table:
@@ -56,12 +56,13 @@ def _contrasts(result: DriversResult) -> Table:
         Column("Note", lambda r: notes.get(r.note, "")),
     ]
     below: list[Note | str] = [
-        f"Matched pairs; intervals {100 * result.level:g} %, by cluster. Ratio 2: the error "
+        f"Matched pairs; {100 * result.level:g} % intervals, by cluster. Ratio 2: the error "
         "doubles. Points: difference of MAPE in percentage points. Signed: difference of "
-        "ln(predicted / measured); +0.1 is 10 % more time predicted. p: of no effect (Holm).",
+        "ln(predicted / measured); +0.1 is about 10 % more predicted time. p: of an effect as "
+        "large by chance, corrected (Holm).",
         *(Note(note, number) for note, number in notes.items()),
     ]
-    title = f"What moves the error of {result.tool or 'the tool'} ({result.n} pairs)"
+    title = f"Drivers of the error of {result.tool or 'the tool'} ({result.n} pairs)"
     return Table(title, columns, result.contrasts, below)
 
 
@@ -95,14 +96,14 @@ def _clusters(clusters: tuple[int, str]) -> Cell:
     return forms.figure(Written(str(n), f" {key}"), n)
 
 
-#: So many independent units, and what one is.
+#: Number of independent units, and their key.
 _CLUSTERS = Form(_clusters, right=True)
 
 
 def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
-    """Draw what each factor does to the error: how many times it is at one level that of another.
+    """Draw the effect of each factor: the ratio of the error at one level to that at another.
 
-    Hollow rows may be chance: their interval holds 1, or they have none.
+    Hollow rows may be chance: their interval contains 1 or does not exist.
 
     Parameters
     ----------
@@ -117,12 +118,12 @@ def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
     Raises
     ------
     InputError
-        Nothing could be compared.
+        No contrast could be computed.
     MissingExtraError
         Matplotlib is not installed.
     """
     if not found.contrasts:
-        raise InputError("no two configurations differ in one factor only: nothing to draw")
+        raise InputError("nothing to draw: no two configurations differ in only one factor")
     from errcomp.report.drawing.forest import Row, forest
 
     rows = [
@@ -142,12 +143,12 @@ def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
     return forest(
         ax,
         rows,
-        title=f"What moves the error, {count(len(rows), 'contrast')}",
+        title=f"Drivers of the error, {count(len(rows), 'contrast')}",
         notes=[
-            "the level named first over the other; ×2: double over single",
+            "first level over second; ×2: double over single",
             "n: matched configurations; hollow: may be chance",
         ],
-        x="error, times that of the other level",
+        x="ratio of errors",
         beside="times",
         reference=(1.0, "no effect"),
         log=True,

@@ -26,6 +26,7 @@ def contrast_of(pairs, name, **options):
     return found[name]
 
 
+@pytest.mark.core
 def test_ratio_is_the_geometric_mean_over_devices_not_over_pairs():
     rows = []
     # Device A has two pairs with ratio 2, B one with ratio 4, C one with ratio 8.
@@ -47,6 +48,7 @@ def test_ratio_is_the_geometric_mean_over_devices_not_over_pairs():
     assert contrast.p_check == 0.25
 
 
+@pytest.mark.core
 def test_rows_without_a_partner_count_in_the_naive_means_only():
     rows = []
     for device, ratio in (("A", 2), ("B", 3), ("C", 4)):
@@ -60,6 +62,7 @@ def test_rows_without_a_partner_count_in_the_naive_means_only():
     assert contrast.naive_b == pytest.approx(0.15)
 
 
+@pytest.mark.core
 def test_repeats_of_a_configuration_are_one_pair():
     rows = []
     for device in "ABC":
@@ -70,6 +73,7 @@ def test_repeats_of_a_configuration_are_one_pair():
     assert contrast.ape_a == pytest.approx(0.15)
 
 
+@pytest.mark.core
 def test_a_batch_is_compared_with_its_double_and_fourfold_neighbour_only():
     rows = []
     for i, device in enumerate("ABC"):
@@ -86,6 +90,7 @@ def test_a_batch_is_compared_with_its_double_and_fourfold_neighbour_only():
     assert (found["batch ×4"].level_a, found["batch ×4"].level_b) == ("×1", "×4")
 
 
+@pytest.mark.core
 def test_batch_is_averaged_where_equal_batches_are_too_few_and_this_is_said():
     rows = []
     for i, device in enumerate("ABCD"):
@@ -102,11 +107,12 @@ def test_batch_is_averaged_where_equal_batches_are_too_few_and_this_is_said():
     expected = math.exp(np.mean([math.log(t / inference) for t in training]))
     assert contrast.effect.value == pytest.approx(expected)
     assert contrast.note == (
-        "batch not matched (with equal batch: ratio 2, but too few for an interval: pairs 1, "
-        "independent clusters 1)"
+        "batch not matched (with equal batch: ratio 2, but too few for an interval: 1 pairs, 1 "
+        "independent clusters)"
     )
 
 
+@pytest.mark.core
 def test_batch_is_averaged_where_no_batch_is_shared():
     rows = []
     for i, device in enumerate("ABC"):
@@ -119,6 +125,7 @@ def test_batch_is_averaged_where_no_batch_is_shared():
     assert contrast.note == "batch not matched"
 
 
+@pytest.mark.core
 def test_models_are_the_clusters_where_devices_are_too_few():
     rows = []
     for device in "AB":
@@ -127,9 +134,10 @@ def test_models_are_the_clusters_where_devices_are_too_few():
             rows.append((device, model, "inference", 1, "fusion", 0.2 + 0.01 * i))
     contrast = contrast_of(pairs_of(rows), "variant: fusion vs base")
     assert (contrast.clusters, contrast.cluster_key) == (4, "model")
-    assert contrast.note == "clustered by model: the interval takes the devices as given"
+    assert contrast.note == "clustered by model: the interval applies only to these devices"
 
 
+@pytest.mark.core
 def test_two_devices_and_two_models_are_too_few_for_an_interval():
     rows = []
     for device in "AB":
@@ -144,6 +152,7 @@ def test_two_devices_and_two_models_are_too_few_for_an_interval():
     assert contrast.note == "no interval: 2 independent clusters, 3 needed"
 
 
+@pytest.mark.core
 def test_without_device_and_model_every_pair_stands_for_itself():
     n = 8
     errors = [0.1, 0.2, 0.1, 0.25, 0.1, 0.3, 0.1, 0.22]
@@ -158,7 +167,7 @@ def test_without_device_and_model_every_pair_stands_for_itself():
     contrast = contrast_of(pairs, "variant: fusion vs base", factors=["variant"])
     assert (contrast.n_pairs, contrast.clusters, contrast.cluster_key) == (4, 4, "pair")
     assert contrast.matched_on == ("case",)
-    assert "pairs counted as independent" in contrast.note
+    assert "pairs count as independent" in contrast.note
 
 
 def between_rows(errors):
@@ -170,6 +179,7 @@ def between_rows(errors):
     return rows
 
 
+@pytest.mark.core
 def test_vendor_is_compared_between_devices():
     rows = between_rows([1.0, 1.1, 0.9, 2.0, 2.2, 1.8])
     pairs = pairs_of(rows, vendor=["x"] * 6 + ["y"] * 6)
@@ -183,6 +193,7 @@ def test_vendor_is_compared_between_devices():
     assert "bias-reduced" in contrast.effect.method
 
 
+@pytest.mark.core
 def test_two_devices_on_a_side_are_too_few():
     rows = [row for row in between_rows([1.0, 1.1, 0.9, 2.0, 2.2, 1.8]) if row[0] != "F"]
     pairs = pairs_of(rows, vendor=["x"] * 6 + ["y"] * 4)
@@ -191,6 +202,7 @@ def test_two_devices_on_a_side_are_too_few():
     assert contrast.note == "no interval: 2 independent clusters, 3 needed on each side"
 
 
+@pytest.mark.core
 def test_levels_that_device_and_model_fix_together_are_compared_between_devices():
     rows = between_rows([1.0, 1.1, 0.9, 2.0, 2.2, 1.8])
     # Model n is new to every device, model m to D, E and F only.
@@ -202,6 +214,7 @@ def test_levels_that_device_and_model_fix_together_are_compared_between_devices(
     assert contrast.effect.value == pytest.approx((2.0 * 2.2 * 1.8 / (1.1 * 0.9)) ** (1 / 3))
 
 
+@pytest.mark.core
 def test_devices_with_the_same_predictions_are_one_cluster_and_named():
     rows, predicted, measured = [], [], []
     scales = {"A": 1.0, "B": 1.0, "C": 1.3, "D": 1.1}
@@ -217,9 +230,10 @@ def test_devices_with_the_same_predictions_are_one_cluster_and_named():
     pairs.predicted, pairs.measured = np.array(predicted), np.array(measured)
     contrast = contrast_of(pairs, "variant: fusion vs base")
     assert contrast.clusters == 3
-    assert contrast.note == "same predictions, counted as one device: A and B"
+    assert contrast.note == "same predictions, count as one device: A and B"
 
 
+@pytest.mark.core
 def test_a_question_that_nothing_answers_becomes_a_caveat():
     rows = [("A", "m", "inference", 1, "base", 0.1), ("B", "n", "training", 1, "base", 0.2)] * 2
     result = error_drivers(pairs_of(rows, seq_len=[1, 2, 1, 2]))
@@ -228,6 +242,7 @@ def test_a_question_that_nothing_answers_becomes_a_caveat():
     assert factors == ["mode", "seq_len"]
 
 
+@pytest.mark.core
 def test_averaging_batches_within_a_device_comes_before_comparing_devices():
     rows = [
         (device, "m", mode, 1, "base", 0.1 * (1 + i))
@@ -243,6 +258,7 @@ def test_averaging_batches_within_a_device_comes_before_comparing_devices():
     assert contrast.n_pairs == 1
 
 
+@pytest.mark.core
 def test_family_holds_both_questions_of_every_contrast_with_a_test():
     rng = np.random.default_rng(0)
     rows = [
@@ -391,7 +407,7 @@ def test_levels_of_a_subset_may_be_missing_there():
 def test_naive_and_matched_differences_stand_side_by_side():
     pairs = table("variant", ("base", "fusion"), [2.0, 2.2, 1.8, 2.1])
     got = verdict_of(pairs, FUSION)
-    assert "mean APE of all rows differs by +5.1" in got.why
+    assert "mean APE differs by +5.1" in got.why
     assert got.evidence["naive_mean_ape_b"] == pytest.approx(0.05 * np.mean([2.0, 2.2, 1.8, 2.1]))
 
 
@@ -412,6 +428,7 @@ def test_a_statement_of_ones_own_is_judged_by_the_same_code():
     )
 
 
+@pytest.mark.core
 def test_every_statement_of_the_survey_is_judged_in_any_table():
     result = error_drivers(table("variant", ("base", "fusion"), [2.0, 2.2, 1.8, 2.1]))
     assert [s.statement.name for s in result.statements] == [s.name for s in STATEMENTS]

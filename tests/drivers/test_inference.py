@@ -150,9 +150,11 @@ def test_levels_without_a_promise_are_refused(level):
         check_level(level)
 
 
-def test_check_level_accepts_the_usual_ones():
+def test_check_level_accepts_the_lowest_and_nothing_below_it():
     for level in (inference.MIN_LEVEL, 0.95, 0.99):
         check_level(level)
+    with pytest.raises(InputError, match="level must be at least"):
+        check_level(np.nextafter(inference.MIN_LEVEL, 0))
 
 
 def cells_of(configuration, unit, is_b):

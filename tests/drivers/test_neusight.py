@@ -8,6 +8,8 @@ import pytest
 
 from errcomp.drivers import error_drivers
 
+pytestmark = pytest.mark.extras
+
 
 @pytest.fixture(scope="module")
 def result():
